@@ -1,0 +1,42 @@
+package driver
+
+import "strconv"
+
+// State is the state of a session as this process sees it.
+type State uint8
+
+const (
+	// Connected means that the newest handshake succeeded and its connection
+	// is not known to be broken. It does not mean that the session is alive:
+	// a server that lost its leader keeps its connections for a while.
+	Connected State = iota + 1
+
+	// Suspended means that there is no connection now; the driver is trying
+	// to make one and the session may still be alive.
+	Suspended
+
+	// Expired means that the ensemble said that the session is over. It is
+	// final.
+	Expired
+
+	// Closed means that Close was called. It is final.
+	Closed
+)
+
+// String returns the state's name in lower case.
+func (s State) String() string {
+	switch s {
+	case Connected:
+		return "connected"
+	case Suspended:
+		return "suspended"
+	case Expired:
+		return "expired"
+	case Closed:
+		return "closed"
+	}
+	return "state(" + strconv.Itoa(int(s)) + ")"
+}
+
+// Final reports whether the state can never change again.
+func (s State) Final() bool { return s == Expired || s == Closed }

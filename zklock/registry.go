@@ -1,0 +1,55 @@
+package zklock
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+var (
+	driversMu sync.RWMutex
+	drivers   = make(map[string]driver.Driver) // guarded by driversMu
+)
+
+// Register makes a driver available under a URL scheme. Drivers call it from
+// an init function, and applications choose a driver by a blank import. It
+// panics if the scheme is empty or taken or the driver is nil: that is a
+// mistake in the program, not in its configuration.
+func Register(scheme string, d driver.Driver) {
+	driversMu.Lock()
+	defer driversMu.Unlock()
+	if scheme == "" || d == nil {
+		panic("zklock: Register needs a scheme and a driver")
+	}
+	if _, taken := drivers[scheme]; taken {
+		panic(fmt.Sprintf("zklock: Register called twice for scheme %q", scheme))
+	}
+	drivers[scheme] = d
+}
+
+// Drivers returns the registered schemes, sorted.
+func Drivers() []string {
+	driversMu.RLock()
+	defer driversMu.RUnlock()
+	return slices.Sorted(maps.Keys(drivers))
+}
+
+// lookupDriver returns the driver for a scheme, or an error that says what is
+// there and what is probably missing.
+func lookupDriver(scheme string) (driver.Driver, error) {
+	driversMu.RLock()
+	d, ok := drivers[scheme]
+	driversMu.RUnlock()
+	if ok {
+		return d, nil
+	}
+	known := "none"
+	if s := Drivers(); len(s) > 0 {
+		known = strings.Join(s, ", ")
+	}
+	return nil, fmt.Errorf("zklock: unknown scheme %q (registered: %s; forgotten import of a driver package?)", scheme, known)
+}
