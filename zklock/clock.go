@@ -1,0 +1,38 @@
+package zklock
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A lease must end even if this machine sleeps: on Linux the monotonic clock
+// stands still while the system is suspended, and the ensemble's does not. So
+// lease arithmetic happens in instants: time.Now with the time the machine has
+// been suspended since the process started added to it. Instants compare only
+// with instants; toWall turns one into what time.Now will read then.
+
+// suspendedMax is the longest total suspension seen so far; it only grows, so
+// that an unlucky reading never makes a lease longer again.
+var suspendedMax atomic.Int64
+
+// suspended returns for how long the machine has been suspended since the
+// process started; 0 where the system does not tell.
+func suspended() time.Duration {
+	d := int64(suspendGrowth())
+	for {
+		seen := suspendedMax.Load()
+		if d <= seen {
+			return time.Duration(seen)
+		}
+		if suspendedMax.CompareAndSwap(seen, d) {
+			return time.Duration(d)
+		}
+	}
+}
+
+// now returns the present instant.
+func now() time.Time { return time.Now().Add(suspended()) }
+
+// toWall returns when time.Now will have reached the instant i, if the machine
+// is not suspended again.
+func toWall(i time.Time) time.Time { return i.Add(-suspended()) }

@@ -1,0 +1,195 @@
+package zklock
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Defaults of the URL keys that belong to the core; the package documentation
+// quotes them.
+const (
+	defaultRoot           = "/zklock"
+	defaultSessionTimeout = 10 * time.Second
+	defaultTickTime       = 3 * time.Second // ZooKeeper's sample configuration has 2s, its code 3s
+	defaultConnectTimeout = 10 * time.Second
+	defaultPoolSessions   = 2
+)
+
+// minTicks is how many ticks a session timeout has to be for a lease to be
+// provable and renewed in time: a proof is up to a tick, two heartbeats and
+// their round trips old when it counts.
+const minTicks = 3
+
+// config is everything that can be set about a Client, checked.
+type config struct {
+	root           string
+	sessionTimeout time.Duration
+	tickTime       time.Duration
+	connectTimeout time.Duration
+
+	poolMaxSessions int
+	poolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
+
+	maxWaiters    int // 0: no limit
+	maxContenders int // 0: no limit
+	maxNames      int // 0: no limit
+
+	createRoot bool
+	acl        aclMode
+
+	hooks    Hooks
+	logger   *slog.Logger
+	identity Identity
+	params   url.Values // of WithParams, applied after the URL's own
+}
+
+// aclMode says whom znodes that zklock makes are open to.
+type aclMode string
+
+const (
+	aclAuto    aclMode = ""        // creator if the URL has a user, else open
+	aclOpen    aclMode = "open"    // everybody
+	aclCreator aclMode = "creator" // those who share the creator's identity
+)
+
+func defaultConfig() config {
+	return config{
+		sessionTimeout:  defaultSessionTimeout,
+		tickTime:        defaultTickTime,
+		connectTimeout:  defaultConnectTimeout,
+		poolMaxSessions: defaultPoolSessions,
+		createRoot:      true,
+		logger:          slog.New(slog.DiscardHandler),
+	}
+}
+
+// acls returns the access list for znodes this client creates.
+func (c *config) acls() []driver.ACL {
+	if c.acl == aclCreator {
+		return driver.CreatorACL(driver.PermAll)
+	}
+	return driver.OpenACL(driver.PermAll)
+}
+
+// coreKeys are the URL keys of the core, each with its parser.
+var coreKeys = map[string]func(c *config, v string) error{
+	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.sessionTimeout }),
+	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.tickTime }),
+	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.connectTimeout }),
+	"pool_max_sessions": intKey(1, func(c *config) *int { return &c.poolMaxSessions }),
+	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.poolMaxLifetime }),
+	"max_waiters":       intKey(0, func(c *config) *int { return &c.maxWaiters }),
+	"max_contenders":    intKey(0, func(c *config) *int { return &c.maxContenders }),
+	"max_names":         intKey(0, func(c *config) *int { return &c.maxNames }),
+	"create_root": func(c *config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("want true or false")
+		}
+		c.createRoot = b
+		return nil
+	},
+	"acl": func(c *config, v string) error {
+		switch m := aclMode(v); m {
+		case aclOpen, aclCreator:
+			c.acl = m
+			return nil
+		}
+		return fmt.Errorf("want %s or %s", aclCreator, aclOpen)
+	},
+}
+
+func durationKey(least time.Duration, field func(*config) *time.Duration) func(*config, string) error {
+	return func(c *config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			return fmt.Errorf("want a duration such as 10s or 1500ms")
+		}
+		if d < least {
+			return fmt.Errorf("want at least %v", least)
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+func intKey(least int, field func(*config) *int) func(*config, string) error {
+	return func(c *config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return fmt.Errorf("want a number")
+		}
+		if n < least {
+			return fmt.Errorf("want at least %d", least)
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// applyParams sets the core's keys from params and returns the others. Each key
+// must have one value and be known to the core or be among driverKeys.
+func (c *config) applyParams(params url.Values, driverKeys []string) (url.Values, error) {
+	rest := make(url.Values)
+	for _, key := range slices.Sorted(maps.Keys(params)) {
+		values := params[key]
+		if len(values) != 1 {
+			return nil, fmt.Errorf("key %q is given %d times, want it once", key, len(values))
+		}
+		set, core := coreKeys[key]
+		switch {
+		case core:
+			// The value is not shown: it is short, public and in front of the
+			// reader, unless somebody put a secret where it does not belong.
+			if err := set(c, values[0]); err != nil {
+				return nil, fmt.Errorf("key %q: %w", key, err)
+			}
+		case slices.Contains(driverKeys, key):
+			rest[key] = values
+		default:
+			known := slices.Sorted(maps.Keys(coreKeys))
+			known = slices.Compact(slices.Sorted(slices.Values(append(known, driverKeys...))))
+			return nil, fmt.Errorf("unknown key %q (known: %s)", key, strings.Join(known, ", "))
+		}
+	}
+	return rest, nil
+}
+
+// check looks at what the settings say together.
+func (c *config) check() error {
+	if err := checkRoot(c.root); err != nil {
+		return err
+	}
+	if c.sessionTimeout < minTicks*c.tickTime {
+		return fmt.Errorf("key \"session_timeout\" is %v: want at least %d times tick_time, which is %v (tick_time has to be at least the servers' tickTime; where that is known to be smaller, say so)",
+			c.sessionTimeout, minTicks, c.tickTime)
+	}
+	return nil
+}
+
+// checkRoot refuses a root that is not a plain absolute path below "/".
+func checkRoot(root string) error {
+	if !strings.HasPrefix(root, "/") || root == "/" {
+		return fmt.Errorf("root %q: want an absolute path below \"/\", such as %s", root, defaultRoot)
+	}
+	for segment := range strings.SplitSeq(root[1:], "/") {
+		if err := checkSegment(segment); err != nil {
+			return fmt.Errorf("root %q: %w", root, err)
+		}
+		if strings.Contains(segment, "%") {
+			return fmt.Errorf("root %q: percent signs are not decoded and not taken", root)
+		}
+	}
+	if root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
+		return fmt.Errorf("root %q: /zookeeper belongs to the servers", root)
+	}
+	return nil
+}

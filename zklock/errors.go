@@ -1,0 +1,142 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrNotAcquired means that the lock was not acquired because somebody else
+// has it: TryAcquire found it taken, or the wait was ended by WithWait or by
+// the context, in which case the error matches the context's error too.
+// Nothing is held and nothing stays queued.
+var ErrNotAcquired = errors.New("lock not acquired")
+
+// ErrLost is matched by every *LostError: a lock stopped being held without
+// having been released. Somebody else may hold it from now on.
+var ErrLost = errors.New("lock lost")
+
+// ErrReleased means that a handle was used after its Release. It is also the
+// cause with which a lock's context ends on an orderly release.
+var ErrReleased = errors.New("lock released")
+
+// ErrReleasePending means that a release was begun, and the handle is of no
+// more use, but the ensemble has not confirmed it yet. It goes on in the
+// background until the queue node is gone or its session is; others wait for
+// the lock until then.
+var ErrReleasePending = errors.New("release not confirmed yet, it goes on in the background")
+
+// ErrClosed means that the Client was closed or is shutting down.
+var ErrClosed = errors.New("client closed")
+
+// ErrUnavailable means that there was no usable session with the ensemble for
+// connect_timeout, or until the caller's context ended.
+var ErrUnavailable = errors.New("no usable ZooKeeper session")
+
+// ErrInvalidName means that a lock name breaks the rules given in the package
+// documentation, or that the handle was nil or not made by a Client.
+var ErrInvalidName = errors.New("invalid lock name")
+
+// ErrConflict means that the request contradicts what is there: contenders of
+// another recipe use the name, or arguments do not go together.
+var ErrConflict = errors.New("conflict")
+
+// ErrDeadlock means that the context already carries the lock that was asked
+// for, so that waiting for it would be waiting for oneself. See Reenter.
+var ErrDeadlock = errors.New("the context already holds this lock, waiting for it would never end")
+
+// ErrTooManyWaiters means that a limit on waiters, contenders or names was
+// reached: max_waiters, max_contenders, max_names or WithMaxWaiters.
+var ErrTooManyWaiters = errors.New("too many waiters")
+
+// ErrSequenceExhausted means that the name's sequence counter is about to
+// reach its end, where ZooKeeper hands out the same number again and again and
+// no order can be told. Let the name go idle until the server has removed its
+// container (within a minute or two), or remove the znode by hand; either
+// starts the counter anew.
+var ErrSequenceExhausted = errors.New("sequence numbers of this name are used up; let it go idle until its container is removed, or remove its znode")
+
+// ErrTokenRegression means that the ensemble's transaction ids ran backwards,
+// as after a restore from an older snapshot: tokens would too. The Client
+// refuses new locks until it is opened again.
+var ErrTokenRegression = errors.New("the ensemble's transaction ids ran backwards, fencing tokens would too")
+
+// ErrUnknownOutcome means that the connection was lost before the ensemble
+// told whether a transaction was applied.
+var ErrUnknownOutcome = errors.New("outcome unknown")
+
+// ErrNoAuth means that the session lacks a permission, or that a node in the
+// queue may not be read by it. Waiting would not help.
+var ErrNoAuth = errors.New("not authorized")
+
+// ErrMaxHold is the cause with which adapters end a context whose lock was
+// held for longer than they were told to allow.
+var ErrMaxHold = errors.New("lock held for longer than allowed")
+
+// Error is what the operations of this package fail with. It is added once,
+// where the operation meets its caller; errors.Is and errors.As see through it.
+type Error struct {
+	// Op is what was being done: open, ping, acquire, release, verify.
+	Op string
+
+	// Name is the lock it was done to; "" if there is none.
+	Name string
+
+	// Err is why it failed.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("zklock: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("zklock: %s %q: %v", e.Op, e.Name, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// LostError tells how and when a lock was lost. It matches ErrLost.
+type LostError struct {
+	// Name is the lock.
+	Name string
+
+	// Cause says what happened; it matches ErrClosed if the Client was closed.
+	Cause error
+
+	// At is when this process learned of it, or when the lease ran out if that
+	// was earlier.
+	At time.Time
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("zklock: lock %q lost: %v", e.Name, e.Cause)
+}
+
+// Is makes a LostError match ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap returns the cause.
+func (e *LostError) Unwrap() error { return e.Cause }
+
+// Causes of loss that are no operation's error.
+var (
+	errLeaseOver    = errors.New("lease ran out before a quorum renewed it")
+	errNodeDeleted  = errors.New("queue node was deleted by somebody else")
+	errExpired      = errors.New("session expired")
+	errShrunk       = errors.New("the ensemble shortened the session timeout on a reconnect")
+	errSessionEnded = errors.New("session ended")
+)
+
+// waitError is how a wait ended by ctx reads: it matches the context's error,
+// its cause, and what was being waited for (ErrNotAcquired or ErrUnavailable).
+func waitError(ctx context.Context, waitedFor error) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == err || errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", waitedFor, cause)
+	}
+	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
+}

@@ -1,0 +1,132 @@
+package zklock
+
+import (
+	"log/slog"
+	"net/url"
+	"time"
+)
+
+// Option sets something about a Client, for values that a program has and a
+// URL cannot hold. What an operator decides is a key of the URL. Later options
+// win over earlier ones, except WithHooks, which adds.
+type Option interface{ applyOpen(*config) }
+
+type openOption func(*config)
+
+func (o openOption) applyOpen(c *config) { o(c) }
+
+// WithHooks adds hooks to those given before; see JoinHooks for their order.
+func WithHooks(h Hooks) Option {
+	return openOption(func(c *config) { c.hooks = JoinHooks(c.hooks, h) })
+}
+
+// WithLogger sets where rare events are told: a lock lost, a session replaced,
+// clean-up that goes on in the background, foreign nodes among the contenders.
+// Nothing is logged by default. Neither passwords nor lock names are logged.
+func WithLogger(l *slog.Logger) Option {
+	return openOption(func(c *config) {
+		if l == nil {
+			l = slog.New(slog.DiscardHandler)
+		}
+		c.logger = l
+	})
+}
+
+// Identity is what a queue node tells others about the process it stands for.
+type Identity struct {
+	// Host is the host's name.
+	Host string
+
+	// PID is the process id.
+	PID int
+}
+
+// WithIdentity sets what goes into the data of queue nodes, where others with
+// access to the ensemble can read it. Zero fields stay out; so does everything
+// without this option.
+func WithIdentity(id Identity) Option {
+	return openOption(func(c *config) { c.identity = id })
+}
+
+// WithParams sets URL keys of the core by name, with the same checks as in a
+// URL. It is the way to set them with OpenConnector; with Open it overrides the
+// URL.
+func WithParams(params url.Values) Option {
+	return openOption(func(c *config) {
+		if c.params == nil {
+			c.params = make(url.Values)
+		}
+		for k, v := range params {
+			c.params[k] = v
+		}
+	})
+}
+
+// WithRoot sets the znode below which the client works, instead of the URL's
+// path.
+func WithRoot(path string) Option {
+	return openOption(func(c *config) { c.root = path })
+}
+
+// AcquireOption sets something about one acquisition.
+type AcquireOption interface{ applyAcquire(*acquireConfig) }
+
+type acquireOption func(*acquireConfig)
+
+func (o acquireOption) applyAcquire(c *acquireConfig) { o(c) }
+
+// acquireConfig is what AcquireOptions set.
+type acquireConfig struct {
+	wait       time.Duration // limit on waiting; counts if limited
+	limited    bool
+	try        bool
+	label      string
+	reenter    bool
+	maxWaiters int // 0: no limit of this acquisition's own
+}
+
+// WithWait gives up, with ErrNotAcquired, d after the call. Unlike a deadline
+// of the context it does not shorten what the context is used for afterwards.
+// With d of zero or less, Acquire does what TryAcquire does.
+func WithWait(d time.Duration) AcquireOption {
+	return acquireOption(func(c *acquireConfig) {
+		c.wait, c.limited = d, true
+		if d <= 0 {
+			c.try = true
+		}
+	})
+}
+
+// WithLabel sets a text that is shown to others by Client.Contenders, such as
+// a request id. It is cut at 256 bytes.
+func WithLabel(label string) AcquireOption {
+	return acquireOption(func(c *acquireConfig) { c.label = truncate(label, maxLabel) })
+}
+
+// Reenter joins the lock if the context carries it already, instead of failing
+// with ErrDeadlock. Each join is a Lock of its own with the same token; what is
+// held goes back when the last of them has been released.
+func Reenter() AcquireOption {
+	return acquireOption(func(c *acquireConfig) { c.reenter = true })
+}
+
+// WithMaxWaiters fails at once, with ErrTooManyWaiters and no request to the
+// ensemble, when n goroutines of this client wait for the name already. It
+// sharpens the URL's max_waiters and cannot loosen it. n must be positive;
+// other values set no limit.
+func WithMaxWaiters(n int) AcquireOption {
+	return acquireOption(func(c *acquireConfig) { c.maxWaiters = max(n, 0) })
+}
+
+func newAcquireConfig(opts []AcquireOption, try bool) acquireConfig {
+	cfg := acquireConfig{try: try}
+	for _, o := range opts {
+		if o != nil {
+			o.applyAcquire(&cfg)
+		}
+	}
+	if try {
+		cfg.try = true
+	}
+	return cfg
+}

@@ -1,0 +1,48 @@
+package zklock_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func TestTokenTextSortsLikeTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gen := rapid.Custom(func(t *rapid.T) zklock.Token {
+			return zklock.Token{Zxid: rapid.Int64Min(0).Draw(t, "zxid"), Turn: rapid.Uint32().Draw(t, "turn")}
+		})
+		a, b := gen.Draw(t, "a"), gen.Draw(t, "b")
+		sa, sb := a.String(), b.String()
+		if got, want := cmpString(sa, sb), a.Compare(b); got != want {
+			t.Fatalf("%v against %v: as text %d, as tokens %d", a, b, got, want)
+		}
+		back, err := zklock.ParseToken(sa)
+		if err != nil || back != a {
+			t.Fatalf("ParseToken(%q) = %v, %v", sa, back, err)
+		}
+	})
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func TestParseTokenTakesOnlyTheCanonicalForm(t *testing.T) {
+	for _, s := range []string{
+		"", "1.1", "000000000000000a.0000000", "000000000000000A.00000000",
+		"+00000000000000a.00000000", "ffffffffffffffff.00000000", "000000000000000a-00000000",
+		"000000000000000a.00000000 ", "000000000000000_a.0000000",
+	} {
+		if got, err := zklock.ParseToken(s); err == nil {
+			t.Errorf("ParseToken(%q) = %v, want an error", s, got)
+		}
+	}
+}
