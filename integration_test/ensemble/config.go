@@ -1,0 +1,188 @@
+package ensemble
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config says what ensemble to run. The zero value is one server with a short
+// tick.
+type Config struct {
+	// Servers is how many there are; 0 means 1, which runs standalone.
+	Servers int
+
+	// TickTime is the servers' tickTime; 0 means 500ms. The shortest session
+	// timeout a client can have is twice that, the longest twenty times.
+	TickTime time.Duration
+
+	// InitLimit is how many ticks a follower may take to connect to the leader
+	// and catch up; 0 means 20.
+	InitLimit int
+
+	// SyncLimit is how many ticks a follower and its leader go on without
+	// hearing from each other; 0 means 4.
+	SyncLimit int
+
+	// MinSessionTimeout, unless 0, replaces the limit of two ticks.
+	MinSessionTimeout time.Duration
+
+	// MaxSessionTimeout, unless 0, replaces the limit of twenty ticks.
+	MaxSessionTimeout time.Duration
+
+	// ContainerCheckInterval is how often the leader looks for empty
+	// containers to remove; 0 means ZooKeeper's own minute.
+	ContainerCheckInterval time.Duration
+
+	// Extra are more lines for every server's zoo.cfg; they win over what this
+	// package writes.
+	Extra []string
+
+	// JavaOptions are more options for the Java machine of every server, such
+	// as -Dzookeeper.extendedTypesEnabled=true.
+	JavaOptions []string
+
+	// TLS, unless nil, gives every server a port for TLS beside the plain one.
+	TLS *TLS
+
+	// DirectQuorum makes the servers talk to each other without proxies in
+	// between, for measurements; the links cannot be cut then.
+	DirectQuorum bool
+
+	// StartTimeout bounds every wait of this package for servers; 0 means one
+	// minute.
+	StartTimeout time.Duration
+}
+
+// TLS says what the servers' TLS ports do. The files are PEM.
+type TLS struct {
+	// KeyStore is a file with the servers' private key (PKCS #8) and
+	// certificate.
+	KeyStore string
+
+	// TrustStore is a file with the certificates of the authorities whose
+	// client certificates are accepted.
+	TrustStore string
+
+	// ClientAuth is need, want or none; "" means none.
+	ClientAuth string
+}
+
+// withDefaults fills in what was left zero.
+func (c Config) withDefaults() Config {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&c.Servers, 1)
+	def(&c.InitLimit, 20)
+	def(&c.SyncLimit, 4)
+	if c.TickTime == 0 {
+		c.TickTime = 500 * time.Millisecond
+	}
+	if c.StartTimeout == 0 {
+		c.StartTimeout = time.Minute
+	}
+	return c
+}
+
+// log4jProperties configures the back end of Debian's package and of releases
+// before 3.8.
+const log4jProperties = `log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
+`
+
+// logbackXML configures the back end of releases since 3.8.
+const logbackXML = `<configuration>
+  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss,SSS} %-5p %logger{0} - %m%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="OUT"/></root>
+</configuration>
+`
+
+// writeConfig writes the files a server is started with.
+func (s *Server) writeConfig() error {
+	c := s.ensemble.config
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("tickTime=%d", c.TickTime.Milliseconds())
+	line("initLimit=%d", c.InitLimit)
+	line("syncLimit=%d", c.SyncLimit)
+	line("dataDir=%s", filepath.ToSlash(filepath.Join(s.dir, "data")))
+	line("clientPort=%d", s.ports.client)
+	line("clientPortAddress=127.0.0.1")
+	line("maxClientCnxns=0")
+	line("admin.enableServer=false")
+	line("4lw.commands.whitelist=*")
+	if c.MinSessionTimeout != 0 {
+		line("minSessionTimeout=%d", c.MinSessionTimeout.Milliseconds())
+	}
+	if c.MaxSessionTimeout != 0 {
+		line("maxSessionTimeout=%d", c.MaxSessionTimeout.Milliseconds())
+	}
+	if t := c.TLS; t != nil {
+		line("serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory")
+		line("secureClientPort=%d", s.ports.secure)
+		line("secureClientPortAddress=127.0.0.1")
+		line("ssl.keyStore.location=%s", filepath.ToSlash(t.KeyStore))
+		line("ssl.trustStore.location=%s", filepath.ToSlash(t.TrustStore))
+		auth := t.ClientAuth
+		if auth == "" {
+			auth = "none"
+		}
+		line("ssl.clientAuth=%s", auth)
+	}
+	if c.Servers > 1 {
+		for _, peer := range s.ensemble.servers {
+			quorum, election := s.ensemble.links.ports(s, peer)
+			line("server.%d=127.0.0.1:%d:%d", peer.id(), quorum, election)
+		}
+	}
+	for _, extra := range c.Extra {
+		line("%s", extra)
+	}
+	for name, content := range map[string]string{
+		"zoo.cfg":               b.String(),
+		"conf/log4j.properties": log4jProperties,
+		"conf/logback.xml":      logbackXML,
+		"data/myid":             fmt.Sprintf("%d\n", s.id()),
+	} {
+		path := filepath.Join(s.dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command is java's command line for a server.
+func (s *Server) command(in Installation) []string {
+	c := s.ensemble.config
+	args := []string{
+		"-Xms32m", "-Xmx128m", "-Xss512k",
+		// One thread that collects and one compiler stage: the quickest start
+		// where many servers share few cores.
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
+		"-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true",
+		"-Dzookeeper.jmx.log4j.disable=true",
+		// Test data need not survive the machine: no fsync, and no 64 MiB
+		// written ahead for every transaction log.
+		"-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=256",
+	}
+	if c.ContainerCheckInterval != 0 {
+		args = append(args, fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", c.ContainerCheckInterval.Milliseconds()))
+	}
+	args = append(args, c.JavaOptions...)
+	return append(args,
+		"-cp", filepath.Join(s.dir, "conf")+string(os.PathListSeparator)+in.ClassPath,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
+}

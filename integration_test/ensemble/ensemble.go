@@ -1,0 +1,318 @@
+package ensemble
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// attempts is how often New tries again with other ports after a collision.
+const attempts = 3
+
+// pollInterval is how often a condition that is waited for is looked at.
+const pollInterval = 50 * time.Millisecond
+
+// Ensemble is a number of servers that serve the same data. Its methods are
+// safe for concurrent use.
+type Ensemble struct {
+	config  Config
+	dir     string
+	servers []*Server
+	links   *links
+
+	closing sync.Once
+	err     error // Close's result; set within closing
+}
+
+// Start runs an ensemble until the test and its subtests are over, and fails
+// the test if it does not serve. A failed test gets the servers' last log lines.
+func Start(t testing.TB, c Config) *Ensemble {
+	t.Helper()
+	e, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, s := range e.servers {
+				t.Logf("the last of %v's log:\n%s", s, s.Log())
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// New runs an ensemble and returns when it serves. Nothing is left running on
+// an error, which ends with the last lines of the log of the server at fault.
+func New(c Config) (*Ensemble, error) {
+	c = c.withDefaults()
+	for try := 1; ; try++ {
+		e, err := newOnce(c)
+		if err == nil {
+			return e, nil
+		}
+		collided := e != nil && e.collided()
+		if e != nil {
+			err = errors.Join(err, e.Close())
+		}
+		if !collided || try == attempts {
+			return nil, err
+		}
+	}
+}
+
+// newOnce may return an ensemble along with an error: it is to be closed.
+func newOnce(c Config) (*Ensemble, error) {
+	dir, err := os.MkdirTemp("", "zookeeper-")
+	if err != nil {
+		return nil, err
+	}
+	e := &Ensemble{config: c, dir: dir}
+	for i := range c.Servers {
+		p, err := pickPorts()
+		if err != nil {
+			return e, err
+		}
+		e.servers = append(e.servers, &Server{
+			ensemble: e, index: i, ports: p,
+			dir: filepath.Join(dir, fmt.Sprintf("server%d", i+1)),
+		})
+	}
+	if e.links, err = newLinks(e.servers, c.DirectQuorum); err != nil {
+		return e, err
+	}
+	for _, s := range e.servers {
+		if err := s.writeConfig(); err != nil {
+			return e, err
+		}
+		if err := s.Start(); err != nil {
+			return e, err
+		}
+	}
+	return e, e.AwaitServing()
+}
+
+// Servers are all servers, running or not.
+func (e *Ensemble) Servers() []*Server { return append([]*Server(nil), e.servers...) }
+
+// Server is the one with that index, from 0.
+func (e *Ensemble) Server(i int) *Server { return e.servers[i] }
+
+// Hosts are the addresses of all servers for clients, joined by commas.
+func (e *Ensemble) Hosts() string { return join(e.servers, (*Server).Addr) }
+
+// SecureHosts are the addresses of all servers for clients that use TLS.
+func (e *Ensemble) SecureHosts() string { return join(e.servers, (*Server).SecureAddr) }
+
+// URL is a zk:// URL of all servers with a root ("" or an absolute path) and
+// parameters, which may be nil.
+func (e *Ensemble) URL(root string, params url.Values) string {
+	return URL(e.Hosts(), root, params)
+}
+
+// URL is the zk:// URL of those hosts, for instance of proxies in front of an
+// ensemble.
+func URL(hosts, root string, params url.Values) string {
+	u := "zk://" + hosts + root
+	if len(params) > 0 {
+		u += "?" + params.Encode()
+	}
+	return u
+}
+
+// Close kills the servers, waits for their end, and removes their data.
+func (e *Ensemble) Close() error {
+	e.closing.Do(func() {
+		var wg sync.WaitGroup
+		for _, s := range e.servers {
+			wg.Go(s.Kill)
+		}
+		wg.Wait()
+		if e.links != nil {
+			e.links.close()
+		}
+		for _, s := range e.servers {
+			s.ports.giveBack()
+		}
+		e.err = os.RemoveAll(e.dir)
+	})
+	return e.err
+}
+
+// Leader is the server that leads. While a deposed leader still takes itself
+// for one, it is the one of the higher epoch. With one server, it is that.
+func (e *Ensemble) Leader() (*Server, error) {
+	var leader *Server
+	var zxid int64
+	e.ask(func(s *Server, st Status) {
+		// An epoch's first transaction may still be to come, so equal zxids
+		// are compared by nothing better than the order of the servers.
+		if (st.Role == Leader || st.Role == Standalone) && (leader == nil || st.Zxid > zxid) {
+			leader, zxid = s, st.Zxid
+		}
+	})
+	if leader == nil {
+		return nil, errors.New("ensemble: no server leads at the moment: see AwaitLeader")
+	}
+	return leader, nil
+}
+
+// Followers are the servers that follow at the moment.
+func (e *Ensemble) Followers() []*Server {
+	var all []*Server
+	e.ask(func(s *Server, st Status) {
+		if st.Role == Follower {
+			all = append(all, s)
+		}
+	})
+	return all
+}
+
+// AwaitLeader waits until a server leads that is none of except, and returns
+// it.
+func (e *Ensemble) AwaitLeader(except ...*Server) (*Server, error) {
+	var leader *Server
+	err := e.await("have a leader", func() bool {
+		leader = nil
+		e.ask(func(s *Server, st Status) {
+			for _, x := range except {
+				if s == x {
+					return
+				}
+			}
+			if st.Role == Leader || st.Role == Standalone {
+				leader = s
+			}
+		})
+		return leader != nil
+	})
+	return leader, err
+}
+
+// AwaitServing waits until every server that runs and is not frozen serves its
+// clients.
+func (e *Ensemble) AwaitServing() error {
+	var failed error
+	err := e.await("serve", func() bool {
+		for _, s := range e.servers {
+			if failed = s.failure(); failed != nil {
+				return true
+			}
+		}
+		serving, asked := 0, 0
+		for _, s := range e.servers {
+			if s.Running() && !s.Frozen() {
+				asked++
+			}
+		}
+		e.ask(func(_ *Server, st Status) {
+			if st.Role != NotServing {
+				serving++
+			}
+		})
+		return serving == asked
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// AwaitServing waits until the server serves its clients.
+func (s *Server) AwaitServing() error { return s.AwaitRole(Leader, Follower, Observer, Standalone) }
+
+// AwaitRole waits until the server has one of those roles.
+func (s *Server) AwaitRole(roles ...Role) error {
+	var failed error
+	what := fmt.Sprintf("find %v in one of the roles %q", s, roles)
+	err := s.ensemble.await(what, func() bool {
+		if failed = s.failure(); failed != nil {
+			return true
+		}
+		role, err := s.Role()
+		if err != nil {
+			return false
+		}
+		for _, r := range roles {
+			if r == role {
+				return true
+			}
+		}
+		return false
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// failure is why a server that was started is no longer running, unless a
+// caller of ours ended it.
+func (s *Server) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil || !s.proc.over() || s.proc.ended.Load() {
+		return nil
+	}
+	return fmt.Errorf("ensemble: %v ended by itself: %v\n%s", s, s.proc.err, s.Log())
+}
+
+// ask calls answer for every server that runs, is not frozen and answers srvr.
+func (e *Ensemble) ask(answer func(*Server, Status)) {
+	for _, s := range e.servers {
+		if !s.Running() || s.Frozen() {
+			continue
+		}
+		if st, err := s.Status(); err == nil {
+			answer(s, st)
+		}
+	}
+}
+
+// await polls a condition until it holds or StartTimeout has passed.
+func (e *Ensemble) await(what string, holds func() bool) error {
+	deadline := time.NewTimer(e.config.StartTimeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		if holds() {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			var logs strings.Builder
+			for _, s := range e.servers {
+				fmt.Fprintf(&logs, "\nthe last of %v's log:\n%s", s, s.Log())
+			}
+			return fmt.Errorf("ensemble: waited %v to %s, in vain%s", e.config.StartTimeout, what, logs.String())
+		}
+	}
+}
+
+func (e *Ensemble) collided() bool {
+	for _, s := range e.servers {
+		if s.collided() {
+			return true
+		}
+	}
+	return false
+}
+
+func join(servers []*Server, addr func(*Server) string) string {
+	all := make([]string, len(servers))
+	for i, s := range servers {
+		all[i] = addr(s)
+	}
+	return strings.Join(all, ",")
+}

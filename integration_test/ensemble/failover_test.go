@@ -1,0 +1,164 @@
+package ensemble_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+// startThree runs an ensemble of three and returns its roles.
+func startThree(t *testing.T, c ensemble.Config) (e *ensemble.Ensemble, leader *ensemble.Server, followers []*ensemble.Server) {
+	t.Helper()
+	ensemble.Require(t)
+	c.Servers = 3
+	began := time.Now()
+	e = ensemble.Start(t, c)
+	t.Logf("three servers up after %v", time.Since(began))
+	leader, err := e.Leader()
+	must(t, err)
+	followers = e.Followers()
+	if len(followers) != 2 {
+		t.Fatalf("followers: %v, want two", followers)
+	}
+	return e, leader, followers
+}
+
+// create makes a node through one server, once that server lets it.
+func create(t *testing.T, s *ensemble.Server, path string) {
+	t.Helper()
+	conn := dial(t, s.Addr(), 5*time.Second)
+	eventually(t, path+" is created through "+s.String(), func() bool {
+		_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		return err == nil || err == zk.ErrNodeExists
+	})
+}
+
+func TestKilledLeaderIsReplacedAndComesBackAsFollower(t *testing.T) {
+	e, leader, _ := startThree(t, ensemble.Config{})
+	create(t, leader, "/before")
+
+	began := time.Now()
+	leader.Kill()
+	next, err := e.AwaitLeader()
+	must(t, err)
+	t.Logf("new leader after %v", time.Since(began))
+	if next == leader {
+		t.Fatalf("%v leads after it was killed", leader)
+	}
+	create(t, next, "/after")
+
+	must(t, leader.Start())
+	must(t, leader.AwaitRole(ensemble.Follower))
+	must(t, e.AwaitServing())
+	conn := dial(t, leader.Addr(), 5*time.Second)
+	for _, path := range []string{"/before", "/after"} {
+		if ok, _, err := conn.Exists(path); err != nil || !ok {
+			t.Errorf("%s on the server that came back: %v, %v", path, ok, err)
+		}
+	}
+}
+
+func TestFrozenLeaderIsDeposedAndFollowsOnceThawed(t *testing.T) {
+	e, leader, _ := startThree(t, ensemble.Config{})
+	must(t, leader.Freeze())
+	if !leader.Frozen() || !leader.Running() {
+		t.Errorf("frozen %v, running %v, want both", leader.Frozen(), leader.Running())
+	}
+	if role, err := leader.Role(); err == nil {
+		t.Errorf("a frozen server answered: %v", role)
+	}
+	next, err := e.AwaitLeader(leader)
+	must(t, err)
+	create(t, next, "/while-frozen")
+	must(t, leader.Thaw())
+	must(t, leader.AwaitRole(ensemble.Follower))
+}
+
+func TestFrozenServerCanBeStopped(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	must(t, e.Server(0).Freeze())
+	must(t, e.Server(0).Stop())
+}
+
+func TestCutFollowerGoesOnAnsweringWhileTheLeaderDropsIt(t *testing.T) {
+	const tick, limit = 500 * time.Millisecond, 10
+	e, leader, followers := startThree(t, ensemble.Config{TickTime: tick, SyncLimit: limit})
+	cut := followers[0]
+	create(t, cut, "/a")
+	conn := dial(t, cut.Addr(), 3*time.Second)
+	sid := conn.SessionID()
+	_, err := conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	must(t, err)
+
+	other := dial(t, leader.Addr(), 10*time.Second)
+	_, _, gone, err := other.ExistsW("/mine")
+	must(t, err)
+	began := time.Now()
+	must(t, e.CutFromLeader(cut))
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Fatal("the leader did not expire the session of the cut follower's client")
+	}
+	t.Logf("session expired %v after the cut", time.Since(began))
+
+	// The follower, and with it the client, does not know yet.
+	if role, err := cut.Role(); err != nil || role != ensemble.Follower {
+		t.Errorf("the cut follower is %q, %v, while it has not missed SyncLimit ticks", role, err)
+	}
+	if ok, _, err := conn.Exists("/mine"); err != nil || !ok || conn.SessionID() != sid {
+		t.Errorf("a read through the cut follower: %v, %v, want the node that is gone", ok, err)
+	}
+	t.Logf("still answered %v after the cut", time.Since(began))
+
+	must(t, cut.AwaitRole(ensemble.NotServing))
+	if d := time.Since(began); d < (limit-2)*tick {
+		t.Errorf("the cut follower gave up after %v, before SyncLimit ticks", d)
+	}
+	if now, err := e.Leader(); err != nil || now != leader {
+		t.Errorf("leader is %v, %v, want %v as before", now, err, leader)
+	}
+	eventually(t, "the leader counts one synced follower", func() bool {
+		stats, err := leader.Stats()
+		return err == nil && stats["synced_followers"] == 1
+	})
+
+	e.Heal()
+	must(t, cut.AwaitRole(ensemble.Follower))
+	create(t, cut, "/healed")
+}
+
+func TestDeposedLeaderGoesOnAnswering(t *testing.T) {
+	e, old, _ := startThree(t, ensemble.Config{SyncLimit: 12})
+	create(t, old, "/a")
+	conn := dial(t, old.Addr(), 10*time.Second)
+	must(t, e.CutServer(old))
+	next, err := e.AwaitLeader(old)
+	must(t, err)
+	create(t, next, "/b")
+	if role, err := old.Role(); err != nil || role != ensemble.Leader {
+		t.Errorf("the deposed leader takes itself for %q, %v", role, err)
+	}
+	if now, err := e.Leader(); err != nil || now != next {
+		t.Errorf("Leader is %v, %v, want %v, of the higher epoch", now, err, next)
+	}
+	if ok, _, err := conn.Exists("/b"); err != nil || ok {
+		t.Errorf("a read through the deposed leader: %v, %v, want what was before", ok, err)
+	}
+	must(t, old.AwaitRole(ensemble.NotServing))
+	e.Heal()
+	must(t, old.AwaitRole(ensemble.Follower))
+	must(t, e.AwaitServing())
+}
+
+func TestLinksThatDoNotExistCannotBeCut(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	if e.CutFromLeader(e.Server(0)) == nil {
+		t.Error("the only server was cut from its leader")
+	}
+}

@@ -1,0 +1,100 @@
+package ensemble
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// RequiredEnv is the environment variable that, set to 1, turns the absence of
+// ZooKeeper from a reason to skip into a failure, so that skipping cannot go
+// unnoticed where the tests are meant to run.
+const RequiredEnv = "ZKLOCK_TEST_REQUIRED"
+
+// HomeEnv is the environment variable that names an unpacked ZooKeeper release
+// to run instead of the distribution's.
+const HomeEnv = "ZOOKEEPER_HOME"
+
+// debianJars is where Debian's packages put jars.
+const debianJars = "/usr/share/java"
+
+// Installation is a ZooKeeper that can be run.
+type Installation struct {
+	// Java is the path of the java command.
+	Java string
+
+	// ClassPath is what it needs to run a server, in java's notation.
+	ClassPath string
+
+	// Origin says where the server was found, for messages.
+	Origin string
+}
+
+// Find looks for Java and for ZooKeeper. The error says what is missing and
+// how to get it.
+var Find = sync.OnceValues(find)
+
+func find() (Installation, error) {
+	java, err := findJava()
+	if err != nil {
+		return Installation{}, err
+	}
+	if home := os.Getenv(HomeEnv); home != "" {
+		jars, err := filepath.Glob(filepath.Join(home, "lib", "zookeeper-*.jar"))
+		if err != nil || len(jars) == 0 {
+			return Installation{}, fmt.Errorf("%s=%s has no lib/zookeeper-*.jar: name an unpacked binary release", HomeEnv, home)
+		}
+		return Installation{Java: java, ClassPath: filepath.Join(home, "lib", "*"), Origin: home}, nil
+	}
+	main := filepath.Join(debianJars, "zookeeper.jar")
+	if _, err := os.Stat(main); err != nil {
+		return Installation{}, fmt.Errorf("no ZooKeeper: install the package zookeeper or set %s to an unpacked release", HomeEnv)
+	}
+	path := []string{main}
+	// The manifest of the main jar names the rest, except for the logging
+	// back end and for what only Netty, and so TLS, needs.
+	for _, name := range []string{
+		"slf4j-log4j12", "log4j-1.2",
+		"netty-codec", "netty-resolver", "netty-transport-native-unix-common",
+	} {
+		jar := filepath.Join(debianJars, name+".jar")
+		if _, err := os.Stat(jar); err == nil {
+			path = append(path, jar)
+		}
+	}
+	return Installation{
+		Java:      java,
+		ClassPath: strings.Join(path, string(os.PathListSeparator)),
+		Origin:    debianJars,
+	}, nil
+}
+
+func findJava() (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		if java, err := exec.LookPath(filepath.Join(home, "bin", "java")); err == nil {
+			return java, nil
+		}
+	}
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return "", errors.New("no Java: install a runtime (default-jre-headless) or set JAVA_HOME")
+	}
+	return java, nil
+}
+
+// Require skips the test if there is no ZooKeeper to run, or fails it if
+// [RequiredEnv] is 1.
+func Require(t testing.TB) {
+	t.Helper()
+	if _, err := Find(); err != nil {
+		if os.Getenv(RequiredEnv) == "1" {
+			t.Fatalf("%v (%s=1 forbids skipping)", err, RequiredEnv)
+		}
+		t.Skipf("%v (%s=1 would make this a failure)", err, RequiredEnv)
+	}
+}

@@ -1,0 +1,213 @@
+package ensemble
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+
+	"github.com/zklock/go-zklock/integration_test/proxy"
+)
+
+// links are the proxies between the servers of an ensemble: for each ordered
+// pair, one that the first dials to reach the second's quorum port and one for
+// the election port. What the first says goes Up through them, and Down
+// through those of the reversed pair.
+type links struct {
+	direct bool
+	pairs  map[pair]*link
+}
+
+type pair struct{ from, to int }
+
+type link struct{ quorum, election *proxy.Proxy }
+
+func newLinks(servers []*Server, direct bool) (*links, error) {
+	l := &links{direct: direct || len(servers) == 1, pairs: make(map[pair]*link)}
+	if l.direct {
+		return l, nil
+	}
+	for _, from := range servers {
+		for _, to := range servers {
+			if from == to {
+				continue
+			}
+			quorum, err := proxy.New(local(to.ports.quorum))
+			if err != nil {
+				l.close()
+				return nil, err
+			}
+			election, err := proxy.New(local(to.ports.election))
+			if err != nil {
+				quorum.Close()
+				l.close()
+				return nil, err
+			}
+			l.pairs[pair{from.index, to.index}] = &link{quorum, election}
+		}
+	}
+	// Of two servers the one with the greater id has to be the dialler on the
+	// election ports. The other one, when it dials, is hung up on and dialled
+	// back, at the address that it gave as its own when it introduced itself:
+	// so that, too, has to be the proxy's.
+	for p, there := range l.pairs {
+		back := l.pairs[pair{p.to, p.from}]
+		there.election.Rewrite(func(client io.Reader) io.Reader {
+			return &introduction{from: client, address: back.election.Addr()}
+		})
+	}
+	return l, nil
+}
+
+// ports are where s reaches peer.
+func (l *links) ports(s, peer *Server) (quorum, election int) {
+	if s == peer || l.direct {
+		return peer.ports.quorum, peer.ports.election
+	}
+	k := l.pairs[pair{s.index, peer.index}]
+	return portOf(k.quorum.Addr()), portOf(k.election.Addr())
+}
+
+// proxies are those that carry what from says to to: as the dialling end, and
+// as the one that was dialled.
+func (l *links) proxies(from, to *Server) (dialled, accepted []*proxy.Proxy) {
+	d, a := l.pairs[pair{from.index, to.index}], l.pairs[pair{to.index, from.index}]
+	return []*proxy.Proxy{d.quorum, d.election}, []*proxy.Proxy{a.quorum, a.election}
+}
+
+func (l *links) close() {
+	for _, k := range l.pairs {
+		k.quorum.Close()
+		k.election.Close()
+	}
+}
+
+// errNoLinks is the answer to a request to cut what was not proxied.
+var errNoLinks = errors.New("ensemble: one server, or DirectQuorum: there are no links to cut")
+
+// Drop makes everything that from sends to to vanish, until Heal. Neither is
+// told: connections stay open. What to sends still arrives.
+func (e *Ensemble) Drop(from, to *Server) error {
+	if e.links.direct {
+		return errNoLinks
+	}
+	if from == to {
+		return fmt.Errorf("ensemble: %v has no link to itself", from)
+	}
+	dialled, accepted := e.links.proxies(from, to)
+	for _, p := range dialled {
+		p.Blackhole(proxy.Up)
+	}
+	for _, p := range accepted {
+		p.Blackhole(proxy.Down)
+	}
+	return nil
+}
+
+// CutFromLeader makes everything that f and the present leader send each other
+// vanish, until Heal. f goes on answering the reads and pings of its clients
+// until it has not heard from the leader for SyncLimit ticks; the leader goes
+// on without f.
+func (e *Ensemble) CutFromLeader(f *Server) error {
+	leader, err := e.Leader()
+	if err != nil {
+		return err
+	}
+	if err := e.Drop(f, leader); err != nil {
+		return err
+	}
+	return e.Drop(leader, f)
+}
+
+// CutServer separates s from all its peers, until Heal. They know at once:
+// their ends of the connections are reset, so that they elect another leader
+// without delay if s was theirs. s is not told: a leader goes on answering its
+// clients as one until its followers have been silent for SyncLimit ticks.
+func (e *Ensemble) CutServer(s *Server) error {
+	for _, peer := range e.servers {
+		if peer == s {
+			continue
+		}
+		if err := e.Drop(s, peer); err != nil {
+			return err
+		}
+		if err := e.Drop(peer, s); err != nil {
+			return err
+		}
+		mine, theirs := e.links.proxies(s, peer)
+		for _, p := range mine {
+			p.KillEnd(proxy.Server)
+		}
+		for _, p := range theirs {
+			p.KillEnd(proxy.Client)
+		}
+	}
+	return nil
+}
+
+// Heal repairs all links. Connections that lost bytes are reset, so the servers
+// find each other again at once.
+func (e *Ensemble) Heal() {
+	for _, k := range e.links.pairs {
+		k.quorum.Heal()
+		k.election.Heal()
+	}
+}
+
+// introduction is the stream of an election connection with another address in
+// the first message: protocol version, server id, and a counted string, the
+// addresses of the sender's election port.
+type introduction struct {
+	from    io.Reader
+	address string
+	out     io.Reader // nil until the message was read
+}
+
+// maxIntroduction is more than a message with a sane address can have.
+const maxIntroduction = 4 << 10
+
+func (i *introduction) Read(b []byte) (int, error) {
+	if i.out == nil {
+		if err := i.rewrite(); err != nil {
+			return 0, err
+		}
+	}
+	return i.out.Read(b)
+}
+
+func (i *introduction) rewrite() error {
+	head := make([]byte, 8+8+4)
+	if _, err := io.ReadFull(i.from, head[:8]); err != nil {
+		return err
+	}
+	if int64(binary.BigEndian.Uint64(head)) >= 0 {
+		// A server before 3.5 says its id only.
+		i.out = io.MultiReader(bytes.NewReader(head[:8]), i.from)
+		return nil
+	}
+	if _, err := io.ReadFull(i.from, head[8:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(head[16:])
+	if n > maxIntroduction {
+		return fmt.Errorf("ensemble: an election connection begins with an address of %d bytes", n)
+	}
+	if _, err := io.CopyN(io.Discard, i.from, int64(n)); err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint32(head[16:], uint32(len(i.address)))
+	i.out = io.MultiReader(bytes.NewReader(head), bytes.NewReader([]byte(i.address)), i.from)
+	return nil
+}
+
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// portOf is the port of an address that a listener returned.
+func portOf(addr string) int {
+	_, port, _ := net.SplitHostPort(addr)
+	n, _ := strconv.Atoi(port)
+	return n
+}

@@ -1,0 +1,17 @@
+//go:build unix
+
+package ensemble
+
+import "syscall"
+
+// terminate asks the process to end, stopped or not.
+func (p *process) terminate() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return p.thaw()
+}
+
+func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

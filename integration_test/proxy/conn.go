@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// inFlight is how many chunks of one direction may be on their way, which
+// bounds what a stalled or delayed connection keeps in memory. Beyond it the
+// sender is no longer read from, and TCP's own flow control holds it back.
+const inFlight = 256
+
+// conn is one connection through the proxy. Per direction, a reader takes
+// chunks from the sender as they come, and a writer delivers them when, and if,
+// the direction's lane lets it.
+type conn struct {
+	proxy  *Proxy
+	client *net.TCPConn
+	server *net.TCPConn // nil: a connection into a black hole
+	source io.Reader    // the client's stream, rewritten
+	reads  *reading     // nil unless the proxy counts
+
+	dead     chan struct{} // closed by reset
+	deadOnce sync.Once
+
+	broken atomic.Bool    // bytes are lost: Heal has to reset it
+	mute   atomic.Bool    // nothing is forwarded any more, in either direction
+	shut   [2]atomic.Bool // by Direction-1: half-closed by the test
+}
+
+// chunk is a piece of a stream, or with err its end.
+type chunk struct {
+	data []byte
+	at   time.Time // when it was read
+	err  error     // io.EOF, or why the sender's end broke
+}
+
+func newConn(p *Proxy, client, server *net.TCPConn, wrap func(io.Reader) io.Reader) *conn {
+	c := &conn{proxy: p, client: client, server: server, source: client, dead: make(chan struct{})}
+	if wrap != nil {
+		c.source = wrap(client)
+	}
+	if p.counter != nil {
+		c.reads = newReading(p.counter)
+	}
+	if server == nil {
+		c.mute.Store(true)
+		c.broken.Store(true)
+	}
+	return c
+}
+
+// carry forwards until both directions are over, then closes both ends.
+func (c *conn) carry() {
+	var wg sync.WaitGroup
+	forward := func(d Direction, from io.Reader) {
+		queue := make(chan chunk, inFlight)
+		wg.Go(func() { c.read(d, from, queue) })
+		wg.Go(func() { c.write(d, queue) })
+	}
+	forward(Up, c.source)
+	if c.server != nil {
+		forward(Down, c.server)
+	}
+	wg.Wait()
+	c.client.Close()
+	if c.server != nil {
+		c.server.Close()
+	}
+}
+
+// read queues what the sender sends, until its end.
+func (c *conn) read(d Direction, from io.Reader, queue chan<- chunk) {
+	defer close(queue)
+	for {
+		buf := make([]byte, 16<<10)
+		n, err := from.Read(buf)
+		if n > 0 && c.reads != nil && c.reads.feed(d, buf[:n]) {
+			c.reset() // a trap of KillOn has struck
+			return
+		}
+		if n > 0 && !c.enqueue(queue, chunk{data: buf[:n], at: time.Now()}) {
+			return
+		}
+		if err != nil {
+			c.enqueue(queue, chunk{at: time.Now(), err: err})
+			return
+		}
+	}
+}
+
+func (c *conn) enqueue(queue chan<- chunk, ch chunk) bool {
+	select {
+	case queue <- ch:
+		return true
+	case <-c.dead:
+		return false
+	}
+}
+
+// write delivers what was queued, when it is due.
+func (c *conn) write(d Direction, queue <-chan chunk) {
+	to := c.client
+	if d == Up {
+		to = c.server
+	}
+	for ch := range queue {
+		switch {
+		case !c.due(d, ch.at):
+			c.broken.Store(true)
+		case c.shut[d-1].Load():
+		case errors.Is(ch.err, io.EOF):
+			to.CloseWrite() // an error means that the receiver is gone already
+		case ch.err != nil:
+			c.reset()
+		default:
+			if _, err := to.Write(ch.data); err != nil && !c.mute.Load() {
+				c.reset()
+			}
+		}
+	}
+}
+
+// due waits until a chunk read at that time may be delivered; false means that
+// it must not be, ever.
+func (c *conn) due(d Direction, at time.Time) bool {
+	for {
+		l, changed := c.proxy.lane(d)
+		if c.mute.Load() || l.swallow {
+			return false
+		}
+		var timer *time.Timer
+		var expired <-chan time.Time
+		if !l.stall {
+			wait := time.Until(at.Add(l.delay))
+			if wait <= 0 {
+				return true
+			}
+			timer = time.NewTimer(wait)
+			expired = timer.C
+		}
+		select {
+		case <-expired:
+		case <-changed:
+		case <-c.dead:
+			return false
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
+
+// reset breaks both ends so that each of them reads an error.
+func (c *conn) reset() {
+	c.deadOnce.Do(func() {
+		c.mute.Store(true)
+		close(c.dead)
+		resetConn(c.client)
+		if c.server != nil {
+			resetConn(c.server)
+		}
+	})
+}
+
+// abandon breaks one end and leaves the other in silence.
+func (c *conn) abandon(e End) {
+	c.broken.Store(true)
+	c.mute.Store(true) // before the reset, which must not be passed on
+	if e == Client {
+		resetConn(c.client)
+	} else if c.server != nil {
+		resetConn(c.server)
+	}
+}
+
+// halfClose ends the streams of d towards their receivers.
+func (c *conn) halfClose(d Direction) {
+	if d&Up != 0 && c.server != nil && !c.shut[Up-1].Swap(true) {
+		c.server.CloseWrite()
+	}
+	if d&Down != 0 && !c.shut[Down-1].Swap(true) {
+		c.client.CloseWrite()
+	}
+}
+
+// resetConn closes a connection with a reset instead of an orderly end.
+func resetConn(nc *net.TCPConn) {
+	nc.SetLinger(0)
+	nc.Close()
+}
