@@ -1,0 +1,260 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// persistent is the creation of a persistent znode, as an operation.
+func persistent(path string) driver.Op {
+	return driver.CreateOp(path, nil, driver.Persistent, everyone())
+}
+
+// rolledBack applies ops, of which the one at index fault must fail with want,
+// and demands that the results say so and that nothing was applied: e.path("a")
+// and e.path("b") must stay absent, and the root as it is.
+func (e *env) rolledBack(s driver.Session, fault int, want error, ops ...driver.Op) {
+	e.Helper()
+	before := e.read(s, e.root).Stat
+	results, err := s.Multi(e.ctx, ops)
+	e.is(err, want, "multi")
+	if len(results) != len(ops) {
+		e.Fatalf("failed multi of %d operations has %d results", len(ops), len(results))
+	}
+	for i, r := range results {
+		want := want
+		if i != fault {
+			want = driver.ErrRolledBack
+		}
+		e.is(r.Err, want, fmt.Sprintf("result %d of a multi that failed at %d", i, fault))
+	}
+	if after := e.read(s, e.root).Stat; after != before {
+		e.Fatalf("a failed multi changed its parent from %+v to %+v", before, after)
+	}
+	e.absent(s, e.path("a"))
+	e.absent(s, e.path("b"))
+}
+
+func multiTests() []test {
+	return []test{
+		{"multi/applies all operations in order", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("old"), nil, driver.Persistent)
+			e.multi(s,
+				driver.DeleteOp(e.path("old"), 0),
+				persistent(e.path("new")),
+				persistent(e.path("new/child")),
+				driver.SetOp(e.path("new"), []byte("x"), 0),
+				driver.DeleteOp(e.path("new/child"), driver.AnyVersion),
+				driver.CheckOp(e.path("new"), 1))
+			e.absent(s, e.path("old"))
+			e.absent(s, e.path("new/child"))
+			e.data(s, e.path("new"), "x")
+		}},
+		{"multi/is one zxid for all its operations", func(e *env) {
+			s := e.connect()
+			results := e.multi(s, persistent(e.path("a")), persistent(e.path("b")), driver.SetOp(e.root, nil, driver.AnyVersion))
+			a, b, set := e.read(s, e.path("a")).Stat, e.read(s, e.path("b")).Stat, results[2].Stat
+			if a.Czxid != b.Czxid || set.Mzxid != a.Czxid || set.Pzxid != a.Czxid {
+				e.Fatalf("zxids of one multi differ: creates %#x and %#x, set %#x, parent's children %#x", a.Czxid, b.Czxid, set.Mzxid, set.Pzxid)
+			}
+		}},
+		{"multi/results carry the created path and the stat that was set", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("n"), nil, driver.Persistent)
+			results := e.multi(s,
+				persistent(e.path("a")),
+				driver.CreateOp(e.path("s-"), []byte("seq"), driver.EphemeralSequential, everyone()),
+				driver.SetOp(e.path("n"), []byte("data"), 0),
+				driver.CheckOp(e.path("n"), 1))
+			if results[0].Path != e.path("a") {
+				e.Fatalf("created %q, want %q", results[0].Path, e.path("a"))
+			}
+			e.suffix(results[1].Path, e.path("s-"))
+			made := e.read(s, results[1].Path)
+			if string(made.Data) != "seq" || made.Stat.EphemeralOwner != s.ID() {
+				e.Fatalf("%s: data %q, stat %+v, session %#x", results[1].Path, made.Data, made.Stat, s.ID())
+			}
+			if got := e.read(s, e.path("n")); results[2].Stat != got.Stat || string(got.Data) != "data" {
+				e.Fatalf("set's result %+v, the node is %+v", results[2].Stat, got)
+			}
+		}},
+		{"multi/set after create counts the new node and has its zxid", func(e *env) {
+			s, other := e.connect(), e.connect()
+			for want := range int32(3) {
+				by := s
+				if want%2 == 1 {
+					by = other
+				}
+				results := e.multi(by,
+					driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone()),
+					driver.SetOp(e.root, []byte("x"), driver.AnyVersion))
+				stat, child := results[1].Stat, e.read(by, results[0].Path).Stat
+				if stat.NumChildren != want+1 || stat.Mzxid != child.Czxid {
+					e.Fatalf("set after create %d: %+v; the new child is %+v", want, stat, child)
+				}
+			}
+		}},
+		{"multi/set before create does not count the new node", func(e *env) {
+			s := e.connect()
+			for want := range int32(3) {
+				results := e.multi(s,
+					driver.SetOp(e.root, []byte("x"), driver.AnyVersion),
+					driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone()))
+				if got := results[0].Stat.NumChildren; got != want {
+					e.Fatalf("set before create sees %d children, want %d", got, want)
+				}
+			}
+		}},
+		{"multi/set after delete does not count the deleted node", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("old"), nil, driver.Ephemeral)
+			results := e.multi(s, driver.DeleteOp(e.path("old"), 0), driver.SetOp(e.root, nil, driver.AnyVersion))
+			if got := results[1].Stat.NumChildren; got != 0 {
+				e.Fatalf("set after delete sees %d children", got)
+			}
+		}},
+		{"multi/replaces a sequential node in one step", func(e *env) {
+			s := e.connect()
+			old := e.create(s, e.path("n-"), nil, driver.EphemeralSequential)
+			results := e.multi(s,
+				driver.DeleteOp(old, driver.AnyVersion),
+				driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone()),
+				driver.SetOp(e.root, nil, driver.AnyVersion))
+			if e.suffix(results[1].Path, e.path("n-")) != 1 || results[2].Stat.NumChildren != 1 {
+				e.Fatalf("new node %s among %d, want suffix 1 and no other", results[1].Path, results[2].Stat.NumChildren)
+			}
+		}},
+		{"multi/creates of one multi get different suffixes", func(e *env) {
+			s := e.connect()
+			op := driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone())
+			for want, r := range e.multi(s, op, op, op) {
+				if got := e.suffix(r.Path, e.path("n-")); got != want {
+					e.Fatalf("create %d got suffix %d", want, got)
+				}
+			}
+		}},
+		{"multi/sets of one node see each other", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("n"), nil, driver.Persistent)
+			results := e.multi(s,
+				driver.SetOp(e.path("n"), []byte("1"), 0),
+				driver.SetOp(e.path("n"), []byte("22"), 1))
+			for i, r := range results {
+				if r.Stat.Version != int32(i+1) || r.Stat.DataLength != int32(i+1) {
+					e.Fatalf("stat of set %d: %+v", i, r.Stat)
+				}
+			}
+		}},
+		{"multi/failing at its last operation applies nothing", func(e *env) {
+			s := e.connect()
+			e.rolledBack(s, 2, driver.ErrNoNode,
+				persistent(e.path("a")), driver.SetOp(e.root, []byte("x"), driver.AnyVersion), driver.DeleteOp(e.path("missing"), driver.AnyVersion))
+		}},
+		{"multi/failing at its first operation applies nothing", func(e *env) {
+			s := e.connect()
+			e.rolledBack(s, 0, driver.ErrNoNode,
+				driver.SetOp(e.path("missing"), nil, driver.AnyVersion), persistent(e.path("a")), persistent(e.path("b")))
+		}},
+		{"multi/failing in the middle applies nothing", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("c"), nil, driver.Persistent)
+			e.rolledBack(s, 1, driver.ErrNodeExists, persistent(e.path("a")), persistent(e.path("c")), persistent(e.path("b")))
+		}},
+		{"multi/fails with the sentinel of the operation at fault", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("full"), nil, driver.Persistent)
+			e.create(s, e.path("full/child"), nil, driver.Persistent)
+			e.create(s, e.path("brief"), nil, driver.Ephemeral)
+			for _, c := range []struct {
+				op   driver.Op
+				want error
+			}{
+				{persistent(e.path("missing/x")), driver.ErrNoNode},
+				{persistent(e.path("full")), driver.ErrNodeExists},
+				{persistent(e.path("brief/x")), driver.ErrNoChildrenForEphemerals},
+				{driver.DeleteOp(e.path("full"), driver.AnyVersion), driver.ErrNotEmpty},
+				{driver.DeleteOp(e.path("full/child"), 3), driver.ErrBadVersion},
+				{driver.DeleteOp(e.path("missing"), driver.AnyVersion), driver.ErrNoNode},
+				{driver.SetOp(e.path("full"), nil, 3), driver.ErrBadVersion},
+				{driver.SetOp(e.path("missing"), nil, driver.AnyVersion), driver.ErrNoNode},
+			} {
+				e.rolledBack(s, 1, c.want, persistent(e.path("a")), c.op, persistent(e.path("b")))
+			}
+		}},
+		{"multi/check of the right version passes", func(e *env) {
+			s := e.connect()
+			e.set(s, e.root, "x")
+			before := e.read(s, e.root).Stat
+			e.multi(s, driver.CheckOp(e.root, 1))
+			e.multi(s, driver.CheckOp(e.root, driver.AnyVersion), persistent(e.path("a")))
+			if after := e.read(s, e.root).Stat; after.Version != before.Version || after.Mzxid != before.Mzxid {
+				e.Fatalf("a check changed %+v to %+v", before, after)
+			}
+		}},
+		{"multi/check of another version is ErrBadVersion", func(e *env) {
+			s := e.connect()
+			e.rolledBack(s, 0, driver.ErrBadVersion, driver.CheckOp(e.root, 1), persistent(e.path("a")))
+			e.rolledBack(s, 1, driver.ErrBadVersion, persistent(e.path("a")), driver.CheckOp(e.root, 7))
+		}},
+		{"multi/check of a missing node is ErrNoNode", func(e *env) {
+			s := e.connect()
+			e.rolledBack(s, 0, driver.ErrNoNode, driver.CheckOp(e.path("missing"), driver.AnyVersion), persistent(e.path("a")))
+		}},
+		{"multi/check fails once another session has deleted the node", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("lock"), nil, driver.Ephemeral)
+			e.multi(s, driver.CheckOp(e.path("lock"), driver.AnyVersion), driver.SetOp(e.root, []byte("held"), driver.AnyVersion))
+			e.delete(other, e.path("lock"))
+			e.rolledBack(s, 0, driver.ErrNoNode,
+				driver.CheckOp(e.path("lock"), driver.AnyVersion), driver.SetOp(e.root, []byte("late"), driver.AnyVersion))
+			e.data(other, e.root, "held")
+		}},
+		{"multi/with a container is ErrBadArguments and applies nothing", func(e *env) {
+			s := e.connect()
+			_, err := s.Multi(e.ctx, []driver.Op{
+				persistent(e.path("a")), driver.CreateOp(e.path("c"), nil, driver.Container, everyone()),
+			})
+			e.is(err, driver.ErrBadArguments, "multi with a container")
+			if got := e.names(s, e.root); len(got) != 0 {
+				e.Fatalf("a refused multi made %q", got)
+			}
+		}},
+		{"multi/of many operations is applied whole", func(e *env) {
+			s := e.connect()
+			var ops []driver.Op
+			for i := range 256 {
+				ops = append(ops, driver.CreateOp(e.path(fmt.Sprintf("n%d-", i)), nil, driver.EphemeralSequential, everyone()))
+			}
+			results := e.multi(s, append(ops, driver.SetOp(e.root, nil, driver.AnyVersion))...)
+			if got := results[256].Stat.NumChildren; got != 256 {
+				e.Fatalf("%d children after 256 creates", got)
+			}
+		}},
+		{"multi/of concurrent sessions is never half applied", func(e *env) {
+			// Both move one token between two names; a mixture of them would
+			// leave none, or two.
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("x"), nil, driver.Persistent)
+			done := make(chan error, 2)
+			move := func(by driver.Session, from, to string) {
+				for range 20 {
+					_, err := by.Multi(e.ctx, []driver.Op{driver.DeleteOp(e.path(from), driver.AnyVersion), persistent(e.path(to))})
+					if err != nil && !errors.Is(err, driver.ErrNoNode) {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}
+			go move(s, "x", "y")
+			go move(other, "y", "x")
+			e.ok(errors.Join(recv(e, done, "one session"), recv(e, done, "the other session")), "moves")
+			if got := e.names(e.connect(), e.root); len(got) != 1 {
+				e.Fatalf("one node became %q", got)
+			}
+		}},
+	}
+}

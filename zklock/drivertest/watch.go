@@ -1,0 +1,217 @@
+package drivertest
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+func watchTests() []test {
+	return []test{
+		{"watch/reads the node as get does", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("a"), []byte("x"), driver.Ephemeral)
+			e.set(s, e.path("a"), "y")
+			node, _ := e.watch(s, e.path("a"))
+			if want := e.read(s, e.path("a")); node.Stat != want.Stat || string(node.Data) != "y" {
+				e.Fatalf("watch read %q, %+v; get %q, %+v", node.Data, node.Stat, want.Data, want.Stat)
+			}
+		}},
+		{"watch/of a missing node is ErrNoNode and arms nothing", func(e *env) {
+			s := e.connect()
+			_, events, err := s.Watch(e.ctx, e.path("a"))
+			e.is(err, driver.ErrNoNode, "watch of a missing node")
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			e.set(s, e.path("a"), "x")
+			e.delete(s, e.path("a"))
+			if events != nil {
+				e.silent(s, events, e.path("a"), "after a life of a node that was missing when it was watched")
+			}
+		}},
+		{"watch/fires once when another session deletes the node", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			e.delete(other, e.path("a"))
+			e.fires(events, driver.EventDeleted, e.path("a"))
+		}},
+		{"watch/fires once when another session sets the data", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			for _, data := range []string{"one", "two", "three"} {
+				e.set(other, e.path("a"), data)
+			}
+			e.delete(other, e.path("a"))
+			e.fires(events, driver.EventChanged, e.path("a"))
+		}},
+		{"watch/fires for a change of the session's own", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			e.set(s, e.path("a"), "x")
+			e.fires(events, driver.EventChanged, e.path("a"))
+			_, events = e.watch(s, e.path("a"))
+			e.delete(s, e.path("a"))
+			e.fires(events, driver.EventDeleted, e.path("a"))
+		}},
+		{"watch/fires when a multi sets or deletes the node", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			e.create(s, e.path("b"), nil, driver.Persistent)
+			_, a := e.watch(s, e.path("a"))
+			_, b := e.watch(s, e.path("b"))
+			e.multi(other, driver.SetOp(e.path("a"), nil, driver.AnyVersion), driver.DeleteOp(e.path("b"), driver.AnyVersion))
+			e.fires(a, driver.EventChanged, e.path("a"))
+			e.fires(b, driver.EventDeleted, e.path("b"))
+		}},
+		{"watch/does not fire for what changed nothing in the node's data", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			e.create(other, e.path("a/child"), nil, driver.Persistent)
+			e.silent(s, events, e.path("a"), "after the creation of a child")
+			e.delete(other, e.path("a/child"))
+			e.silent(s, events, e.path("a"), "after the deletion of a child")
+			_, err := other.Set(e.ctx, e.path("a"), nil, 7)
+			e.is(err, driver.ErrBadVersion, "set of another version")
+			_, err = other.Multi(e.ctx, []driver.Op{driver.SetOp(e.path("a"), nil, 0), driver.CheckOp(e.path("a"), 7)})
+			e.is(err, driver.ErrBadVersion, "multi with a check of another version")
+			e.multi(other, driver.CheckOp(e.path("a"), 0))
+			e.silent(s, events, e.path("a"), "after failed changes")
+			e.delete(other, e.path("a"))
+			e.fires(events, driver.EventDeleted, e.path("a"))
+		}},
+		{"watch/of a node that is deleted and made again fires as deleted", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			e.multi(other, driver.DeleteOp(e.path("a"), driver.AnyVersion), persistent(e.path("a")))
+			e.fires(events, driver.EventDeleted, e.path("a"))
+			_, again := e.watch(s, e.path("a"))
+			e.silent(s, again, e.path("a"), "armed after that")
+			e.set(other, e.path("a"), "x")
+			e.fires(again, driver.EventChanged, e.path("a"))
+		}},
+		{"watch/of one node by many calls fires for each", func(e *env) {
+			s, second, other := e.connect(), e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			var all []<-chan driver.Event
+			for _, by := range []driver.Session{s, s, s, second} {
+				_, events := e.watch(by, e.path("a"))
+				all = append(all, events)
+			}
+			e.delete(other, e.path("a"))
+			for _, events := range all {
+				e.fires(events, driver.EventDeleted, e.path("a"))
+			}
+		}},
+		{"watch/of many nodes fires for the one that changed", func(e *env) {
+			s, other := e.connect(), e.connect()
+			var all []<-chan driver.Event
+			for i := range 10 {
+				path := e.path(strconv.Itoa(i))
+				e.create(s, path, nil, driver.Persistent)
+				_, events := e.watch(s, path)
+				all = append(all, events)
+			}
+			e.delete(other, e.path("7"))
+			e.fires(all[7], driver.EventDeleted, e.path("7"))
+			for i, events := range all {
+				if i != 7 {
+					e.silent(s, events, e.path(strconv.Itoa(i)), "after the deletion of another node")
+				}
+			}
+		}},
+		{"watch/is armed at the moment of its read", func(e *env) {
+			// A set races with each watch. Whatever the read did not show has
+			// to come as an event; an arm after the read loses some of them.
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			for round := range int32(100) {
+				start, written := make(chan struct{}), make(chan error, 1)
+				go func() {
+					<-start
+					_, err := other.Set(e.ctx, e.path("a"), nil, round)
+					written <- err
+				}()
+				close(start)
+				node, events, err := s.Watch(e.ctx, e.path("a"))
+				e.ok(err, "watch")
+				e.ok(recv(e, written, "the set"), "set")
+				if node.Stat.Version == round {
+					e.fires(events, driver.EventChanged, e.path("a"))
+				}
+			}
+		}},
+		{"watch/outlives the context of its call", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			ctx, cancel := context.WithCancel(e.ctx)
+			_, events, err := s.Watch(ctx, e.path("a"))
+			e.ok(err, "watch")
+			cancel()
+			e.silent(s, events, e.path("a"), "after the end of the call's context")
+			e.delete(s, e.path("a"))
+			e.fires(events, driver.EventDeleted, e.path("a"))
+		}},
+		{"watch/nobody has to receive from it", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			for range 100 {
+				e.watch(s, e.path("a"))
+				e.set(s, e.path("a"), "x")
+			}
+			e.data(s, e.path("a"), "x")
+		}},
+		{"watch/fires when the session that owns the node closes", func(e *env) {
+			s, owner := e.connect(), e.connect()
+			e.create(owner, e.path("a"), nil, driver.Ephemeral)
+			_, events := e.watch(s, e.path("a"))
+			e.ok(owner.Close(e.ctx), "close")
+			e.fires(events, driver.EventDeleted, e.path("a"))
+		}},
+		{"watch/ends with ErrClosed when its session closes", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(other, e.path("a"), nil, driver.Persistent)
+			e.create(other, e.path("b"), nil, driver.Persistent)
+			_, a := e.watch(s, e.path("a"))
+			_, b := e.watch(s, e.path("b"))
+			e.ok(s.Close(e.ctx), "close")
+			e.endsWith(a, driver.ErrClosed, e.path("a"))
+			e.endsWith(b, driver.ErrClosed, e.path("b"))
+		}},
+		{"watch/survives a lost connection", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			e.h.Kill(s)
+			e.reconnects(s, 2)
+			e.silent(s, events, e.path("a"), "after a reconnect")
+			e.delete(other, e.path("a"))
+			e.fires(events, driver.EventDeleted, e.path("a"))
+		}},
+		{"watch/fires after a cut for a node deleted meanwhile", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			e.create(s, e.path("b"), nil, driver.Persistent)
+			_, a := e.watch(s, e.path("a"))
+			_, b := e.watch(s, e.path("b"))
+			heal := e.cut(s)
+			e.delete(other, e.path("a"))
+			heal()
+			e.fires(a, driver.EventDeleted, e.path("a"))
+			e.silent(s, b, e.path("b"), "after a reconnect")
+		}},
+		{"watch/fires after a cut for data set meanwhile", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			heal := e.cut(s)
+			e.set(other, e.path("a"), "x")
+			heal()
+			e.fires(events, driver.EventChanged, e.path("a"))
+		}},
+	}
+}
