@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/zklock/go-zklock/integration_test/proxy"
 )
@@ -18,12 +22,18 @@ import (
 // through those of the reversed pair.
 type links struct {
 	direct bool
-	pairs  map[pair]*link
+
+	mu    sync.Mutex     // newLinks fills in pairs while the first proxies run
+	pairs map[pair]*link // guarded by mu
 }
 
 type pair struct{ from, to int }
 
 type link struct{ quorum, election *proxy.Proxy }
+
+// leaderPatience is how long a follower's connection waits for a leader that
+// does not listen yet.
+const leaderPatience = 5 * time.Second
 
 func newLinks(servers []*Server, direct bool) (*links, error) {
 	l := &links{direct: direct || len(servers) == 1, pairs: make(map[pair]*link)}
@@ -35,31 +45,55 @@ func newLinks(servers []*Server, direct bool) (*links, error) {
 			if from == to {
 				continue
 			}
-			quorum, err := proxy.New(local(to.ports.quorum))
-			if err != nil {
+			if err := l.add(from, to); err != nil {
 				l.close()
 				return nil, err
 			}
-			election, err := proxy.New(local(to.ports.election))
-			if err != nil {
-				quorum.Close()
-				l.close()
-				return nil, err
-			}
-			l.pairs[pair{from.index, to.index}] = &link{quorum, election}
 		}
+	}
+	return l, nil
+}
+
+// add runs the proxies by which from reaches to.
+func (l *links) add(from, to *Server) error {
+	// A leader begins to listen on its quorum port when it begins to lead,
+	// maybe after its followers have dialled it.
+	quorum, err := proxy.Start(proxy.Config{Target: local(to.ports.quorum), Patience: leaderPatience})
+	if err != nil {
+		return err
 	}
 	// Of two servers the one with the greater id has to be the dialler on the
 	// election ports. The other one, when it dials, is hung up on and dialled
 	// back, at the address that it gave as its own when it introduced itself:
-	// so that, too, has to be the proxy's.
-	for p, there := range l.pairs {
-		back := l.pairs[pair{p.to, p.from}]
-		there.election.Rewrite(func(client io.Reader) io.Reader {
-			return &introduction{from: client, address: back.election.Addr()}
-		})
+	// so that, too, has to be a proxy's.
+	election, err := proxy.Start(proxy.Config{
+		Target: local(to.ports.election),
+		Rewrite: func(client io.Reader) io.Reader {
+			return &introduction{from: client, address: l.between(to, from).election.Addr()}
+		},
+	})
+	if err != nil {
+		quorum.Close()
+		return err
 	}
-	return l, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pairs[pair{from.index, to.index}] = &link{quorum, election}
+	return nil
+}
+
+// between is the link by which from reaches to.
+func (l *links) between(from, to *Server) *link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pairs[pair{from.index, to.index}]
+}
+
+// all are the links of all pairs.
+func (l *links) all() []*link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.pairs))
 }
 
 // ports are where s reaches peer.
@@ -67,19 +101,19 @@ func (l *links) ports(s, peer *Server) (quorum, election int) {
 	if s == peer || l.direct {
 		return peer.ports.quorum, peer.ports.election
 	}
-	k := l.pairs[pair{s.index, peer.index}]
+	k := l.between(s, peer)
 	return portOf(k.quorum.Addr()), portOf(k.election.Addr())
 }
 
 // proxies are those that carry what from says to to: as the dialling end, and
 // as the one that was dialled.
 func (l *links) proxies(from, to *Server) (dialled, accepted []*proxy.Proxy) {
-	d, a := l.pairs[pair{from.index, to.index}], l.pairs[pair{to.index, from.index}]
+	d, a := l.between(from, to), l.between(to, from)
 	return []*proxy.Proxy{d.quorum, d.election}, []*proxy.Proxy{a.quorum, a.election}
 }
 
 func (l *links) close() {
-	for _, k := range l.pairs {
+	for _, k := range l.all() {
 		k.quorum.Close()
 		k.election.Close()
 	}
@@ -151,7 +185,7 @@ func (e *Ensemble) CutServer(s *Server) error {
 // Heal repairs all links. Connections that lost bytes are reset, so the servers
 // find each other again at once.
 func (e *Ensemble) Heal() {
-	for _, k := range e.links.pairs {
+	for _, k := range e.links.all() {
 		k.quorum.Heal()
 		k.election.Heal()
 	}

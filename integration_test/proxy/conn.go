@@ -39,10 +39,10 @@ type chunk struct {
 	err  error     // io.EOF, or why the sender's end broke
 }
 
-func newConn(p *Proxy, client, server *net.TCPConn, wrap func(io.Reader) io.Reader) *conn {
+func newConn(p *Proxy, client, server *net.TCPConn) *conn {
 	c := &conn{proxy: p, client: client, server: server, source: client, dead: make(chan struct{})}
-	if wrap != nil {
-		c.source = wrap(client)
+	if rewrite := p.config.Rewrite; rewrite != nil {
+		c.source = rewrite(client)
 	}
 	if p.counter != nil {
 		c.reads = newReading(p.counter)

@@ -33,21 +33,48 @@ const (
 	Server
 )
 
-// dialTimeout bounds the proxy's own dial to its target.
-const dialTimeout = 5 * time.Second
+const (
+	// dialTimeout bounds the proxy's own dial to its target.
+	dialTimeout = 5 * time.Second
+
+	// redialInterval is the pause between dials while Config.Patience lasts.
+	redialInterval = 10 * time.Millisecond
+)
+
+// Config says what a proxy does beyond forwarding. The zero value of all but
+// Target is what New uses.
+type Config struct {
+	// Target is the address to dial, as net.Dial takes it.
+	Target string
+
+	// Count makes the proxy read along: the connections through it have to be
+	// those of ZooKeeper clients, without TLS. See Proxy.Counts and
+	// Proxy.KillOn.
+	Count bool
+
+	// Patience is how long a client is kept waiting while the target refuses
+	// to be dialled. A client that takes a refused connection for "not yet"
+	// and a reset one for "broken" needs it: through a proxy it sees no
+	// refusal, because the proxy has accepted it already.
+	Patience time.Duration
+
+	// Rewrite, unless nil, is called once for each connection with the
+	// client's stream and returns what goes to the server in its place. It
+	// must not read before its result is read from.
+	Rewrite func(client io.Reader) io.Reader
+}
 
 // Proxy forwards TCP connections from a free port of 127.0.0.1 to a target,
 // and breaks them on demand. All methods are safe for concurrent use. Close
 // ends it.
 type Proxy struct {
+	config   Config
 	listener net.Listener
-	counter  *counter // nil unless the proxy counts; set before the first connection
+	counter  *counter // nil unless the proxy counts
 
 	wg sync.WaitGroup // the accept loop and everything it started
 
 	mu      sync.Mutex
-	target  string
-	wrap    func(io.Reader) io.Reader // nil: the client's stream as it is
 	closed  bool
 	refuse  bool
 	lanes   [2]lane // by Direction-1: Up, Down
@@ -63,24 +90,25 @@ type lane struct {
 }
 
 // New starts a proxy to target, an address as net.Dial takes it.
-func New(target string) (*Proxy, error) { return start(target, nil) }
+func New(target string) (*Proxy, error) { return Start(Config{Target: target}) }
 
-// NewCounting starts a proxy that reads along: the connections through it have
-// to be those of ZooKeeper clients, without TLS. See [Proxy.Counts] and
-// [Proxy.KillOn].
-func NewCounting(target string) (*Proxy, error) { return start(target, newCounter()) }
+// NewCounting starts a proxy with Config.Count.
+func NewCounting(target string) (*Proxy, error) { return Start(Config{Target: target, Count: true}) }
 
-func start(target string, c *counter) (*Proxy, error) {
+// Start starts a proxy.
+func Start(c Config) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("proxy to %s: %w", target, err)
+		return nil, fmt.Errorf("proxy to %s: %w", c.Target, err)
 	}
 	p := &Proxy{
+		config:   c,
 		listener: l,
-		counter:  c,
-		target:   target,
 		conns:    make(map[*conn]struct{}),
 		changed:  make(chan struct{}),
+	}
+	if c.Count {
+		p.counter = newCounter()
 	}
 	p.wg.Go(p.accept)
 	return p, nil
@@ -90,18 +118,7 @@ func start(target string, c *counter) (*Proxy, error) {
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Target is the address the proxy dials.
-func (p *Proxy) Target() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.target
-}
-
-// Rewrite makes the client's stream of every connection accepted from now on
-// pass through what wrap returns for it. wrap must not read before its result
-// is read from.
-func (p *Proxy) Rewrite(wrap func(client io.Reader) io.Reader) {
-	p.change(func() { p.wrap = wrap })
-}
+func (p *Proxy) Target() string { return p.config.Target }
 
 // Cut resets every connection and refuses new ones until Heal.
 func (p *Proxy) Cut() {
@@ -201,8 +218,7 @@ func (p *Proxy) accept() {
 // serve carries one connection to its end.
 func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
-	target, wrap, refuse := p.target, p.wrap, p.refuse || p.closed
-	hole := p.lanes[Up-1].swallow
+	refuse, hole := p.refuse || p.closed, p.lanes[Up-1].swallow
 	p.mu.Unlock()
 	if refuse {
 		resetConn(client)
@@ -213,14 +229,12 @@ func (p *Proxy) serve(client *net.TCPConn) {
 		// A connection into a black hole is not dialled: a server that
 		// handles one accepted connection at a time (ZooKeeper's election
 		// port does) would wait for its first byte and hear nobody else.
-		nc, err := net.DialTimeout("tcp", target, dialTimeout)
-		if err != nil {
+		if server = p.dial(); server == nil {
 			resetConn(client)
 			return
 		}
-		server = nc.(*net.TCPConn)
 	}
-	c := newConn(p, client, server, wrap)
+	c := newConn(p, client, server)
 	p.mu.Lock()
 	// Cut, Close and Heal look at the connections they find: one that was
 	// being dialled at that moment is judged here, by what holds now.
@@ -235,6 +249,29 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
 	delete(p.conns, c)
 	p.mu.Unlock()
+}
+
+// dial connects to the target, or returns nil if that was in vain.
+func (p *Proxy) dial() *net.TCPConn {
+	giveUp := time.Now().Add(p.config.Patience)
+	for {
+		nc, err := net.DialTimeout("tcp", p.config.Target, dialTimeout)
+		if err == nil {
+			return nc.(*net.TCPConn)
+		}
+		p.mu.Lock()
+		useless, changed := p.refuse || p.closed, p.changed
+		p.mu.Unlock()
+		if useless || time.Now().After(giveUp) {
+			return nil
+		}
+		timer := time.NewTimer(redialInterval)
+		select {
+		case <-timer.C:
+		case <-changed:
+		}
+		timer.Stop()
+	}
 }
 
 // each applies set to the lanes of d.
