@@ -136,7 +136,7 @@ func TestContainersAreReapedAtTheIntervalAskedFor(t *testing.T) {
 	e := ensemble.Start(t, ensemble.Config{ContainerCheckInterval: 200 * time.Millisecond})
 	conn := dial(t, e.Hosts(), 5*time.Second)
 	open := zk.WorldACL(zk.PermAll)
-	_, err := conn.CreateContainer("/c", nil, 4, open)
+	_, err := conn.CreateContainer("/c", nil, zk.FlagContainer, open)
 	must(t, err)
 	_, err = conn.Create("/c/child", nil, 0, open)
 	must(t, err)

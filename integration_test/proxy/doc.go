@@ -16,6 +16,6 @@
 // retransmissions survive: everything arrives, late.
 //
 // A refused connection is accepted and reset at once, because giving up the
-// listening port could lose it to another process. A client thus sees a
-// connect that succeeds and a first read that fails.
+// listening port could lose it to another process. A client thus sees either
+// its connect or its first read fail.
 package proxy

@@ -256,8 +256,13 @@ func (p *Proxy) dial() *net.TCPConn {
 	giveUp := time.Now().Add(p.config.Patience)
 	for {
 		nc, err := net.DialTimeout("tcp", p.config.Target, dialTimeout)
-		if err == nil {
+		// A dial to a port of the range that outgoing connections use may
+		// get that very port, and then TCP connects it to itself.
+		if err == nil && nc.LocalAddr().String() != nc.RemoteAddr().String() {
 			return nc.(*net.TCPConn)
+		}
+		if err == nil {
+			nc.Close()
 		}
 		p.mu.Lock()
 		useless, changed := p.refuse || p.closed, p.changed

@@ -1,0 +1,90 @@
+package ensemble_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+// crashEnv makes the test binary the process that crashes.
+const crashEnv = "ZKLOCK_TEST_CRASH"
+
+// alive reports whether a process exists and is no zombie.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	// pid (command) state: the command may contain anything.
+	_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
+	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+}
+
+func TestServersDieWithACrashedTestProcess(t *testing.T) {
+	ensemble.Require(t)
+	if os.Getenv(crashEnv) == "1" {
+		e, err := ensemble.New(ensemble.Config{Servers: 3})
+		must(t, err)
+		for _, s := range e.Servers() {
+			fmt.Println("pid", s.PID())
+		}
+		must(t, e.Server(1).Freeze()) // a stopped process has to go, too
+		must(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), crashEnv+"=1", "TMPDIR="+t.TempDir())
+	out, err := cmd.Output()
+	if err == nil {
+		t.Fatalf("the process to crash did not:\n%s", out)
+	}
+	n := 0
+	for line := range strings.Lines(string(out)) {
+		var pid int
+		if _, err := fmt.Sscanf(line, "pid %d", &pid); err == nil {
+			n++
+			eventually(t, fmt.Sprintf("process %d is gone", pid), func() bool { return !alive(pid) })
+		}
+	}
+	if n != 3 {
+		t.Fatalf("%d servers were started, want 3:\n%s", n, out)
+	}
+}
+
+func TestServersOutliveTheThreadOfWhoeverStartedThem(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	s := e.Server(0)
+	s.Kill()
+	done := make(chan error)
+	tid := make(chan int, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		tid <- syscall.Gettid()
+		done <- s.Start()
+	}()
+	must(t, <-done)
+	task := fmt.Sprintf("/proc/self/task/%d", <-tid)
+	eventually(t, "the thread is gone", func() bool { _, err := os.Stat(task); return err != nil })
+	must(t, s.AwaitServing())
+}
+
+func TestNothingRunsAfterClose(t *testing.T) {
+	ensemble.Require(t)
+	e, err := ensemble.New(ensemble.Config{})
+	must(t, err)
+	pid := e.Server(0).PID()
+	if !alive(pid) {
+		t.Errorf("process %d of a running server does not exist", pid)
+	}
+	must(t, e.Close())
+	if alive(pid) {
+		t.Errorf("process %d runs after Close", pid)
+	}
+	must(t, e.Close())
+}
