@@ -1,0 +1,158 @@
+package zkdriver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// The URL's query keys.
+const (
+	keyPasswordFile  = "password_file"
+	keyAuthPlaintext = "auth_plaintext"
+	keyTLSCA         = "tls_ca"
+	keyTLSCert       = "tls_cert"
+	keyTLSKey        = "tls_key"
+	keyTLSServerName = "tls_server_name"
+	keyTLSSkipVerify = "tls_insecure_skip_verify"
+)
+
+// keys lists the query keys, sorted, as Driver.Keys has to.
+var keys = []string{
+	keyAuthPlaintext, keyPasswordFile, keyTLSCA, keyTLSCert, keyTLSSkipVerify, keyTLSKey, keyTLSServerName,
+}
+
+const (
+	schemePlain = "zk"
+	schemeTLS   = "zks"
+
+	// defaultPort is ZooKeeper's registered port for clients.
+	defaultPort = "2181"
+
+	// passwordEnv names the environment variable that may hold the password,
+	// so that it need not be in a URL that ends up in process listings.
+	passwordEnv = "ZKLOCK_PASSWORD"
+)
+
+// config is what a URL says, checked.
+type config struct {
+	servers []string     // host:port, IPv6 in brackets; never empty
+	creds   *credentials // nil if there is no user
+	tls     *tlsFiles    // nil for scheme zk
+}
+
+// parse checks a URL and everything it refers to, without network I/O. Its
+// errors never contain the password.
+func parse(u driver.URL) (*config, error) {
+	if u.Scheme != schemePlain && u.Scheme != schemeTLS {
+		return nil, fmt.Errorf("zkdriver: unknown scheme %q, use zk or zks", u.Scheme)
+	}
+	for key, values := range u.Params {
+		if !slices.Contains(keys, key) {
+			return nil, fmt.Errorf("zkdriver: unknown key %q, known are %s", key, strings.Join(keys, ", "))
+		}
+		if len(values) != 1 {
+			return nil, fmt.Errorf("zkdriver: key %q needs exactly one value, has %d", key, len(values))
+		}
+		if values[0] == "" {
+			return nil, fmt.Errorf("zkdriver: key %q has no value", key)
+		}
+		if u.Scheme == schemePlain && strings.HasPrefix(key, "tls_") {
+			return nil, fmt.Errorf("zkdriver: key %q needs TLS, use zks:// instead of zk://", key)
+		}
+	}
+	if len(u.Hosts) == 0 {
+		return nil, errors.New("zkdriver: the URL names no host")
+	}
+	c := &config{}
+	for _, h := range u.Hosts {
+		server, err := hostPort(h)
+		if err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, server)
+	}
+	var err error
+	if c.creds, err = parseCredentials(u); err != nil {
+		return nil, err
+	}
+	plaintext, err := boolParam(u, keyAuthPlaintext)
+	if err != nil {
+		return nil, err
+	}
+	if c.creds != nil && u.Scheme == schemePlain && !plaintext {
+		// A digest password travels as it is: whoever reads it owns the locks.
+		for _, s := range c.servers {
+			if !loopback(s) {
+				return nil, fmt.Errorf("zkdriver: the password of user %q would go to %s unencrypted: use zks://, or say %s=true",
+					u.User, s, keyAuthPlaintext)
+			}
+		}
+	}
+	if u.Scheme == schemeTLS {
+		if c.tls, err = parseTLS(u); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// hostPort checks one host of the URL and adds the default port if it has
+// none. The name stays a name: it is resolved, and with TLS verified, anew at
+// each dial.
+func hostPort(h string) (string, error) {
+	host, port := h, defaultPort
+	switch {
+	case strings.HasPrefix(h, "[") && strings.HasSuffix(h, "]"):
+		host = h[1 : len(h)-1]
+	case strings.Contains(h, ":"):
+		var err error
+		if host, port, err = net.SplitHostPort(h); err != nil {
+			return "", fmt.Errorf("zkdriver: host %q: want host, host:port or [IPv6]:port", h)
+		}
+	}
+	if host == "" || strings.ContainsAny(host, "[]/@ ") {
+		return "", fmt.Errorf("zkdriver: host %q: want host, host:port or [IPv6]:port", h)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("zkdriver: host %q: port %q is not a number from 1 to 65535", h, port)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// loopback reports whether a server's address cannot leave this machine.
+func loopback(server string) bool {
+	host, _, _ := net.SplitHostPort(server)
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// boolParam reads a key that is true or false, false if it is missing.
+func boolParam(u driver.URL, key string) (bool, error) {
+	if !u.Params.Has(key) {
+		return false, nil
+	}
+	v, err := strconv.ParseBool(u.Params.Get(key))
+	if err != nil {
+		return false, fmt.Errorf("zkdriver: key %q is %q, want true or false", key, u.Params.Get(key))
+	}
+	return v, nil
+}
+
+// readFile reads a file that a key names.
+func readFile(key, name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("zkdriver: key %q: %w", key, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,178 @@
+package zkdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+const (
+	// sendBuffer is the client's memory for one request. Twice what a request
+	// may have is not needed, but less than 256 KiB would make the client drop
+	// its batches of watches silently.
+	sendBuffer = maxRequest + 1<<10
+
+	// discardTime bounds the clean-up of a session that was made but could not
+	// be handed out.
+	discardTime = 2 * time.Second
+)
+
+func init() {
+	zklock.Register(schemePlain, Driver{})
+	zklock.Register(schemeTLS, Driver{})
+}
+
+// Driver implements driver.Driver for the schemes zk and zks. Its zero value
+// is what is registered.
+type Driver struct{}
+
+// Keys implements driver.Driver.
+func (Driver) Keys() []string { return slices.Clone(keys) }
+
+// OpenConnector implements driver.Driver. It reads the files the URL names, so
+// that mistakes show early, and does no network I/O.
+func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
+	c, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	life, end := context.WithCancel(context.Background())
+	return &connector{config: c, life: life, end: end}, nil
+}
+
+var _ driver.Connector = (*connector)(nil)
+
+// connector implements driver.Connector.
+type connector struct {
+	config *config
+	life   context.Context // ends with Close
+	end    context.CancelFunc
+
+	mu     sync.Mutex
+	closed bool           // guarded by mu
+	wg     sync.WaitGroup // calls of Connect and the clean-up after failed ones; added to under mu
+}
+
+// Driver implements driver.Connector.
+func (c *connector) Driver() driver.Driver { return Driver{} }
+
+// Close implements driver.Connector. It ends calls of Connect that are under
+// way, and waits for them.
+func (c *connector) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end()
+	c.wg.Wait()
+	return nil
+}
+
+// Connect implements driver.Connector. It goes on trying servers until ctx
+// ends, unless it meets nothing but reasons that will not go away: peers that
+// are no ZooKeeper servers, certificates that are not accepted.
+func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	if timeout < time.Millisecond || timeout > maxTimeout {
+		return nil, fmt.Errorf("zkdriver: session timeout %v is not possible: %w", timeout, driver.ErrBadArguments)
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, errConnectorClosed
+	}
+	c.wg.Add(1)
+	c.mu.Unlock()
+	defer c.wg.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(errConnectorClosed) })()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("zkdriver: connect: %w", both(driver.ErrNotSent, err))
+	}
+	var digest []byte
+	if c.config.creds != nil {
+		var err error
+		if digest, err = c.config.creds.digest(); err != nil {
+			return nil, err
+		}
+	}
+	s, err := c.start(timeout)
+	if err != nil {
+		return nil, err
+	}
+	err = s.ready(ctx)
+	if err == nil && digest != nil {
+		err = s.authenticate(ctx, digest)
+	}
+	if err == nil {
+		return s, nil
+	}
+	// Nobody else will close it. That must not take longer than ctx allows.
+	c.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), discardTime)
+		defer cancel()
+		_ = s.Close(ctx) // it expires by itself if this fails
+	})
+	return nil, err
+}
+
+// errConnectorClosed is why Connect fails after Close.
+var errConnectorClosed = fmt.Errorf("zkdriver: connect: %w", driver.ErrClosed)
+
+// start makes a session that is on its way to its first server.
+func (c *connector) start(timeout time.Duration) (*session, error) {
+	s := newSession(c.config, timeout)
+	// The client takes 1.5 MiB for receiving, once a connection, and more only
+	// for a frame that needs it, up to maxFrame: a lower limit would save
+	// memory, but drop the connection at every long list of children.
+	conn, events, err := zk.Connect(c.config.servers, timeout, options(
+		zk.WithHostProvider(newHosts(s.life, c.config.servers)),
+		zk.WithDialer(s.dialer.dial),
+		zk.WithEventCallback(s.watches.callback),
+		zk.WithLogger(logger{}),
+		zk.WithLogInfo(false),
+		zk.WithMaxBufferSize(maxFrame),
+		zk.WithMaxConnBufferSize(sendBuffer),
+	)...)
+	if err != nil {
+		s.end()
+		return nil, fmt.Errorf("zkdriver: connect: %w", err)
+	}
+	s.zk = conn
+	go s.supervise(events) // joined by Close, which waits for stopped
+	return s, nil
+}
+
+// options makes a slice of the client's options, whose type has no name here.
+func options[T any](o ...T) []T { return o }
+
+// ready waits for the first handshake.
+func (s *session) ready(ctx context.Context) error {
+	for {
+		state, changed := s.State()
+		switch state {
+		case driver.Connected:
+			return nil
+		case driver.Expired:
+			return fmt.Errorf("zkdriver: connect: %w", driver.ErrSessionExpired)
+		}
+		select {
+		case <-changed:
+		case <-s.dialer.hopeless:
+			return s.dialer.err(nil)
+		case <-ctx.Done():
+			cause := context.Cause(ctx)
+			if errors.Is(cause, driver.ErrClosed) {
+				return cause
+			}
+			return s.dialer.err(both(cause, ctx.Err()))
+		}
+	}
+}

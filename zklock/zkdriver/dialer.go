@@ -1,0 +1,250 @@
+package zkdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+const (
+	// minPause and maxPause bound the pause after a round in which no server
+	// could be used. It doubles from round to round and is jittered.
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
+
+	// minAttempt and maxAttempt bound what one server gets for the TCP and TLS
+	// and ZooKeeper handshakes together; in between it is half a session
+	// timeout shared by all servers, so that one round fits into a lease.
+	minAttempt = time.Second
+	maxAttempt = 5 * time.Second
+
+	// settled is how long a connection has to last to count as good: one that
+	// breaks sooner is as bad as none, or two sides could keep each other busy
+	// without a pause.
+	settled = time.Second
+
+	// silence is how long servers may do nothing but close connections until
+	// Connect gives up. Servers that elect a leader do so too, and most
+	// elections are shorter.
+	silence = time.Second
+)
+
+// dialer makes the connections of one session.
+type dialer struct {
+	session *session
+	config  *config
+	life    context.Context // ends when the session wants no connection any more
+
+	mu       sync.Mutex
+	failures int                // since the last good connection; guarded by mu
+	since    time.Time          // of the last handshake; guarded by mu
+	started  time.Time          // of the first attempt; guarded by mu
+	errs     map[string]failure // the newest failure of each server since the last handshake; guarded by mu
+	hopeless chan struct{}      // closed when trying on makes no sense
+	closed   bool               // hopeless is closed; guarded by mu
+}
+
+// failure is why a server could not be used.
+type failure struct {
+	err  error
+	kind failureKind
+}
+
+// failureKind says what can be expected of another attempt.
+type failureKind uint8
+
+const (
+	passing   failureKind = iota // refused, timed out, not resolved
+	silent                       // closed before it answered
+	permanent                    // no ZooKeeper, or a certificate that is not accepted
+)
+
+func newDialer(life context.Context, s *session, c *config) *dialer {
+	return &dialer{
+		session:  s,
+		config:   c,
+		life:     life,
+		started:  time.Now(),
+		errs:     make(map[string]failure),
+		hopeless: make(chan struct{}),
+	}
+}
+
+// dial implements zk.Dialer. It is called from the client's loop, one call at
+// a time, each after the last connection is done with; the client's own
+// timeout is ignored.
+func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
+	// Everything that was sent has its outcome by now, the client saw to that.
+	// Callers receive theirs before a new connection can have a generation: no
+	// reply of the old one is delivered after that.
+	d.session.flight.Wait()
+	if err := d.pause(); err != nil {
+		return nil, err
+	}
+	budget := min(max(d.session.Timeout()/time.Duration(2*len(d.config.servers)), minAttempt), maxAttempt)
+	deadline := time.Now().Add(budget)
+	ctx, cancel := context.WithDeadline(d.life, deadline)
+	defer cancel()
+	c, err := d.connect(ctx, server)
+	if err != nil {
+		d.failed(server, err)
+		return nil, err
+	}
+	// Until the handshake is over, for which the client allows far too long.
+	if err := c.Conn.SetDeadline(deadline); err != nil {
+		_ = c.raw.Close()
+		d.failed(server, err)
+		return nil, err
+	}
+	if !d.session.adopt(c) {
+		_ = c.raw.Close()
+		return nil, errSessionOver
+	}
+	return c, nil
+}
+
+// connect does the TCP and the TLS handshake.
+func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return nil, err
+	}
+	wrapped := raw
+	if d.config.tls != nil {
+		if wrapped, err = d.config.tls.wrap(ctx, raw, server); err != nil {
+			_ = raw.Close()
+			return nil, err
+		}
+	}
+	return newConn(d.session, server, raw, wrapped), nil
+}
+
+// pause waits after each round of failures, or until the session is over.
+func (d *dialer) pause() error {
+	d.mu.Lock()
+	if !d.since.IsZero() {
+		if time.Since(d.since) >= settled {
+			d.failures = 0
+		} else {
+			d.failures++
+		}
+		d.since = time.Time{}
+	}
+	rounds, rest := d.failures/len(d.config.servers), d.failures%len(d.config.servers)
+	d.mu.Unlock()
+	if d.life.Err() != nil {
+		return errSessionOver
+	}
+	if rounds == 0 || rest != 0 {
+		return nil
+	}
+	p := min(minPause<<min(rounds-1, 10), maxPause)
+	t := time.NewTimer(p/2 + rand.N(p/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-d.life.Done():
+		return errSessionOver
+	}
+}
+
+// succeeded notes a completed handshake.
+func (d *dialer) succeeded() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since = time.Now()
+	clear(d.errs)
+}
+
+// failed notes why a server could not be used.
+func (d *dialer) failed(server string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failures++
+	d.errs[server] = failure{err, classify(err)}
+	if d.closed || len(d.errs) < d.distinct() {
+		return
+	}
+	for _, f := range d.errs {
+		if f.kind == passing || f.kind == silent && time.Since(d.started) < silence {
+			return
+		}
+	}
+	d.closed = true
+	close(d.hopeless)
+}
+
+// distinct is the number of different servers.
+func (d *dialer) distinct() int {
+	seen := make(map[string]struct{}, len(d.config.servers))
+	for _, s := range d.config.servers {
+		seen[s] = struct{}{}
+	}
+	return len(seen)
+}
+
+// classify says what can be expected of another attempt.
+func classify(err error) failureKind {
+	switch {
+	case errors.Is(err, ErrNotZooKeeper), permanentTLS(err):
+		return permanent
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return passing
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return silent
+	}
+	return passing
+}
+
+// err says which servers were tried and why each of them failed, and, if the
+// search was cut short by a context, its cause.
+func (d *dialer) err(cause error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := &connectError{}
+	if cause != nil {
+		e.text = append(e.text, cause.Error())
+		e.errs = append(e.errs, cause)
+	}
+	for _, s := range d.config.servers {
+		f, ok := d.errs[s]
+		switch {
+		case !ok:
+			e.text = append(e.text, s+": not tried, or no answer yet")
+			continue
+		case f.kind == silent:
+			f.err = fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it expects TLS)", f.err, ErrNotZooKeeper)
+		}
+		e.text = append(e.text, s+": "+f.err.Error())
+		e.errs = append(e.errs, f.err)
+	}
+	e.errs = append(e.errs, driver.ErrNotSent)
+	return e
+}
+
+// connectError is why no session could be made. It unwraps to the reason of
+// each server, and to driver.ErrNotSent.
+type connectError struct {
+	text []string
+	errs []error
+}
+
+// Error implements error.
+func (e *connectError) Error() string {
+	return "zkdriver: no session: " + strings.Join(e.text, "; ")
+}
+
+// Unwrap makes the reasons reachable by errors.Is and errors.As.
+func (e *connectError) Unwrap() []error { return e.errs }

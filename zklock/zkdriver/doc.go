@@ -1,0 +1,38 @@
+// Package zkdriver lets package zklock work with Apache ZooKeeper. Import it
+// for its side effect:
+//
+//	import _ "github.com/zklock/go-zklock/zklock/zkdriver"
+//
+// It registers two URL schemes, zk for plain TCP and zks for TLS:
+//
+//	zk://[user:password@]host[:port][,host[:port]...][/root][?key=value&...]
+//
+// The port defaults to 2181. Host names are resolved again for every
+// connection, and servers are tried in random order. A user authenticates each
+// session with ZooKeeper's digest scheme.
+//
+// # URL keys
+//
+//   - password_file: a file with the user's password, read again for every
+//     session. Without it, and without a password in the URL, the environment
+//     variable ZKLOCK_PASSWORD is asked.
+//   - auth_plaintext: true allows sending a password unencrypted to a host
+//     other than loopback, which is an error otherwise.
+//   - tls_ca: a PEM file with the authorities that servers' certificates are
+//     checked against, instead of the system's.
+//   - tls_cert, tls_key: PEM files with a client certificate and its key, one
+//     not without the other.
+//   - tls_server_name: the name to expect in certificates, instead of the host
+//     name that was dialled.
+//   - tls_insecure_skip_verify: true accepts any certificate. For tests.
+//
+// The tls keys go with zks only. Their files are read again for every
+// connection, so that certificates can be replaced while the process runs.
+//
+// # What it stands on
+//
+// The protocol is spoken by github.com/go-zookeeper/zk. That client follows an
+// expired session with a new one, takes no context, and trusts what it reads;
+// all of that is put right from outside, by a net.Conn that reads the frames
+// that pass through it. The client sees no reply before this package has.
+package zkdriver

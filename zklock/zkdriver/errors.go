@@ -1,0 +1,151 @@
+package zkdriver
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Error codes of the protocol that the client has no value for, or that are
+// looked for in frames.
+const (
+	codeRuntimeInconsistency = -2
+	codeConnectionLoss       = -4
+	codeUnimplemented        = -6
+	codeOperationTimeout     = -7
+	codeSessionExpired       = -112
+	codeRequestTimeout       = -122
+	codeSessionNeedsSASL     = -124
+	codeQuotaExceeded        = -125
+	codeThrottled            = -127
+)
+
+// serverErrors translates the client's values for what a server can answer.
+// nil marks an answer that is definite but has no name in package driver.
+var serverErrors = map[error]error{
+	zk.ErrNoNode:                  driver.ErrNoNode,
+	zk.ErrNodeExists:              driver.ErrNodeExists,
+	zk.ErrNotEmpty:                driver.ErrNotEmpty,
+	zk.ErrBadVersion:              driver.ErrBadVersion,
+	zk.ErrNoChildrenForEphemerals: driver.ErrNoChildrenForEphemerals,
+	zk.ErrNoAuth:                  driver.ErrNoAuth,
+	zk.ErrAuthFailed:              driver.ErrAuthFailed,
+	zk.ErrInvalidACL:              driver.ErrInvalidACL,
+	zk.ErrBadArguments:            driver.ErrBadArguments,
+	zk.ErrSessionExpired:          driver.ErrSessionExpired,
+	zk.ErrAPIError:                nil,
+	zk.ErrNothing:                 nil,
+	zk.ErrReconfigDisabled:        nil,
+
+	// The session has moved to another server while this request was under
+	// way. It was refused, and what came before it may have been as well; the
+	// caller has to look, as after a loss.
+	zk.ErrSessionMoved: driver.ErrConnLoss,
+
+	// What the client refuses before it sends anything.
+	zk.ErrInvalidPath:  driver.ErrBadArguments,
+	zk.ErrInvalidFlags: driver.ErrBadArguments,
+}
+
+// codeErrors does the same for codes the client has no value for. A code that
+// is not here is definite, too.
+var codeErrors = map[int]error{
+	codeUnimplemented:    driver.ErrUnimplemented,
+	codeConnectionLoss:   driver.ErrConnLoss,
+	codeOperationTimeout: driver.ErrConnLoss,
+	codeRequestTimeout:   driver.ErrConnLoss,
+	codeSessionNeedsSASL: driver.ErrAuthFailed,
+	codeQuotaExceeded:    driver.ErrQuotaExceeded,
+	codeThrottled:        driver.ErrThrottled,
+}
+
+// errorCode returns the code in an error the client made for one it does not
+// know. It keeps it in the text only.
+func errorCode(err error) (code int, ok bool) {
+	text, ok := strings.CutPrefix(err.Error(), "unknown error: ")
+	if !ok {
+		return 0, false
+	}
+	code, convErr := strconv.Atoi(text)
+	return code, convErr == nil
+}
+
+// translate adds package driver's name, if there is one, to what a server
+// answered. ok is false if err did not come from a server.
+func translate(err error) (_ error, ok bool) {
+	name, ok := serverErrors[err]
+	if !ok {
+		var code int
+		if code, ok = errorCode(err); !ok {
+			return err, false
+		}
+		name = codeErrors[code]
+	}
+	if name == nil {
+		return err, true
+	}
+	return both(name, err), true
+}
+
+// outcome ends a request and says what became of it.
+func (s *session) outcome(c call, q *send, err error) error {
+	s.land(q)
+	if err == nil {
+		return nil
+	}
+	return wrap(c, s.interpret(q, err))
+}
+
+// interpret translates an error of the client. What is no answer from a server
+// means that there was none: then it counts whether the frame was given to a
+// living connection. If it was not, it never will be: the client has nothing
+// left of it, or is closed.
+func (s *session) interpret(q *send, err error) error {
+	alive := q.alive.Load()
+	if errors.Is(err, zk.ErrShortBuffer) && !alive {
+		return both(driver.ErrTooLarge, err)
+	}
+	if e, ok := translate(err); ok {
+		return e
+	}
+	if alive {
+		return both(driver.ErrConnLoss, err) // includes answers that cannot be read
+	}
+	if final := s.finalErr(); final != nil {
+		return both(final, err)
+	}
+	return both(driver.ErrNotSent, err)
+}
+
+// tooLarge is the error for a request no server would read.
+func (s *session) tooLarge(c call) error {
+	if err := s.finalErr(); err != nil {
+		return wrap(c, err)
+	}
+	return wrap(c, fmt.Errorf("%w: %d bytes, at most %d are possible", driver.ErrTooLarge, c.size, maxRequest))
+}
+
+// wrap says which request an error is about.
+func wrap(c call, err error) error {
+	if c.path == "" {
+		return fmt.Errorf("zkdriver: %s: %w", c.op, err)
+	}
+	return fmt.Errorf("zkdriver: %s %q: %w", c.op, c.path, err)
+}
+
+// both makes one error of a name and its reasons, all of them reachable.
+// Reasons that say the same are said once.
+func both(name error, reasons ...error) error {
+	err := name
+	for _, r := range reasons {
+		if r != nil && !errors.Is(err, r) {
+			err = fmt.Errorf("%w (%w)", err, r)
+		}
+	}
+	return err
+}

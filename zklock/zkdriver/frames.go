@@ -1,0 +1,183 @@
+package zkdriver
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	// maxFrame bounds what a server may send in one frame. The server's own
+	// limit does not apply to its answers: a list of children may well exceed
+	// the 1 MiB that a request may have.
+	maxFrame = 64 << 20
+
+	// prefixLen is the length of the length in front of each frame.
+	prefixLen = 4
+
+	// replyHeaderLen is the length of xid, zxid and error, with which each
+	// frame from the server but the first one starts.
+	replyHeaderLen = 4 + 8 + 4
+
+	// statLen is the length of an encoded Stat.
+	statLen = 6*8 + 5*4
+)
+
+// Operation codes and reserved xids of the protocol, as far as frames are
+// looked into.
+const (
+	opCreate    = 1
+	opGetData   = 4
+	opSetData   = 5
+	opPing      = 11
+	opChildren2 = 12
+	opCheck     = 13
+	opDelete    = 2
+	opMulti     = 14
+	opSetAuth   = 100
+	opSetWatch  = 101
+	opClose     = -11
+	opErrorRes  = -1
+)
+
+// errBadFrame is the reason for which a connection is dropped that carries
+// something else than ZooKeeper's protocol.
+var errBadFrame = errors.New("malformed frame from the server")
+
+// readFrame reads one frame with its length prefix into buf, which it grows as
+// needed, and returns it. The length is checked before it is believed, and
+// memory is taken only as bytes arrive: a garbled length costs nothing.
+func readFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
+	const step = 64 << 10
+	buf = append(buf[:0], 0, 0, 0, 0)
+	if _, err := io.ReadFull(r, buf); err != nil {
+		return nil, err
+	}
+	n := int64(binary.BigEndian.Uint32(buf))
+	if n < replyHeaderLen || n > int64(limit) {
+		return nil, fmt.Errorf("%w: length %d", errBadFrame, n)
+	}
+	for total := prefixLen + int(n); len(buf) < total; {
+		// At least doubling keeps the copying linear; at most doubling keeps
+		// the memory within twice of what the server has really sent.
+		from, to := len(buf), min(total, max(cap(buf), 2*len(buf), step))
+		if to > cap(buf) {
+			buf = append(make([]byte, 0, to), buf...)
+		}
+		buf = buf[:to]
+		if _, err := io.ReadFull(r, buf[from:]); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	return buf, nil
+}
+
+// reply is the header of a frame from the server.
+type reply struct {
+	xid  int32
+	code int32
+}
+
+// parseReply reads the header of a frame as readFrame returns it.
+func parseReply(frame []byte) reply {
+	return reply{
+		xid:  int32(binary.BigEndian.Uint32(frame[4:])),
+		code: int32(binary.BigEndian.Uint32(frame[16:])),
+	}
+}
+
+// checkBody refuses a reply that would crash the client: it makes slices of
+// any length that a reply claims, and does not recover from an index out of
+// range in the answer to a transaction.
+func checkBody(opcode int32, frame []byte) error {
+	body := frame[prefixLen+replyHeaderLen:]
+	switch opcode {
+	case opGetData:
+		if _, ok := skipBuffer(body); !ok {
+			return fmt.Errorf("%w: data longer than its frame", errBadFrame)
+		}
+	case opChildren2:
+		// Each name has a length of four bytes at least.
+		if len(body) < 4 || int64(binary.BigEndian.Uint32(body)) > int64(len(body)/4) {
+			return fmt.Errorf("%w: more children than the frame can hold", errBadFrame)
+		}
+	case opMulti:
+		if !checkMulti(body) {
+			return fmt.Errorf("%w: truncated results of a transaction", errBadFrame)
+		}
+	}
+	return nil
+}
+
+// skipBuffer skips a length and as many bytes; a negative length means null.
+func skipBuffer(b []byte) ([]byte, bool) {
+	if len(b) < 4 {
+		return nil, false
+	}
+	n := int64(int32(binary.BigEndian.Uint32(b)))
+	b = b[4:]
+	if n < 0 {
+		return b, true
+	}
+	if n > int64(len(b)) {
+		return nil, false
+	}
+	return b[n:], true
+}
+
+// checkMulti walks through the results of a transaction up to the header that
+// says that there are no more.
+func checkMulti(b []byte) bool {
+	const header = 4 + 1 + 4 // type, done, error
+	for {
+		if len(b) < header {
+			return false
+		}
+		kind, done := int32(binary.BigEndian.Uint32(b)), b[4] != 0
+		if b = b[header:]; done {
+			return true
+		}
+		size := 0
+		switch kind {
+		case opErrorRes:
+			size = 4
+		case opSetData:
+			size = statLen
+		case opCreate:
+			rest, ok := skipBuffer(b)
+			if !ok {
+				return false
+			}
+			b = rest
+		case opDelete, opCheck:
+		default:
+			return true // the client stops here too, with an error
+		}
+		if len(b) < size {
+			return false
+		}
+		b = b[size:]
+	}
+}
+
+// request is the header of a frame to the server.
+type request struct {
+	xid    int32
+	opcode int32
+}
+
+// parseRequest reads the header of a frame the client sends.
+func parseRequest(frame []byte) (request, bool) {
+	if len(frame) < prefixLen+8 {
+		return request{}, false
+	}
+	return request{
+		xid:    int32(binary.BigEndian.Uint32(frame[4:])),
+		opcode: int32(binary.BigEndian.Uint32(frame[8:])),
+	}, true
+}

@@ -1,0 +1,105 @@
+package zkdriver
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// ErrNotZooKeeper means that what answered is no ZooKeeper server: it spoke
+// another protocol, or closed every connection without a word. A server
+// without a quorum does the latter too, and so does one that expects TLS.
+var ErrNotZooKeeper = errors.New("not a ZooKeeper server")
+
+const (
+	// maxHandshake bounds the first frame of a server. Real ones have 36 or
+	// 37 bytes.
+	maxHandshake = 256
+
+	// minHandshake is the length of a ConnectResponse with an empty password.
+	minHandshake = 4 + 4 + 8 + 4
+)
+
+// connectResponse is what a server answers to the first frame of a connection.
+type connectResponse struct {
+	timeout   time.Duration // negotiated
+	sessionID int64         // 0 says that the session asked for is expired
+}
+
+// readHandshake reads the first frame of a server, with its length prefix,
+// and checks that it is a ConnectResponse before anybody acts on it.
+func readHandshake(r *bufio.Reader) (frame []byte, resp connectResponse, err error) {
+	frame = make([]byte, prefixLen, prefixLen+maxHandshake)
+	if n, err := io.ReadFull(r, frame); err != nil {
+		if n > 0 {
+			return nil, resp, notZooKeeper(frame[:n])
+		}
+		return nil, resp, err
+	}
+	n := int64(binary.BigEndian.Uint32(frame))
+	if n < minHandshake || n > maxHandshake {
+		// A few more bytes, if they are there already, make a better message.
+		more, _ := r.Peek(min(r.Buffered(), 12))
+		return nil, resp, notZooKeeper(append(frame, more...))
+	}
+	frame = frame[:prefixLen+int(n)]
+	if _, err := io.ReadFull(r, frame[prefixLen:]); err != nil {
+		return nil, resp, fmt.Errorf("handshake cut short: %w", err)
+	}
+	resp, ok := parseHandshake(frame[prefixLen:])
+	if !ok {
+		return nil, resp, notZooKeeper(frame[prefixLen:])
+	}
+	return frame, resp, nil
+}
+
+// parseHandshake reads a ConnectResponse: protocol version, timeout in
+// milliseconds, session id, password and, since ZooKeeper 3.4, a byte that
+// tells a read-only server.
+func parseHandshake(b []byte) (resp connectResponse, ok bool) {
+	if len(b) < minHandshake {
+		return resp, false
+	}
+	version := binary.BigEndian.Uint32(b)
+	timeout := int32(binary.BigEndian.Uint32(b[4:]))
+	resp.sessionID = int64(binary.BigEndian.Uint64(b[8:]))
+	rest, whole := skipBuffer(b[16:])
+	if version != 0 || timeout < 0 || !whole || len(rest) > 1 {
+		return connectResponse{}, false
+	}
+	if resp.sessionID != 0 && timeout == 0 {
+		return connectResponse{}, false
+	}
+	resp.timeout = time.Duration(timeout) * time.Millisecond
+	return resp, true
+}
+
+// notZooKeeper says what a peer seems to be instead.
+func notZooKeeper(first []byte) error {
+	hint := ""
+	switch {
+	case bytes.HasPrefix(first, []byte("HTTP")):
+		hint = ", it speaks HTTP"
+	case len(first) >= 2 && first[0] == 0x15 && first[1] == 3:
+		hint = ", it speaks TLS: use zks://"
+	}
+	return fmt.Errorf("%w: it answered %q%s", ErrNotZooKeeper, first[:min(len(first), 16)], hint)
+}
+
+// connectRequestSession returns the session id in the client's first frame:
+// protocol version, last zxid seen, timeout, session id, password.
+func connectRequestSession(frame []byte) (id int64, ok bool) {
+	const at = prefixLen + 4 + 8 + 4
+	if len(frame) < at+8 {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(frame[at:])), true
+}
+
+// maxTimeout is the longest session timeout the protocol can express.
+const maxTimeout = math.MaxInt32 * time.Millisecond

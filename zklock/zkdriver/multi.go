@@ -1,0 +1,124 @@
+package zkdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// multiHeaderLen is what a transaction has in front of each operation, and at
+// its end.
+const multiHeaderLen = 4 + 1 + 4
+
+// errUnreadable is why the results of a transaction count as unknown.
+var errUnreadable = errors.New("results do not match the transaction")
+
+// Multi implements driver.Session.
+func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+	c := call{op: "multi", size: requestHeaderLen + multiHeaderLen}
+	requests := make([]any, len(ops))
+	for i, op := range ops {
+		size, request, err := convertOp(op)
+		if err != nil {
+			return nil, wrap(c, fmt.Errorf("op %d, %v %q: %w", i, op.Kind, op.Path, err))
+		}
+		c.size += multiHeaderLen + size
+		requests[i] = request
+	}
+	// The client's results come with its error, and both are interpreted here:
+	// a failed operation is no failed request.
+	type answer struct {
+		responses []zk.MultiResponse
+		err       error
+	}
+	a, err := run(ctx, s, c, func(conn *zk.Conn) (answer, error) {
+		responses, err := conn.Multi(requests...)
+		if len(responses) == len(ops) && len(ops) > 0 {
+			return answer{responses, err}, nil
+		}
+		if err == nil && len(ops) > 0 || errors.Is(err, zk.ErrAPIError) {
+			// The client stops at a result it does not know with ErrAPIError,
+			// after the transaction may have been applied.
+			err = errUnreadable
+		}
+		return answer{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.err != nil {
+		return failedMulti(c, ops, a.responses, a.err)
+	}
+	results := make([]driver.OpResult, len(ops))
+	for i, r := range a.responses {
+		results[i].Path = r.String
+		if r.Stat != nil {
+			results[i].Stat = convertStat(r.Stat)
+		}
+	}
+	return results, nil
+}
+
+// failedMulti tells the operation at fault from those that were rolled back
+// with it. Servers report the latter as fine if they came before it, and as a
+// runtime inconsistency if they came after.
+func failedMulti(c call, ops []driver.Op, responses []zk.MultiResponse, err error) ([]driver.OpResult, error) {
+	results := make([]driver.OpResult, len(ops))
+	fault := -1
+	for i, r := range responses {
+		if fault < 0 && r.Error != nil && !rolledBack(r.Error) {
+			fault = i
+			reason, _ := translate(r.Error)
+			results[i].Err = reason
+			continue
+		}
+		results[i].Err = driver.ErrRolledBack
+		if r.Error != nil {
+			results[i].Err = both(driver.ErrRolledBack, r.Error)
+		}
+	}
+	if fault < 0 {
+		return nil, wrap(c, both(driver.ErrConnLoss, errUnreadable, err))
+	}
+	op := ops[fault]
+	return results, wrap(c, fmt.Errorf("op %d, %v %q: %w", fault, op.Kind, op.Path, results[fault].Err))
+}
+
+// rolledBack reports whether an operation failed only because of another.
+func rolledBack(err error) bool {
+	code, ok := errorCode(err)
+	return ok && code == codeRuntimeInconsistency
+}
+
+// convertOp checks an operation and translates it, and tells its size.
+func convertOp(op driver.Op) (size int, request any, err error) {
+	if err := checkPath(op.Path, op.Kind == driver.OpCreate && op.Mode.Sequential()); err != nil {
+		return 0, nil, err
+	}
+	size = pathSize(op.Path) + 4
+	switch op.Kind {
+	case driver.OpCreate:
+		if op.Mode == driver.Container {
+			// The client could not read the result of one.
+			return 0, nil, fmt.Errorf("%w: a container cannot be created in a transaction", driver.ErrBadArguments)
+		}
+		flags, err := createFlags(op.Mode)
+		if err != nil {
+			return 0, nil, err
+		}
+		return createSize(op.Path, op.Data, op.ACL),
+			&zk.CreateRequest{Path: op.Path, Data: content(op.Data), Acl: convertACL(op.ACL), Flags: flags}, nil
+	case driver.OpDelete:
+		return size, &zk.DeleteRequest{Path: op.Path, Version: op.Version}, nil
+	case driver.OpSet:
+		return size + 4 + len(op.Data),
+			&zk.SetDataRequest{Path: op.Path, Data: content(op.Data), Version: op.Version}, nil
+	case driver.OpCheck:
+		return size, &zk.CheckVersionRequest{Path: op.Path, Version: op.Version}, nil
+	}
+	return 0, nil, fmt.Errorf("%w: unknown kind of operation", driver.ErrBadArguments)
+}

@@ -1,0 +1,260 @@
+package zkdriver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+var _ driver.Session = (*session)(nil)
+
+// errSessionOver is what the client hears of a session that is over.
+var errSessionOver = errors.New("zkdriver: the session is over")
+
+// session is one ZooKeeper session on one zk.Conn.
+//
+// The client underneath would follow an expired session with a new one and
+// send into it what is queued. It never gets that far: a handshake with
+// another session id ends life, and without life nothing is dialled.
+type session struct {
+	zk     *zk.Conn // set before Connect returns; immutable after
+	dialer *dialer
+	life   context.Context    // ends when no connection is wanted any more
+	end    context.CancelFunc // ends life
+
+	mu         sync.Mutex
+	id         int64         // 0 before the first handshake; guarded by mu
+	timeout    time.Duration // asked for, then negotiated; guarded by mu
+	generation uint64        // guarded by mu
+	sent       time.Time     // when the newest handshake was sent; guarded by mu
+	server     string        // guarded by mu
+	conn       *conn         // the newest one; guarded by mu
+	up         bool          // conn is established and not known to be broken; guarded by mu
+	gate       bool          // up, and user requests may pass; guarded by mu
+	expired    bool          // guarded by mu
+	closing    bool          // Close was called; guarded by mu
+	state      driver.State  // guarded by mu
+	changed    chan struct{} // closed and replaced when state or generation change; guarded by mu
+	moved      chan struct{} // closed and replaced when anything above changes; guarded by mu
+	calls      int           // calls into the client that have not returned; guarded by mu
+	idle       chan struct{} // closed when calls falls to 0, nil if nobody waits for it; guarded by mu
+
+	over chan struct{} // closed when the session takes no requests any more
+
+	turn    chan struct{}        // held by the one request that is on its way into a connection
+	current atomic.Pointer[send] // that request
+	slots   chan struct{}        // bounds calls
+	flight  sync.WaitGroup       // requests that were written and whose callers still wait
+	workers workers
+	watches watches
+
+	confirmed chan struct{} // closed when the server has confirmed the end of the session
+	stopped   chan struct{} // closed when nothing of the session is left in this process
+	quit      sync.Once     // guards the only call of zk.Conn.Close
+	quitting  sync.WaitGroup
+	close     closer
+}
+
+func newSession(c *config, timeout time.Duration) *session {
+	s := &session{
+		timeout:   timeout,
+		state:     driver.Suspended,
+		changed:   make(chan struct{}),
+		moved:     make(chan struct{}),
+		over:      make(chan struct{}),
+		turn:      make(chan struct{}, 1),
+		slots:     make(chan struct{}, maxCalls),
+		confirmed: make(chan struct{}),
+		stopped:   make(chan struct{}),
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.dialer = newDialer(s.life, s, c)
+	s.workers.init()
+	s.watches.init()
+	s.close.init()
+	return s
+}
+
+// ID implements driver.Session.
+func (s *session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Timeout implements driver.Session.
+func (s *session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+
+// Conn implements driver.Session.
+func (s *session) Conn() (generation uint64, handshakeSent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation, s.sent
+}
+
+// Server implements driver.Session.
+func (s *session) Server() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server
+}
+
+// State implements driver.Session.
+func (s *session) State() (driver.State, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state, s.changed
+}
+
+// setLocked moves to a state that is not final yet and wakes everybody. A new
+// generation is a change, whatever the state.
+func (s *session) setLocked(state driver.State, generation uint64) {
+	if s.state.Final() {
+		state = s.state
+	}
+	if state != s.state || generation != s.generation {
+		s.state, s.generation = state, generation
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+	s.moveLocked()
+}
+
+// moveLocked wakes those who wait for more than the state.
+func (s *session) moveLocked() {
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// adopt makes c the session's connection and closes the one before, unless no
+// connection is wanted any more.
+func (s *session) adopt(c *conn) bool {
+	s.mu.Lock()
+	if s.expired || s.life.Err() != nil {
+		s.mu.Unlock()
+		return false
+	}
+	previous := s.conn
+	s.conn = c
+	s.mu.Unlock()
+	if previous != nil {
+		previous.kill(errSessionOver)
+	}
+	return true
+}
+
+// resumes reports whether a handshake for session id is one for this session.
+// A client that asks for a new session after the first one has been made has
+// forgotten it, and gets none.
+func (s *session) resumes(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.expired && s.id == id
+}
+
+// establish takes in a completed handshake, before the client sees it and so
+// before it can read any reply of the connection.
+func (s *session) establish(c *conn, resp connectResponse) error {
+	watched := s.watches.any()
+	s.mu.Lock()
+	first := s.id == 0
+	if first && resp.sessionID == 0 {
+		s.mu.Unlock()
+		return notZooKeeper(nil)
+	}
+	if !first && resp.sessionID != s.id {
+		s.mu.Unlock()
+		s.expire()
+		return errSessionOver
+	}
+	if s.expired || s.conn != c || c.killed.Load() {
+		s.mu.Unlock()
+		return errSessionOver
+	}
+	s.id = resp.sessionID
+	s.timeout = resp.timeout
+	s.sent = c.sent
+	s.server = c.server
+	s.up = true
+	// The client sets watches again from its loop, with the last zxid it saw,
+	// which its reader changes without a lock. Requests wait until it has:
+	// their replies could move that zxid past a change and lose its event.
+	s.gate = !watched
+	c.gate.Store(s.gate)
+	s.setLocked(driver.Connected, s.generation+1)
+	s.mu.Unlock()
+	s.dialer.succeeded()
+	return nil
+}
+
+// openGate lets requests pass on c.
+func (s *session) openGate(c *conn) {
+	if c.gate.Swap(true) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == c && s.up {
+		s.gate = true
+		s.moveLocked()
+	}
+}
+
+// lose takes in that c is broken.
+func (s *session) lose(c *conn, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != c || !s.up {
+		return
+	}
+	s.up, s.gate = false, false
+	s.setLocked(driver.Suspended, s.generation)
+}
+
+// expire ends the session because the ensemble has.
+func (s *session) expire() {
+	s.mu.Lock()
+	if s.expired {
+		s.mu.Unlock()
+		return
+	}
+	s.expired = true
+	wasOpen := !s.closing
+	if wasOpen {
+		close(s.over)
+	}
+	s.setLocked(driver.Expired, s.generation)
+	s.mu.Unlock()
+	if wasOpen {
+		s.watches.end(driver.ErrSessionExpired)
+	}
+	s.end()
+}
+
+// finalErrLocked is what a request gets that comes too late, nil if it does not.
+func (s *session) finalErrLocked() error {
+	switch {
+	case s.closing:
+		return driver.ErrClosed
+	case s.expired:
+		return driver.ErrSessionExpired
+	}
+	return nil
+}
+
+// finalErr is finalErrLocked for those who do not hold mu.
+func (s *session) finalErr() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.finalErrLocked()
+}

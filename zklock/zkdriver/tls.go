@@ -1,0 +1,99 @@
+package zkdriver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// tlsFiles says where the parts of a TLS configuration are.
+type tlsFiles struct {
+	ca, cert, key string // file names, "" if not given
+	serverName    string // "" means the host that is dialled
+	skipVerify    bool
+}
+
+// parseTLS reads the tls keys and checks that their files can be used now.
+func parseTLS(u driver.URL) (*tlsFiles, error) {
+	f := &tlsFiles{
+		ca:         u.Params.Get(keyTLSCA),
+		cert:       u.Params.Get(keyTLSCert),
+		key:        u.Params.Get(keyTLSKey),
+		serverName: u.Params.Get(keyTLSServerName),
+	}
+	if (f.cert == "") != (f.key == "") {
+		return nil, fmt.Errorf("zkdriver: keys %q and %q go together", keyTLSCert, keyTLSKey)
+	}
+	var err error
+	if f.skipVerify, err = boolParam(u, keyTLSSkipVerify); err != nil {
+		return nil, err
+	}
+	if _, err := f.config("checked-at-open"); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// config reads the files and makes the configuration for one connection.
+func (f *tlsFiles) config(host string) (*tls.Config, error) {
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         host,
+		InsecureSkipVerify: f.skipVerify, // asked for by its name in the URL
+	}
+	if f.serverName != "" {
+		c.ServerName = f.serverName
+	}
+	if f.ca != "" {
+		pem, err := readFile(keyTLSCA, f.ca)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("zkdriver: key %q: %s holds no PEM certificate", keyTLSCA, f.ca)
+		}
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("zkdriver: keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// wrap makes a TLS connection to server out of a TCP one. The name verified is
+// the one that was dialled, never the address it resolved to.
+func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(server)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.config(host)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, c)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("TLS handshake: %w", err)
+	}
+	return conn, nil
+}
+
+// permanentTLS reports whether a TLS failure is one that the next attempt will
+// meet again: somebody has to change a certificate or the URL.
+func permanentTLS(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		alert        tls.AlertError
+		record       tls.RecordHeaderError
+	)
+	return errors.As(err, &verification) || errors.As(err, &alert) || errors.As(err, &record)
+}
