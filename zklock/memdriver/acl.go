@@ -1,0 +1,107 @@
+package memdriver
+
+import (
+	"crypto/sha1" //nolint:gosec // ZooKeeper's digest scheme is defined on it
+	"encoding/base64"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// identity is who a session has authenticated as.
+type identity struct {
+	scheme, id string
+}
+
+// digestIdentity is what the digest scheme makes of a user and a password.
+func digestIdentity(user, password string) identity {
+	sum := sha1.Sum([]byte(user + ":" + password)) //nolint:gosec // see import
+	return identity{"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
+}
+
+// clientAddr is the address every client of the model has: what access lists
+// of scheme ip are compared with.
+var clientAddr = netip.MustParseAddr("127.0.0.1")
+
+// openToAll is the access list of almost every znode; sharing one slice spares
+// a copy each.
+var openToAll = driver.OpenACL(driver.PermAll)
+
+// fixACL checks an access list and puts the session's identities in the place
+// of scheme auth, as the server does before it stores the list.
+func fixACL(acl []driver.ACL, ids []identity) ([]driver.ACL, error) {
+	if slices.Equal(acl, openToAll) {
+		return openToAll, nil
+	}
+	if len(acl) == 0 {
+		return nil, driver.ErrInvalidACL
+	}
+	fixed := make([]driver.ACL, 0, len(acl))
+	add := func(a driver.ACL) {
+		if !slices.Contains(fixed, a) {
+			fixed = append(fixed, a)
+		}
+	}
+	for _, a := range acl {
+		switch a.Scheme {
+		case "world":
+			if a.ID != "anyone" {
+				return nil, driver.ErrInvalidACL
+			}
+			add(a)
+		case "auth":
+			if len(ids) == 0 {
+				return nil, driver.ErrInvalidACL
+			}
+			for _, id := range ids {
+				add(driver.ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
+			}
+		case "digest":
+			if strings.Count(a.ID, ":") != 1 {
+				return nil, driver.ErrInvalidACL
+			}
+			add(a)
+		case "ip":
+			if _, ok := parsePrefix(a.ID); !ok {
+				return nil, driver.ErrInvalidACL
+			}
+			add(a)
+		default:
+			return nil, driver.ErrInvalidACL
+		}
+	}
+	return fixed, nil
+}
+
+// permits reports whether a session with these identities has a permission.
+func permits(acl []driver.ACL, perm driver.Perm, ids []identity) bool {
+	for _, a := range acl {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		switch a.Scheme {
+		case "world":
+			return true
+		case "ip":
+			if prefix, ok := parsePrefix(a.ID); ok && prefix.Contains(clientAddr) {
+				return true
+			}
+		default:
+			if slices.Contains(ids, identity{a.Scheme, a.ID}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// parsePrefix reads an address with or without a prefix length.
+func parsePrefix(s string) (netip.Prefix, bool) {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), true
+	}
+	prefix, err := netip.ParsePrefix(s)
+	return prefix, err == nil
+}

@@ -1,0 +1,343 @@
+package memdriver
+
+import (
+	"errors"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Pauses between attempts to connect.
+const (
+	// firstPause follows the loss of a connection.
+	firstPause = 10 * time.Millisecond
+
+	// longestPause is what it grows to while no server accepts.
+	longestPause = 500 * time.Millisecond
+)
+
+// session is the client's side of a session, and the driver.Session itself. It
+// keeps one connection at a time and makes a new one, to the next server, when
+// that breaks or falls silent. Guarded by the ensemble's mutex.
+type session struct {
+	e     *Ensemble
+	ids   []identity
+	route []*server // in the order they are tried
+	hop   int       // where in route the next attempt goes
+
+	id       int64 // 0 until established
+	asked    time.Duration
+	granted  time.Duration
+	state    driver.State  // 0 until established
+	changed  chan struct{} // made when somebody asks; closed with the next change
+	gen      uint64
+	sentAt   time.Time // of the newest completed handshake
+	addr     string
+	lastZxid int64
+
+	conn  *conn // nil while waiting for the next attempt
+	ready bool  // the handshake on conn is through
+	heard time.Time
+	pause time.Duration
+	retry *event
+	ping  *event
+	limit *event // checks heard
+
+	queue   []*request // waiting for a connection
+	watches map[string][]chan driver.Event
+
+	up      chan struct{} // closed when first established, or ended before
+	closing *request      // the end of the session, once Close was called
+	ended   chan struct{} // closed when nothing is left to do
+	over    bool          // ended is closed
+	endErr  error         // Close's result
+}
+
+// dial tries the next server.
+func (s *session) dial() {
+	e := s.e
+	s.retry = nil
+	if s.over {
+		return
+	}
+	srv := s.route[s.hop%len(s.route)]
+	s.hop++
+	e.made++
+	c := &conn{number: e.made, srv: srv, client: s, clientOpen: true, id: s.id, asked: e.clock.now}
+	c.up = pipe{e: e, delay: e.config.latency}
+	c.down = pipe{e: e, delay: e.config.latency}
+	s.conn, s.ready = c, false
+	e.conns[c] = struct{}{}
+	cut, refused := e.cutOff(c)
+	if refused {
+		s.disconnected(c)
+		return
+	}
+	c.up.cut, c.down.cut = cut, cut
+	c.deadline = e.after(max(s.asked, 2*e.config.tick)/3, func() { s.giveUp(c) })
+	h := hello{session: s.id, lastZxid: s.lastZxid, timeout: s.asked}
+	c.up.send(func() { srv.accept(c, h) })
+}
+
+// established is the server's welcome. The generation grows here, before
+// anything else can come over the connection.
+func (s *session) established(c *conn, id int64, timeout time.Duration) {
+	if s.conn != c || s.over {
+		return
+	}
+	e := s.e
+	e.cancel(c.deadline)
+	s.id, s.granted, s.addr = id, timeout, c.srv.addr()
+	s.gen++
+	s.sentAt = c.asked
+	s.heard = e.clock.now
+	s.pause = 0
+	s.ready = true
+	if s.closing == nil {
+		s.state = driver.Connected
+	}
+	s.signal()
+	if s.gen == 1 {
+		e.sessions[id] = s
+		close(s.up)
+	}
+	s.ping = e.after(s.granted/3, s.sendPing)
+	s.limit = e.after(s.silence(), s.checkSilence)
+	if len(s.watches) > 0 {
+		r := &request{kind: requestSetWatches, since: s.lastZxid}
+		for path := range s.watches {
+			r.paths = append(r.paths, path)
+		}
+		s.send(r)
+	}
+	queue := s.queue
+	s.queue = nil
+	for _, r := range queue {
+		s.send(r)
+	}
+}
+
+// silence is how long a client waits for its server to say anything: two
+// thirds of the session's timeout, which leaves a third to find another one.
+func (s *session) silence() time.Duration { return s.granted * 2 / 3 }
+
+func (s *session) checkSilence() {
+	left := s.heard.Add(s.silence()).Sub(s.e.clock.now)
+	if left <= 0 {
+		s.giveUp(s.conn)
+		return
+	}
+	s.limit = s.e.after(left, s.checkSilence)
+}
+
+func (s *session) sendPing() {
+	s.ping = s.e.after(s.granted/3, s.sendPing)
+	s.send(&request{kind: requestPing})
+}
+
+// giveUp closes a connection from which nothing comes.
+func (s *session) giveUp(c *conn) {
+	c.abandon()
+	s.disconnected(c)
+}
+
+// disconnected follows the loss of a connection, for whatever reason.
+func (s *session) disconnected(c *conn) {
+	c.clientOpen = false
+	e := s.e
+	c.forget()
+	if s.conn != c {
+		return
+	}
+	s.conn, s.ready = nil, false
+	e.cancel(c.deadline)
+	e.cancel(s.ping)
+	e.cancel(s.limit)
+	lost := c.inflight
+	c.inflight = nil
+	if s.state == driver.Connected {
+		s.state = driver.Suspended
+		s.signal()
+	}
+	for _, r := range lost {
+		if r == s.closing {
+			// Closing is the one request that is sent again: whether it was
+			// executed shows in what the next handshake says.
+			s.queue = append(s.queue, r)
+			r.sent, r.ready = false, false
+			continue
+		}
+		r.finish(driver.ErrConnLoss)
+	}
+	if s.over {
+		return
+	}
+	s.pause = min(max(firstPause, 2*s.pause), longestPause)
+	s.retry = e.after(s.pause, s.dial)
+}
+
+// expired is the server's answer that the session is over.
+func (s *session) expired(c *conn) {
+	if s.conn != c {
+		return
+	}
+	if s.state != driver.Closed {
+		s.state = driver.Expired
+	}
+	s.end(nil, driver.ErrSessionExpired)
+}
+
+// end lets go of everything. why is what requests that were never sent and
+// watches are told.
+func (s *session) end(err, why error) {
+	if s.over {
+		return
+	}
+	e := s.e
+	s.over = true
+	s.endErr = err
+	if c := s.conn; c != nil {
+		c.abandon()
+		s.disconnected(c)
+	}
+	e.cancel(s.retry)
+	for _, r := range s.queue {
+		r.finish(errors.Join(why, driver.ErrNotSent))
+	}
+	s.queue = nil
+	s.dropWatches(why)
+	delete(e.clients, s)
+	if e.sessions[s.id] == s {
+		delete(e.sessions, s.id)
+	}
+	s.signal()
+	if s.gen == 0 {
+		close(s.up)
+	}
+	close(s.ended)
+	e.retire()
+}
+
+// signal tells those who wait for a change of the state or the generation.
+func (s *session) signal() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// submit sends a request, now or with the next connection.
+func (s *session) submit(r *request) {
+	if !s.ready {
+		r.own()
+		s.queue = append(s.queue, r)
+		return
+	}
+	s.send(r)
+}
+
+// send puts a request on the connection. On a clear one to a server that is
+// alone it is executed before send returns.
+func (s *session) send(r *request) {
+	c := s.conn
+	r.sent = true
+	c.inflight = append(c.inflight, r)
+	if c.up.clear() {
+		if r.direct = s.e.solo; !r.direct {
+			r.own()
+		}
+		c.srv.receive(c, r)
+		return
+	}
+	r.own()
+	c.up.send(func() { c.srv.receive(c, r) })
+}
+
+// answered takes the answer to a request. They come in the order of the
+// requests.
+func (s *session) answered(c *conn, r *request) {
+	if s.conn != c {
+		return
+	}
+	s.heard = s.e.clock.now
+	s.lastZxid = max(s.lastZxid, r.zxid)
+	c.inflight = pop(c.inflight)
+	if r == s.closing {
+		s.end(nil, driver.ErrClosed)
+	}
+	if r.kind == requestWatch && r.err == nil && !r.released {
+		r.watch = s.addWatch(r.path)
+	}
+	r.finish(r.err)
+}
+
+// notified takes a watch event.
+func (s *session) notified(c *conn, path string, event driver.EventType) {
+	if s.conn != c {
+		return
+	}
+	s.heard = s.e.clock.now
+	for _, ch := range s.watches[path] {
+		ch <- driver.Event{Type: event, Path: path}
+		close(ch)
+	}
+	delete(s.watches, path)
+}
+
+func (s *session) addWatch(path string) <-chan driver.Event {
+	ch := make(chan driver.Event, 1)
+	if s.watches == nil {
+		s.watches = make(map[string][]chan driver.Event)
+	}
+	s.watches[path] = append(s.watches[path], ch)
+	return ch
+}
+
+// dropWatches tells all who wait for an event that there will be none.
+func (s *session) dropWatches(why error) {
+	for path, channels := range s.watches {
+		for _, ch := range channels {
+			ch <- driver.Event{Type: driver.EventSession, Path: path, Err: why}
+			close(ch)
+		}
+	}
+	s.watches = nil
+}
+
+// withdraw takes back a request that nobody waits for any more, and tells what
+// is known of it.
+func (s *session) withdraw(r *request, cause error) {
+	if r.done {
+		return
+	}
+	r.released = true
+	if r.sent {
+		r.finish(errors.Join(cause, driver.ErrConnLoss))
+		return
+	}
+	for i, other := range s.queue {
+		if other == r {
+			s.queue = append(s.queue[:i], s.queue[i+1:]...)
+			break
+		}
+	}
+	r.finish(errors.Join(cause, driver.ErrNotSent))
+}
+
+// newClient makes the client's side of a session that is to be established
+// with one of the servers in route.
+func (e *Ensemble) newClient(ids []identity, route []*server, timeout time.Duration) *session {
+	s := &session{
+		e: e, ids: ids, route: route, hop: e.turn, asked: timeout,
+		up: make(chan struct{}), ended: make(chan struct{}),
+	}
+	// Sessions are spread over the servers.
+	e.turn++
+	idle := !e.busy()
+	e.clients[s] = struct{}{}
+	if idle {
+		e.wake()
+	}
+	s.dial()
+	return s
+}

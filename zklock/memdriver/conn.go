@@ -1,0 +1,262 @@
+package memdriver
+
+import (
+	"time"
+)
+
+// conn is one TCP connection between a client and a server, with the state of
+// both ends. An end that is closed ignores what still arrives.
+type conn struct {
+	number uint64 // in the order they were made
+	srv    *server
+	client *session
+	up     pipe // client to server
+	down   pipe // server to client
+
+	// The client's end.
+	clientOpen bool
+	asked      time.Time  // when the handshake was sent
+	inflight   []*request // sent, not answered, in order
+	deadline   *event     // of the handshake
+
+	// The server's end.
+	serverOpen bool
+	id         int64 // the session; 0 until the handshake is through
+	timeout    time.Duration
+	heard      time.Time  // of the client
+	pending    []*request // arrived, not answered, in order
+	watches    map[string]struct{}
+}
+
+// hello is the client's part of a handshake.
+type hello struct {
+	session  int64 // 0 for a new one
+	lastZxid int64 // newest the client has seen
+	timeout  time.Duration
+}
+
+// accept is the server's part of a handshake.
+func (s *server) accept(c *conn, h hello) {
+	if !s.serving() {
+		c.down.send(func() { c.client.disconnected(c) })
+		return
+	}
+	c.serverOpen = true
+	c.heard = s.e.clock.now
+	c.timeout = s.clamp(h.timeout)
+	s.conns[c] = struct{}{}
+	// A client must not go back in time: it has to try another server.
+	if h.lastZxid > s.tree.zxid {
+		c.hangUp()
+		return
+	}
+	if h.session == 0 {
+		tx := &txn{kind: txnCreateSession, session: s.e.newID(), timeout: c.timeout, origin: s, conn: c}
+		s.forward(tx)
+		return
+	}
+	if old := s.sessions[h.session]; old != nil {
+		old.hangUp()
+	}
+	c.id = h.session
+	s.sessions[c.id] = c
+	s.revalidate(c)
+}
+
+// clamp makes a session timeout one that the server grants.
+func (s *server) clamp(d time.Duration) time.Duration {
+	tick := s.e.config.tick
+	most := 20 * tick
+	if s.maxTimeout > 0 {
+		most = s.maxTimeout
+	}
+	return min(max(d, 2*tick), most)
+}
+
+// revalidate asks the leader whether a session that comes back still lives,
+// and makes this server its owner: requests that another server forwards for
+// it from then on are refused. A leader that was deposed and does not know it
+// yet says yes in good faith.
+func (s *server) revalidate(c *conn) {
+	if s.role == leading {
+		s.welcome(c, s.leader.adopt(c.id, c.timeout, s))
+		return
+	}
+	link := s.learner
+	id, timeout := c.id, c.timeout
+	link.up.send(func() {
+		if !link.leaderOpen {
+			return
+		}
+		valid := link.leader.adopt(id, timeout, s)
+		link.down.send(func() {
+			if link.followerOpen {
+				s.heard = s.e.clock.now
+				s.welcome(c, valid)
+			}
+		})
+	})
+}
+
+// welcome ends a handshake: the session is the client's, or is over.
+func (s *server) welcome(c *conn, valid bool) {
+	if !c.serverOpen {
+		return
+	}
+	if valid {
+		id, timeout := c.id, c.timeout
+		c.down.send(func() { c.client.established(c, id, timeout) })
+		return
+	}
+	c.down.send(func() { c.client.expired(c) })
+	c.hangUp()
+}
+
+// receive takes a request that has arrived at the server. Whatever waits for
+// the leader holds up everything behind it on the same connection, the answers
+// to pings included, as in a server's commit processor.
+func (s *server) receive(c *conn, r *request) {
+	if !c.serverOpen {
+		return
+	}
+	now := s.e.clock.now
+	if now.Sub(c.heard) > c.timeout {
+		// Nothing for a whole timeout: the server has closed the connection
+		// meanwhile. What a healed network brings now comes too late.
+		c.hangUp()
+		return
+	}
+	c.heard = now
+	s.touch(c.id, c.timeout)
+	if !r.kind.write() {
+		if len(c.pending) > 0 {
+			c.pending = append(c.pending, r)
+			return
+		}
+		s.read(c, r)
+		c.answer(r)
+		return
+	}
+	c.pending = append(c.pending, r)
+	tx := &r.txn
+	*tx = txn{session: c.id, ids: c.client.ids, origin: s, conn: c, request: r}
+	switch r.kind {
+	case requestSync:
+		tx.kind = txnSync
+	case requestCloseSession:
+		tx.kind = txnCloseSession
+	default:
+		tx.multi = r.kind == requestMulti
+		tx.ops, tx.results = r.ops, r.results
+	}
+	s.e.ops.count(r)
+	s.forward(tx)
+}
+
+// settle takes the outcome of what the client asked the leader for.
+func (c *conn) settle(tx *txn) {
+	if !c.serverOpen {
+		return
+	}
+	s := c.srv
+	if tx.err == errSessionMoved {
+		// An error of the connection: an answer would make the client believe
+		// in a connection that is not its session's any more.
+		c.hangUp()
+		return
+	}
+	if tx.kind == txnCreateSession {
+		c.id = tx.session
+		s.sessions[c.id] = c
+		s.welcome(c, true)
+		return
+	}
+	r := tx.request
+	r.err = tx.err
+	r.zxid = s.tree.zxid
+	r.ready = true
+	// In order: a write is answered when all before it are, and the reads
+	// right behind it are executed then and not before.
+	for len(c.pending) > 0 {
+		next := c.pending[0]
+		if next.kind.write() && !next.ready {
+			return
+		}
+		c.pending = pop(c.pending)
+		if !next.kind.write() {
+			s.read(c, next)
+		}
+		c.answer(next)
+	}
+}
+
+// answer sends a request's outcome to the client.
+func (c *conn) answer(r *request) {
+	if c.down.clear() {
+		c.client.answered(c, r)
+		return
+	}
+	c.down.send(func() { c.client.answered(c, r) })
+}
+
+// hangUp closes the server's end. The client learns of it unless it is cut off.
+func (c *conn) hangUp() {
+	if !c.serverOpen {
+		return
+	}
+	c.closeServer()
+	c.down.send(func() { c.client.disconnected(c) })
+}
+
+func (c *conn) closeServer() {
+	s := c.srv
+	c.serverOpen = false
+	delete(s.conns, c)
+	if s.sessions[c.id] == c {
+		delete(s.sessions, c.id)
+	}
+	s.unwatch(c)
+	c.pending = nil
+	c.forget()
+}
+
+// forget drops a connection of which both ends are closed.
+func (c *conn) forget() {
+	if !c.clientOpen && !c.serverOpen {
+		delete(c.srv.e.conns, c)
+	}
+}
+
+// pop removes the first request; the last one leaves the array for the next.
+func pop(queue []*request) []*request {
+	queue[0] = nil
+	if len(queue) == 1 {
+		return queue[:0]
+	}
+	return queue[1:]
+}
+
+// abandon closes the client's end. The server learns of it unless it is cut
+// off; what was sent before arrives all the same.
+func (c *conn) abandon() {
+	if !c.clientOpen {
+		return
+	}
+	c.clientOpen = false
+	c.srv.e.cancel(c.deadline)
+	c.up.send(func() {
+		if c.serverOpen {
+			c.closeServer()
+		}
+	})
+}
+
+// reset breaks the connection for both ends at once.
+func (c *conn) reset() {
+	c.up.breakOff()
+	c.down.breakOff()
+	if c.serverOpen {
+		c.closeServer()
+	}
+	c.client.disconnected(c)
+}

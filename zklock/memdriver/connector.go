@@ -1,0 +1,91 @@
+package memdriver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// connector opens sessions with an ensemble.
+type connector struct {
+	e     *Ensemble
+	ids   []identity
+	route []*server
+	own   bool // the ensemble goes with the connector
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+var _ driver.Connector = (*connector)(nil)
+
+// Connector returns a connector to the ensemble, or only to some of its
+// servers, given by number. Each new session starts with another server than
+// the one before, and moves on to the next when it has to reconnect.
+func (e *Ensemble) Connector(servers ...int) driver.Connector {
+	return &connector{e: e, route: e.route(servers)}
+}
+
+func (e *Ensemble) route(servers []int) []*server {
+	if len(servers) == 0 {
+		return e.servers
+	}
+	route := make([]*server, len(servers))
+	for i, n := range servers {
+		route[i] = e.servers[n]
+	}
+	return route
+}
+
+// Connect implements [driver.Connector].
+func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("mem: connect: %w", err)
+	}
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	e := c.e
+	e.enter()
+	if closed || e.closed {
+		e.leave()
+		return nil, fmt.Errorf("mem: connect: %w", driver.ErrClosed)
+	}
+	s := e.newClient(c.ids, c.route, timeout)
+	e.leave()
+	select {
+	case <-s.up:
+	case <-ctx.Done():
+	}
+	e.enter()
+	defer e.leave()
+	if s.gen > 0 {
+		return s, nil
+	}
+	if s.over {
+		return nil, fmt.Errorf("mem: connect: %w", driver.ErrClosed)
+	}
+	s.end(nil, driver.ErrClosed)
+	return nil, fmt.Errorf("mem: connect: no server answered: %w", ctx.Err())
+}
+
+// Driver implements [driver.Connector].
+func (c *connector) Driver() driver.Driver { return Driver{} }
+
+// Close implements [driver.Connector].
+func (c *connector) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	if !c.own {
+		return nil
+	}
+	c.e.enter()
+	c.e.private = true
+	c.e.retire()
+	c.e.leave()
+	return nil
+}

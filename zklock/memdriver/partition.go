@@ -1,0 +1,152 @@
+package memdriver
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Cut says which connections a partition cuts. Make one with [BetweenServers],
+// [AroundServer], [AroundSession], [BetweenSession] or [AroundClients].
+//
+// A cut connection falls silent: neither end learns of it, both give it up
+// when they have waited long enough, and what was sent meanwhile arrives when
+// it heals before that. With [Cut.Reset] both ends learn of it at once.
+type Cut struct {
+	kind    cutKind
+	a, b    int
+	session int64
+	reset   bool
+}
+
+type cutKind uint8
+
+const (
+	betweenServers cutKind = iota
+	aroundServer
+	aroundSession
+	betweenSession
+	aroundClients
+)
+
+// BetweenServers cuts two servers from each other.
+func BetweenServers(a, b int) Cut { return Cut{kind: betweenServers, a: a, b: b} }
+
+// AroundServer cuts a server from all other servers, but not from its clients:
+// they are answered until the server finds out that it is alone.
+func AroundServer(server int) Cut { return Cut{kind: aroundServer, a: server} }
+
+// AroundSession cuts a session's client from all servers.
+func AroundSession(id int64) Cut { return Cut{kind: aroundSession, session: id} }
+
+// BetweenSession cuts a session's client from one server.
+func BetweenSession(id int64, server int) Cut {
+	return Cut{kind: betweenSession, session: id, a: server}
+}
+
+// AroundClients cuts a server from all clients, those that come later too, but
+// not from the other servers.
+func AroundClients(server int) Cut { return Cut{kind: aroundClients, a: server} }
+
+// Reset returns the same cut with connections that break instead of falling
+// silent, and new ones that are refused.
+func (c Cut) Reset() Cut {
+	c.reset = true
+	return c
+}
+
+// servers reports whether c cuts two servers from each other.
+func (c Cut) servers(a, b int) bool {
+	switch c.kind {
+	case betweenServers:
+		return c.a == a && c.b == b || c.a == b && c.b == a
+	case aroundServer:
+		return (c.a == a) != (c.a == b)
+	}
+	return false
+}
+
+// client reports whether c cuts a client from a server.
+func (c Cut) client(id int64, server int) bool {
+	switch c.kind {
+	case aroundSession:
+		return c.session == id
+	case betweenSession:
+		return c.session == id && c.a == server
+	case aroundClients:
+		return c.a == server
+	}
+	return false
+}
+
+// Partition adds cuts to those there are.
+func (e *Ensemble) Partition(cuts ...Cut) {
+	e.enter()
+	defer e.leave()
+	e.cuts = append(e.cuts, cuts...)
+	e.recut()
+}
+
+// Heal takes cuts back, reset or not, or all of them if none is named. What
+// was held up arrives, unless both ends have given up meanwhile.
+func (e *Ensemble) Heal(cuts ...Cut) {
+	e.enter()
+	defer e.leave()
+	e.cuts = slices.DeleteFunc(e.cuts, func(have Cut) bool {
+		return len(cuts) == 0 || slices.ContainsFunc(cuts, func(c Cut) bool { return c.Reset() == have.Reset() })
+	})
+	e.recut()
+}
+
+// recut makes all connections what the cuts say.
+func (e *Ensemble) recut() {
+	for _, c := range slices.SortedFunc(maps.Keys(e.conns), byMade) {
+		cut, reset := e.cutOff(c)
+		if reset {
+			c.reset()
+			continue
+		}
+		c.up.setCut(cut)
+		c.down.setCut(cut)
+	}
+	for _, k := range slices.Clone(e.links) {
+		if !k.leaderOpen && !k.followerOpen {
+			continue
+		}
+		cut, reset := e.cutBetween(k.leader.srv, k.follower)
+		if reset {
+			k.reset()
+			continue
+		}
+		k.up.setCut(cut)
+		k.down.setCut(cut)
+	}
+}
+
+func byMade(a, b *conn) int { return cmp.Compare(a.number, b.number) }
+
+// cutOff reports whether a client's connection is cut, and whether it breaks.
+func (e *Ensemble) cutOff(c *conn) (cut, reset bool) {
+	for _, other := range e.cuts {
+		if other.client(c.client.id, c.srv.index) {
+			cut, reset = true, reset || other.reset
+		}
+	}
+	return cut, reset
+}
+
+// cutBetween reports the same of the link between two servers.
+func (e *Ensemble) cutBetween(a, b *server) (cut, reset bool) {
+	for _, other := range e.cuts {
+		if other.servers(a.index, b.index) {
+			cut, reset = true, reset || other.reset
+		}
+	}
+	return cut, reset
+}
+
+// parted reports whether two servers cannot reach each other.
+func (e *Ensemble) parted(a, b *server) bool {
+	cut, _ := e.cutBetween(a, b)
+	return cut
+}

@@ -1,0 +1,69 @@
+package memdriver
+
+import "time"
+
+// pipe carries messages one way between two processes, in order. It models a
+// TCP connection's direction: while cut it keeps what was sent and delivers it
+// when it is healed, as retransmission does; when broken it drops everything,
+// as a reset does. Closing one end is itself a message (see conn and learner),
+// so behind a cut the other end does not learn of it.
+type pipe struct {
+	e      *Ensemble
+	delay  time.Duration
+	cut    bool     // silent: what arrives is held
+	broken bool     // reset: what arrives is dropped
+	held   []func() // arrived while cut, in order
+	flying int      // sent and not arrived yet
+}
+
+// clear reports whether a message sent now would arrive now, with none in front
+// of it: then the sender may call the receiver instead of sending.
+func (p *pipe) clear() bool {
+	return p.delay == 0 && p.flying == 0 && !p.cut && !p.broken && len(p.held) == 0
+}
+
+// send has deliver called at the far end.
+func (p *pipe) send(deliver func()) {
+	if p.broken {
+		return
+	}
+	p.flying++
+	arrive := func() {
+		p.flying--
+		switch {
+		case p.broken:
+		case p.cut:
+			p.held = append(p.held, deliver)
+		default:
+			deliver()
+		}
+	}
+	if p.delay > 0 {
+		p.e.after(p.delay, arrive)
+		return
+	}
+	p.e.post(arrive)
+}
+
+// setCut makes the pipe silent, or heals it and lets what it held arrive.
+func (p *pipe) setCut(cut bool) {
+	p.cut = cut
+	if cut || len(p.held) == 0 {
+		return
+	}
+	// Posted and not called: what they cause must not overtake those behind.
+	held := p.held
+	p.held = nil
+	delay := p.delay
+	p.delay = 0
+	for _, deliver := range held {
+		p.send(deliver)
+	}
+	p.delay = delay
+}
+
+// breakOff drops what is under way and all that is sent from now on.
+func (p *pipe) breakOff() {
+	p.broken = true
+	p.held = nil
+}

@@ -1,0 +1,330 @@
+package memdriver
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// learner is the connection between a leader and one follower.
+type learner struct {
+	leader   *leadership
+	follower *server
+	up       pipe // follower to leader
+	down     pipe // leader to follower
+
+	leaderOpen   bool
+	followerOpen bool
+	deadline     int // the leader's tick in which an answer is overdue
+}
+
+// follow makes s a follower: it takes over the leader's state, drops what only
+// it had in its log, and starts serving.
+func (s *server) follow(l *leadership) {
+	e := s.e
+	s.leaveRole()
+	leader := l.srv
+	s.commits, s.log = nil, nil
+	// What the leader has committed is complete with what it has not applied.
+	s.tree = leader.tree.clone()
+	for _, tx := range leader.commits {
+		if tx.kind != txnSync {
+			s.tree.replay(tx)
+		}
+	}
+	s.tree.zxid = max(s.tree.zxid, l.zxid>>32<<32)
+	link := &learner{
+		leader: l, follower: s, leaderOpen: true, followerOpen: true,
+		deadline: l.ticks + e.config.syncLimit,
+		up:       pipe{e: e, delay: e.config.latency},
+		down:     pipe{e: e, delay: e.config.latency},
+	}
+	l.learners = append(l.learners, link)
+	e.links = slices.DeleteFunc(e.links, func(k *learner) bool { return !k.leaderOpen && !k.followerOpen })
+	e.links = append(e.links, link)
+	s.role, s.learner = following, link
+	s.heard = e.clock.now
+	for _, tx := range l.proposals {
+		link.propose(tx)
+	}
+	if e.busy() {
+		s.watchLeader()
+	}
+}
+
+// propose sends a transaction; the follower puts it in its log and says so.
+func (k *learner) propose(tx *txn) {
+	k.down.send(func() {
+		if !k.followerOpen {
+			return
+		}
+		s := k.follower
+		s.heard = s.e.clock.now
+		s.log = append(s.log, tx)
+		k.up.send(func() {
+			if k.leaderOpen {
+				k.deadline = k.leader.ticks + s.e.config.syncLimit
+				k.leader.acknowledged(tx)
+			}
+		})
+	})
+}
+
+// commit tells the follower that it may apply a transaction, or answer a sync.
+func (k *learner) commit(tx *txn) {
+	k.down.send(func() {
+		if !k.followerOpen {
+			return
+		}
+		s := k.follower
+		s.heard = s.e.clock.now
+		if tx.kind != txnSync {
+			s.log = s.log[1:]
+		}
+		s.commit(tx)
+	})
+}
+
+// ping asks the follower for a sign of life. The answer brings the sessions it
+// has heard of since the last one: the only way in which the leader learns that
+// the clients of a follower live.
+func (k *learner) ping() {
+	k.down.send(func() {
+		if !k.followerOpen {
+			return
+		}
+		s := k.follower
+		s.heard = s.e.clock.now
+		touched := s.touched
+		s.touched = make(map[int64]time.Duration)
+		k.up.send(func() {
+			if !k.leaderOpen {
+				return
+			}
+			k.deadline = k.leader.ticks + s.e.config.syncLimit
+			for id, timeout := range touched {
+				k.leader.touch(id, timeout)
+			}
+		})
+	})
+}
+
+// closeLeader closes the leader's end; the follower learns of it unless it is
+// cut off.
+func (k *learner) closeLeader() {
+	if !k.leaderOpen {
+		return
+	}
+	k.leaderOpen = false
+	k.leader.learners = slices.DeleteFunc(k.leader.learners, func(other *learner) bool { return other == k })
+	k.down.send(func() {
+		if k.followerOpen {
+			k.follower.look()
+		}
+	})
+}
+
+// closeFollower closes the follower's end; the leader learns of it unless it
+// is cut off.
+func (k *learner) closeFollower() {
+	if !k.followerOpen {
+		return
+	}
+	k.followerOpen = false
+	k.up.send(k.closeLeader)
+}
+
+// reset breaks the link for both ends at once.
+func (k *learner) reset() {
+	k.up.breakOff()
+	k.down.breakOff()
+	k.closeLeader()
+	if k.followerOpen {
+		k.follower.look()
+	}
+}
+
+// watchLeader has the follower give its leader up once nothing has come from
+// it for syncLimit ticks. Until then it serves its clients as if it had one.
+func (s *server) watchLeader() {
+	if s.guard != nil {
+		return
+	}
+	limit := s.e.config.tick * time.Duration(s.e.config.syncLimit)
+	s.guard = s.e.after(s.heard.Add(limit).Sub(s.e.clock.now), func() {
+		s.guard = nil
+		switch {
+		case s.role != following || !s.e.busy():
+		case s.e.clock.now.Sub(s.heard) >= limit:
+			s.look()
+		default:
+			s.watchLeader()
+		}
+	})
+}
+
+// leaveRole ends what the server was.
+func (s *server) leaveRole() {
+	if l := s.leader; l != nil {
+		s.leader = nil
+		l.resign()
+	}
+	if k := s.learner; k != nil {
+		s.learner = nil
+		k.closeFollower()
+	}
+	s.touched = make(map[int64]time.Duration)
+	s.e.cancel(s.guard)
+	s.e.cancel(s.search)
+	s.guard, s.search = nil, nil
+	s.role = looking
+}
+
+// look makes the server drop its clients and search for a leader.
+func (s *server) look() {
+	s.leaveRole()
+	s.dropClients()
+	if s.e.busy() {
+		s.planSearch()
+	}
+}
+
+func (s *server) planSearch() {
+	if s.search == nil {
+		s.search = s.e.after(electionTime, s.seek)
+	}
+}
+
+// seek joins a leader that can be reached, or elects one among the servers that
+// look too. The one with the newest log wins: a majority has what was committed,
+// so one of its members has all of it.
+func (s *server) seek() {
+	s.search = nil
+	e := s.e
+	if s.role != looking || !e.busy() {
+		return
+	}
+	if !s.started() {
+		s.planSearch()
+		return
+	}
+	if l := s.reachableLeader(); l != nil {
+		s.follow(l)
+		return
+	}
+	voters := []*server{s}
+	best := s
+	for _, other := range e.servers {
+		if other == s || other.role != looking || !other.started() || e.parted(s, other) {
+			continue
+		}
+		voters = append(voters, other)
+		if other.newest() >= best.newest() {
+			best = other
+		}
+	}
+	if !e.majority(len(voters)) {
+		s.planSearch()
+		return
+	}
+	best.lead()
+	for _, voter := range voters {
+		if voter == best {
+			continue
+		}
+		if e.parted(voter, best) {
+			voter.planSearch()
+			continue
+		}
+		voter.follow(best.leader)
+	}
+}
+
+// reachableLeader returns the leader of the newest epoch that s can reach.
+func (s *server) reachableLeader() *leadership {
+	var found *leadership
+	for _, other := range s.e.servers {
+		if other == s || other.role != leading || s.e.parted(s, other) {
+			continue
+		}
+		if found == nil || other.leader.zxid > found.zxid {
+			found = other.leader
+		}
+	}
+	return found
+}
+
+// started reports whether a server that was restarted is back.
+func (s *server) started() bool { return !s.e.clock.now.Before(s.upAt) }
+
+// newest is the zxid of the last entry of the server's log.
+func (s *server) newest() int64 {
+	if n := len(s.log); n > 0 {
+		return s.log[n-1].zxid
+	}
+	if n := len(s.commits); n > 0 {
+		return s.commits[n-1].zxid
+	}
+	return s.tree.zxid
+}
+
+// wake sets going what stands still while nobody uses the ensemble. Time spent
+// idle is no silence: links that work have been heard of.
+func (e *Ensemble) wake() {
+	for _, s := range e.servers {
+		switch s.role {
+		case leading:
+			for _, link := range s.leader.learners {
+				if !link.up.cut && !link.down.cut {
+					link.deadline = s.leader.ticks + e.config.syncLimit
+				}
+			}
+			s.leader.start()
+		case following:
+			if !s.learner.up.cut && !s.learner.down.cut {
+				s.heard = e.clock.now
+			}
+			s.watchLeader()
+		case looking:
+			s.planSearch()
+		}
+	}
+}
+
+// busy reports whether anything has to go on: there are clients, or sessions
+// that must expire.
+func (e *Ensemble) busy() bool {
+	if len(e.clients) > 0 {
+		return true
+	}
+	for _, s := range e.servers {
+		if s.leader != nil && len(s.leader.sessions) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// acting returns the leader that a majority follows, or nil.
+func (e *Ensemble) acting() *leadership {
+	var found *leadership
+	for _, s := range e.servers {
+		l := s.leader
+		if l == nil || !e.majority(1+len(l.learners)) {
+			continue
+		}
+		if found == nil || l.zxid > found.zxid {
+			found = l
+		}
+	}
+	return found
+}
+
+// known lists the sessions in the log, as the acting leader has it.
+func (e *Ensemble) known() []int64 {
+	l := e.acting()
+	if l == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(l.sessions))
+}

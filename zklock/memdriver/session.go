@@ -1,0 +1,283 @@
+package memdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+var _ driver.Session = (*session)(nil)
+
+// maxRequest is a server's default jute.maxbuffer, the largest request that it
+// reads: one more byte, and it cuts the connection.
+const maxRequest = 0xfffff
+
+// opError says which operation failed.
+type opError struct {
+	op, path string
+	err      error
+}
+
+func (e *opError) Error() string { return "mem: " + e.op + " " + e.path + ": " + e.err.Error() }
+
+func (e *opError) Unwrap() error { return e.err }
+
+// do executes a request and waits for its outcome, which is then r's.
+func (s *session) do(ctx context.Context, op string, r *request) error {
+	err := s.call(ctx, r)
+	if err == nil {
+		return nil
+	}
+	return &opError{op, r.path, err}
+}
+
+func (s *session) call(ctx context.Context, r *request) error {
+	if err := ctx.Err(); err != nil {
+		return errors.Join(err, driver.ErrNotSent)
+	}
+	if r.size() > maxRequest {
+		return driver.ErrTooLarge
+	}
+	s.e.enter()
+	if err := s.usable(); err != nil {
+		s.e.leave()
+		return err
+	}
+	s.submit(r)
+	s.e.drain()
+	if r.done {
+		s.e.leave()
+		return r.err
+	}
+	r.wake = make(chan struct{})
+	s.e.leave()
+	select {
+	case <-r.wake:
+	case <-ctx.Done():
+		s.e.enter()
+		s.withdraw(r, ctx.Err())
+		s.e.leave()
+	}
+	return r.err
+}
+
+// usable reports why the session takes no more requests, if so.
+func (s *session) usable() error {
+	switch {
+	case s.state == driver.Expired:
+		return driver.ErrSessionExpired
+	case s.state == driver.Closed:
+		return driver.ErrClosed
+	}
+	return nil
+}
+
+// write executes one operation through the log.
+func (s *session) write(ctx context.Context, op driver.Op) (driver.OpResult, error) {
+	r := newRequest()
+	r.kind, r.path = requestWrite, op.Path
+	r.one[0] = op
+	r.ops, r.results = r.one[:], r.oneR[:]
+	err := s.do(ctx, op.Kind.String(), r)
+	if err != nil {
+		return driver.OpResult{}, err
+	}
+	result := r.oneR[0]
+	r.recycle()
+	return result, nil
+}
+
+// Create implements [driver.Session].
+func (s *session) Create(ctx context.Context, path string, data []byte, mode driver.Mode, acl []driver.ACL) (string, error) {
+	if !validCreatePath(path, mode) {
+		return "", &opError{"create", path, driver.ErrBadArguments}
+	}
+	result, err := s.write(ctx, driver.CreateOp(path, data, mode, acl))
+	return result.Path, err
+}
+
+// Delete implements [driver.Session].
+func (s *session) Delete(ctx context.Context, path string, version int32) error {
+	if !validPath(path) {
+		return &opError{"delete", path, driver.ErrBadArguments}
+	}
+	_, err := s.write(ctx, driver.DeleteOp(path, version))
+	return err
+}
+
+// Set implements [driver.Session].
+func (s *session) Set(ctx context.Context, path string, data []byte, version int32) (driver.Stat, error) {
+	if !validPath(path) {
+		return driver.Stat{}, &opError{"set", path, driver.ErrBadArguments}
+	}
+	result, err := s.write(ctx, driver.SetOp(path, data, version))
+	return result.Stat, err
+}
+
+// Get implements [driver.Session].
+func (s *session) Get(ctx context.Context, path string) (driver.Node, error) {
+	if !validPath(path) {
+		return driver.Node{}, &opError{"get", path, driver.ErrBadArguments}
+	}
+	r := newRequest()
+	r.kind, r.path = requestGet, path
+	if err := s.do(ctx, "get", r); err != nil {
+		return driver.Node{}, err
+	}
+	n := r.node
+	r.recycle()
+	return n, nil
+}
+
+// Children implements [driver.Session].
+func (s *session) Children(ctx context.Context, path string) ([]string, driver.Stat, error) {
+	if !validPath(path) {
+		return nil, driver.Stat{}, &opError{"children", path, driver.ErrBadArguments}
+	}
+	r := newRequest()
+	r.kind, r.path = requestChildren, path
+	if err := s.do(ctx, "children", r); err != nil {
+		return nil, driver.Stat{}, err
+	}
+	names, stat := r.names, r.node.Stat
+	r.recycle()
+	return names, stat, nil
+}
+
+// Sync implements [driver.Session].
+func (s *session) Sync(ctx context.Context, path string) error {
+	if !validPath(path) {
+		return &opError{"sync", path, driver.ErrBadArguments}
+	}
+	r := newRequest()
+	r.kind, r.path = requestSync, path
+	if err := s.do(ctx, "sync", r); err != nil {
+		return err
+	}
+	r.recycle()
+	return nil
+}
+
+// Watch implements [driver.Session].
+func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
+	if !validPath(path) {
+		return driver.Node{}, nil, &opError{"watch", path, driver.ErrBadArguments}
+	}
+	r := newRequest()
+	r.kind, r.path = requestWatch, path
+	if err := s.do(ctx, "watch", r); err != nil {
+		return driver.Node{}, nil, err
+	}
+	n, events := r.node, r.watch
+	r.recycle()
+	return n, events, nil
+}
+
+// Multi implements [driver.Session].
+func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+	r := newRequest()
+	r.kind, r.path = requestMulti, "transaction"
+	r.ops, r.results = ops, make([]driver.OpResult, len(ops))
+	err := s.call(ctx, r)
+	if err == nil {
+		results := r.results
+		r.recycle()
+		return results, nil
+	}
+	if !r.ready {
+		return nil, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}
+	}
+	results := make([]driver.OpResult, len(ops))
+	for i := range results {
+		results[i].Err = driver.ErrRolledBack
+	}
+	if i := r.txn.failed; i >= 0 {
+		err = &opError{"multi: " + ops[i].Kind.String(), ops[i].Path, err}
+		results[i].Err = err
+	}
+	return results, err
+}
+
+// ID implements [driver.Session].
+func (s *session) ID() int64 { return s.id }
+
+// Timeout implements [driver.Session].
+func (s *session) Timeout() time.Duration {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.granted
+}
+
+// Conn implements [driver.Session].
+func (s *session) Conn() (generation uint64, handshakeSent time.Time) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.gen, s.sentAt
+}
+
+// Server implements [driver.Session].
+func (s *session) Server() string {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.addr
+}
+
+// State implements [driver.Session].
+func (s *session) State() (driver.State, <-chan struct{}) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.state, s.changed
+}
+
+// Close implements [driver.Session]. When the connection goes while the end of
+// the session is under way, it is asked for again on the next one.
+func (s *session) Close(ctx context.Context) error {
+	s.e.enter()
+	first := s.closing == nil && !s.over
+	if first {
+		s.startClosing()
+	}
+	s.e.leave()
+	select {
+	case <-s.ended:
+		return s.endErr
+	default:
+	}
+	select {
+	case <-s.ended:
+		return s.endErr
+	case <-ctx.Done():
+	}
+	if !first {
+		return &opError{"close", "session", ctx.Err()}
+	}
+	s.e.enter()
+	cause := driver.ErrNotSent
+	if s.closing.sent {
+		cause = driver.ErrConnLoss
+	}
+	s.end(&opError{"close", "session", errors.Join(ctx.Err(), cause)}, driver.ErrClosed)
+	s.e.leave()
+	return s.endErr
+}
+
+// startClosing refuses what has not been sent and asks the ensemble to end the
+// session, behind what is in flight.
+func (s *session) startClosing() {
+	s.state = driver.Closed
+	s.signal()
+	s.dropWatches(driver.ErrClosed)
+	queue := s.queue
+	s.queue = nil
+	for _, r := range queue {
+		r.finish(errors.Join(driver.ErrClosed, driver.ErrNotSent))
+	}
+	s.closing = &request{kind: requestCloseSession}
+	s.submit(s.closing)
+}

@@ -1,0 +1,449 @@
+package memdriver
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// containerOwner is the ephemeralOwner that marks a container.
+const containerOwner = math.MinInt64
+
+// node is a znode of one tree.
+type node struct {
+	path     string
+	parent   *node
+	data     []byte       // never changed in place
+	acl      []driver.ACL // never changed in place
+	children map[string]*node
+
+	czxid, mzxid, pzxid int64
+	ctime, mtime        int64
+	version, aversion   int32
+	// creations counts the children ever created. It is what a server stores
+	// as cversion: the next sequence suffix, and with the number of children
+	// the Cversion that clients see.
+	creations int32
+	owner     int64
+}
+
+// name is the last segment of the node's path.
+func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
+
+// stat is what clients see. Deletions are not counted when they happen: they
+// are creations less children, so that Cversion, which counts both, comes out
+// of the one counter that is stored.
+func (n *node) stat() driver.Stat {
+	children := int32(len(n.children))
+	owner := n.owner
+	return driver.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
+		Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Cversion: n.creations*2 - children, Aversion: n.aversion,
+		EphemeralOwner: owner, DataLength: int32(len(n.data)), NumChildren: children,
+	}
+}
+
+// ephemeral reports whether the node ends with a session.
+func (n *node) ephemeral() bool { return n.owner != 0 && n.owner != containerOwner }
+
+// treeSession is a session as the log knows it: part of the replicated state,
+// unlike its expiry, which is the leader's alone.
+type treeSession struct {
+	timeout    time.Duration
+	ephemerals map[*node]struct{}
+}
+
+// tree is one server's data, the result of the transactions up to zxid. Trees
+// that have applied the same prefix of the log are equal: exec depends on
+// nothing but the tree and the transaction.
+type tree struct {
+	root       *node
+	zxid       int64
+	sessions   map[int64]*treeSession
+	containers map[*node]struct{}
+	changes    []change // by the newest transaction, for the server's watches
+	undo       []undo   // of the transaction under way
+}
+
+// change is what a watch may be waiting for.
+type change struct {
+	path  string
+	event driver.EventType
+}
+
+// undo takes one operation back: what the node, for a set, or its parent, for
+// the others, was before.
+type undo struct {
+	kind         driver.OpKind
+	node         *node
+	creations    int32
+	version      int32
+	pzxid        int64
+	mzxid, mtime int64
+	data         []byte
+}
+
+// newTree makes the tree of an ensemble nobody has written to.
+func newTree() *tree {
+	t := &tree{
+		root:       &node{path: "/", acl: openToAll},
+		sessions:   make(map[int64]*treeSession),
+		containers: make(map[*node]struct{}),
+	}
+	reserved := t.root.adopt(&node{path: "/zookeeper", acl: openToAll})
+	reserved.adopt(&node{path: "/zookeeper/quota", acl: openToAll})
+	reserved.adopt(&node{path: "/zookeeper/config", acl: driver.OpenACL(driver.PermRead)})
+	return t
+}
+
+func (n *node) adopt(child *node) *node {
+	if n.children == nil {
+		n.children = make(map[string]*node)
+	}
+	child.parent = n
+	n.children[child.name()] = child
+	return child
+}
+
+// sorted lists the children by name.
+func (n *node) sorted() []*node { return slices.SortedFunc(maps.Values(n.children), byPath) }
+
+// find returns the node at a valid path, or nil.
+func (t *tree) find(path string) *node {
+	n := t.root
+	for rest := path[1:]; rest != ""; {
+		segment := rest
+		if i := strings.IndexByte(rest, '/'); i >= 0 {
+			segment, rest = rest[:i], rest[i+1:]
+		} else {
+			rest = ""
+		}
+		if n = n.children[segment]; n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// clone returns an independent copy. Data and access lists are shared: nothing
+// changes them in place.
+func (t *tree) clone() *tree {
+	c := &tree{
+		zxid:       t.zxid,
+		sessions:   make(map[int64]*treeSession, len(t.sessions)),
+		containers: make(map[*node]struct{}, len(t.containers)),
+	}
+	for id, s := range t.sessions {
+		c.sessions[id] = &treeSession{timeout: s.timeout, ephemerals: make(map[*node]struct{}, len(s.ephemerals))}
+	}
+	c.root = c.copyOf(t.root, nil)
+	return c
+}
+
+func (t *tree) copyOf(n, parent *node) *node {
+	c := new(node)
+	*c = *n
+	c.parent = parent
+	c.children = maps.Clone(n.children)
+	for name, child := range c.children {
+		c.children[name] = t.copyOf(child, c)
+	}
+	t.index(c)
+	return c
+}
+
+// index enters a node in the tree's lists; unindex takes it out.
+func (t *tree) index(n *node) {
+	switch {
+	case n.owner == containerOwner:
+		t.containers[n] = struct{}{}
+	case n.owner != 0:
+		if s := t.sessions[n.owner]; s != nil {
+			if s.ephemerals == nil {
+				s.ephemerals = make(map[*node]struct{})
+			}
+			s.ephemerals[n] = struct{}{}
+		}
+	}
+}
+
+func (t *tree) unindex(n *node) {
+	switch {
+	case n.owner == containerOwner:
+		delete(t.containers, n)
+	case n.owner != 0:
+		if s := t.sessions[n.owner]; s != nil {
+			delete(s.ephemerals, n)
+		}
+	}
+}
+
+// exec applies a transaction and fills in its outcome. Checks come in the order
+// of the server's PrepRequestProcessor, which decides the error when several
+// are possible. A failed transaction uses up its zxid and changes nothing else.
+func (t *tree) exec(tx *txn) {
+	t.begin(tx)
+	if tx.kind != txnOps {
+		return
+	}
+	t.undo = t.undo[:0]
+	for i := range tx.ops {
+		if err := t.execOp(tx, &tx.ops[i], &tx.results[i]); err != nil {
+			tx.err, tx.failed = err, i
+			t.rollBack()
+			break
+		}
+	}
+	clear(t.undo)
+}
+
+// replay applies a transaction that exec has succeeded or failed with on
+// another tree. It leaves the outcome alone: that may be the caller's by now.
+func (t *tree) replay(tx *txn) {
+	t.begin(tx)
+	if tx.kind != txnOps || tx.err != nil {
+		return
+	}
+	t.undo = t.undo[:0]
+	for i := range tx.ops {
+		var ignored driver.OpResult
+		if err := t.execOp(tx, &tx.ops[i], &ignored); err != nil {
+			panic("memdriver: servers of one ensemble disagree: " + err.Error())
+		}
+	}
+	clear(t.undo)
+}
+
+// begin does what all kinds of transactions have in common, and all there is
+// to those that are not made of operations.
+func (t *tree) begin(tx *txn) {
+	t.zxid = tx.zxid
+	t.changes = t.changes[:0]
+	switch tx.kind {
+	case txnCreateSession:
+		t.sessions[tx.session] = &treeSession{timeout: tx.timeout}
+	case txnCloseSession:
+		t.closeSession(tx)
+	}
+}
+
+func (t *tree) execOp(tx *txn, op *driver.Op, result *driver.OpResult) error {
+	switch op.Kind {
+	case driver.OpCreate:
+		return t.create(tx, op, result)
+	case driver.OpDelete, opReap:
+		return t.delete(tx, op)
+	case driver.OpSet:
+		return t.set(tx, op, result)
+	case driver.OpCheck:
+		return t.check(tx, op)
+	case opSequence:
+		n := t.find(op.Path)
+		if n == nil {
+			return driver.ErrNoNode
+		}
+		n.creations = op.Version
+		return nil
+	}
+	return driver.ErrBadArguments
+}
+
+func (t *tree) create(tx *txn, op *driver.Op, result *driver.OpResult) error {
+	if !validCreatePath(op.Path, op.Mode) || op.Mode > driver.Container || op.Mode == driver.Container && tx.multi {
+		return driver.ErrBadArguments
+	}
+	acl, err := fixACL(op.ACL, tx.ids)
+	if err != nil {
+		return err
+	}
+	if op.Path == "/" {
+		return driver.ErrNodeExists
+	}
+	parentPath, _ := splitPath(op.Path)
+	parent := t.find(parentPath)
+	if parent == nil {
+		return driver.ErrNoNode
+	}
+	if !tx.permits(parent.acl, driver.PermCreate) {
+		return driver.ErrNoAuth
+	}
+	path := op.Path
+	if op.Mode.Sequential() {
+		path = withSuffix(path, parent.creations)
+	} else {
+		path = strings.Clone(path)
+	}
+	_, name := splitPath(path)
+	if parent.children[name] != nil {
+		return driver.ErrNodeExists
+	}
+	if parent.ephemeral() {
+		return driver.ErrNoChildrenForEphemerals
+	}
+	n := &node{
+		path: path, data: cloneData(op.Data), acl: acl,
+		czxid: tx.zxid, mzxid: tx.zxid, pzxid: tx.zxid, ctime: tx.ms, mtime: tx.ms,
+	}
+	switch {
+	case op.Mode == driver.Container:
+		n.owner = containerOwner
+	case op.Mode.Ephemeral():
+		n.owner = tx.session
+	}
+	if tx.multi {
+		t.undo = append(t.undo, undo{kind: driver.OpCreate, node: n, creations: parent.creations, pzxid: parent.pzxid})
+	}
+	// The counter sticks at its end, as it does in servers since 3.6: they
+	// raise it only, and its successor is negative. Pzxid is raised with it.
+	if parent.creations < math.MaxInt32 {
+		parent.creations++
+		parent.pzxid = tx.zxid
+	}
+	parent.adopt(n)
+	t.index(n)
+	result.Path = path
+	return nil
+}
+
+// withSuffix appends a sequence number, padded to ten digits.
+func withSuffix(path string, number int32) string {
+	var digits [10]byte
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = byte('0' + number%10)
+		number /= 10
+	}
+	return path + string(digits[:])
+}
+
+func (t *tree) delete(tx *txn, op *driver.Op) error {
+	if !validPath(op.Path) || op.Path == "/" || op.Path == "/zookeeper" || op.Path == "/zookeeper/quota" {
+		return driver.ErrBadArguments
+	}
+	parentPath, name := splitPath(op.Path)
+	parent := t.find(parentPath)
+	if parent == nil {
+		return driver.ErrNoNode
+	}
+	if !tx.permits(parent.acl, driver.PermDelete) {
+		return driver.ErrNoAuth
+	}
+	n := parent.children[name]
+	if n == nil {
+		return driver.ErrNoNode
+	}
+	if op.Version != driver.AnyVersion && op.Version != n.version {
+		return driver.ErrBadVersion
+	}
+	if len(n.children) > 0 {
+		return driver.ErrNotEmpty
+	}
+	// Looked at once more under the log's order: a child may have come and
+	// gone, or somebody may have put another kind of node there.
+	if op.Kind == opReap && !n.reapable() {
+		return driver.ErrBadVersion
+	}
+	if tx.multi {
+		t.undo = append(t.undo, undo{kind: driver.OpDelete, node: n, pzxid: parent.pzxid})
+	}
+	t.remove(n, tx.zxid)
+	return nil
+}
+
+// remove takes a node without children out of the tree.
+func (t *tree) remove(n *node, zxid int64) {
+	delete(n.parent.children, n.name())
+	n.parent.pzxid = max(n.parent.pzxid, zxid)
+	t.unindex(n)
+	t.changes = append(t.changes, change{n.path, driver.EventDeleted})
+}
+
+func (t *tree) set(tx *txn, op *driver.Op, result *driver.OpResult) error {
+	if !validPath(op.Path) {
+		return driver.ErrBadArguments
+	}
+	n := t.find(op.Path)
+	if n == nil {
+		return driver.ErrNoNode
+	}
+	if !tx.permits(n.acl, driver.PermWrite) {
+		return driver.ErrNoAuth
+	}
+	if op.Version != driver.AnyVersion && op.Version != n.version {
+		return driver.ErrBadVersion
+	}
+	if tx.multi {
+		t.undo = append(t.undo, undo{kind: driver.OpSet, node: n, version: n.version, mzxid: n.mzxid, mtime: n.mtime, data: n.data})
+	}
+	// Often the same data again: then the old copy will do.
+	if !bytes.Equal(n.data, op.Data) || n.data == nil {
+		n.data = cloneData(op.Data)
+	}
+	n.version++
+	n.mzxid, n.mtime = tx.zxid, tx.ms
+	t.changes = append(t.changes, change{n.path, driver.EventChanged})
+	result.Stat = n.stat()
+	return nil
+}
+
+func (t *tree) check(tx *txn, op *driver.Op) error {
+	if !validPath(op.Path) {
+		return driver.ErrBadArguments
+	}
+	n := t.find(op.Path)
+	if n == nil {
+		return driver.ErrNoNode
+	}
+	if !tx.permits(n.acl, driver.PermRead) {
+		return driver.ErrNoAuth
+	}
+	if op.Version != driver.AnyVersion && op.Version != n.version {
+		return driver.ErrBadVersion
+	}
+	return nil
+}
+
+// rollBack undoes the operations of a failed transaction, newest first.
+func (t *tree) rollBack() {
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		u := &t.undo[i]
+		n := u.node
+		switch u.kind {
+		case driver.OpCreate:
+			t.unindex(n)
+			delete(n.parent.children, n.name())
+			n.parent.creations, n.parent.pzxid = u.creations, u.pzxid
+		case driver.OpDelete:
+			n.parent.adopt(n)
+			t.index(n)
+			n.parent.pzxid = u.pzxid
+		case driver.OpSet:
+			n.data, n.version, n.mzxid, n.mtime = u.data, u.version, u.mzxid, u.mtime
+		}
+	}
+	t.changes = t.changes[:0]
+}
+
+// closeSession ends a session and removes its ephemerals, all at one zxid.
+func (t *tree) closeSession(tx *txn) {
+	s := t.sessions[tx.session]
+	if s == nil {
+		return
+	}
+	// In an order that does not depend on the map, for runs that repeat.
+	for _, n := range slices.SortedFunc(maps.Keys(s.ephemerals), byPath) {
+		t.remove(n, tx.zxid)
+	}
+	delete(t.sessions, tx.session)
+}
+
+func byPath(a, b *node) int { return cmp.Compare(a.path, b.path) }
+
+// cloneData copies a node's content; nothing is the same as empty content.
+func cloneData(data []byte) []byte { return append([]byte{}, data...) }

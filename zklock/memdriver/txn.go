@@ -1,0 +1,185 @@
+package memdriver
+
+import (
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Operations that no client can ask for.
+const (
+	// opReap removes an empty container.
+	opReap driver.OpKind = 255 - iota
+
+	// opSequence sets a node's counter of creations to Version.
+	opSequence
+)
+
+// txnKind says what a transaction does.
+type txnKind uint8
+
+const (
+	// txnOps applies operations on znodes.
+	txnOps txnKind = iota
+
+	// txnError does nothing: the record of a request refused before it got to
+	// the tree. It takes a zxid and goes through the quorum like any other.
+	txnError
+
+	// txnCreateSession enters a session.
+	txnCreateSession
+
+	// txnCloseSession removes a session and its ephemerals.
+	txnCloseSession
+
+	// txnSync changes nothing and has no zxid. It takes the place of the
+	// answer to a sync in the stream of commits.
+	txnSync
+)
+
+// txn is an entry of the log. The servers execute it one after the other, each
+// on its own tree, with the same outcome.
+type txn struct {
+	kind    txnKind
+	zxid    int64
+	ms      int64 // the leader's clock, milliseconds since 1970
+	session int64 // 0: the ensemble's operator, who may do everything
+	ids     []identity
+	timeout time.Duration // of a txnCreateSession
+	multi   bool
+	ops     []driver.Op
+	results []driver.OpResult
+	err     error
+	failed  int // the operation at fault, if err is set by one
+
+	// Whom to answer, once origin has applied it.
+	origin  *server
+	conn    *conn
+	request *request
+	acks    int    // servers that have it in their log
+	syncs   []*txn // to be answered right behind it
+}
+
+// permits reports whether the transaction's session has a permission.
+func (tx *txn) permits(acl []driver.ACL, perm driver.Perm) bool {
+	return tx.session == 0 || permits(acl, perm, tx.ids)
+}
+
+// requestKind says what a client asks of its server.
+type requestKind uint8
+
+const (
+	// requestWrite is one operation that goes through the log.
+	requestWrite requestKind = iota
+
+	// requestMulti is a transaction of any number of operations.
+	requestMulti
+
+	// requestGet reads a node.
+	requestGet
+
+	// requestWatch reads a node and arms a watch.
+	requestWatch
+
+	// requestChildren lists a node's children.
+	requestChildren
+
+	// requestSync catches up with the leader.
+	requestSync
+
+	// requestPing shows that the client lives.
+	requestPing
+
+	// requestSetWatches arms a client's watches again after a reconnect.
+	requestSetWatches
+
+	// requestCloseSession ends the session.
+	requestCloseSession
+)
+
+// write reports whether the leader has to see the request.
+func (k requestKind) write() bool {
+	return k == requestWrite || k == requestMulti || k == requestSync || k == requestCloseSession
+}
+
+// request is one call of a client: what it asks and what it was told. Guarded
+// by the ensemble's mutex until done, then the caller's.
+type request struct {
+	kind requestKind
+	path string
+	ops  []driver.Op
+	one  [1]driver.Op // backs ops of a requestWrite
+
+	// Of a requestSetWatches: what the client had seen, and what it watches.
+	since int64
+	paths []string
+
+	zxid     int64 // of the server that answered, when it did
+	err      error
+	node     driver.Node
+	names    []string
+	results  []driver.OpResult
+	oneR     [1]driver.OpResult // backs results of a requestWrite
+	sent     bool
+	ready    bool // the server knows the outcome; earlier requests may not be answered yet
+	done     bool
+	wake     chan struct{} // made by a caller that has to wait; closed when done
+	released bool          // nobody waits any more
+	direct   bool          // executed by a lone server within the call: nothing refers to it afterwards
+	watch    <-chan driver.Event
+	txn      txn
+}
+
+// size is the length of the request as ZooKeeper's protocol encodes it.
+func (r *request) size() int {
+	const header, word = 8, 4
+	n := header + word + len(r.path)
+	for i := range r.ops {
+		op := &r.ops[i]
+		n += 9 + word + len(op.Path) + word + len(op.Data) + 2*word
+		for j := range op.ACL {
+			n += 3*word + len(op.ACL[j].Scheme) + len(op.ACL[j].ID)
+		}
+	}
+	return n
+}
+
+// requests holds spent requests for the next calls.
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// newRequest returns an empty request.
+func newRequest() *request { return requests.Get().(*request) }
+
+// recycle returns a request whose caller has taken what it needs, if nothing
+// else can refer to it.
+func (r *request) recycle() {
+	if r.direct && r.wake == nil {
+		*r = request{}
+		requests.Put(r)
+	}
+}
+
+// own copies what belongs to the caller, who may change it as soon as the call
+// returns, which may be before the request is executed.
+func (r *request) own() {
+	ops := make([]driver.Op, len(r.ops))
+	for i, op := range r.ops {
+		op.Data = cloneData(op.Data)
+		op.ACL = append([]driver.ACL(nil), op.ACL...)
+		ops[i] = op
+	}
+	r.ops = ops
+}
+
+// finish tells the caller the outcome.
+func (r *request) finish(err error) {
+	if r.done {
+		return
+	}
+	r.done = true
+	r.err = err
+	if r.wake != nil {
+		close(r.wake)
+	}
+}
