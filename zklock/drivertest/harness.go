@@ -47,10 +47,11 @@ type Harness interface {
 
 	// Hold keeps every reply from s until release is called: its requests
 	// reach the ensemble and are executed, the connection looks alive, nothing
-	// comes back. Kill and Cut break a held connection; a connection that is
-	// made meanwhile is not held. release may be called more than once. ok is
-	// false if that can not be arranged; the subtests on requests in flight
-	// are then skipped.
+	// comes back. Kill breaks a held connection, and what was held back is
+	// lost. release may be called more than once, also after that; it is
+	// called well within the session timeout. No session is both held and cut.
+	// ok is false if that can not be arranged; the subtests on requests in
+	// flight are then skipped.
 	Hold(s driver.Session) (release func(), ok bool)
 
 	// Reaping is how long the ensemble takes at most to remove a container
