@@ -1,0 +1,162 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/drivertest"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// TestConformance holds zkdriver to the contract of package driver, and that
+// contract to what ZooKeeper does.
+func TestConformance(t *testing.T) {
+	ensemble.Require(t)
+	t.Run("standalone", func(t *testing.T) { testConformance(t, 1) })
+	t.Run("ensemble", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("three servers take too long for -short")
+		}
+		testConformance(t, 3)
+	})
+}
+
+func testConformance(t *testing.T, servers int) {
+	zk := ensemble.Start(t, ensemble.Config{Servers: servers, ContainerCheckInterval: reaping})
+	next := 0
+	drivertest.Run(t, func(t *testing.T) drivertest.Harness {
+		h := &harness{t: t, servers: zk.Servers(), next: next, links: make(map[int64]*proxy.Proxy)}
+		next++
+		return h
+	})
+}
+
+// reaping is how often the servers look for empty containers.
+const reaping = 500 * time.Millisecond
+
+// harness is a drivertest.Harness: each connector has a proxy of its own, to
+// the servers in turn.
+type harness struct {
+	t       *testing.T
+	servers []*ensemble.Server
+
+	mu    sync.Mutex
+	next  int                    // guarded by mu; server for the next connector
+	links map[int64]*proxy.Proxy // guarded by mu; by session
+}
+
+var _ drivertest.Harness = (*harness)(nil)
+
+func (h *harness) Connector() driver.Connector { return h.connector(driver.URL{}) }
+
+func (h *harness) Authenticated() (driver.Connector, bool) {
+	return h.connector(driver.URL{User: "conformance", Password: driver.NewSecret("suite")}), true
+}
+
+func (h *harness) connector(u driver.URL) driver.Connector {
+	h.t.Helper()
+	h.mu.Lock()
+	server := h.servers[h.next%len(h.servers)]
+	h.next++
+	h.mu.Unlock()
+	p, err := proxy.New(server.Addr())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	// Registered before the sessions' own clean-up, this runs after it.
+	h.t.Cleanup(func() { _ = p.Close() })
+	u.Scheme, u.Hosts = "zk", []string{p.Addr()}
+	c, err := zkdriver.Driver{}.OpenConnector(u)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &linked{Connector: c, h: h, link: p}
+}
+
+// linked is a connector that tells its harness which proxy its sessions use.
+type linked struct {
+	driver.Connector
+	h    *harness
+	link *proxy.Proxy
+}
+
+func (c *linked) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := c.Connector.Connect(ctx, timeout)
+	if err != nil {
+		return nil, err
+	}
+	if timeout == c.h.Timeout() {
+		// What shows Expire that the session is over: a closed session's
+		// ephemerals go in one transaction.
+		if _, err := s.Create(ctx, witness(s), nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+			return nil, errors.Join(err, s.Close(ctx))
+		}
+	}
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	c.h.links[s.ID()] = c.link
+	return s, nil
+}
+
+// witness is an ephemeral node of a session that is to be expired.
+func witness(s driver.Session) string { return fmt.Sprintf("/witness-%x", uint64(s.ID())) }
+
+func (h *harness) link(s driver.Session) *proxy.Proxy {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.links[s.ID()]
+}
+
+func (h *harness) Timeout() time.Duration { return 2 * time.Second }
+
+func (h *harness) Limits() (shortest, longest time.Duration) { return time.Second, 10 * time.Second }
+
+// Expire keeps the session from its servers until they have given it up.
+func (h *harness) Expire(ctx context.Context, s driver.Session) error {
+	c := h.Connector()
+	defer c.Close()
+	_, longest := h.Limits()
+	observer, err := c.Connect(ctx, longest)
+	if err != nil {
+		return err
+	}
+	defer observer.Close(ctx)
+	_, events, err := observer.Watch(ctx, witness(s))
+	if err != nil {
+		return fmt.Errorf("the session to expire seems not to be alive: %w", err)
+	}
+	heal := h.Cut(s)
+	defer heal()
+	select {
+	case <-events:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *harness) Kill(s driver.Session) {
+	h.link(s).KillConns()
+	h.link(s).Heal()
+}
+
+func (h *harness) Cut(s driver.Session) (heal func()) {
+	h.link(s).Cut()
+	return h.link(s).Heal
+}
+
+func (h *harness) Hold(s driver.Session) (release func(), ok bool) {
+	h.link(s).Stall(proxy.Down)
+	return h.link(s).Heal, true
+}
+
+func (h *harness) Reaping() time.Duration { return 2 * reaping }
+
+func (h *harness) Parallel() bool { return true }
