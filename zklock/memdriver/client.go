@@ -202,7 +202,7 @@ func (s *session) end(err, why error) {
 	}
 	e.cancel(s.retry)
 	for _, r := range s.queue {
-		r.finish(errors.Join(why, driver.ErrNotSent))
+		r.finish(why)
 	}
 	s.queue = nil
 	s.dropWatches(why)

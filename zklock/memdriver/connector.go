@@ -29,6 +29,12 @@ func (e *Ensemble) Connector(servers ...int) driver.Connector {
 	return &connector{e: e, route: e.route(servers)}
 }
 
+// As returns a connector whose sessions authenticate as a user, in ZooKeeper's
+// digest scheme, like those of a URL with a user and a password.
+func (e *Ensemble) As(user string, password driver.Secret) driver.Connector {
+	return &connector{e: e, ids: []identity{digestIdentity(user, password.Reveal())}, route: e.servers}
+}
+
 func (e *Ensemble) route(servers []int) []*server {
 	if len(servers) == 0 {
 		return e.servers

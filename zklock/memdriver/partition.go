@@ -123,6 +123,37 @@ func (e *Ensemble) recut() {
 	}
 }
 
+// HoldReplies keeps everything that comes back to a session on the connection
+// it has now until release is called: its requests are executed, the answers
+// are under way. The client waits for them until it finds the connection too
+// silent. release may be called more than once.
+func (e *Ensemble) HoldReplies(sessionID int64) (release func()) {
+	return e.hold(sessionID, func(c *conn) *pipe { return &c.down })
+}
+
+// HoldRequests keeps everything that a session sends on the connection it has
+// now until release is called. It arrives then, if the server still listens,
+// even if the client has closed its end: late, on the old connection.
+func (e *Ensemble) HoldRequests(sessionID int64) (release func()) {
+	return e.hold(sessionID, func(c *conn) *pipe { return &c.up })
+}
+
+func (e *Ensemble) hold(sessionID int64, of func(*conn) *pipe) (release func()) {
+	e.enter()
+	defer e.leave()
+	s := e.sessions[sessionID]
+	if s == nil || s.conn == nil {
+		return func() {}
+	}
+	p := of(s.conn)
+	p.setPaused(true)
+	return func() {
+		e.enter()
+		defer e.leave()
+		p.setPaused(false)
+	}
+}
+
 func byMade(a, b *conn) int { return cmp.Compare(a.number, b.number) }
 
 // cutOff reports whether a client's connection is cut, and whether it breaks.

@@ -11,6 +11,7 @@ type pipe struct {
 	e      *Ensemble
 	delay  time.Duration
 	cut    bool     // silent: what arrives is held
+	paused bool     // the same, for this pipe alone and not by a partition
 	broken bool     // reset: what arrives is dropped
 	held   []func() // arrived while cut, in order
 	flying int      // sent and not arrived yet
@@ -19,7 +20,7 @@ type pipe struct {
 // clear reports whether a message sent now would arrive now, with none in front
 // of it: then the sender may call the receiver instead of sending.
 func (p *pipe) clear() bool {
-	return p.delay == 0 && p.flying == 0 && !p.cut && !p.broken && len(p.held) == 0
+	return p.delay == 0 && p.flying == 0 && !p.cut && !p.paused && !p.broken && len(p.held) == 0
 }
 
 // send has deliver called at the far end.
@@ -32,7 +33,7 @@ func (p *pipe) send(deliver func()) {
 		p.flying--
 		switch {
 		case p.broken:
-		case p.cut:
+		case p.cut || p.paused:
 			p.held = append(p.held, deliver)
 		default:
 			deliver()
@@ -45,10 +46,21 @@ func (p *pipe) send(deliver func()) {
 	p.e.post(arrive)
 }
 
-// setCut makes the pipe silent, or heals it and lets what it held arrive.
+// setCut makes the pipe silent, or heals it.
 func (p *pipe) setCut(cut bool) {
 	p.cut = cut
-	if cut || len(p.held) == 0 {
+	p.flow()
+}
+
+// setPaused does the same for this pipe alone.
+func (p *pipe) setPaused(paused bool) {
+	p.paused = paused
+	p.flow()
+}
+
+// flow lets what was held arrive, if nothing holds it any more.
+func (p *pipe) flow() {
+	if p.cut || p.paused || len(p.held) == 0 {
 		return
 	}
 	// Posted and not called: what they cause must not overtake those behind.

@@ -276,7 +276,7 @@ func (s *session) startClosing() {
 	queue := s.queue
 	s.queue = nil
 	for _, r := range queue {
-		r.finish(errors.Join(driver.ErrClosed, driver.ErrNotSent))
+		r.finish(driver.ErrClosed)
 	}
 	s.closing = &request{kind: requestCloseSession}
 	s.submit(s.closing)
