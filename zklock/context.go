@@ -7,7 +7,7 @@ type heldKey struct{}
 
 // held is a linked list, so that a context of a context keeps what it had.
 type held struct {
-	lock  *Lock // nil: Detach was called, nothing outside counts
+	lock  *Lock
 	outer *held
 }
 
@@ -20,7 +20,7 @@ func withLock(ctx context.Context, l *Lock) context.Context {
 // held. A context gets to carry a lock through Lock.Context, and so through Do
 // and all adapters.
 func FromContext(ctx context.Context) (*Lock, bool) {
-	for h, _ := ctx.Value(heldKey{}).(*held); h != nil && h.lock != nil; h = h.outer {
+	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
 		if h.lock.Err() == nil {
 			return h.lock, true
 		}
@@ -32,7 +32,7 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 // first.
 func HeldIn(ctx context.Context) []*Lock {
 	var locks []*Lock
-	for h, _ := ctx.Value(heldKey{}).(*held); h != nil && h.lock != nil; h = h.outer {
+	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
 		if h.lock.Err() == nil {
 			locks = append(locks, h.lock)
 		}
@@ -53,7 +53,7 @@ func Detach(ctx context.Context) context.Context {
 // Released handles do not count.
 func carried(ctx context.Context, c *Client, path string) *Lock {
 	var lost *Lock
-	for h, _ := ctx.Value(heldKey{}).(*held); h != nil && h.lock != nil; h = h.outer {
+	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
 		l := h.lock
 		if l.hold.client != c || l.hold.path != path {
 			continue

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // ErrNotAcquired means that the lock was not acquired because somebody else
@@ -131,12 +133,48 @@ var (
 	errSessionEnded = errors.New("session ended")
 )
 
-// waitError is how a wait ended by ctx reads: it matches the context's error,
-// its cause, and what was being waited for (ErrNotAcquired or ErrUnavailable).
-func waitError(ctx context.Context, waitedFor error) error {
+// errNilAcquirer is the error of acquiring nothing.
+var errNilAcquirer = fmt.Errorf("%w: the Acquirer is nil", ErrInvalidName)
+
+// Errors inside the package that make an acquisition start over, or that say
+// how its context ended.
+var (
+	errSessionOver = errors.New("session is over")             // enqueue anew on another one
+	errNodeGone    = errors.New("own queue node disappeared")  // enqueue anew at the tail
+	errWaitOver    = errors.New("the time to wait has passed") // cause set by WithWait
+)
+
+// waitEnded is the error of a wait that ctx ended. It matches waitedFor, which
+// says what was waited for, and the context's error and cause, unless it was
+// this package that ended the context.
+func waitEnded(ctx context.Context, waitedFor error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == err || errors.Is(cause, err) {
+	switch {
+	case cause == ErrClosed:
+		return ErrClosed
+	case cause == errWaitOver:
+		return waitedFor
+	case cause == err || errors.Is(cause, err):
 		return fmt.Errorf("%w: %w", waitedFor, cause)
 	}
 	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
+}
+
+// sessionWaitEnded is waitEnded for a wait that was not for another holder.
+func sessionWaitEnded(ctx context.Context) error { return waitEnded(ctx, ErrUnavailable) }
+
+// errLeaseUnproven says that a session was there and no quorum behind it.
+func errLeaseUnproven(d time.Duration) error {
+	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
+}
+
+// explain gives a driver's definite error its meaning in this package's terms.
+func explain(err error, path string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrNoAuth), errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
+		return fmt.Errorf("%w: %s: %w", ErrNoAuth, path, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }

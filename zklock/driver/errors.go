@@ -70,3 +70,8 @@ var ErrQuotaExceeded = errors.New("quota exceeded")
 // ErrRolledBack is the result of the operations of a failed transaction that
 // were not at fault.
 var ErrRolledBack = errors.New("rolled back with its transaction")
+
+// ErrProtocol means that the peer is no ZooKeeper server: what it said when a
+// session was to be made is not ZooKeeper's protocol. Trying again will not
+// help; the address is wrong.
+var ErrProtocol = errors.New("not a ZooKeeper server")

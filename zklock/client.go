@@ -1,0 +1,288 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Client is a handle on the locks below one root of one ensemble: a pool of a
+// few sessions, which are opened when first needed. It is safe for concurrent
+// use, meant to be shared, and usually lives as long as the process.
+type Client struct {
+	cfg       config
+	connector driver.Connector
+	pool      *pool
+	parents   parents
+	counters  counters
+	lastZxid  atomic.Int64 // the newest transaction that created a queue node of ours
+
+	closing context.Context // ends, with cause ErrClosed, with Shutdown or Close
+	refuse  context.CancelCauseFunc
+
+	mu    sync.Mutex
+	names map[string]*nameUse // guarded by mu; by path; names waited for or held
+	held  int                 // guarded by mu; holds
+	idle  chan struct{}       // guarded by mu; not nil: closed when held reaches 0
+
+	closed   chan struct{} // closed when Close has finished
+	closeErr error         // set before closed is closed
+	once     sync.Once
+}
+
+// Open makes a Client from a URL; see the package documentation for its form.
+// It checks everything that can be checked, and does no I/O: use Ping to see
+// whether the ensemble answers. No error contains the URL's password.
+func Open(url string, opts ...Option) (*Client, error) {
+	c, err := open(url, opts)
+	if err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	return c, nil
+}
+
+func open(text string, opts []Option) (*Client, error) {
+	u, err := parseURL(text)
+	if err != nil {
+		return nil, err
+	}
+	d, err := lookupDriver(u.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	cfg := defaultConfig()
+	cfg.root = u.Root
+	if u.Params, err = cfg.applyParams(u.Params, d.Keys()); err != nil {
+		return nil, err
+	}
+	if cfg.acl == aclAuto && u.User != "" {
+		cfg.acl = aclCreator
+	}
+	if err := cfg.finish(opts); err != nil {
+		return nil, err
+	}
+	u.Root = cfg.root
+	connector, err := d.OpenConnector(u)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(cfg, connector), nil
+}
+
+// OpenConnector makes a Client of a driver's connector, which it owns from then
+// on: Close closes it. It does no I/O. Settings come from opts.
+func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) {
+	if connector == nil {
+		return nil, &Error{Op: "open", Err: errors.New("the connector is nil")}
+	}
+	cfg := defaultConfig()
+	if err := cfg.finish(opts); err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	return newClient(cfg, connector), nil
+}
+
+// finish applies the options and checks the whole.
+func (c *config) finish(opts []Option) error {
+	for _, o := range opts {
+		if o != nil {
+			o.applyOpen(c)
+		}
+	}
+	if _, err := c.applyParams(c.params, nil); err != nil {
+		return err
+	}
+	if c.root == "" {
+		c.root = defaultRoot
+	}
+	if c.acl == aclAuto {
+		c.acl = aclOpen
+	}
+	return c.check()
+}
+
+func newClient(cfg config, connector driver.Connector) *Client {
+	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*nameUse), closed: make(chan struct{})}
+	c.closing, c.refuse = context.WithCancelCause(context.Background())
+	c.pool = newPool(c, connector)
+	return c
+}
+
+// Ping reports whether a quorum of the ensemble answers and whether the root is
+// there, or could be made, with the right to read it. It waits until ctx ends,
+// but no longer than connect_timeout.
+func (c *Client) Ping(ctx context.Context) error {
+	if err := c.ping(ctx); err != nil {
+		return &Error{Op: "ping", Err: err}
+	}
+	return nil
+}
+
+func (c *Client) ping(ctx context.Context) error {
+	if c == nil || c.pool == nil {
+		return errNoClient
+	}
+	ctx, cancel := c.bound(ctx, acquireConfig{})
+	defer cancel()
+	for {
+		s, err := c.pool.session(ctx, "")
+		if err != nil {
+			return err
+		}
+		err = s.repeat(ctx, "verify", func(ctx context.Context) error {
+			gen, sent := s.beforeExchange()
+			_, err := s.ds.Multi(ctx, []driver.Op{driver.CheckOp(c.cfg.root, driver.AnyVersion)})
+			if err == nil {
+				s.exchanged(gen, sent, true)
+			}
+			return err
+		})
+		if !errors.Is(err, errSessionOver) {
+			return explain(err, c.cfg.root)
+		}
+	}
+}
+
+// errNoClient is the error of methods of a zero Client.
+var errNoClient = errors.New("the Client was not made by Open")
+
+// acquire is what all acquisitions of one name come down to.
+func (c *Client) acquire(ctx context.Context, name, path string, mode Mode, cfg acquireConfig) (*Lock, error) {
+	ctx, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: mode, Try: cfg.try})
+	lock, waited, err := c.acquireLock(ctx, name, path, mode, cfg)
+	if err != nil {
+		c.counters.failed.Add(1)
+		err = &Error{Op: "acquire", Name: name, Err: err}
+	} else {
+		c.counters.acquired.Add(1)
+	}
+	end(AcquireResult{Lock: lock, Waited: waited, Err: err})
+	return lock, err
+}
+
+func (c *Client) acquireLock(ctx context.Context, name, path string, mode Mode, cfg acquireConfig) (*Lock, time.Duration, error) {
+	if l := carried(ctx, c, path); l != nil {
+		lock, err := l.reenter(ctx, cfg.reenter)
+		return lock, 0, err
+	}
+	if err := c.closing.Err(); err != nil {
+		return nil, 0, ErrClosed
+	}
+	if ctx.Err() != nil {
+		return nil, 0, waitEnded(ctx, ErrNotAcquired)
+	}
+	if err := c.startWaiting(path, cfg); err != nil {
+		return nil, 0, err
+	}
+	defer c.stopWaiting(path)
+	waitCtx, cancel := c.bound(ctx, cfg)
+	defer cancel()
+	r := &request{client: c, ctx: ctx, name: name, path: path, mode: mode, try: cfg.try, data: c.nodeData(ctx, mode, cfg)}
+	h, err := c.take(waitCtx, r)
+	waited := r.waitedFor()
+	c.counters.wait(waited)
+	if err != nil {
+		return nil, waited, err
+	}
+	lock := h.join(ctx)
+	h.s.own.add(h)
+	if lock == nil { // lost between the grant and here, and given up as such
+		return nil, waited, &LostError{Name: name, Cause: errSessionEnded, At: time.Now()}
+	}
+	// Whoever won the race between the grant and the end of the wait, only one
+	// of them is reported: a lock is not handed to a caller who may have gone,
+	// nor by a client that is closing.
+	if waitCtx.Err() != nil {
+		_ = lock.Release(context.WithoutCancel(ctx))
+		return nil, waited, waitEnded(waitCtx, ErrNotAcquired)
+	}
+	return lock, waited, nil
+}
+
+// reenter is what an acquisition comes to whose context carries l, a handle on
+// the same lock.
+func (l *Lock) reenter(ctx context.Context, join bool) (*Lock, error) {
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	if !join {
+		return nil, ErrDeadlock
+	}
+	if joined := l.hold.join(ctx); joined != nil {
+		return joined, nil
+	}
+	return nil, &LostError{Name: l.hold.name, Cause: errSessionEnded, At: time.Now()}
+}
+
+// bound derives the context that bounds a wait: it ends with ctx, with the
+// client (cause ErrClosed), and when WithWait's time is over (errWaitOver).
+func (c *Client) bound(ctx context.Context, cfg acquireConfig) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
+	if !cfg.limited || cfg.try {
+		return ctx, func() { stop(); cancel(nil) }
+	}
+	timed, cancelTimed := context.WithTimeoutCause(ctx, cfg.wait, errWaitOver)
+	return timed, func() { stop(); cancelTimed(); cancel(nil) }
+}
+
+func (c *Client) nodeData(ctx context.Context, mode Mode, cfg acquireConfig) []byte {
+	d := nodeData{Host: c.cfg.identity.Host, PID: c.cfg.identity.PID, Label: cfg.label, Mode: mode.String(), Since: time.Now().UnixMilli()}
+	if inject := c.cfg.hooks.Inject; inject != nil {
+		d.Trace = inject(ctx)
+	}
+	return d.encode()
+}
+
+// Shutdown ends the client in order: from now on nothing is acquired, waiters
+// get ErrClosed at once, and it waits until every lock has been released, or ctx
+// ends; then it closes. Joining a held lock with Reenter still works meanwhile.
+// The error is ctx's if locks were still held, and were lost.
+func (c *Client) Shutdown(ctx context.Context) error {
+	if c == nil || c.pool == nil {
+		return &Error{Op: "shutdown", Err: errNoClient}
+	}
+	c.refuse(ErrClosed)
+	c.mu.Lock()
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+		if c.held == 0 && len(c.names) == 0 {
+			close(c.idle)
+		}
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	var err error
+	select {
+	case <-idle:
+	case <-c.closed:
+	case <-ctx.Done():
+		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks still held were given up: %w", context.Cause(ctx))}
+	}
+	return errors.Join(err, c.Close())
+}
+
+// Close ends the client at once. Waiters get ErrClosed; locks that are still
+// held are lost, with ErrClosed as the cause, before the ensemble is told to
+// remove their queue nodes. It waits until every goroutine of the client has
+// ended, at most about a session timeout. Closing twice is harmless.
+func (c *Client) Close() error {
+	if c == nil || c.pool == nil {
+		return &Error{Op: "close", Err: errNoClient}
+	}
+	c.once.Do(func() {
+		c.refuse(ErrClosed)
+		c.pool.close()
+		if err := c.connector.Close(); err != nil {
+			c.closeErr = &Error{Op: "close", Err: err}
+		}
+		close(c.closed)
+	})
+	<-c.closed
+	return c.closeErr
+}

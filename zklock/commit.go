@@ -1,0 +1,220 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Limits of group commit. Two transactions under way keep the server's
+// pipeline full; more only make the groups smaller.
+const (
+	maxFlights    = 2
+	maxGroupBytes = 256 << 10
+)
+
+// write is what one caller wants changed by the ensemble: a member of a group.
+type write struct {
+	kind    string      // for the Operation hook
+	dir     string      // the lock's znode
+	ops     []driver.Op // in order
+	creates bool        // one of ops creates a contender below dir
+
+	ctx     context.Context // of the caller, for hooks only: a group runs on the session's
+	done    chan struct{}   // closed once the fields below are set
+	results []driver.OpResult
+	err     error
+}
+
+// committer sends the writes of one session, in groups. A write that arrives
+// while fewer than two transactions are under way is sent at once; those that
+// arrive meanwhile go out together in the next one. Nobody waits for a timer.
+//
+// Invariants:
+//   - A group has at most one create below a znode: contenders created by one
+//     transaction have one zxid, and so would have equal tokens.
+//   - Deletes come before creates, so that a create's count of children does
+//     not include nodes that the same transaction removes.
+//   - A member is answered exactly once, with what the ensemble said about its
+//     own operations. When a group fails, the member at fault gets the error,
+//     and each of the others is sent again, alone and once: nothing of a failed
+//     transaction was applied.
+//   - An unknown outcome of a group is an unknown outcome of every member.
+type committer struct {
+	multi func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
+	ctx   context.Context // the session's
+	wg    *sync.WaitGroup // the session's; joined after ctx has ended
+
+	mu      sync.Mutex
+	pending []*write // guarded by mu
+	flights int      // guarded by mu
+	closed  bool     // guarded by mu; nothing is sent any more
+}
+
+// submit queues w and returns at once; w.done tells when w is answered.
+func (c *committer) submit(w *write) {
+	w.done = make(chan struct{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		w.err = driver.ErrClosed
+		close(w.done)
+		return
+	}
+	if c.flights == maxFlights {
+		c.pending = append(c.pending, w)
+		return
+	}
+	c.flights++
+	c.wg.Go(func() { c.fly([]*write{w}) })
+}
+
+// close refuses what is submitted from now on. What is pending still gets its
+// answer, soon if ctx has ended.
+func (c *committer) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+}
+
+// fly sends groups until nothing is pending.
+func (c *committer) fly(group []*write) {
+	for group != nil {
+		c.send(group)
+		c.mu.Lock()
+		if group = c.next(); group == nil {
+			c.flights--
+		}
+		c.mu.Unlock()
+	}
+}
+
+// next takes the next group from what is pending; nil if that is nothing. The
+// caller holds mu.
+func (c *committer) next() []*write {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	if len(c.pending) == 1 {
+		group := c.pending
+		c.pending = nil
+		return group
+	}
+	var group, creates, rest []*write
+	bytes := 0
+	creating := make(map[string]bool, len(c.pending))
+	for i, w := range c.pending {
+		size := sizeOf(w.ops)
+		if len(group)+len(creates) > 0 && bytes+size > maxGroupBytes {
+			rest = append(rest, c.pending[i:]...)
+			break
+		}
+		switch {
+		case !w.creates:
+			group = append(group, w)
+		case creating[w.dir]:
+			rest = append(rest, w)
+			continue
+		default:
+			creating[w.dir] = true
+			creates = append(creates, w)
+		}
+		bytes += size
+	}
+	c.pending = rest
+	return append(group, creates...)
+}
+
+// opOverhead is about what an operation takes on the wire besides path and
+// data: headers, lengths, version, an access list.
+const opOverhead = 64
+
+func sizeOf(ops []driver.Op) int {
+	n := 0
+	for i := range ops {
+		n += opOverhead + len(ops[i].Path) + len(ops[i].Data)
+	}
+	return n
+}
+
+// send runs one transaction for a group and answers its members.
+func (c *committer) send(group []*write) {
+	if len(group) == 1 {
+		w := group[0]
+		w.results, w.err = c.multi(w.ctx, w.kind, 1, w.ops)
+		close(w.done)
+		return
+	}
+	n := 0
+	for _, w := range group {
+		n += len(w.ops)
+	}
+	ops := make([]driver.Op, 0, n)
+	for _, w := range group {
+		ops = append(ops, w.ops...)
+	}
+	results, err := c.multi(c.ctx, groupKind(group), len(group), ops)
+	if err == nil {
+		for _, w := range group {
+			w.results, results = results[:len(w.ops):len(w.ops)], results[len(w.ops):]
+			close(w.done)
+		}
+		return
+	}
+	if len(results) != len(ops) {
+		for _, w := range group {
+			w.err = err
+			close(w.done)
+		}
+		return
+	}
+	for _, w := range group {
+		mine := results[:len(w.ops)]
+		results = results[len(w.ops):]
+		if w.results, w.err = mine, atFault(mine); w.err == nil {
+			w.results, w.err = c.multi(w.ctx, w.kind, 1, w.ops)
+		}
+		close(w.done)
+	}
+}
+
+// atFault returns the error of the operation that made a transaction fail, if
+// it is among results.
+func atFault(results []driver.OpResult) error {
+	for _, r := range results {
+		if r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) {
+			return r.Err
+		}
+	}
+	return nil
+}
+
+func groupKind(group []*write) string {
+	for _, w := range group[1:] {
+		if w.kind != group[0].kind {
+			return "commit"
+		}
+	}
+	return group[0].kind
+}
+
+// multi runs one transaction, and lets a committed one prove the lease.
+func (s *session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
+	_, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: group, Server: s.server()})
+	callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+	gen, sent := s.beforeExchange()
+	results, err := s.ds.Multi(callCtx, ops)
+	cancel()
+	if err == nil {
+		s.exchanged(gen, sent, true)
+	}
+	end(err)
+	return results, err
+}
+
+// requestTimeout is how long a request may go unanswered before its outcome is
+// taken for unknown: what ZooKeeper's clients allow a silent server.
+func (s *session) requestTimeout() time.Duration { return s.timeout * 2 / 3 }

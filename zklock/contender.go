@@ -1,0 +1,226 @@
+package zklock
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Contender is a queue node as others see it: a process that holds a name or
+// waits for it. Goroutines that queue behind one node inside a process do not
+// show.
+type Contender struct {
+	// Node is the name of the queue node, below the lock's znode.
+	Node string
+
+	// Host is the contender's host, if it told.
+	Host string
+
+	// Label is the text given with WithLabel.
+	Label string
+
+	// Trace is the traceparent of the request that took the place in the queue.
+	Trace string
+
+	// PID is the contender's process id, if it told.
+	PID int
+
+	// Mode is how the lock is held or wanted.
+	Mode Mode
+
+	// Held says that it is the contender's turn, by its place in the queue.
+	Held bool
+
+	// Foreign says that the node was made by another library.
+	Foreign bool
+
+	// Since is when the place was taken, by the contender's clock.
+	Since time.Time
+}
+
+// Names of queue nodes are those of Curator's InterProcessReadWriteLock, so
+// that its locks and ours exclude each other:
+//
+//	_c_<uuid>-__WRIT__<10 digits>   wants the lock for itself
+//	_c_<uuid>-__READ__<10 digits>   wants it together with other readers
+//
+// The UUID finds our node again after a create whose reply was lost. It is the
+// session's id and a counter, so that a node of another session, even one of
+// this process, is never taken for ours.
+const (
+	protectedPrefix = "_c_"
+	writeMarker     = "__WRIT__"
+	readMarker      = "__READ__"
+	uuidLen         = 36
+	suffixLen       = 10
+)
+
+// maxSequence is where a name's sequence numbers are treated as used up. The
+// last 2^20 are left unused because servers from 3.6 on repeat 2^31-1 once they
+// reach it, and older ones go negative: no comparison can mend either.
+const maxSequence = 1<<31 - 1<<20
+
+// guid identifies one enqueue of one session.
+type guid struct {
+	session int64
+	serial  uint64
+}
+
+// String returns the guid in the form of a UUID.
+func (g guid) String() string {
+	s, n := uint64(g.session), g.serial
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", s>>32, s>>16&0xffff, s&0xffff, n>>48, n&(1<<48-1))
+}
+
+// parseGUID reads what String wrote. Other people's UUIDs parse as well, to
+// some session's id that is not ours.
+func parseGUID(s string) (guid, bool) {
+	if len(s) != uuidLen || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return guid{}, false
+	}
+	var hex [32]byte
+	n := 0
+	for i := range len(s) {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			continue
+		}
+		hex[n] = s[i]
+		n++
+	}
+	session, ok1 := parseHex(hex[:16])
+	serial, ok2 := parseHex(hex[16:])
+	return guid{int64(session), serial}, ok1 && ok2
+}
+
+func parseHex(digits []byte) (uint64, bool) {
+	var n uint64
+	for _, c := range digits {
+		switch {
+		case '0' <= c && c <= '9':
+			n = n<<4 | uint64(c-'0')
+		case 'a' <= c && c <= 'f':
+			n = n<<4 | uint64(c-'a'+10)
+		case 'A' <= c && c <= 'F':
+			n = n<<4 | uint64(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// contenderPrefix is the name of a queue node up to its sequence suffix.
+func contenderPrefix(g guid, mode Mode) string {
+	marker := writeMarker
+	if mode == Shared {
+		marker = readMarker
+	}
+	return protectedPrefix + g.String() + "-" + marker
+}
+
+// queued is a queue node as a decision sees it.
+type queued struct {
+	node string
+	seq  int64
+	mode Mode
+	guid guid // zero if the node's name has none
+}
+
+// parseContender takes a child of a lock's znode apart. ok is false for a child
+// that is no contender. foreign, if not empty, names the recipe of a contender
+// that cannot see ours. A contender whose suffix is not ten plain digits has
+// seq maxSequence: servers before 3.6 count into the negative.
+func parseContender(node string) (q queued, foreign string, ok bool) {
+	i, marker, mode := strings.LastIndex(node, writeMarker), writeMarker, Exclusive
+	if i < 0 {
+		i, marker, mode = strings.LastIndex(node, readMarker), readMarker, Shared
+	}
+	if i < 0 {
+		return queued{}, foreignRecipe(node), false
+	}
+	q = queued{node: node, mode: mode, seq: parseSuffix(node[i+len(marker):])}
+	if head := node[:i]; strings.HasPrefix(head, protectedPrefix) && strings.HasSuffix(head, "-") {
+		q.guid, _ = parseGUID(head[len(protectedPrefix) : len(head)-1])
+	}
+	return q, "", true
+}
+
+// foreignRecipe recognises contenders of recipes that look for their own kind
+// of node only, and so would not wait for ours.
+func foreignRecipe(node string) string {
+	if len(node) <= suffixLen || parseSuffix(node[len(node)-suffixLen:]) == maxSequence {
+		return ""
+	}
+	switch head := node[:len(node)-suffixLen]; {
+	case strings.HasSuffix(head, "-lock-"):
+		return "Curator's InterProcessMutex or go-zookeeper's Lock"
+	case strings.HasSuffix(head, "__lock__"), strings.HasSuffix(head, "__rlock__"):
+		return "kazoo's Lock, ReadLock or WriteLock"
+	}
+	return ""
+}
+
+func parseSuffix(s string) int64 {
+	if len(s) != suffixLen {
+		return maxSequence
+	}
+	var n int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return maxSequence
+		}
+		n = n*10 + int64(s[i]-'0')
+	}
+	return min(n, maxSequence)
+}
+
+// sortQueue puts contenders in the order in which they get the lock. The GUID
+// in front of the suffix never counts.
+func sortQueue(q []queued) {
+	slices.SortFunc(q, func(a, b queued) int { return int(a.seq - b.seq) })
+}
+
+// Limits on the texts in a queue node's data, which has to stay below 1 KiB.
+const (
+	maxLabel = 256
+	maxHost  = 255
+	maxTrace = 256
+)
+
+// nodeData is what a queue node holds, as JSON: for people, and for the traces
+// of those who wait behind it. No decision is made by it.
+type nodeData struct {
+	Host  string `json:"host,omitempty"`
+	PID   int    `json:"pid,omitempty"`
+	Label string `json:"label,omitempty"`
+	Mode  string `json:"mode"`
+	Since int64  `json:"since"` // milliseconds since the Unix epoch
+	Trace string `json:"trace,omitempty"`
+}
+
+func (d nodeData) encode() []byte {
+	d.Host, d.Label, d.Trace = truncate(d.Host, maxHost), truncate(d.Label, maxLabel), truncate(d.Trace, maxTrace)
+	b, err := json.Marshal(d)
+	if err != nil {
+		return nil // impossible for strings and numbers
+	}
+	return b
+}
+
+// describe makes a Contender of a queue node and its data, which may be
+// anything.
+func describe(q queued, data []byte) Contender {
+	c := Contender{Node: q.node, Mode: q.mode}
+	var d nodeData
+	if len(data) > 4096 || json.Unmarshal(data, &d) != nil {
+		c.Foreign = true
+		return c
+	}
+	c.Host, c.PID, c.Label, c.Trace = truncate(d.Host, maxHost), d.PID, truncate(d.Label, maxLabel), truncate(d.Trace, maxTrace)
+	if d.Since > 0 {
+		c.Since = time.UnixMilli(d.Since)
+	}
+	return c
+}

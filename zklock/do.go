@@ -1,0 +1,57 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+)
+
+// Acquirer is something that can be acquired: what Client.Mutex returns, for
+// example. It is there to be accepted, by Do and by the adapters, and not to be
+// implemented outside this package.
+type Acquirer interface {
+	// Name returns the lock's name.
+	Name() string
+
+	// Acquire waits until the lock is held, ctx ends, or it cannot be had. ctx
+	// bounds the wait only: cancelling it later releases nothing. On any error
+	// nothing is held and nothing stays queued. An error that ctx caused matches
+	// both ctx.Err() and ErrNotAcquired, or ErrUnavailable if it was the ensemble
+	// that was waited for and not a holder.
+	Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
+
+	// TryAcquire is Acquire that never waits for another holder: it fails with
+	// ErrNotAcquired instead. It may wait for the ensemble.
+	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
+}
+
+// Do acquires a, calls fn with a context that carries the lock and ends with it,
+// and releases the lock when fn has returned or panicked, whatever has become
+// of ctx by then.
+//
+// The error is Acquire's if fn was not called, and else fn's. If the lock was
+// lost while fn ran it also matches ErrLost: whatever fn returned, it may not
+// have been alone. A release that is still pending when Do returns is logged
+// and no error.
+func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ...AcquireOption) (err error) {
+	if a == nil {
+		return &Error{Op: "acquire", Err: errNilAcquirer}
+	}
+	lock, err := a.Acquire(ctx, opts...)
+	if err != nil {
+		return err
+	}
+	inner, cancel := lock.Context(ctx)
+	defer cancel()
+	defer func() {
+		// Release bounds itself by the session timeout.
+		released := lock.Release(context.WithoutCancel(ctx))
+		switch {
+		case released == nil:
+		case errors.Is(released, ErrReleasePending):
+			lock.hold.client.cfg.logger.Warn("zklock: release goes on in the background", "error", errors.Unwrap(released))
+		default:
+			err = errors.Join(err, released)
+		}
+	}()
+	return fn(inner)
+}

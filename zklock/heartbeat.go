@@ -1,0 +1,165 @@
+package zklock
+
+import (
+	"context"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// keep watches over the session's state and the end of its lease.
+func (s *session) keep() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	suspendedThen := suspended()
+	told := driver.Connected
+	for {
+		state, changed := s.ds.State()
+		switch state {
+		case driver.Expired:
+			s.end(driver.Expired, errExpired)
+			return
+		case driver.Closed:
+			s.end(driver.Closed, errSessionEnded)
+			return
+		}
+		suspendedThen = s.noticeConnection(suspendedThen)
+		if state != told {
+			told = state
+			s.tell(state, nil)
+		}
+
+		s.mu.Lock()
+		counting, until := s.counting, s.lease.until
+		s.mu.Unlock()
+		if counting {
+			left := until.Sub(now())
+			if left <= 0 {
+				s.end(driver.Expired, errLeaseOver)
+				return
+			}
+			timer.Reset(left)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-changed:
+		case <-s.look:
+		case <-timer.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// end loses the session and tells the hooks.
+func (s *session) end(state driver.State, cause error) {
+	s.tell(state, cause)
+	s.lose(cause)
+}
+
+// noticeConnection takes note of a new connection, if there is one. It returns
+// what suspended was before the look, which is no later than any handshake that
+// a later look will find.
+func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
+	suspendedNow := suspended()
+	gen, handshake := s.ds.Conn()
+	s.mu.Lock()
+	if gen == s.gen {
+		s.mu.Unlock()
+		return suspendedNow
+	}
+	if s.ds.Timeout() < s.timeout {
+		s.mu.Unlock()
+		s.end(driver.Expired, errShrunk)
+		return suspendedNow
+	}
+	s.gen = gen
+	s.lease.connected(handshake.Add(suspendedThen), now(), false)
+	close(s.moved)
+	s.moved = make(chan struct{})
+	s.urgent = true
+	s.mu.Unlock()
+	s.client.counters.reconnects.Add(1)
+	s.poke(s.rouse)
+	return suspendedNow
+}
+
+// tell calls the Session hook.
+func (s *session) tell(state driver.State, err error) {
+	hook := s.client.cfg.hooks.Session
+	if hook == nil {
+		return
+	}
+	left, _ := s.left()
+	hook(SessionEvent{ID: s.ds.ID(), Server: s.server(), State: state, Lease: left, Err: err})
+}
+
+// beat keeps the lease proven: while there is a queue node, a write that a
+// quorum has to commit, every tenth of the timeout; else a Sync now and then,
+// so that the first write finds a history to prove something by. Any other
+// committed write that became a link of the chain counts as a heartbeat.
+func (s *session) beat() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var attempt time.Time // instant of the last one
+	for {
+		s.mu.Lock()
+		urgent, busy, every := s.urgent, s.work > 0, s.lease.syncEvery()
+		if busy {
+			every = s.lease.heartbeatEvery()
+		}
+		last := s.lease.lastSent()
+		s.mu.Unlock()
+		if attempt.After(last) {
+			last = attempt // a failed one is not repeated before its time
+		}
+		due := last.Add(every)
+		if urgent {
+			due = attempt.Add(minHeartbeat)
+		}
+		wait := due.Sub(now())
+		if wait <= 0 {
+			attempt = now()
+			s.mu.Lock()
+			s.urgent = false
+			s.mu.Unlock()
+			s.prove(busy)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-s.rouse:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// prove makes one exchange for the lease's sake. Whatever goes wrong shows in
+// the lease running out, or in the session's state.
+func (s *session) prove(busy bool) {
+	kind := "sync"
+	if busy {
+		kind = "heartbeat"
+	}
+	root := s.client.cfg.root
+	_, end := start(s.client.cfg.hooks.Operation, s.ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server()})
+	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+	defer cancel()
+	gen, sent := s.beforeExchange()
+	var err error
+	if busy {
+		_, err = s.ds.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
+	} else {
+		err = s.ds.Sync(ctx, root)
+	}
+	if err == nil {
+		s.exchanged(gen, sent, busy)
+	}
+	end(err)
+	if err == nil && busy {
+		s.tell(driver.Connected, nil)
+	}
+}

@@ -1,0 +1,235 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Lock is a lock that was acquired. It stops being held when Release is called
+// or when it is lost, whichever is first, and never becomes held again. It is
+// safe for concurrent use.
+//
+// A lock is lost when its session's lease runs out before a quorum of the
+// ensemble has renewed it, when the session ends, when somebody deletes its
+// queue node, or when the Client is closed. Done is closed, and contexts made
+// with Context end, before the ensemble can let anybody else in, as long as
+// this process gets to run; a process that was stopped finds Valid false when
+// it goes on. What such a process had begun to do is what Token is for.
+type Lock struct {
+	hold    *hold
+	hookCtx context.Context // what the Acquire hook returned
+	since   time.Time       // instant of the grant
+	done    chan struct{}   // closed once err is set
+
+	mu       sync.Mutex
+	err      error                               // guarded by mu until done is closed, immutable after
+	released bool                                // guarded by mu; Release was called
+	contexts map[*context.CancelCauseFunc]func() // guarded by mu; to cancel when done
+}
+
+// Name returns the lock's name.
+func (l *Lock) Name() string { return l.hold.name }
+
+// Names returns the names of what is held, sorted; one for all kinds but All.
+func (l *Lock) Names() []string { return []string{l.hold.name} }
+
+// Mode says how the lock is held.
+func (l *Lock) Mode() Mode { return l.hold.mode }
+
+// Token returns the fencing token. Every exclusive holder of a name has a
+// greater one than all who held it before.
+func (l *Lock) Token() Token { return l.hold.token }
+
+// Valid reports whether the lock is held at the moment of the call. It is
+// computed from the clock, not from a timer, so it is right even in a process
+// that was stopped for a while and has just gone on.
+func (l *Lock) Valid() bool {
+	if l.Err() != nil {
+		return false
+	}
+	left, _ := l.hold.s.left()
+	return left > 0
+}
+
+// Until returns the end of the lease as proven so far, on the clock of
+// time.Now. It moves on while the session lives. For a lock that is not held it
+// is the zero time.
+func (l *Lock) Until() time.Time {
+	if l.Err() != nil {
+		return time.Time{}
+	}
+	left, _ := l.hold.s.left()
+	if left <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(left)
+}
+
+// Done returns a channel that is closed when the lock stops being held, for
+// whatever reason. Err says which.
+func (l *Lock) Done() <-chan struct{} { return l.done }
+
+// Err returns nil while Done is open; then ErrReleased after a Release, or a
+// *LostError, which matches ErrLost.
+func (l *Lock) Err() error {
+	select {
+	case <-l.done:
+		return l.err
+	default:
+		return nil
+	}
+}
+
+// Context returns a context derived from parent that carries the lock (see
+// FromContext) and ends when the lock stops being held, with Err as its cause.
+// Calling cancel when done with it releases what it holds, not the lock.
+func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(withLock(parent, l))
+	key := &cancel
+	l.mu.Lock()
+	select {
+	case <-l.done:
+		l.mu.Unlock()
+		cancel(l.err)
+		return ctx, func() {}
+	default:
+	}
+	if l.contexts == nil {
+		l.contexts = make(map[*context.CancelCauseFunc]func())
+	}
+	l.contexts[key] = func() { cancel(l.err) }
+	l.mu.Unlock()
+	return ctx, func() {
+		l.mu.Lock()
+		delete(l.contexts, key)
+		l.mu.Unlock()
+		cancel(context.Canceled)
+	}
+}
+
+// Verify asks the ensemble whether the lock's queue node is still there; a
+// quorum has to answer. It fails with a *LostError if it is not, and the lock is
+// lost then, and with ErrReleased after a Release. Any other error means that
+// the question could not be answered, and leaves the lock as it was.
+func (l *Lock) Verify(ctx context.Context) error {
+	if err := l.verify(ctx); err != nil {
+		return &Error{Op: "verify", Name: l.hold.name, Err: err}
+	}
+	return nil
+}
+
+func (l *Lock) verify(ctx context.Context) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	h := l.hold
+	err := h.s.repeat(ctx, "verify", func(ctx context.Context) error {
+		gen, sent := h.s.beforeExchange()
+		_, err := h.s.ds.Multi(ctx, []driver.Op{driver.CheckOp(h.c.path(), driver.AnyVersion)})
+		if err == nil {
+			h.s.exchanged(gen, sent, true)
+		}
+		return err
+	})
+	if errors.Is(err, driver.ErrNoNode) {
+		h.loseNode()
+	}
+	if ended := l.Err(); ended != nil {
+		return ended
+	}
+	if err != nil {
+		return explain(err, h.c.path())
+	}
+	if !l.Valid() {
+		return errLeaseUnproven(h.client.cfg.connectTimeout)
+	}
+	return nil
+}
+
+// Release gives the lock back. The handle is of no more use from the first
+// instant of the first call, which does the work; later calls return
+// ErrReleased. It waits for the ensemble's confirmation until ctx ends, but no
+// longer than a session timeout, and then returns ErrReleasePending while the
+// release goes on in the background. If the lock was lost before, it returns
+// the *LostError.
+//
+// A handle that joined a lock with Reenter, or was joined, gives the lock back
+// only if it is the last one.
+func (l *Lock) Release(ctx context.Context) error {
+	if l == nil || l.hold == nil {
+		return &Error{Op: "release", Err: ErrReleased}
+	}
+	if err := l.release(ctx); err != nil {
+		return &Error{Op: "release", Name: l.hold.name, Err: err}
+	}
+	return nil
+}
+
+func (l *Lock) release(ctx context.Context) error {
+	valid := l.Valid() // if the lease has run out, that is a loss, whoever announces it
+	l.mu.Lock()
+	if l.released {
+		l.mu.Unlock()
+		return ErrReleased
+	}
+	l.released = true
+	l.mu.Unlock()
+	h := l.hold
+	if !valid && l.Err() == nil {
+		h.s.end(driver.Expired, errLeaseOver)
+	}
+	held := now().Sub(l.since)
+	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	if !l.finish(ErrReleased) {
+		end(ReleaseResult{Err: l.err})
+		return l.err
+	}
+	if !h.part(l) {
+		end(ReleaseResult{Handed: true})
+		return nil
+	}
+	err := h.giveBack(ctx)
+	if errors.Is(err, errNodeDeleted) {
+		err = &LostError{Name: h.name, Cause: errNodeDeleted, At: time.Now()}
+	}
+	end(ReleaseResult{Err: err})
+	return err
+}
+
+// lose ends the handle because its hold was lost.
+func (l *Lock) lose(err *LostError) {
+	if !l.finish(err) {
+		return
+	}
+	c := l.hold.client
+	c.counters.lost.Add(1)
+	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.s.ds.ID())
+	if hook := c.cfg.hooks.Lost; hook != nil {
+		hook(l.hookCtx, LostEvent{Lock: l, Err: err})
+	}
+}
+
+// finish sets err, closes done and ends the contexts, unless that has been done
+// before.
+func (l *Lock) finish(err error) bool {
+	l.mu.Lock()
+	select {
+	case <-l.done:
+		l.mu.Unlock()
+		return false
+	default:
+	}
+	l.err = err
+	close(l.done)
+	contexts := l.contexts
+	l.contexts = nil
+	l.mu.Unlock()
+	for _, cancel := range contexts {
+		cancel()
+	}
+	return true
+}

@@ -1,0 +1,163 @@
+package zklock
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// parentMark is the data of a lock's znode made by this library. A znode with
+// other data belongs to somebody else, whose data is never written over.
+var parentMark = []byte("zklock")
+
+// errRootMissing is matched by the error about a root that create_root=false
+// forbids to make.
+var errRootMissing = errors.New("root does not exist, and create_root=false")
+
+// ensureRoot makes sure that the root exists. It is persistent and never
+// removed.
+func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
+	_, err := ds.Get(ctx, cfg.root)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, driver.ErrNoNode):
+		return explain(err, cfg.root)
+	case !cfg.createRoot:
+		return fmt.Errorf("%w: create %s by hand, or leave the key out", errRootMissing, cfg.root)
+	}
+	for end := 1; end <= len(cfg.root); {
+		if i := strings.IndexByte(cfg.root[end:], '/'); i >= 0 {
+			end += i
+		} else {
+			end = len(cfg.root)
+		}
+		path := cfg.root[:end]
+		if _, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls()); err != nil && !errors.Is(err, driver.ErrNodeExists) {
+			// An ancestor that may be seen but not created under is met again,
+			// more to the point, one step further down.
+			if path == cfg.root || !errors.Is(err, driver.ErrNoAuth) {
+				return explain(err, path)
+			}
+		}
+		end++
+	}
+	return nil
+}
+
+// parents remembers lock znodes that are known to exist, so that a name in use
+// costs one round trip. It is a cache: a parent may be gone at any time (an idle
+// container is removed by the server), and then a create says so.
+type parents struct {
+	mu     sync.Mutex
+	byPath map[string]*list.Element // guarded by mu; of *parent
+	recent list.List                // guarded by mu; most recently used first
+}
+
+// parent is what is known about a lock's znode.
+type parent struct {
+	path string
+	ours bool // its data is our mark: writing it again changes nothing
+
+	// released is the id of the session on which this client gave the name up
+	// last; 0 if it has not.
+	released int64
+}
+
+// maxParents bounds the cache to some ten megabytes.
+const maxParents = 1 << 16
+
+// find returns what is known about a path.
+func (p *parents) find(path string) (parent, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.byPath[path]
+	if !ok {
+		return parent{}, false
+	}
+	p.recent.MoveToFront(e)
+	return *e.Value.(*parent), true
+}
+
+func (p *parents) add(found parent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[found.path]; ok {
+		found.released = e.Value.(*parent).released
+		e.Value = &found
+		p.recent.MoveToFront(e)
+		return
+	}
+	if p.byPath == nil {
+		p.byPath = make(map[string]*list.Element)
+	}
+	p.byPath[found.path] = p.recent.PushFront(&found)
+	if p.recent.Len() > maxParents {
+		oldest := p.recent.Back()
+		delete(p.byPath, p.recent.Remove(oldest).(*parent).path)
+	}
+}
+
+// noteRelease remembers on which session a name was given up.
+func (p *parents) noteRelease(path string, session int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		e.Value.(*parent).released = session
+	}
+}
+
+func (p *parents) forget(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		p.recent.Remove(e)
+		delete(p.byPath, path)
+	}
+}
+
+// ensureParent makes sure that a lock's znode exists and learns whether it is
+// ours. A container removes itself once it has been used and is empty; servers
+// before 3.5.1 have none, there it is persistent.
+func (s *session) ensureParent(ctx context.Context, path string) (parent, error) {
+	if p, ok := s.client.parents.find(path); ok {
+		return p, nil
+	}
+	found := parent{path: path, ours: true}
+	err := s.createParent(ctx, path, driver.Container)
+	if errors.Is(err, driver.ErrNoNode) { // somebody removed the root
+		err = s.repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.ds, &s.client.cfg) })
+		if err == nil {
+			err = s.createParent(ctx, path, driver.Container)
+		}
+	}
+	if errors.Is(err, driver.ErrUnimplemented) {
+		err = s.createParent(ctx, path, driver.Persistent)
+	}
+	if errors.Is(err, driver.ErrNodeExists) {
+		var n driver.Node
+		err = s.repeat(ctx, "parent", func(ctx context.Context) (err error) {
+			n, err = s.ds.Get(ctx, path)
+			return err
+		})
+		found.ours = bytes.HasPrefix(n.Data, parentMark)
+	}
+	if err != nil {
+		return parent{}, err
+	}
+	s.client.parents.add(found)
+	return found, nil
+}
+
+func (s *session) createParent(ctx context.Context, path string, mode driver.Mode) error {
+	return s.repeat(ctx, "parent", func(ctx context.Context) error {
+		_, err := s.ds.Create(ctx, path, parentMark, mode, s.client.cfg.acls())
+		return err
+	})
+}

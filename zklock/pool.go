@@ -1,0 +1,269 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// pool holds the sessions of a Client. They are shared, not checked out: a
+// session carries any number of locks, and one expiry loses them all. A name
+// maps to one slot by hash, and so to one session while that lives.
+//
+// Invariants:
+//   - At most one session a slot takes new queue nodes. One that was lost is out
+//     of its slot before anybody can ask for it again; one that is replaced
+//     because of its age keeps its nodes and is closed when the last is gone.
+//   - wg counts every session from its making until it has been shut down, so
+//     that close misses none, whoever ends them.
+type pool struct {
+	client    *Client
+	connector driver.Connector
+	seed      maphash.Seed
+	ctx       context.Context // ends with the pool
+	stop      context.CancelFunc
+	wg        sync.WaitGroup
+
+	mu      sync.Mutex
+	slots   []slot                // guarded by mu
+	retired map[*session]struct{} // guarded by mu; draining
+	closed  bool                  // guarded by mu
+}
+
+// slot is a place for one session.
+type slot struct {
+	session *session
+	since   time.Time // when it was opened
+	opening *opening
+}
+
+// opening is an attempt to open a session, shared by all who wait for it.
+type opening struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+func newPool(c *Client, connector driver.Connector) *pool {
+	p := &pool{
+		client:    c,
+		connector: connector,
+		seed:      maphash.MakeSeed(),
+		slots:     make([]slot, c.cfg.poolMaxSessions),
+		retired:   make(map[*session]struct{}),
+	}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	return p
+}
+
+// session returns the session for a path. It opens one if there is none, and
+// waits for that until ctx ends, but no longer than connect_timeout.
+func (p *pool) session(ctx context.Context, path string) (*session, error) {
+	n := 0
+	if len(p.slots) > 1 {
+		n = int(maphash.String(p.seed, path) % uint64(len(p.slots)))
+	}
+	s, o, err := p.look(n)
+	if s != nil || err != nil {
+		return s, err
+	}
+	limit := time.NewTimer(p.client.cfg.connectTimeout)
+	defer limit.Stop()
+	for {
+		select {
+		case <-o.done:
+			if o.err != nil && permanent(o.err) {
+				return nil, o.err
+			}
+		case <-ctx.Done():
+			return nil, sessionWaitEnded(ctx)
+		case <-limit.C:
+			return nil, fmt.Errorf("%w for %v", ErrUnavailable, p.client.cfg.connectTimeout)
+		}
+		lastErr := o.err
+		if s, o, err = p.look(n); s != nil || err != nil {
+			return s, err
+		}
+		if lastErr != nil {
+			select {
+			case <-limit.C:
+				return nil, fmt.Errorf("%w for %v: %w", ErrUnavailable, p.client.cfg.connectTimeout, lastErr)
+			default:
+			}
+		}
+	}
+}
+
+// look returns slot n's session, or else the attempt to open one, which it
+// starts if need be.
+func (p *pool) look(n int) (*session, *opening, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, ErrClosed
+	}
+	sl := &p.slots[n]
+	if life := p.client.cfg.poolMaxLifetime; sl.session != nil && life > 0 && time.Since(sl.since) >= life {
+		old := sl.session
+		sl.session = nil
+		p.retired[old] = struct{}{}
+		p.wg.Go(func() { p.retire(old) }) // closes it at once if it is idle
+	}
+	if sl.session != nil {
+		return sl.session, nil, nil
+	}
+	if sl.opening == nil {
+		o := &opening{done: make(chan struct{})}
+		sl.opening = o
+		p.wg.Go(func() { p.open(n, o) })
+	}
+	return nil, sl.opening, nil
+}
+
+// open tries to fill slot n until connect_timeout has passed.
+func (p *pool) open(n int, o *opening) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.client.cfg.connectTimeout)
+	defer cancel()
+	var s *session
+	var err error
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if s, err = p.connect(ctx); err == nil || permanent(err) || !sleep(ctx, jitter(pause), nil) {
+			break
+		}
+	}
+	p.mu.Lock()
+	o.err = err
+	p.slots[n].opening = nil
+	closed := p.closed
+	if s != nil && !closed {
+		p.slots[n].session, p.slots[n].since = s, time.Now()
+	}
+	p.mu.Unlock()
+	if s != nil && closed {
+		s.lose(ErrClosed)
+	}
+	close(o.done)
+	if s != nil {
+		s.tell(driver.Connected, nil)
+	}
+}
+
+// connect opens one session and makes sure of the root.
+func (p *pool) connect(ctx context.Context) (*session, error) {
+	suspendedThen := suspended()
+	ds, err := p.connector.Connect(ctx, p.client.cfg.sessionTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	err = p.client.cfg.checkTimeout(ds.Timeout())
+	if err == nil {
+		err = ensureRoot(ctx, ds, &p.client.cfg)
+	}
+	if err != nil {
+		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = ds.Close(closeCtx) // nothing was made on it; it expires by itself at worst
+		return nil, err
+	}
+	p.wg.Add(1)
+	s := newSession(p.client, ds, suspendedThen)
+	p.client.counters.sessions.Add(1)
+	return s, nil
+}
+
+// retire closes a session that is to be replaced and has become idle.
+func (p *pool) retire(s *session) {
+	p.mu.Lock()
+	_, draining := p.retired[s]
+	p.mu.Unlock()
+	if draining && s.idle() {
+		s.lose(errSessionEnded)
+	}
+}
+
+// discard takes a session that is over out of the pool and ends it in the
+// background. The session calls it exactly once.
+func (p *pool) discard(s *session, cause error, busy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		if p.slots[i].session == s {
+			p.slots[i].session = nil
+		}
+	}
+	delete(p.retired, s)
+	if cause != ErrClosed && cause != errSessionEnded {
+		p.client.counters.sessionsLost.Add(1)
+		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
+	}
+	go func() {
+		defer p.wg.Done()
+		s.shutdown()
+	}()
+}
+
+// all returns every session of the pool.
+func (p *pool) all() []*session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []*session
+	for i := range p.slots {
+		if s := p.slots[i].session; s != nil {
+			all = append(all, s)
+		}
+	}
+	for s := range p.retired {
+		all = append(all, s)
+	}
+	return all
+}
+
+// draining returns how many sessions take no new queue nodes.
+func (p *pool) draining() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.retired)
+}
+
+// close ends every session, whatever is held on it, and waits until they are
+// gone. Whoever waits for a session gets ErrClosed.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.stop()
+	for _, s := range p.all() {
+		s.lose(ErrClosed)
+	}
+	p.wg.Wait()
+}
+
+// errSessionTimeout is matched by the error about a session timeout that the
+// ensemble made too short.
+var errSessionTimeout = errors.New("session timeout too short")
+
+// checkTimeout looks at what the ensemble granted.
+func (c *config) checkTimeout(granted time.Duration) error {
+	if granted >= minTicks*c.tickTime {
+		return nil
+	}
+	return fmt.Errorf("%w: the ensemble granted %v, asked for were %v, and at least %d times tick_time=%v are needed; raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller",
+		errSessionTimeout, granted, c.sessionTimeout, minTicks, c.tickTime)
+}
+
+// permanent reports whether trying again cannot help.
+func permanent(err error) bool {
+	for _, e := range []error{
+		errSessionTimeout, errRootMissing, ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrClosed,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package zklock
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// blocks says, as briefly as can be, whom a contender has to wait for.
+func blocks(ahead, self Mode) bool { return ahead == Exclusive || self == Exclusive }
+
+// Against a brute-force model: whoever holds is blocked by nobody ahead, whoever
+// waits is blocked by the one it watches, and by nobody between the two.
+func TestDecideAgreesWithBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 12).Draw(t, "modes")
+		q := make([]queued, len(modes))
+		for i, m := range modes {
+			q[i] = queued{node: fmt.Sprint(i), seq: int64(i), mode: m}
+		}
+		for self := range q {
+			nearest := -1
+			for i := range self {
+				if blocks(q[i].mode, q[self].mode) {
+					nearest = i
+				}
+			}
+			held, watch := decide(q, self)
+			if held != (nearest < 0) || watch != nearest {
+				t.Fatalf("decide(%v, %d) = %v, %d; the nearest that blocks is %d", modes, self, held, watch, nearest)
+			}
+		}
+	})
+}
+
+// However contenders leave, some contender that is left holds, exclusive ones
+// alone, and everybody who waits is woken by a departure that can let it in.
+func TestQueueDrainsWhoeverLeaves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 10).Draw(t, "modes")
+		var q []queued
+		for i, m := range modes {
+			q = append(q, queued{node: fmt.Sprint(i), seq: int64(i), mode: m})
+		}
+		for len(q) > 0 {
+			holders, exclusive := 0, 0
+			waiting := map[string]string{} // waiter -> whom it watches
+			for i := range q {
+				held, watch := decide(q, i)
+				if held {
+					holders++
+					if q[i].mode == Exclusive {
+						exclusive++
+					}
+				} else {
+					waiting[q[i].node] = q[watch].node
+				}
+			}
+			if holders == 0 || exclusive > 1 || exclusive == 1 && holders > 1 {
+				t.Fatalf("%d holders, %d of them exclusive, in %v", holders, exclusive, q)
+			}
+			gone := rapid.IntRange(0, len(q)-1).Draw(t, "gone")
+			leaver := q[gone].node
+			q = append(q[:gone:gone], q[gone+1:]...)
+			for i := range q {
+				if watched, ok := waiting[q[i].node]; ok && watched != leaver {
+					if held, _ := decide(q, i); held {
+						t.Fatalf("%s may hold since %s left, but watched %s", q[i].node, leaver, watched)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestParseContender(t *testing.T) {
+	g := guid{session: 0x1000a2b3c4d50001, serial: 7}
+	own := contenderPrefix(g, Exclusive)
+	for _, c := range []struct {
+		node    string
+		want    queued
+		foreign bool
+		ok      bool
+	}{
+		{node: own + "0000000012", want: queued{mode: Exclusive, seq: 12, guid: g}, ok: true},
+		{node: contenderPrefix(g, Shared) + "0000000000", want: queued{mode: Shared, guid: g}, ok: true},
+		{node: "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__0000000003",
+			want: queued{mode: Shared, seq: 3, guid: guid{0x1b9d6bcdbbfd4b2d, 0x9b5dab8dfbbd4bed - 0}}, ok: true},
+		{node: "__WRIT__0000000003", want: queued{mode: Exclusive, seq: 3}, ok: true},
+		{node: own + "-000000012", want: queued{mode: Exclusive, seq: maxSequence, guid: g}, ok: true},
+		{node: own + "2147483647", want: queued{mode: Exclusive, seq: maxSequence, guid: g}, ok: true},
+		{node: own, want: queued{mode: Exclusive, seq: maxSequence, guid: g}, ok: true},
+		{node: "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", foreign: true},
+		{node: "2f1a__lock__0000000003", foreign: true},
+		{node: "notes"}, {node: ""}, {node: "_c_"}, {node: "lock-"}, {node: "-lock-"},
+	} {
+		c.want.node = c.node
+		if !c.ok {
+			c.want = queued{}
+		}
+		got, foreign, ok := parseContender(c.node)
+		if got != c.want || (foreign != "") != c.foreign || ok != c.ok {
+			t.Errorf("parseContender(%q) = %+v, %q, %v; want %+v, foreign %v, %v", c.node, got, foreign, ok, c.want, c.foreign, c.ok)
+		}
+	}
+}
+
+func TestGUIDTextRoundTrips(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := guid{rapid.Int64().Draw(t, "session"), rapid.Uint64().Draw(t, "serial")}
+		if back, ok := parseGUID(g.String()); !ok || back != g {
+			t.Fatalf("%v reads back as %v, %v", g, back, ok)
+		}
+	})
+}
+
+func FuzzParseContender(f *testing.F) {
+	f.Add("_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__0000000003")
+	f.Add("_c_-__READ__")
+	f.Fuzz(func(t *testing.T, node string) {
+		q, _, ok := parseContender(node)
+		if ok && (q.seq < 0 || q.seq > maxSequence || q.mode != Exclusive && q.mode != Shared) {
+			t.Fatalf("parseContender(%q) = %+v", node, q)
+		}
+	})
+}
+
+func FuzzDescribe(f *testing.F) {
+	f.Add([]byte(`{"host":"a","pid":1,"mode":"shared","since":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := describe(queued{node: "n"}, data)
+		if len(c.Label) > maxLabel || len(c.Host) > maxHost || len(c.Trace) > maxTrace {
+			t.Fatalf("describe let long texts through: %+v", c)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// repeat runs an operation that may be done twice without harm, until its
+// outcome is definite. It is the one retry loop of this package. It ends early
+// with errSessionOver, with ctx, or with ErrUnavailable after connect_timeout
+// of trying; ctx ending means that a session was waited for, not a holder.
+func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
+	var limit <-chan time.Time
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
+		err := s.once(ctx, kind, op)
+		switch {
+		case err == nil || !transient(err):
+			if err != nil && s.ended(err) {
+				return errSessionOver
+			}
+			return err
+		case s.ctx.Err() != nil:
+			return errSessionOver
+		case ctx.Err() != nil:
+			return sessionWaitEnded(ctx)
+		}
+		if limit == nil {
+			t := time.NewTimer(s.client.cfg.connectTimeout)
+			defer t.Stop()
+			limit = t.C
+		}
+		again := time.NewTimer(jitter(pause))
+		select {
+		case <-again.C:
+		case <-s.ends:
+			again.Stop()
+			return errSessionOver
+		case <-ctx.Done():
+			again.Stop()
+			return sessionWaitEnded(ctx)
+		case <-limit:
+			again.Stop()
+			return fmt.Errorf("%w for %v: %w", ErrUnavailable, s.client.cfg.connectTimeout, err)
+		}
+	}
+}
+
+// once runs an operation with a request's deadline and the Operation hook.
+func (s *session) once(ctx context.Context, kind string, op func(ctx context.Context) error) error {
+	ctx, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server()})
+	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
+	defer cancel()
+	err := op(ctx)
+	end(err)
+	return err
+}
+
+// transient reports whether an operation's error says nothing about what a
+// second try would meet.
+func transient(err error) bool {
+	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrThrottled) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
+// ended reports whether a definite error means that the session is over, and
+// sees to it that it is.
+func (s *session) ended(err error) bool {
+	switch {
+	case errors.Is(err, driver.ErrSessionExpired):
+		s.end(driver.Expired, errExpired)
+	case errors.Is(err, driver.ErrClosed):
+		s.end(driver.Closed, errSessionEnded)
+	default:
+		return false
+	}
+	return true
+}
+
+// jitter returns between half of d and d, so that many clients that met the
+// same trouble do not come back as one.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
+}
+
+// sleep waits for d. It returns false when ctx ends or stop is closed first;
+// stop may be nil.
+func sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-stop:
+	case <-ctx.Done():
+	}
+	return false
+}

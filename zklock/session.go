@@ -1,0 +1,272 @@
+package zklock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// session is one ZooKeeper session and what this client does on it.
+//
+// Invariants:
+//   - over is set once and never cleared: a session that was given up never
+//     comes back, whatever the ensemble says later. Every hold on it is lost at
+//     that moment, exactly once, and no hold is added afterwards.
+//   - While counting, a moment at or after lease.until ends the session; who
+//     notices first, be it a timer, a heartbeat's reply or Valid, ends it. So
+//     nobody sees a lease that has run out move on again.
+//   - mu is held around memory only.
+type session struct {
+	client  *Client
+	ds      driver.Session
+	timeout time.Duration // negotiated when it was created; it never grows
+
+	ctx     context.Context // ends with the session
+	stop    context.CancelFunc
+	wg      sync.WaitGroup // keeper, heart, committer and clean-ups
+	commits committer
+	watches watches
+	own     ownWatches
+
+	rouse chan struct{} // cap 1: beat looks again
+	look  chan struct{} // cap 1: keep looks again
+
+	mu       sync.Mutex
+	lease    lease                 // guarded by mu
+	gen      uint64                // guarded by mu; connection the lease's chain belongs to
+	moved    chan struct{}         // guarded by mu; closed and replaced when gen grows
+	renewed  chan struct{}         // guarded by mu; closed and replaced when the lease moves
+	work     int                   // guarded by mu; queue nodes, from before the create until gone
+	counting bool                  // guarded by mu; the lease counts
+	urgent   bool                  // guarded by mu; a heartbeat is wanted before its time
+	holds    map[*hold]struct{}    // guarded by mu
+	enqueued map[uint64]*contender // guarded by mu; by serial: registered, not finished
+	serial   uint64                // guarded by mu
+	ends     chan struct{}         // closed when over is set
+	over     error                 // guarded by mu until ends is closed, immutable after
+}
+
+// newSession starts to look after ds. suspendedThen is what suspended returned
+// before ds was made, so that a suspension since then shortens the lease.
+func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *session {
+	s := &session{
+		client:   c,
+		ds:       ds,
+		timeout:  ds.Timeout(),
+		rouse:    make(chan struct{}, 1),
+		look:     make(chan struct{}, 1),
+		moved:    make(chan struct{}),
+		renewed:  make(chan struct{}),
+		holds:    make(map[*hold]struct{}),
+		enqueued: make(map[uint64]*contender),
+		ends:     make(chan struct{}),
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.commits = committer{multi: s.multi, ctx: s.ctx, wg: &s.wg}
+	s.lease = lease{timeout: s.timeout, tick: c.cfg.tickTime}
+	gen, handshake := ds.Conn()
+	s.gen = gen
+	// Only the first connection's handshake created the session. If it has been
+	// replaced already, its proof is not to be had any more.
+	s.lease.connected(handshake.Add(suspendedThen), now(), gen == 1)
+	s.own.init(s)
+	s.wg.Go(s.keep)
+	s.wg.Go(s.beat)
+	s.wg.Go(s.own.run)
+	return s
+}
+
+// server is where the session is connected, for hooks.
+func (s *session) server() string { return s.ds.Server() }
+
+// enter says that a queue node is about to be made on this session. false: the
+// session is over. Each enter is matched by one leave.
+func (s *session) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return false
+	}
+	s.work++
+	if s.work == 1 {
+		s.poke(s.rouse) // heartbeats are due sooner now
+	}
+	return true
+}
+
+// leave says that a queue node is gone. With the last of them the lease stops
+// counting: there is nothing to lose.
+func (s *session) leave() {
+	s.mu.Lock()
+	s.work--
+	idle := s.work == 0
+	if idle {
+		s.counting = false
+		s.lease.until = time.Time{}
+	}
+	s.mu.Unlock()
+	if idle {
+		s.client.pool.retire(s)
+	}
+}
+
+// idle reports whether there is no queue node on the session.
+func (s *session) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.work == 0
+}
+
+// spawn runs f in a goroutine that the session's end waits for. f has to return
+// soon after s.ctx has ended. false: the session is over, f does not run.
+func (s *session) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return false
+	}
+	s.wg.Go(f)
+	return true
+}
+
+// beforeExchange reads what has to be known before a request is sent.
+func (s *session) beforeExchange() (gen uint64, sent time.Time) {
+	gen, _ = s.ds.Conn()
+	return gen, now()
+}
+
+// exchanged records that a request sent at sent was answered without an error,
+// and lets the lease follow. It counts only if it began and ended on the
+// connection that the lease's chain is about.
+func (s *session) exchanged(gen uint64, sent time.Time, committed bool) {
+	after, _ := s.ds.Conn()
+	if after != gen {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil || gen != s.gen {
+		return
+	}
+	answered := now()
+	if s.counting && !answered.Before(s.lease.until) {
+		s.poke(s.look) // too late: the keeper ends the session
+		return
+	}
+	before := s.lease.until
+	s.lease.acknowledged(sent, answered, committed)
+	if committed && !s.counting && s.work > 0 && answered.Before(s.lease.until) {
+		s.counting = true
+	}
+	if s.counting && !s.lease.until.Equal(before) {
+		close(s.renewed)
+		s.renewed = make(chan struct{})
+		s.poke(s.look)
+	}
+}
+
+// poke wakes a goroutine that looks when told; it never waits.
+func (s *session) poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// left returns how much of the lease is left, and a channel that closes when
+// that has grown; 0 if the lease does not count or the session is over.
+func (s *session) left() (time.Duration, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leftLocked(), s.renewed
+}
+
+func (s *session) leftLocked() time.Duration {
+	if s.over != nil || !s.counting {
+		return 0
+	}
+	d := s.lease.until.Sub(now())
+	if d <= 0 {
+		s.poke(s.look)
+		return 0
+	}
+	return d
+}
+
+// awaitLease returns when enough of the lease is left to hand out a lock.
+func (s *session) awaitLease(ctx context.Context) error {
+	var limit <-chan time.Time
+	for {
+		left, renewed := s.left()
+		if left >= s.lease.least() {
+			return nil
+		}
+		if limit == nil {
+			t := time.NewTimer(s.client.cfg.connectTimeout)
+			defer t.Stop()
+			limit = t.C
+			s.mu.Lock()
+			s.urgent = true
+			s.mu.Unlock()
+			s.poke(s.rouse)
+		}
+		select {
+		case <-renewed:
+		case <-s.ends:
+			return errSessionOver
+		case <-ctx.Done():
+			return sessionWaitEnded(ctx)
+		case <-limit:
+			return errLeaseUnproven(s.client.cfg.connectTimeout)
+		}
+	}
+}
+
+// connection returns the present connection's generation, as far as the keeper
+// has seen it, and a channel that closes when there is a newer one.
+func (s *session) connection() (uint64, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gen, s.moved
+}
+
+// lose ends the session for this client, once and for ever: everything held on
+// it is lost with cause, everybody who waits on it is told, and its connection
+// is given up in the background. It waits for nothing.
+func (s *session) lose(cause error) {
+	s.mu.Lock()
+	if s.over != nil {
+		s.mu.Unlock()
+		return
+	}
+	at := now()
+	if s.counting && s.lease.until.Before(at) {
+		at = s.lease.until // the lease ended then; only the news is late
+	}
+	s.over = cause
+	holds := s.holds
+	s.holds = nil
+	busy := s.work > 0
+	close(s.ends)
+	s.mu.Unlock()
+
+	for h := range holds {
+		h.lose(cause, toWall(at))
+	}
+	s.stop()
+	s.client.pool.discard(s, cause, busy)
+}
+
+// shutdown ends the session at the ensemble and waits for all its goroutines.
+// lose has been called.
+func (s *session) shutdown() {
+	s.commits.close()
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	if err := s.ds.Close(ctx); err != nil {
+		s.client.cfg.logger.Warn("zklock: session could not be closed in order, its nodes go when it expires", "session", s.ds.ID(), "error", err)
+	}
+	s.wg.Wait()
+}

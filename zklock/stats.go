@@ -1,0 +1,108 @@
+package zklock
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Stats is a snapshot of what a Client does and has done.
+type Stats struct {
+	// MaxSessions is the pool's limit.
+	MaxSessions int
+
+	// Open is how many sessions there are now, those being replaced included.
+	Open int
+
+	// Connected is how many of them have a connection.
+	Connected int
+
+	// Suspended is how many of them have none at the moment.
+	Suspended int
+
+	// Draining is how many of them take no new locks and are closed when their
+	// last one is released.
+	Draining int
+
+	// Held is how many locks are held now.
+	Held int
+
+	// Waiting is how many acquisitions are under way now.
+	Waiting int
+
+	// Acquired counts acquisitions that succeeded.
+	Acquired uint64
+
+	// Failed counts acquisitions that did not.
+	Failed uint64
+
+	// Contended counts acquisitions that had to wait for another holder.
+	Contended uint64
+
+	// WaitDuration is how long they waited, in all.
+	WaitDuration time.Duration
+
+	// Lost counts handles that were lost.
+	Lost uint64
+
+	// SessionsOpened counts sessions opened.
+	SessionsOpened uint64
+
+	// SessionsLost counts sessions that expired or were given up.
+	SessionsLost uint64
+
+	// Reconnects counts connections made after the first of a session.
+	Reconnects uint64
+}
+
+// counters is what is only ever added to.
+type counters struct {
+	acquired, failed, contended, lost  atomic.Uint64
+	sessions, sessionsLost, reconnects atomic.Uint64
+	waited                             atomic.Int64
+}
+
+// wait counts a wait for another holder; 0 if there was none.
+func (c *counters) wait(d time.Duration) {
+	if d > 0 {
+		c.contended.Add(1)
+		c.waited.Add(int64(d))
+	}
+}
+
+// Stats returns a snapshot. Its fields are read one after another, so they may
+// disagree by what happened in between.
+func (c *Client) Stats() Stats {
+	if c == nil || c.pool == nil {
+		return Stats{}
+	}
+	st := Stats{
+		MaxSessions:    c.cfg.poolMaxSessions,
+		Acquired:       c.counters.acquired.Load(),
+		Failed:         c.counters.failed.Load(),
+		Contended:      c.counters.contended.Load(),
+		WaitDuration:   time.Duration(c.counters.waited.Load()),
+		Lost:           c.counters.lost.Load(),
+		SessionsOpened: c.counters.sessions.Load(),
+		SessionsLost:   c.counters.sessionsLost.Load(),
+		Reconnects:     c.counters.reconnects.Load(),
+		Draining:       c.pool.draining(),
+	}
+	for _, s := range c.pool.all() {
+		st.Open++
+		switch state, _ := s.ds.State(); state {
+		case driver.Connected:
+			st.Connected++
+		case driver.Suspended:
+			st.Suspended++
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st.Held = c.held
+	for _, u := range c.names {
+		st.Waiting += u.waiting
+	}
+	return st
+}

@@ -1,0 +1,164 @@
+package zklock
+
+import (
+	"context"
+	"sync"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// watches shares one watch a path among all who wait on it in a session: a
+// server and its clients keep a list of watchers for each, and clients cannot
+// take a watch back.
+//
+// An entry stays when its last waiter has left, for the next one; it goes when
+// it has fired. So there are never more than paths that were waited on and
+// still exist, and a cancelled wait leaves nothing that was not there before.
+type watches struct {
+	mu      sync.Mutex
+	byPath  map[string]*watched // guarded by mu
+	sweepAt int                 // guarded by mu; size at which fired entries are looked for
+}
+
+// watched is one armed watch.
+type watched struct {
+	path  string
+	armed chan struct{} // closed once the fields below are set
+
+	node  driver.Node
+	gen   uint64 // connection generation on which it was armed
+	err   error
+	event <-chan driver.Event // one event for the first to receive, then closed
+
+	mu    sync.Mutex
+	fired *driver.Event // guarded by mu; set by whoever received it
+}
+
+const minSweep = 64
+
+// watch reads path and arms a watch on it, or joins one that was armed on the
+// present connection and has not fired: what was read then still holds, or an
+// event says so. ErrNoNode arms nothing.
+func (s *session) watch(ctx context.Context, path string) (*watched, error) {
+	for {
+		gen, _ := s.ds.Conn()
+		s.watches.mu.Lock()
+		if s.watches.byPath == nil {
+			s.watches.byPath, s.watches.sweepAt = make(map[string]*watched), minSweep
+		}
+		w := s.watches.byPath[path]
+		if w == nil || w.stale(gen) {
+			w = &watched{path: path, armed: make(chan struct{})}
+			s.watches.byPath[path] = w
+			s.watches.sweepLocked()
+			s.watches.mu.Unlock()
+			s.arm(ctx, w)
+			return w, w.err
+		}
+		s.watches.mu.Unlock()
+
+		select {
+		case <-w.armed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// Whoever armed it may have failed for a reason of its own, its
+		// context for example: then it is this caller's turn.
+		if w.err == nil && !w.stale(gen) {
+			return w, nil
+		}
+		s.watches.drop(w)
+	}
+}
+
+// arm does the read of a new entry.
+func (s *session) arm(ctx context.Context, w *watched) {
+	w.err = s.repeat(ctx, "watch", func(ctx context.Context) error {
+		before, _ := s.ds.Conn()
+		node, event, err := s.ds.Watch(ctx, w.path)
+		if err != nil {
+			return err
+		}
+		// A watch armed while the connection changed counts for the older one:
+		// then whoever waits on it reads once more.
+		w.node, w.event, w.gen = node, event, before
+		return nil
+	})
+	if w.err != nil {
+		s.watches.drop(w)
+	}
+	close(w.armed)
+}
+
+// stale reports whether an armed entry is of no more use: it has fired, or
+// belongs to an older connection, whose watches may not have been taken over.
+func (w *watched) stale(gen uint64) bool {
+	select {
+	case <-w.armed:
+	default:
+		return false
+	}
+	return w.err != nil || w.gen != gen || w.take() != nil
+}
+
+// take returns the event if it has fired.
+func (w *watched) take() *driver.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fired != nil {
+		return w.fired
+	}
+	select {
+	case e, ok := <-w.event:
+		w.noteLocked(e, ok)
+	default:
+	}
+	return w.fired
+}
+
+// received records what a waiter got from w.event, and returns what is known.
+func (w *watched) received(e driver.Event, ok bool) driver.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noteLocked(e, ok)
+	return *w.fired
+}
+
+// noteLocked keeps the event. The first to receive has it and the others a
+// closed channel; one of them may come here before the first, and then knows
+// only that something happened.
+func (w *watched) noteLocked(e driver.Event, ok bool) {
+	switch {
+	case ok:
+		w.fired = &e
+	case w.fired == nil:
+		w.fired = &driver.Event{Type: driver.EventChanged, Path: w.path}
+	}
+}
+
+// drop takes an entry out, if it is still the one for its path.
+func (ws *watches) drop(w *watched) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.byPath[w.path] == w {
+		delete(ws.byPath, w.path)
+	}
+}
+
+// sweepLocked removes entries that fired with nobody waiting. It looks at all
+// of them each time their number has doubled, so its cost is spread.
+func (ws *watches) sweepLocked() {
+	if len(ws.byPath) < ws.sweepAt {
+		return
+	}
+	for path, w := range ws.byPath {
+		select {
+		case <-w.armed:
+			if w.err != nil || w.take() != nil {
+				delete(ws.byPath, path)
+			}
+		default:
+		}
+	}
+	ws.sweepAt = max(minSweep, 2*len(ws.byPath))
+}
