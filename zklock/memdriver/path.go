@@ -55,8 +55,8 @@ func validCreatePath(path string, mode driver.Mode) bool {
 	return validPath(path)
 }
 
-// splitPath returns the parent's path and the last segment of a valid path
-// that is not the root.
+// splitPath returns the parent's path and the last segment of a path with at
+// least one slash.
 func splitPath(path string) (parent, name string) {
 	i := strings.LastIndexByte(path, '/')
 	if i == 0 {

@@ -178,27 +178,47 @@ func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan d
 
 // Multi implements [driver.Session].
 func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+	for i := range ops {
+		if !wellFormed(&ops[i]) {
+			return s.refuse(ops, i, driver.ErrBadArguments)
+		}
+	}
 	r := newRequest()
 	r.kind, r.path = requestMulti, "transaction"
 	r.ops, r.results = ops, make([]driver.OpResult, len(ops))
 	err := s.call(ctx, r)
-	if err == nil {
+	switch {
+	case err == nil:
 		results := r.results
 		r.recycle()
 		return results, nil
+	case r.ready:
+		return s.refuse(ops, r.txn.failed, err)
 	}
-	if !r.ready {
-		return nil, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}
-	}
+	return nil, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}
+}
+
+// refuse makes the results of a transaction of which the outcome is known to be
+// err, because of operation at if that is not negative.
+func (s *session) refuse(ops []driver.Op, at int, err error) ([]driver.OpResult, error) {
 	results := make([]driver.OpResult, len(ops))
 	for i := range results {
 		results[i].Err = driver.ErrRolledBack
 	}
-	if i := r.txn.failed; i >= 0 {
-		err = &opError{"multi: " + ops[i].Kind.String(), ops[i].Path, err}
-		results[i].Err = err
+	if at < 0 {
+		return results, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}
 	}
+	err = &opError{"multi: " + ops[at].Kind.String(), ops[at].Path, err}
+	results[at].Err = err
 	return results, err
+}
+
+// wellFormed is what a client checks before it sends a transaction.
+func wellFormed(op *driver.Op) bool {
+	if op.Kind == driver.OpCreate {
+		return validCreatePath(op.Path, op.Mode) && op.Mode < driver.Container
+	}
+	return validPath(op.Path)
 }
 
 // ID implements [driver.Session].

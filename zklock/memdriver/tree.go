@@ -42,6 +42,9 @@ func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+
 func (n *node) stat() driver.Stat {
 	children := int32(len(n.children))
 	owner := n.owner
+	if owner == containerOwner {
+		owner = 0 // kept to itself by a server
+	}
 	return driver.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
 		Ctime: n.ctime, Mtime: n.mtime,
@@ -97,9 +100,9 @@ func newTree() *tree {
 		sessions:   make(map[int64]*treeSession),
 		containers: make(map[*node]struct{}),
 	}
-	reserved := t.root.adopt(&node{path: "/zookeeper", acl: openToAll})
-	reserved.adopt(&node{path: "/zookeeper/quota", acl: openToAll})
-	reserved.adopt(&node{path: "/zookeeper/config", acl: driver.OpenACL(driver.PermRead)})
+	own := t.root.adopt(&node{path: "/zookeeper", acl: openToAll})
+	own.adopt(&node{path: "/zookeeper/quota", acl: openToAll})
+	own.adopt(&node{path: "/zookeeper/config", acl: driver.OpenACL(driver.PermRead), aversion: -1})
 	return t
 }
 
@@ -115,8 +118,11 @@ func (n *node) adopt(child *node) *node {
 // sorted lists the children by name.
 func (n *node) sorted() []*node { return slices.SortedFunc(maps.Values(n.children), byPath) }
 
-// find returns the node at a valid path, or nil.
+// find returns the node at a path, or nil; it finds nothing at an invalid one.
 func (t *tree) find(path string) *node {
+	if path == "" || path[0] != '/' || len(path) > 1 && path[len(path)-1] == '/' {
+		return nil
+	}
 	n := t.root
 	for rest := path[1:]; rest != ""; {
 		segment := rest
@@ -256,15 +262,12 @@ func (t *tree) execOp(tx *txn, op *driver.Op, result *driver.OpResult) error {
 }
 
 func (t *tree) create(tx *txn, op *driver.Op, result *driver.OpResult) error {
-	if !validCreatePath(op.Path, op.Mode) || op.Mode > driver.Container || op.Mode == driver.Container && tx.multi {
+	if nameless(op.Path) || op.Mode > driver.Container || op.Mode == driver.Container && tx.multi {
 		return driver.ErrBadArguments
 	}
 	acl, err := fixACL(op.ACL, tx.ids)
 	if err != nil {
 		return err
-	}
-	if op.Path == "/" {
-		return driver.ErrNodeExists
 	}
 	parentPath, _ := splitPath(op.Path)
 	parent := t.find(parentPath)
@@ -280,8 +283,11 @@ func (t *tree) create(tx *txn, op *driver.Op, result *driver.OpResult) error {
 	} else {
 		path = strings.Clone(path)
 	}
+	if !validPath(path) {
+		return driver.ErrBadArguments
+	}
 	_, name := splitPath(path)
-	if parent.children[name] != nil {
+	if name == "" || parent.children[name] != nil {
 		return driver.ErrNodeExists
 	}
 	if parent.ephemeral() {
@@ -323,7 +329,8 @@ func withSuffix(path string, number int32) string {
 }
 
 func (t *tree) delete(tx *txn, op *driver.Op) error {
-	if !validPath(op.Path) || op.Path == "/" || op.Path == "/zookeeper" || op.Path == "/zookeeper/quota" {
+	// Only that much is looked at: nothing of an invalid name can be there.
+	if nameless(op.Path) || reserved(op.Path) {
 		return driver.ErrBadArguments
 	}
 	parentPath, name := splitPath(op.Path)
@@ -354,6 +361,20 @@ func (t *tree) delete(tx *txn, op *driver.Op) error {
 	}
 	t.remove(n, tx.zxid)
 	return nil
+}
+
+// nameless reports whether a server cannot make a parent and a name of a path.
+func nameless(path string) bool {
+	return strings.IndexByte(path, '/') < 0 || strings.IndexByte(path, 0) >= 0
+}
+
+// reserved reports whether a path is one that nobody may delete.
+func reserved(path string) bool {
+	switch path {
+	case "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config":
+		return true
+	}
+	return false
 }
 
 // remove takes a node without children out of the tree.
