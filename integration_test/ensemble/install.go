@@ -51,19 +51,19 @@ func find() (Installation, error) {
 		}
 		return Installation{Java: java, ClassPath: filepath.Join(home, "lib", "*"), Origin: home}, nil
 	}
-	main := filepath.Join(debianJars, "zookeeper.jar")
-	if _, err := os.Stat(main); err != nil {
+	main, ok := debianJar("zookeeper")
+	if !ok {
 		return Installation{}, fmt.Errorf("no ZooKeeper: install the package zookeeper or set %s to an unpacked release", HomeEnv)
 	}
 	path := []string{main}
 	// The manifest of the main jar names the rest, except for the logging
 	// back end and for what only Netty, and so TLS, needs.
-	for _, name := range []string{
-		"slf4j-log4j12", "log4j-1.2",
-		"netty-codec", "netty-resolver", "netty-transport-native-unix-common",
-	} {
-		jar := filepath.Join(debianJars, name+".jar")
-		if _, err := os.Stat(jar); err == nil {
+	logging := []string{"slf4j-log4j12", "log4j-1.2"}
+	if _, ok := debianJar("log4j-1.2"); !ok {
+		logging = []string{"slf4j-simple"}
+	}
+	for _, name := range append(logging, "netty-codec", "netty-resolver", "netty-transport-native-unix-common") {
+		if jar, ok := debianJar(name); ok {
 			path = append(path, jar)
 		}
 	}
@@ -72,6 +72,13 @@ func find() (Installation, error) {
 		ClassPath: strings.Join(path, string(os.PathListSeparator)),
 		Origin:    debianJars,
 	}, nil
+}
+
+// debianJar is where a jar of Debian's is, if it is.
+func debianJar(name string) (path string, ok bool) {
+	path = filepath.Join(debianJars, name+".jar")
+	_, err := os.Stat(path)
+	return path, err == nil
 }
 
 func findJava() (string, error) {

@@ -1,0 +1,94 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := check
+
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# What to benchmark, how long to fuzz each target, how often to repeat.
+BENCH ?= .
+FUZZTIME ?= 30s
+COUNT ?= 50
+
+# The tests that need ZooKeeper fail without one, here and in what is called.
+export ZKLOCK_TEST_REQUIRED := 1
+
+TEST := $(GO) test -race -shuffle=on
+MODULE = $(shell $(GO) list -m)
+
+# Modules of their own below this one, such as examples with more dependencies.
+NESTED := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
+
+heading = @printf '\n== %s\n' '$(1)'
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: ## all that needs no server: format, vet, staticcheck, go.mod, who imports whom
+	$(call heading,gofmt)
+	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); [[ -z $$files ]] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
+	$(call heading,go vet)
+	$(GO) vet ./...
+	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) vet ./...); done
+	$(call heading,staticcheck)
+	$(GO) run $(STATICCHECK) ./...
+	$(call heading,go mod tidy)
+	$(GO) mod tidy -diff
+	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
+	$(call heading,imports)
+	$(GO) test -count=1 -run='^TestImports' ./integration_test
+
+.PHONY: cross
+cross: ## vet for the other systems that the code has to compile on
+	$(call heading,darwin)
+	GOOS=darwin $(GO) vet ./...
+	$(call heading,windows)
+	GOOS=windows $(GO) vet ./...
+
+.PHONY: install
+install: ## install what the tests need and this machine lacks (apt-get)
+	@.ci/install
+
+.PHONY: test
+test: install ## all tests, with the race detector, on a real ZooKeeper
+	$(call heading,core and drivers)
+	$(TEST) ./zklock/...
+	$(call heading,adapters and examples)
+	$(TEST) $$($(GO) list ./... | grep -vE '^$(MODULE)/(zklock|integration_test)(/|$$)')
+	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(TEST) ./...); done
+	$(call heading,real servers)
+	$(TEST) -p=1 -timeout=15m ./integration_test/...
+
+.PHONY: integration
+integration: install ## the tests that need a real ZooKeeper, one by one
+	$(TEST) -p=1 -timeout=15m -v ./integration_test/...
+
+.PHONY: bench
+bench: install ## all benchmarks, or BENCH=regexp
+	$(GO) test -p=1 -timeout=30m -run='^$$' -bench='$(BENCH)' -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME
+	@targets=$$(grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
+	[[ -n $$targets ]] || { echo "no fuzz targets"; exit 1; }; \
+	while IFS=: read -r file func; do \
+		name=$${func#func }; \
+		printf '\n== %s in %s\n' "$$name" "$$(dirname "$$file")"; \
+		$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$(dirname "$$file")"; \
+	done <<< "$$targets"
+
+.PHONY: stress
+stress: ## the core's and drivers' tests COUNT times, with the race detector
+	$(TEST) -count=$(COUNT) -timeout=60m ./zklock/...
+
+.PHONY: cover
+cover: install ## what the tests cover, by function: cover.out
+	$(GO) test -p=1 -timeout=30m -coverpkg=./... -coverprofile=cover.out ./...
+	$(GO) tool cover -func=cover.out | tail -n 1
+
+.PHONY: clean
+clean: ## remove what the targets above have written
+	rm -f cover.out
+	find . -path ./.git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -exec rm -f {} +
