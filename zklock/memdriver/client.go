@@ -2,6 +2,8 @@ package memdriver
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -105,9 +107,7 @@ func (s *session) established(c *conn, id int64, timeout time.Duration) {
 	s.limit = e.after(s.silence(), s.checkSilence)
 	if len(s.watches) > 0 {
 		r := &request{kind: requestSetWatches, since: s.lastZxid}
-		for path := range s.watches {
-			r.paths = append(r.paths, path)
-		}
+		r.paths = slices.Sorted(maps.Keys(s.watches))
 		s.send(r)
 	}
 	queue := s.queue
@@ -161,10 +161,10 @@ func (s *session) disconnected(c *conn) {
 	}
 	for _, r := range lost {
 		if r == s.closing {
-			// Closing is the one request that is sent again: whether it was
-			// executed shows in what the next handshake says.
-			s.queue = append(s.queue, r)
-			r.sent, r.ready = false, false
+			// Closing is the one thing that is asked for again: whether it
+			// was done shows in what the next handshake says.
+			s.closing = &request{kind: requestCloseSession}
+			s.queue = append(s.queue, s.closing)
 			continue
 		}
 		r.finish(driver.ErrConnLoss)
@@ -265,9 +265,13 @@ func (s *session) answered(c *conn, r *request) {
 	if r == s.closing {
 		s.end(nil, driver.ErrClosed)
 	}
-	if r.kind == requestWatch && r.err == nil && !r.released {
+	if r.done {
+		return // given up meanwhile
+	}
+	if r.kind == requestWatch && r.err == nil {
 		r.watch = s.addWatch(r.path)
 	}
+	r.answered = true
 	r.finish(r.err)
 }
 
@@ -310,7 +314,6 @@ func (s *session) withdraw(r *request, cause error) {
 	if r.done {
 		return
 	}
-	r.released = true
 	if r.sent {
 		r.finish(errors.Join(cause, driver.ErrConnLoss))
 		return

@@ -20,9 +20,6 @@ func (n *node) reapable() bool {
 func (l *leadership) reap() {
 	e := l.srv.e
 	l.reaping = nil
-	if !l.active || !e.busy() {
-		return
-	}
 	for _, n := range slices.SortedFunc(maps.Keys(l.srv.tree.containers), byPath) {
 		if n.reapable() {
 			op := driver.Op{Kind: opReap, Path: n.path, Version: driver.AnyVersion}

@@ -2,6 +2,8 @@ package memdriver
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -66,7 +68,7 @@ func (e *Ensemble) Restart(server int) {
 	defer e.leave()
 	s := e.servers[server]
 	s.upAt = e.clock.now.Add(restartTime)
-	for c := range s.conns {
+	for _, c := range slices.SortedFunc(maps.Keys(s.conns), byMade) {
 		c.reset()
 	}
 	if k := s.learner; k != nil {
@@ -164,8 +166,8 @@ func (e *Ensemble) order(op driver.Op) error {
 	e.enter()
 	l.settled(r)
 	e.leave()
-	if r.err != nil {
-		return &opError{name, op.Path, r.err}
+	if r.outcome != nil {
+		return &opError{name, op.Path, r.outcome}
 	}
 	return nil
 }

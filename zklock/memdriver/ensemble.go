@@ -110,8 +110,10 @@ func (e *Ensemble) shut() <-chan struct{} {
 	return e.stop()
 }
 
-// retire closes an ensemble that nobody can reach any more.
+// retire follows the end of a client: nothing goes on for nobody, and an
+// ensemble that nobody can reach any more is closed.
 func (e *Ensemble) retire() {
+	e.rest()
 	if e.private && !e.closed && len(e.clients) == 0 {
 		e.shut()
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -85,6 +86,15 @@ func (l *leadership) start() {
 	}
 	l.planExpiry()
 	l.planReap()
+}
+
+// stop ends what start began.
+func (l *leadership) stop() {
+	e := l.srv.e
+	e.cancel(l.beat)
+	e.cancel(l.expiring)
+	e.cancel(l.reaping)
+	l.beat, l.expiring, l.reaping = nil, nil, nil
 }
 
 // touch counts a sign of life of a session, unless it is over.
@@ -172,7 +182,7 @@ func (l *leadership) propose(tx *txn) {
 	}
 	l.srv.log = append(l.srv.log, tx)
 	l.proposals = append(l.proposals, tx)
-	tx.acks = 1 // the leader's own
+	tx.acks = 1 << l.srv.index
 	for _, link := range l.learners {
 		link.propose(tx)
 	}
@@ -180,9 +190,10 @@ func (l *leadership) propose(tx *txn) {
 
 // acknowledged counts a follower's answer to a proposal, and commits in order
 // all that have a majority now.
-func (l *leadership) acknowledged(tx *txn) {
-	tx.acks++
-	for len(l.proposals) > 0 && l.srv.e.majority(l.proposals[0].acks) {
+func (l *leadership) acknowledged(tx *txn, s *server) {
+	// A follower that lost its link and came back may answer twice.
+	tx.acks |= 1 << s.index
+	for len(l.proposals) > 0 && l.srv.e.majority(bits.OnesCount64(l.proposals[0].acks)) {
 		tx := l.proposals[0]
 		l.proposals[0] = nil
 		l.proposals = l.proposals[1:]
@@ -202,6 +213,7 @@ func (l *leadership) acknowledged(tx *txn) {
 func (l *leadership) commit(tx *txn) {
 	if tx.kind == txnCloseSession && tx.err == nil {
 		delete(l.sessions, tx.session)
+		l.srv.e.rest()
 	}
 	l.srv.commit(tx)
 }
@@ -224,9 +236,6 @@ func (l *leadership) answerSync(tx *txn) {
 func (l *leadership) halfTick() {
 	e := l.srv.e
 	l.beat = nil
-	if !l.active || !e.busy() {
-		return
-	}
 	l.half = !l.half
 	if !l.half {
 		l.ticks++
@@ -258,9 +267,6 @@ func (l *leadership) planExpiry() {
 // in the belief that it leads proposes in vain.
 func (l *leadership) expire() {
 	l.expiring = nil
-	if !l.active {
-		return
-	}
 	now := l.srv.e.clock.now.Sub(l.srv.e.start)
 	for _, t := range slices.SortedFunc(maps.Values(l.sessions), byID) {
 		if t.expires <= now && !t.closing {
@@ -291,10 +297,7 @@ func (l *leadership) resign() {
 	for _, r := range l.orders {
 		r.finish(driver.ErrConnLoss)
 	}
-	e := l.srv.e
-	e.cancel(l.beat)
-	e.cancel(l.expiring)
-	e.cancel(l.reaping)
+	l.stop()
 	for _, link := range slices.Clone(l.learners) {
 		link.closeLeader()
 	}

@@ -37,9 +37,11 @@ type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// WithServers sets how many servers the ensemble has; 1 by default, and for
-// any number below that.
-func WithServers(n int) Option { return optionFunc(func(c *config) { c.servers = max(n, 1) }) }
+// WithServers sets how many servers the ensemble has, from 1, which is the
+// default, to 63.
+func WithServers(n int) Option {
+	return optionFunc(func(c *config) { c.servers = min(max(n, 1), 63) })
+}
 
 // WithTickTime sets the servers' tickTime, 2 s by default. Session timeouts are
 // clamped to between 2 and 20 ticks, sessions expire at whole ticks, and the

@@ -64,7 +64,7 @@ func (k *learner) propose(tx *txn) {
 		k.up.send(func() {
 			if k.leaderOpen {
 				k.deadline = k.leader.ticks + s.e.config.syncLimit
-				k.leader.acknowledged(tx)
+				k.leader.acknowledged(tx, s)
 			}
 		})
 	})
@@ -154,7 +154,6 @@ func (s *server) watchLeader() {
 	s.guard = s.e.after(s.heard.Add(limit).Sub(s.e.clock.now), func() {
 		s.guard = nil
 		switch {
-		case s.role != following || !s.e.busy():
 		case s.e.clock.now.Sub(s.heard) >= limit:
 			s.look()
 		default:
@@ -201,9 +200,6 @@ func (s *server) planSearch() {
 func (s *server) seek() {
 	s.search = nil
 	e := s.e
-	if s.role != looking || !e.busy() {
-		return
-	}
 	if !s.started() {
 		s.planSearch()
 		return
@@ -288,6 +284,21 @@ func (e *Ensemble) wake() {
 		case looking:
 			s.planSearch()
 		}
+	}
+}
+
+// rest stops what would go on for nobody.
+func (e *Ensemble) rest() {
+	if e.busy() {
+		return
+	}
+	for _, s := range e.servers {
+		if l := s.leader; l != nil {
+			l.stop()
+		}
+		e.cancel(s.guard)
+		e.cancel(s.search)
+		s.guard, s.search = nil, nil
 	}
 }
 

@@ -1,6 +1,8 @@
 package memdriver
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -181,7 +183,7 @@ func (s *server) readNode(c *conn, r *request) {
 
 // dropClients ends the connections of all clients.
 func (s *server) dropClients() {
-	for c := range s.conns {
+	for _, c := range slices.SortedFunc(maps.Keys(s.conns), byMade) {
 		c.hangUp()
 	}
 }

@@ -50,7 +50,7 @@ func (s *session) call(ctx context.Context, r *request) error {
 	s.e.drain()
 	if r.done {
 		s.e.leave()
-		return r.err
+		return r.outcome
 	}
 	r.wake = make(chan struct{})
 	s.e.leave()
@@ -61,7 +61,7 @@ func (s *session) call(ctx context.Context, r *request) error {
 		s.withdraw(r, ctx.Err())
 		s.e.leave()
 	}
-	return r.err
+	return r.outcome
 }
 
 // usable reports why the session takes no more requests, if so.
@@ -192,7 +192,7 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 		results := r.results
 		r.recycle()
 		return results, nil
-	case r.ready:
+	case r.answered:
 		return s.refuse(ops, r.txn.failed, err)
 	}
 	return nil, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}

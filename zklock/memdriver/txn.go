@@ -57,7 +57,7 @@ type txn struct {
 	origin  *server
 	conn    *conn
 	request *request
-	acks    int    // servers that have it in their log
+	acks    uint64 // servers that have it in their log, a bit each
 	syncs   []*txn // to be answered right behind it
 }
 
@@ -104,7 +104,9 @@ func (k requestKind) write() bool {
 }
 
 // request is one call of a client: what it asks and what it was told. Guarded
-// by the ensemble's mutex until done, then the caller's.
+// by the ensemble's mutex until it is answered, then the caller's. One that was
+// given up before stays the ensemble's: of that the caller may read outcome,
+// answered and nothing else.
 type request struct {
 	kind requestKind
 	path string
@@ -115,20 +117,24 @@ type request struct {
 	since int64
 	paths []string
 
-	zxid     int64 // of the server that answered, when it did
-	err      error
-	node     driver.Node
-	names    []string
-	results  []driver.OpResult
-	oneR     [1]driver.OpResult // backs results of a requestWrite
+	// The server's answer.
+	zxid    int64 // of the server that answered, when it did
+	err     error
+	node    driver.Node
+	names   []string
+	results []driver.OpResult
+	oneR    [1]driver.OpResult // backs results of a requestWrite
+	ready   bool               // the server knows it; earlier requests may not be answered yet
+	txn     txn
+
+	// What the caller is told.
 	sent     bool
-	ready    bool // the server knows the outcome; earlier requests may not be answered yet
 	done     bool
-	wake     chan struct{} // made by a caller that has to wait; closed when done
-	released bool          // nobody waits any more
-	direct   bool          // executed by a lone server within the call: nothing refers to it afterwards
+	outcome  error // once done
+	answered bool  // the outcome is the server's answer
 	watch    <-chan driver.Event
-	txn      txn
+	wake     chan struct{} // made by a caller that has to wait; closed when done
+	direct   bool          // executed by a lone server within the call: nothing refers to it afterwards
 }
 
 // size is the length of the request as ZooKeeper's protocol encodes it.
@@ -178,7 +184,7 @@ func (r *request) finish(err error) {
 		return
 	}
 	r.done = true
-	r.err = err
+	r.outcome = err
 	if r.wake != nil {
 		close(r.wake)
 	}

@@ -1,0 +1,34 @@
+package memdriver
+
+import "strings"
+
+// Quiet reports whether nothing is scheduled and no timer armed.
+func (e *Ensemble) Quiet() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.clock.events) == 0 && e.clock.timer == nil
+}
+
+// Trees shows what each server has applied.
+func (e *Ensemble) Trees() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var trees []string
+	for _, s := range e.servers {
+		var b strings.Builder
+		dumpNode(&b, s.tree.root, 0)
+		trees = append(trees, b.String())
+	}
+	return trees
+}
+
+// Roles shows what each server takes itself for.
+func (e *Ensemble) Roles() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var roles []string
+	for _, s := range e.servers {
+		roles = append(roles, s.role.String())
+	}
+	return roles
+}

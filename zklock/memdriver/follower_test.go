@@ -1,0 +1,156 @@
+package memdriver_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// TestFollowerCutFromLeader is why "connected" does not mean "alive": the
+// leader expires the session while its server goes on answering it.
+func TestFollowerCutFromLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		holder := connect(t, e.Connector(1), 4*time.Second)
+		other := connect(t, e.Connector(2), 20*time.Second)
+		create(t, holder, "/held", driver.Ephemeral)
+		pass(100 * time.Millisecond)
+		e.Partition(memdriver.AroundServer(1))
+
+		pass(6 * time.Second)
+		if has(t, other, "/held") {
+			t.Fatal("the leader has not expired the session")
+		}
+		if !has(t, holder, "/held") || state(holder) != driver.Connected {
+			t.Fatal("the follower has not gone on answering")
+		}
+		if gen, _ := holder.Conn(); gen != 1 {
+			t.Fatalf("generation %d: the follower did not answer pings", gen)
+		}
+
+		pass(5 * time.Second)
+		if st := state(holder); st != driver.Suspended {
+			t.Fatalf("%v after syncLimit ticks without a leader", st)
+		}
+		e.Heal()
+		pass(2 * time.Second)
+		if st := state(holder); st != driver.Expired {
+			t.Fatalf("%v after the follower is back", st)
+		}
+	}, memdriver.WithServers(3), memdriver.WithSyncLimit(10))
+}
+
+// TestWritesHangBehindLostLeader: a write that waits for the leader holds up
+// the answers to the pings behind it, so that the client gives the server up.
+func TestWritesHangBehindLostLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(1), 6*time.Second)
+		pass(100 * time.Millisecond)
+		e.Partition(memdriver.AroundServer(1))
+		began := time.Now()
+		_, err := s.Create(t.Context(), "/a", nil, driver.Persistent, open)
+		want(t, err, driver.ErrConnLoss, "create")
+		if took := time.Since(began); took < 3500*time.Millisecond || took > 4*time.Second {
+			t.Fatalf("gave up after %v, want two thirds of the timeout since the last answer", took)
+		}
+	}, memdriver.WithServers(3), memdriver.WithSyncLimit(10))
+}
+
+// TestTouchesTravelWithPings: what a follower's client does counts for the
+// leader only once the follower has answered its next ping.
+func TestTouchesTravelWithPings(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(1), 4*time.Second)
+		watcher := connect(t, e.Connector(0), 20*time.Second)
+		create(t, s, "/e", driver.Ephemeral)
+		_, events, err := watcher.Watch(t.Context(), "/e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		// The leader pings at 1.5 s. This write it commits just before, and
+		// nothing but the creation of the session has touched it so far.
+		pass(1450 * time.Millisecond)
+		create(t, s, "/late", driver.Persistent)
+		e.Partition(memdriver.AroundServer(1))
+		<-events
+		if took := time.Since(began); took != 5*time.Second {
+			t.Fatalf("expired after %v, want 5s: the timeout, rounded up, since the creation", took)
+		}
+	}, memdriver.WithServers(3), memdriver.WithSyncLimit(10))
+}
+
+// TestLaggingFollower answers from what it has, refuses clients that have seen
+// more, and catches up on a sync.
+func TestLaggingFollower(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		behind := connect(t, e.Connector(2), 20*time.Second)
+		ahead := connect(t, e.Connector(1, 2), 20*time.Second)
+		for ahead.Server() != e.Servers()[1] {
+			ahead = connect(t, e.Connector(1, 2), 20*time.Second)
+		}
+		e.Lag(2, time.Second)
+		create(t, ahead, "/a", driver.Persistent)
+		if has(t, behind, "/a") {
+			t.Fatal("the lagging server has applied the create")
+		}
+		// On its way from server 1 it must not end up on server 2 before that
+		// has caught up: it would see its own node missing.
+		e.Partition(memdriver.AroundClients(1).Reset())
+		began := time.Now()
+		if !has(t, ahead, "/a") {
+			t.Fatal("a client went back in time")
+		}
+		if took := time.Since(began); took < 900*time.Millisecond || took > 2*time.Second {
+			t.Fatalf("connected after %v", took)
+		}
+		create(t, ahead, "/b", driver.Persistent)
+		if err := behind.Sync(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
+		if !has(t, behind, "/b") {
+			t.Fatal("a sync returned before the server had caught up")
+		}
+	}, memdriver.WithServers(3))
+}
+
+// TestSessionMoved: what comes over the old connection after the session has
+// moved to another server is not executed.
+func TestSessionMoved(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(1, 2), 6*time.Second)
+		release := e.HoldRequests(s.ID())
+		old := s.Server()
+		_, err := s.Create(t.Context(), "/late", nil, driver.Persistent, open)
+		want(t, err, driver.ErrConnLoss, "create")
+		pass(500 * time.Millisecond)
+		if state(s) != driver.Connected || s.Server() == old {
+			t.Fatalf("%v on %s", state(s), s.Server())
+		}
+		release()
+		pass(time.Second)
+		if has(t, s, "/late") {
+			t.Fatal("the old server's request was executed")
+		}
+		create(t, s, "/new", driver.Persistent)
+	}, memdriver.WithServers(3))
+}
+
+// TestAppliedLater: a caller gives up, the network does not.
+func TestAppliedLater(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		release := e.HoldRequests(s.ID())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Create(ctx, "/late", nil, driver.Persistent, open)
+		want(t, err, driver.ErrConnLoss, "create")
+		want(t, err, context.DeadlineExceeded, "create")
+		release()
+		if !has(t, s, "/late") {
+			t.Fatal("the request was lost")
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package memdriver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// TestDeposedLeaderRevalidates: a session that comes back to a leader which
+// has lost its followers and does not know it yet is told that it lives, while
+// those who have elected another leader expire it.
+func TestDeposedLeaderRevalidates(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		if e.Leader() != 0 {
+			t.Fatalf("leader %d", e.Leader())
+		}
+		holder := connect(t, e.Connector(0, 1), 4*time.Second)
+		for holder.Server() != e.Servers()[1] {
+			holder = connect(t, e.Connector(0, 1), 4*time.Second)
+		}
+		other := connect(t, e.Connector(2), 20*time.Second)
+		create(t, holder, "/held", driver.Ephemeral)
+		pass(200 * time.Millisecond)
+
+		// Silent for the leader, noticed by the followers.
+		e.Partition(memdriver.AroundServer(0))
+		e.Partition(memdriver.BetweenSession(holder.ID(), 1).Reset())
+		pass(100 * time.Millisecond)
+		if state(holder) != driver.Connected || holder.Server() != e.Servers()[0] {
+			t.Fatalf("%v on %s, want revalidated by the old leader", state(holder), holder.Server())
+		}
+		if gen, _ := holder.Conn(); gen != 2 {
+			t.Fatalf("generation %d", gen)
+		}
+
+		// The followers give their leader up after syncLimit ticks, elect
+		// another and give the session its full timeout: the old leader's
+		// ticks must outlast that for the two to disagree.
+		both := false
+		for range 200 {
+			pass(100 * time.Millisecond)
+			if e.Roles()[0] == "leading" && e.Leader() > 0 {
+				both = true
+				if !has(t, holder, "/held") {
+					t.Fatal("the deposed leader has lost a node")
+				}
+			}
+		}
+		if !both {
+			t.Fatal("there were never two leaders")
+		}
+		if err := other.Sync(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
+		if has(t, other, "/held") {
+			t.Fatal("the session has not expired")
+		}
+		e.Heal()
+		pass(3 * time.Second)
+		if st := state(holder); st != driver.Expired {
+			t.Fatalf("%v after healing", st)
+		}
+	}, memdriver.WithServers(3))
+}
+
+// TestTwoHolders is the same with links that break: the followers know at once,
+// the leader at its next tick.
+func TestTwoHolders(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		holder := connect(t, e.Connector(0), 4*time.Second)
+		pass(100 * time.Millisecond)
+		e.Partition(memdriver.AroundServer(0).Reset())
+		pass(300 * time.Millisecond)
+		if e.Leader() <= 0 || e.Roles()[0] != "leading" {
+			t.Fatalf("leader %d, roles %v", e.Leader(), e.Roles())
+		}
+		e.KillConnection(holder.ID())
+		pass(20 * time.Millisecond)
+		if gen, _ := holder.Conn(); gen != 2 || state(holder) != driver.Connected {
+			t.Fatalf("generation %d, %v: not revalidated", gen, state(holder))
+		}
+		pass(2 * time.Second)
+		if role := e.Roles()[0]; role != "looking" {
+			t.Fatalf("still %s after a tick without followers", role)
+		}
+	}, memdriver.WithServers(3))
+}
+
+// TestElectionGivesFullTimeout: a new leader knows nothing of when sessions
+// were heard, and starts them all anew. Epochs and zxids only grow.
+func TestElectionGivesFullTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(1), 4*time.Second)
+		other := connect(t, e.Connector(2), 20*time.Second)
+		create(t, s, "/e", driver.Ephemeral)
+		before, err := other.Get(t.Context(), "/e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Partition(memdriver.AroundSession(s.ID()))
+		pass(3500 * time.Millisecond)
+		e.Restart(0)
+		pass(3 * time.Second)
+		if !has(t, other, "/e") {
+			t.Fatal("expired within the timeout that the new leader gives")
+		}
+		pass(3 * time.Second)
+		if has(t, other, "/e") {
+			t.Fatal("never expired")
+		}
+		path := create(t, other, "/f", driver.Persistent)
+		after, err := other.Get(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.Stat.Czxid>>32 != before.Stat.Czxid>>32+1 {
+			t.Fatalf("zxid %#x after %#x: not the next epoch", after.Stat.Czxid, before.Stat.Czxid)
+		}
+		pass(2 * time.Second)
+		if role := e.Roles()[0]; role != "following" {
+			t.Fatalf("the restarted leader is %s", role)
+		}
+	}, memdriver.WithServers(3))
+}
+
+// TestNoMajority: reads go on for as long as a server believes in its leader,
+// writes do not return.
+func TestNoMajority(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(0), 20*time.Second)
+		e.Partition(memdriver.AroundServer(0), memdriver.BetweenServers(1, 2))
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Create(t.Context(), "/a", nil, driver.Persistent, open)
+			done <- err
+		}()
+		pass(time.Second)
+		select {
+		case err := <-done:
+			t.Fatalf("a write without a majority returned %v", err)
+		default:
+		}
+		want(t, <-done, driver.ErrConnLoss, "create")
+		pass(20 * time.Second)
+		if e.Leader() != -1 || state(s) != driver.Suspended {
+			t.Fatalf("leader %d, session %v", e.Leader(), state(s))
+		}
+		e.Heal()
+		pass(2 * time.Second)
+		if state(s) != driver.Connected {
+			t.Fatalf("%v after healing", state(s))
+		}
+		// Its server had it in the newest log of all.
+		if !has(t, s, "/a") {
+			t.Fatal("an accepted proposal of the newest log was dropped")
+		}
+	}, memdriver.WithServers(3))
+}
+
+// TestRestartSingle: data and sessions survive the restart of a lone server.
+func TestRestartSingle(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		create(t, s, "/e", driver.Ephemeral)
+		e.Restart(0)
+		if state(s) != driver.Suspended {
+			t.Fatalf("%v", state(s))
+		}
+		if !has(t, s, "/e") {
+			t.Fatal("lost")
+		}
+		if gen, _ := s.Conn(); gen != 2 {
+			t.Fatalf("generation %d", gen)
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package memdriver_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// TestSequence counts creations, of sequential children or not, and does not
+// start again when children go.
+func TestSequence(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		create(t, s, "/p", driver.Persistent)
+		first := create(t, s, "/p/n-", driver.EphemeralSequential)
+		if first != "/p/n-0000000000" {
+			t.Fatal(first)
+		}
+		create(t, s, "/p/x", driver.Persistent)
+		if err := s.Delete(t.Context(), first, driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		if got := create(t, s, "/p/", driver.PersistentSequential); got != "/p/0000000002" {
+			t.Fatal(got)
+		}
+		_, stat, err := s.Children(t.Context(), "/p")
+		if err != nil || stat.Cversion != 4 || stat.NumChildren != 2 {
+			t.Fatalf("%+v, %v: want three creations and a deletion", stat, err)
+		}
+	})
+}
+
+// TestSequenceSticks at its end, so that names collide instead of turning
+// negative.
+func TestSequenceSticks(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		create(t, s, "/p", driver.Persistent)
+		if err := e.SetSequence("/p", math.MaxInt32-1); err != nil {
+			t.Fatal(err)
+		}
+		for _, suffix := range []string{"a-2147483646", "b-2147483647", "c-2147483647"} {
+			if got := create(t, s, "/p/"+suffix[:2], driver.EphemeralSequential); got != "/p/"+suffix {
+				t.Fatalf("%s, want %s", got, suffix)
+			}
+		}
+		_, err := s.Create(t.Context(), "/p/c-", nil, driver.EphemeralSequential, open)
+		want(t, err, driver.ErrNodeExists, "the same name once more")
+	}, memdriver.WithServers(3))
+}
+
+// TestMultiSeesItsOwnCreates: a set behind a create reports the new child, one
+// in front of it does not.
+func TestMultiSeesItsOwnCreates(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		create(t, s, "/p", driver.Container)
+		results, err := s.Multi(t.Context(), []driver.Op{
+			driver.SetOp("/p", []byte("1"), driver.AnyVersion),
+			driver.CreateOp("/p/n-", nil, driver.EphemeralSequential, open),
+			driver.SetOp("/p", []byte("2"), driver.AnyVersion),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := results[0].Stat, results[2].Stat
+		if before.NumChildren != 0 || after.NumChildren != 1 || after.Version != 2 {
+			t.Fatalf("before %+v after %+v", before, after)
+		}
+		n, err := s.Get(t.Context(), results[1].Path)
+		if err != nil || n.Stat.Czxid != after.Mzxid || before.Mzxid != after.Mzxid {
+			t.Fatalf("%+v, %v: not one zxid for all", n.Stat, err)
+		}
+	})
+}
+
+// TestRollBack leaves no trace but the zxid it used up.
+func TestRollBack(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		create(t, s, "/p", driver.Persistent)
+		create(t, s, "/p/a", driver.Ephemeral)
+		_, events, err := s.Watch(t.Context(), "/p/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, stats := e.Trees()[0], stats(t, s, "/p", "/p/a")
+		_, err = s.Multi(t.Context(), []driver.Op{
+			driver.CreateOp("/p/n-", nil, driver.EphemeralSequential, open),
+			driver.SetOp("/p", []byte("x"), driver.AnyVersion),
+			driver.SetOp("/p/a", []byte("x"), driver.AnyVersion),
+			driver.DeleteOp("/p/a", driver.AnyVersion),
+			driver.CreateOp("/p/a", nil, driver.Persistent, open),
+			driver.CheckOp("/p", 7),
+		})
+		want(t, err, driver.ErrBadVersion, "multi")
+		if after := e.Trees()[0]; after != before {
+			t.Fatalf("before\n%s\nafter\n%s", before, after)
+		}
+		for i, path := range []string{"/p", "/p/a"} {
+			if n, _ := s.Get(t.Context(), path); n.Stat != stats[i] {
+				t.Fatalf("%s: %+v, was %+v", path, n.Stat, stats[i])
+			}
+		}
+		select {
+		case ev := <-events:
+			t.Fatalf("event %v of what did not happen", ev)
+		default:
+		}
+		if got := create(t, s, "/p/n-", driver.EphemeralSequential); got != "/p/n-0000000001" {
+			t.Fatalf("%s: the failed create has counted", got)
+		}
+		n, err := s.Get(t.Context(), "/p/n-0000000001")
+		if err != nil || n.Stat.Czxid != stats[1].Czxid+2 {
+			t.Fatalf("zxid %#x after %#x, %v: want one in between for the failure", n.Stat.Czxid, stats[1].Czxid, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other := connect(t, e.Connector(), 10*time.Second)
+		if has(t, other, "/p/a") {
+			t.Fatal("a deleted and restored ephemeral has outlived its session")
+		}
+	})
+}
+
+func stats(t *testing.T, s driver.Session, paths ...string) []driver.Stat {
+	t.Helper()
+	var all []driver.Stat
+	for _, path := range paths {
+		n, err := s.Get(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n.Stat)
+	}
+	return all
+}
+
+// TestReaper removes containers that have been used, and no others.
+func TestReaper(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+			s := connect(t, e.Connector(), 20*time.Second)
+			create(t, s, "/unused", driver.Container)
+			create(t, s, "/used", driver.Container)
+			create(t, s, "/inuse", driver.Container)
+			create(t, s, "/inuse/e", driver.Ephemeral)
+			path := create(t, s, "/used/e", driver.Ephemeral)
+			if err := s.Delete(t.Context(), path, driver.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+			pass(59 * time.Second)
+			if !has(t, s, "/used") {
+				t.Fatal("reaped early")
+			}
+			pass(2 * time.Second)
+			if has(t, s, "/used") || !has(t, s, "/unused") || !has(t, s, "/inuse") {
+				t.Fatalf("after the reaper:\n%s", e.Dump())
+			}
+		}, memdriver.WithServers(servers))
+	}
+}
+
+// TestReaperMakesUpForIdleTime: nothing runs while nobody is connected, and
+// nobody can tell.
+func TestReaperMakesUpForIdleTime(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 20*time.Second)
+		create(t, s, "/c", driver.Container)
+		create(t, s, "/c/e", driver.Ephemeral)
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Second)
+		if !e.Quiet() {
+			t.Fatal("something is scheduled with no session open")
+		}
+		pass(time.Hour)
+		s = connect(t, e.Connector(), 20*time.Second)
+		pass(time.Millisecond)
+		if has(t, s, "/c") {
+			t.Fatal("an hour was not enough for the reaper")
+		}
+	}, memdriver.WithReapInterval(time.Minute))
+}
