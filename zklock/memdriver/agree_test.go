@@ -1,0 +1,183 @@
+package memdriver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// TestServersAgree runs random requests against random faults. Whatever was
+// acknowledged must be there in the end, whatever was definitely refused must
+// not, and all servers must have the same tree.
+func TestServersAgree(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			latency := time.Duration(seed%3) * 4 * time.Millisecond
+			bubble(t, func(t *testing.T, e *memdriver.Ensemble) { agree(t, e, seed) },
+				memdriver.WithServers(3+2*int(seed%2)), memdriver.WithLatency(latency), memdriver.WithSyncLimit(2))
+		})
+	}
+}
+
+func agree(t *testing.T, e *memdriver.Ensemble, seed uint64) {
+	var mu sync.Mutex
+	acked, refused := make(map[string]bool), make(map[string]bool)
+	unknown := 0
+	root := connect(t, e.Connector(), 20*time.Second)
+	create(t, root, "/r", driver.Persistent)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for i := range 4 {
+		s := connect(t, e.Connector(), 8*time.Second)
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				path := fmt.Sprintf("/r/%d-%d", i, n)
+				once, done := context.WithTimeout(ctx, time.Duration(random.IntN(5000))*time.Millisecond)
+				var err error
+				if random.IntN(2) == 0 {
+					_, err = s.Create(once, path, nil, driver.Persistent, open)
+				} else {
+					_, err = s.Multi(once, []driver.Op{
+						driver.CreateOp(path, nil, driver.Persistent, open),
+						driver.CreateOp("/r/seq-", nil, driver.EphemeralSequential, open),
+						driver.SetOp("/r", []byte(path), driver.AnyVersion),
+					})
+				}
+				done()
+				mu.Lock()
+				switch {
+				case err == nil:
+					acked[path] = true
+				case errors.Is(err, driver.ErrConnLoss):
+					unknown++
+				default:
+					refused[path] = true
+				}
+				mu.Unlock()
+				if errors.Is(err, driver.ErrSessionExpired) {
+					var again error
+					if s, again = e.Connector().Connect(ctx, 8*time.Second); again != nil {
+						return
+					}
+				}
+				wait(ctx, time.Duration(random.IntN(300))*time.Millisecond)
+			}
+		})
+	}
+
+	random := rand.New(rand.NewPCG(seed, 99))
+	servers := len(e.Servers())
+	for range 60 {
+		a, b := random.IntN(servers), random.IntN(servers)
+		switch random.IntN(9) {
+		case 0:
+			e.Partition(memdriver.AroundServer(a))
+		case 1:
+			e.Partition(memdriver.AroundServer(a).Reset())
+		case 2:
+			e.Partition(memdriver.BetweenServers(a, b))
+		case 3:
+			e.Partition(memdriver.AroundClients(a))
+		case 4:
+			e.Restart(a)
+		case 5:
+			e.Lag(a, time.Duration(random.IntN(1000))*time.Millisecond)
+		case 6:
+			if ids := e.Sessions(); len(ids) > 0 {
+				e.Expire(ids[random.IntN(len(ids))])
+			}
+		default:
+			e.Heal()
+		}
+		pass(time.Duration(random.IntN(3000)) * time.Millisecond)
+	}
+	e.Heal()
+	for i := range servers {
+		e.Lag(i, 0)
+	}
+	pass(20 * time.Second)
+	stop()
+	clients.Wait()
+	pass(20 * time.Second)
+
+	trees := e.Trees()
+	for i, tree := range trees {
+		if tree != trees[0] {
+			t.Fatalf("server %d differs from server 0:\n%s\n%s\n%s", i, tree, trees[0], e.Dump())
+		}
+	}
+	there := make(map[string]bool)
+	for line := range strings.SplitSeq(trees[0], "\n") {
+		if name, _, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			there["/r/"+name] = true
+		}
+	}
+	for path := range acked {
+		if !there[path] {
+			t.Errorf("%s was acknowledged and is gone", path)
+		}
+	}
+	for path := range refused {
+		if there[path] {
+			t.Errorf("%s was refused and is there", path)
+		}
+	}
+	if len(acked) < 50 || unknown == 0 {
+		t.Fatalf("%d acknowledged, %d refused, %d unknown: nothing was tried", len(acked), len(refused), unknown)
+	}
+	t.Logf("%d acknowledged, %d refused, %d unknown", len(acked), len(refused), unknown)
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// TestRunsRepeat: the same faults at the same times have the same outcome, to
+// the zxid.
+func TestRunsRepeat(t *testing.T) {
+	run := func() (dump string) {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(time.Second), memdriver.WithLatency(time.Millisecond))
+			defer e.Close()
+			var all []driver.Session
+			for range 10 {
+				s := connect(t, e.Connector(), 6*time.Second)
+				create(t, s, "/e-", driver.EphemeralSequential)
+				all = append(all, s)
+			}
+			e.Partition(memdriver.AroundServer(1))
+			pass(8 * time.Second)
+			e.Restart(0)
+			pass(4 * time.Second)
+			e.Heal()
+			pass(4 * time.Second)
+			for _, s := range all {
+				dump += fmt.Sprintln(s.ID(), state(s), s.Server())
+			}
+			dump += e.Dump()
+		})
+		return dump
+	}
+	first := run()
+	for range 20 {
+		if again := run(); again != first {
+			t.Fatalf("first\n%s\nthen\n%s", first, again)
+		}
+	}
+}
