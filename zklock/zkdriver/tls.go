@@ -92,8 +92,10 @@ func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.C
 func permanentTLS(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
-		alert        tls.AlertError
 		record       tls.RecordHeaderError
+		alert        *net.OpError
 	)
-	return errors.As(err, &verification) || errors.As(err, &alert) || errors.As(err, &record)
+	// An alert from the peer is an OpError that can be told by its Op only.
+	remote := errors.As(err, &alert) && alert.Op == "remote error"
+	return remote || errors.As(err, &verification) || errors.As(err, &record)
 }

@@ -1,0 +1,176 @@
+package zkdriver_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// digest is what a peer reads when somebody authenticates.
+func digest(user, password string) []byte {
+	return append(append([]byte{0, 0, 0, 0}, str("digest")...), str(user+":"+password)...)
+}
+
+func withUser(u driver.URL) driver.URL {
+	u.User, u.Password = "al", driver.NewSecret("s3cret")
+	return u
+}
+
+func TestAuthenticationComesFirst(t *testing.T) {
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for i := 0; ; i++ {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op != opClose && r.op == opAuth != (i == 0) {
+				t.Errorf("connection %d: request %d is operation %d", l.n, i, r.op)
+			}
+			if r.op == opAuth && !bytes.Equal(r.body, digest("al", "s3cret")) {
+				t.Errorf("connection %d: credentials %q", l.n, r.body)
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, withUser(p.url()))
+	for want := uint64(2); want < 5; want++ {
+		if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
+			t.Error(err)
+		}
+		p.drop()
+		generation(t, s, want)
+	}
+}
+
+func TestAuthenticationRefused(t *testing.T) {
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		if r, ok := l.read(); ok {
+			l.reply(r, -115, nil)
+			_, _ = l.readFrame()
+		}
+	})
+	_, err := open(t, withUser(p.url())).Connect(within(t, 5*time.Second), 4*time.Second)
+	matches(t, err, driver.ErrAuthFailed)
+	if err != nil && strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("the error shows the password: %v", err)
+	}
+}
+
+// The client forgets credentials whose acceptance coincides with the loss of
+// the connection. No session may be handed out that lacks them on any
+// connection to come.
+func TestAuthenticationSurvivesALossBesideIt(t *testing.T) {
+	for range 20 {
+		p := newPeer(t, func(l *link) {
+			l.greet(sid)
+			authenticated := false
+			for {
+				r, ok := l.read()
+				if !ok {
+					return
+				}
+				authenticated = authenticated || r.op == opAuth
+				if !authenticated && r.op != opClose {
+					l.reply(r, -102, nil)
+					continue
+				}
+				l.succeed(r)
+				if l.n <= 2 && r.op == opAuth {
+					return // right behind the answer
+				}
+			}
+		})
+		s := connect(t, withUser(p.url()))
+		for range 3 {
+			if err := s.Sync(within(t, 5*time.Second), "/"); err != nil && !lostConn(err) {
+				t.Fatal(err)
+			}
+			g, _ := s.Conn()
+			p.drop()
+			generation(t, s, g+1)
+		}
+	}
+}
+
+// A connection that breaks while the client presents credentials again blocks
+// it for ever if it learns of that by a failed write.
+func TestReauthenticationOnADeadConnection(t *testing.T) {
+	var flaky atomic.Int32
+	p := newPeer(t, func(l *link) {
+		if l.n > 1 && l.n < 8 {
+			flaky.Add(1)
+			l.greet(sid)
+			_ = l.Conn.(*net.TCPConn).SetLinger(0) // reset, so that writes fail
+			return
+		}
+		l.work()
+	})
+	s := connect(t, withUser(p.url()))
+	p.drop()
+	ctx := within(t, 20*time.Second)
+	for {
+		err := s.Sync(ctx, "/")
+		if g, _ := s.Conn(); err == nil && g > 1 {
+			break
+		}
+		if err != nil && !lostConn(err) || ctx.Err() != nil {
+			t.Fatalf("session does not recover: %v", err)
+		}
+	}
+	if flaky.Load() != 6 {
+		t.Errorf("%d connections were reset", flaky.Load())
+	}
+}
+
+func TestPasswordFileIsReadForEachSession(t *testing.T) {
+	got := make(chan []byte, 2)
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op == opAuth {
+				got <- r.body
+			}
+			l.succeed(r)
+		}
+	})
+	file := filepath.Join(t.TempDir(), "password")
+	u := p.url()
+	u.User, u.Params = "al", map[string][]string{"password_file": {file}}
+	write := func(s string) {
+		if err := os.WriteFile(file, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one\n")
+	c := open(t, u)
+	for _, password := range []string{"one", "two"} {
+		write(password + "\r\n")
+		s, err := c.Connect(within(t, 5*time.Second), 4*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(s)
+		if b := recv(t, got); !bytes.Equal(b, digest("al", password)) {
+			t.Errorf("credentials %q", b)
+		}
+	}
+}
+
+// lostConn reports whether an error says no more than that a connection broke.
+func lostConn(err error) bool {
+	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent)
+}

@@ -1,0 +1,189 @@
+package zkdriver_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+func TestCloseIsConfirmed(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op == opClose {
+				asked <- struct{}{}
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	_, changed := s.State()
+	_, events, err := s.Watch(within(t, 5*time.Second), "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Close(within(t, 5*time.Second)); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	recv(t, asked)
+	recv(t, changed)
+	matches(t, recv(t, events).Err, driver.ErrClosed)
+	if state, _ := s.State(); state != driver.Closed {
+		t.Errorf("state %v", state)
+	}
+	matches(t, s.Sync(within(t, time.Second), "/"), driver.ErrClosed)
+}
+
+func TestCloseThatIsNotConfirmed(t *testing.T) {
+	for name, script := range map[string]func(l *link){
+		"mute": func(l *link) {
+			l.greet(sid)
+			for {
+				if _, ok := l.read(); !ok {
+					return
+				}
+			}
+		},
+		"hangs up": func(l *link) {
+			l.greet(sid)
+			l.read()
+		},
+		"refuses": func(l *link) {
+			l.greet(sid)
+			for {
+				r, ok := l.read()
+				if !ok {
+					return
+				}
+				l.reply(r, -1, nil)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, script)
+			s := connect(t, p.url())
+			ctx := within(t, 300*time.Millisecond)
+			start := time.Now()
+			first := s.Close(ctx)
+			if first == nil {
+				t.Error("close claims that the ensemble has confirmed it")
+			}
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if again := s.Close(context.Background()); again != first {
+				t.Errorf("close: %v, and again: %v", first, again)
+			}
+		})
+	}
+}
+
+// A session that has lost its connection is closed on the next one, if that
+// comes in time.
+func TestCloseWaitsForAConnection(t *testing.T) {
+	release, asked := make(chan struct{}), make(chan struct{}, 1)
+	p := newPeer(t, func(l *link) {
+		if l.n > 1 {
+			<-release
+		}
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op == opClose {
+				asked <- struct{}{}
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	p.drop()
+	reach(t, s, driver.Suspended)
+	done := make(chan error, 1)
+	go func() { done <- s.Close(within(t, 10*time.Second)) }()
+	reach(t, s, driver.Closed)
+	close(release)
+	if err := recv(t, done); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	recv(t, asked)
+}
+
+// An ensemble that has expired the session meanwhile has nothing to confirm.
+func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
+	release := make(chan struct{})
+	p := newPeer(t, func(l *link) {
+		if l.n == 1 {
+			l.work()
+			return
+		}
+		<-release
+		l.greet(0)
+	})
+	s := connect(t, p.url())
+	p.drop()
+	reach(t, s, driver.Suspended)
+	done := make(chan error, 1)
+	go func() { done <- s.Close(within(t, 10*time.Second)) }()
+	reach(t, s, driver.Closed)
+	close(release)
+	if err := recv(t, done); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// Close lets requests in flight have their outcome, and ends them if it cannot
+// wait. A container's creation is the one that the client would race with.
+func TestCloseWithRequestsInFlight(t *testing.T) {
+	for name, answers := range map[string]bool{"answered": true, "mute": false} {
+		t.Run(name, func(t *testing.T) {
+			arrived, release := make(chan struct{}, 1), make(chan struct{})
+			p := newPeer(t, func(l *link) {
+				l.greet(sid)
+				for {
+					r, ok := l.read()
+					if !ok {
+						return
+					}
+					if r.op == opContainer {
+						arrived <- struct{}{}
+						if <-release; !answers {
+							continue
+						}
+					}
+					l.succeed(r)
+				}
+			})
+			s := connect(t, p.url())
+			created := make(chan error, 1)
+			go func() {
+				_, err := s.Create(context.Background(), "/c", nil, driver.Container, driver.OpenACL(driver.PermAll))
+				created <- err
+			}()
+			recv(t, arrived)
+			closed := make(chan error, 1)
+			go func() { closed <- s.Close(within(t, 500*time.Millisecond)) }()
+			reach(t, s, driver.Closed)
+			close(release)
+			err, closeErr := recv(t, created), recv(t, closed)
+			if answers && (err != nil || closeErr != nil) {
+				t.Errorf("create: %v, close: %v", err, closeErr)
+			}
+			if !answers {
+				matches(t, err, driver.ErrConnLoss)
+				matches(t, closeErr, context.DeadlineExceeded)
+			}
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package zkdriver_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+func TestConnectTakesWhatTheHandshakeSays(t *testing.T) {
+	p := newPeer(t, func(l *link) {
+		l.timeout = 2500 * time.Millisecond
+		l.work()
+	})
+	before := time.Now()
+	s := connect(t, p.url())
+	if s.ID() != sid || s.Timeout() != 2500*time.Millisecond || s.Server() != p.addr() {
+		t.Errorf("id %#x, timeout %v, server %q", s.ID(), s.Timeout(), s.Server())
+	}
+	g, sent := s.Conn()
+	if g != 1 || sent.Before(before) || sent.After(time.Now()) {
+		t.Errorf("generation %d, sent %v", g, sent)
+	}
+	if state, _ := s.State(); state != driver.Connected {
+		t.Errorf("state %v", state)
+	}
+}
+
+// A peer that is no ZooKeeper server must be found out at once, whatever the
+// session timeout and the context allow.
+func TestConnectToSomethingElseFailsAtOnce(t *testing.T) {
+	for name, answer := range map[string][]byte{
+		"HTTP":             []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
+		"TLS alert":        {0x15, 3, 1, 0, 2, 2, 40},
+		"giant frame":      {0x3f, 0xff, 0xff, 0xff, 1, 2, 3},
+		"257 bytes":        append([]byte{0, 0, 1, 1}, make([]byte, 257)...),
+		"small frame":      {0, 0, 0, 4, 0, 0, 0, 0},
+		"other version":    append([]byte{0, 0, 0, 37, 0, 0, 0, 9}, make([]byte, 33)...),
+		"no session":       append([]byte{0, 0, 0, 20}, make([]byte, 20)...),
+		"password too big": append([]byte{0, 0, 0, 37}, bytes.Repeat([]byte{0, 0, 0, 1}, 10)[:37]...),
+		"a few bytes":      []byte("hi"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, func(l *link) {
+				if _, err := l.readFrame(); err == nil {
+					_, _ = l.Write(answer)
+					if name == "a few bytes" {
+						return
+					}
+					_, _ = l.readFrame() // until the client gives up
+				}
+			})
+			start := time.Now()
+			_, err := open(t, p.url()).Connect(within(t, 20*time.Second), 10*time.Second)
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
+			if err != nil && !strings.Contains(err.Error(), p.addr()) {
+				t.Errorf("error %q does not name the server", err)
+			}
+		})
+	}
+}
+
+func TestConnectToOneThatOnlyClosesGivesUpSoon(t *testing.T) {
+	p := newPeer(t, func(*link) {})
+	start := time.Now()
+	_, err := open(t, p.url()).Connect(within(t, 20*time.Second), 10*time.Second)
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
+	// With pauses between them: 20, 40, 80... ms in a second.
+	if n := p.accepted(); n < 2 || n > 20 {
+		t.Errorf("%d attempts in about a second", n)
+	}
+}
+
+func TestConnectFailsWithinItsContext(t *testing.T) {
+	hang := newPeer(t, func(l *link) { _, _ = l.readFrame(); _, _ = l.readFrame() })
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := ln.Addr().String()
+	_ = ln.Close()
+	u := driver.URL{Scheme: "zk", Hosts: []string{hang.addr(), refused}}
+	start := time.Now()
+	_, err = open(t, u).Connect(within(t, 1500*time.Millisecond), 10*time.Second)
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+	matches(t, err, context.DeadlineExceeded, driver.ErrNotSent)
+	for _, s := range []string{hang.addr(), refused, "connection refused"} {
+		if err != nil && !strings.Contains(err.Error(), s) {
+			t.Errorf("error %q does not say %q", err, s)
+		}
+	}
+}
+
+func TestConnectPassesByAServerThatHangs(t *testing.T) {
+	hang := newPeer(t, func(l *link) { _, _ = l.readFrame(); _, _ = l.readFrame() })
+	good := newPeer(t, (*link).work)
+	for range 4 { // the order is random
+		s := connect(t, driver.URL{Scheme: "zk", Hosts: []string{hang.addr(), good.addr()}})
+		if s.Server() != good.addr() {
+			t.Errorf("server %q", s.Server())
+		}
+	}
+}
+
+func TestConnectWithClosedConnector(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	hang := newPeer(t, func(l *link) {
+		_, _ = l.readFrame()
+		asked <- struct{}{}
+		_, _ = l.readFrame()
+	})
+	c := open(t, hang.url())
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Connect(context.Background(), 10*time.Second)
+		done <- err
+	}()
+	recv(t, asked)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	matches(t, recv(t, done), driver.ErrClosed)
+	_, err := c.Connect(context.Background(), time.Second)
+	matches(t, err, driver.ErrClosed)
+}
+
+func TestConnectRefusesImpossibleTimeouts(t *testing.T) {
+	p := newPeer(t, (*link).work)
+	for _, d := range []time.Duration{-1, 0, time.Microsecond, 30 * 24 * time.Hour} {
+		_, err := open(t, p.url()).Connect(within(t, time.Second), d)
+		matches(t, err, driver.ErrBadArguments)
+	}
+	if p.accepted() != 0 {
+		t.Error("something was dialled")
+	}
+}

@@ -1,0 +1,35 @@
+package zkdriver
+
+import (
+	"bufio"
+	"io"
+	"time"
+)
+
+// ReadHandshake is readHandshake for tests.
+func ReadHandshake(r io.Reader) (frame []byte, timeout time.Duration, id int64, err error) {
+	frame, resp, err := readHandshake(bufio.NewReader(r))
+	return frame, resp.timeout, resp.sessionID, err
+}
+
+// ReadFrame is readFrame for tests; largest is the most memory that it had
+// ready for a single read.
+func ReadFrame(r io.Reader) (frame []byte, largest int, err error) {
+	m := &meter{r: r}
+	frame, err = readFrame(bufio.NewReader(m), nil, maxFrame)
+	return frame, m.largest, err
+}
+
+// meter notes how much is asked for in one read.
+type meter struct {
+	r       io.Reader
+	largest int
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	m.largest = max(m.largest, len(p))
+	return m.r.Read(p)
+}
+
+// CheckBody is checkBody for tests.
+func CheckBody(opcode int32, frame []byte) error { return checkBody(opcode, frame) }

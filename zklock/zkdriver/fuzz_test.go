@@ -1,0 +1,59 @@
+package zkdriver_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// FuzzHandshake: whatever a peer sends first, it is either a ConnectResponse,
+// handed on byte by byte as it came, or an error.
+func FuzzHandshake(f *testing.F) {
+	good := append([]byte{0, 0, 0, 37, 0, 0, 0, 0, 0, 0, 0x27, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 16}, make([]byte, 17)...)
+	f.Add(good)
+	f.Add(good[:20])
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	f.Add([]byte{0x15, 3, 1, 0, 2, 2, 40})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		frame, timeout, id, err := zkdriver.ReadHandshake(bytes.NewReader(b))
+		if err != nil {
+			if !errors.Is(err, zkdriver.ErrNotZooKeeper) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Fatalf("unexpected kind of error: %v", err)
+			}
+			return
+		}
+		if len(frame) > 4+256 || !bytes.HasPrefix(b, frame) || int(binary.BigEndian.Uint32(frame)) != len(frame)-4 {
+			t.Fatalf("%x became %x", b, frame)
+		}
+		if timeout < 0 || id != 0 && timeout == 0 {
+			t.Fatalf("session %#x with timeout %v", id, timeout)
+		}
+	})
+}
+
+// FuzzFrame: a frame is handed on as it came or not at all, takes no more
+// memory than was sent, and no body makes its check crash.
+func FuzzFrame(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0}, int32(14))
+	f.Add([]byte{0, 0, 0, 15, 1, 2, 3}, int32(4))
+	f.Add([]byte{3, 255, 255, 255, 1}, int32(12))
+	f.Add(append([]byte{0, 0, 0, 25}, make([]byte, 25)...), int32(14))
+	f.Fuzz(func(t *testing.T, b []byte, opcode int32) {
+		frame, largest, err := zkdriver.ReadFrame(bytes.NewReader(b))
+		if largest > 2*len(b)+128<<10 {
+			t.Fatalf("%d bytes took %d of memory", len(b), largest)
+		}
+		if err != nil {
+			return
+		}
+		if len(frame) < 4+16 || !bytes.HasPrefix(b, frame) || int(binary.BigEndian.Uint32(frame)) != len(frame)-4 {
+			t.Fatalf("%x became %x", b, frame)
+		}
+		_ = zkdriver.CheckBody(opcode, frame)
+	})
+}

@@ -1,0 +1,334 @@
+package zkdriver_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Operation codes, as a server knows them.
+const (
+	opCreate    = 1
+	opDelete    = 2
+	opGetData   = 4
+	opSetData   = 5
+	opSync      = 9
+	opPing      = 11
+	opChildren  = 12
+	opMulti     = 14
+	opContainer = 19
+	opAuth      = 100
+	opSetWatch  = 101
+	opClose     = -11
+)
+
+// sid is the session that peers hand out.
+const sid = 0x1234
+
+// peer is a server that speaks just as much of the protocol as a test makes
+// it: script is run for each connection, the first being number 1.
+type peer struct {
+	net.Listener
+	wg sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []*link // guarded by mu
+}
+
+// newPeer starts a peer on loopback, which ends with the test.
+func newPeer(t *testing.T, script func(l *link)) *peer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servePeer(t, ln, script)
+}
+
+func servePeer(t *testing.T, ln net.Listener, script func(l *link)) *peer {
+	p := &peer{Listener: ln}
+	p.wg.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			p.mu.Lock()
+			l := &link{Conn: conn, n: len(p.conns) + 1, timeout: 4 * time.Second}
+			p.conns = append(p.conns, l)
+			p.mu.Unlock()
+			p.wg.Go(func() {
+				defer conn.Close()
+				script(l)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		p.drop()
+		p.wg.Wait()
+	})
+	return p
+}
+
+// drop closes all connections.
+func (p *peer) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.conns {
+		_ = l.Close()
+	}
+}
+
+// accepted is how many connections there were.
+func (p *peer) accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+func (p *peer) addr() string { return p.Addr().String() }
+
+func (p *peer) url() driver.URL { return driver.URL{Scheme: "zk", Hosts: []string{p.addr()}} }
+
+// link is one connection to a peer.
+type link struct {
+	net.Conn
+	n       int
+	timeout time.Duration // what is granted
+	pinged  func()        // called for each ping, if not nil
+	wmu     sync.Mutex
+}
+
+// req is a request as a peer reads it.
+type req struct {
+	xid, op int32
+	body    []byte
+}
+
+// path is the string the body of most requests begins with.
+func (r req) path() string {
+	if len(r.body) < 4 {
+		return ""
+	}
+	n := int(binary.BigEndian.Uint32(r.body))
+	return string(r.body[4 : 4+n])
+}
+
+func (l *link) readFrame() ([]byte, error) {
+	var prefix [4]byte
+	if _, err := io.ReadFull(l, prefix[:]); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint32(prefix[:]))
+	_, err := io.ReadFull(l, b)
+	return b, err
+}
+
+func (l *link) writeFrame(b []byte) {
+	l.wmu.Lock()
+	defer l.wmu.Unlock()
+	_, _ = l.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
+}
+
+// greet reads the ConnectRequest and answers it, and returns the session id
+// that was asked for.
+func (l *link) greet(id int64) (asked int64, ok bool) {
+	b, err := l.readFrame()
+	if err != nil || len(b) < 24 {
+		return 0, false
+	}
+	l.welcome(id)
+	return int64(binary.BigEndian.Uint64(b[16:])), true
+}
+
+// welcome sends a ConnectResponse.
+func (l *link) welcome(id int64) {
+	timeout := uint32(l.timeout / time.Millisecond)
+	if id == 0 {
+		timeout = 0
+	}
+	b := binary.BigEndian.AppendUint32(nil, 0)
+	b = binary.BigEndian.AppendUint32(b, timeout)
+	b = binary.BigEndian.AppendUint64(b, uint64(id))
+	b = binary.BigEndian.AppendUint32(b, 16)
+	l.writeFrame(append(b, make([]byte, 16+1)...))
+}
+
+// read returns the next request that is no ping; pings are answered.
+func (l *link) read() (req, bool) {
+	for {
+		b, err := l.readFrame()
+		if err != nil || len(b) < 8 {
+			return req{}, false
+		}
+		r := req{int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:])), b[8:]}
+		if r.op != opPing {
+			return r, true
+		}
+		l.reply(r, 0, nil)
+		if l.pinged != nil {
+			l.pinged()
+		}
+	}
+}
+
+// reply answers a request.
+func (l *link) reply(r req, code int32, body []byte) {
+	b := binary.BigEndian.AppendUint32(nil, uint32(r.xid))
+	b = binary.BigEndian.AppendUint64(b, 7)
+	b = binary.BigEndian.AppendUint32(b, uint32(code))
+	l.writeFrame(append(b, body...))
+}
+
+// succeed answers a request as if it had been executed.
+func (l *link) succeed(r req) {
+	stat := make([]byte, 68)
+	switch r.op {
+	case opCreate, opContainer, opSync:
+		l.reply(r, 0, str(r.path()))
+	case opGetData:
+		l.reply(r, 0, append(str("data"), stat...))
+	case opSetData:
+		l.reply(r, 0, stat)
+	case opChildren:
+		l.reply(r, 0, append(binary.BigEndian.AppendUint32(nil, 0), stat...))
+	default:
+		l.reply(r, 0, nil)
+	}
+}
+
+// event sends a watch event.
+func (l *link) event(kind int32, path string) {
+	b := binary.BigEndian.AppendUint32(nil, 0xffffffff)
+	b = append(b, make([]byte, 12)...)
+	b = binary.BigEndian.AppendUint32(b, uint32(kind))
+	b = binary.BigEndian.AppendUint32(b, 3)
+	l.writeFrame(append(b, str(path)...))
+}
+
+// work greets and then answers every request until the connection ends.
+func (l *link) work() {
+	if _, ok := l.greet(sid); !ok {
+		return
+	}
+	for {
+		r, ok := l.read()
+		if !ok {
+			return
+		}
+		l.succeed(r)
+		if r.op == opClose {
+			return
+		}
+	}
+}
+
+func str(s string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...)
+}
+
+// open makes a connector that ends with the test.
+func open(t *testing.T, u driver.URL) driver.Connector {
+	t.Helper()
+	c, err := zkdriver.Driver{}.OpenConnector(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// connect makes a session that ends with the test.
+func connect(t *testing.T, u driver.URL) driver.Session {
+	t.Helper()
+	s, err := open(t, u).Connect(within(t, 10*time.Second), 4*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut(s) })
+	return s
+}
+
+// shut closes a session whose peer may not answer any more.
+func shut(s driver.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_ = s.Close(ctx)
+}
+
+// within is a context that ends after d, or with the test.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// reach waits until a session is in a state.
+func reach(t *testing.T, s driver.Session, want driver.State) {
+	t.Helper()
+	ctx := within(t, 10*time.Second)
+	for {
+		state, changed := s.State()
+		if state == want {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("session stays %v, want %v", state, want)
+		}
+	}
+}
+
+// generation waits until a session has had n handshakes.
+func generation(t *testing.T, s driver.Session, n uint64) {
+	t.Helper()
+	ctx := within(t, 10*time.Second)
+	for {
+		_, changed := s.State()
+		if g, _ := s.Conn(); g >= n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("session has no connection %d", n)
+		}
+	}
+}
+
+// matches fails unless err matches all of want.
+func matches(t *testing.T, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error is %v, want one that matches %q", err, w)
+		}
+	}
+}
+
+// recv waits for a value.
+func recv[T any](t *testing.T, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("waited in vain")
+		panic("unreachable")
+	}
+}

@@ -1,0 +1,401 @@
+package zkdriver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// codes makes a peer that answers each request with the error code that the
+// last name of its path is.
+func codes(t *testing.T) *peer {
+	return newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if code, err := strconv.Atoi(strings.TrimPrefix(r.path(), "/")); err == nil {
+				l.reply(r, int32(code), nil)
+				continue
+			}
+			l.succeed(r)
+		}
+	})
+}
+
+func TestErrorsOfServers(t *testing.T) {
+	s := connect(t, codes(t).url())
+	all := []error{
+		driver.ErrConnLoss, driver.ErrNotSent, driver.ErrNoNode, driver.ErrNodeExists, driver.ErrNotEmpty,
+		driver.ErrBadVersion, driver.ErrNoChildrenForEphemerals, driver.ErrNoAuth, driver.ErrAuthFailed,
+		driver.ErrInvalidACL, driver.ErrBadArguments, driver.ErrUnimplemented, driver.ErrThrottled,
+		driver.ErrQuotaExceeded, driver.ErrSessionExpired, driver.ErrClosed,
+	}
+	for code, want := range map[int]struct{ name, native error }{
+		-1:   {nil, nil},
+		-2:   {nil, nil},
+		-4:   {driver.ErrConnLoss, nil},
+		-5:   {nil, nil},
+		-6:   {driver.ErrUnimplemented, nil},
+		-7:   {driver.ErrConnLoss, nil},
+		-8:   {driver.ErrBadArguments, zk.ErrBadArguments},
+		-100: {nil, zk.ErrAPIError},
+		-101: {driver.ErrNoNode, zk.ErrNoNode},
+		-102: {driver.ErrNoAuth, zk.ErrNoAuth},
+		-103: {driver.ErrBadVersion, zk.ErrBadVersion},
+		-108: {driver.ErrNoChildrenForEphemerals, zk.ErrNoChildrenForEphemerals},
+		-110: {driver.ErrNodeExists, zk.ErrNodeExists},
+		-111: {driver.ErrNotEmpty, zk.ErrNotEmpty},
+		-114: {driver.ErrInvalidACL, zk.ErrInvalidACL},
+		-115: {driver.ErrAuthFailed, zk.ErrAuthFailed},
+		-116: {driver.ErrConnLoss, zk.ErrClosing},
+		-118: {driver.ErrConnLoss, zk.ErrSessionMoved},
+		-119: {nil, nil},
+		-122: {driver.ErrConnLoss, nil},
+		-124: {driver.ErrAuthFailed, nil},
+		-125: {driver.ErrQuotaExceeded, nil},
+		-127: {driver.ErrThrottled, nil},
+		-999: {nil, nil},
+	} {
+		_, err := s.Get(within(t, 5*time.Second), "/"+strconv.Itoa(code))
+		for _, e := range all {
+			if got := errors.Is(err, e); got != (e == want.name) {
+				t.Errorf("code %d: %v: matches %q: %v", code, err, e, got)
+			}
+		}
+		if want.native != nil {
+			matches(t, err, want.native)
+		} else if !strings.Contains(err.Error(), strconv.Itoa(code)) {
+			t.Errorf("code %d: its text %q has lost it", code, err)
+		}
+	}
+	if g, _ := s.Conn(); g != 1 {
+		t.Errorf("errors cost the connection; it is number %d", g)
+	}
+}
+
+func TestContextThatEndsBeforeTheSend(t *testing.T) {
+	var mu sync.Mutex
+	var seen []string
+	p := newPeer(t, func(l *link) {
+		if l.n == 2 {
+			_, _ = l.readFrame()
+			_, _ = l.readFrame() // never gets there: keeps the session suspended
+			return
+		}
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			mu.Lock()
+			seen = append(seen, r.path())
+			mu.Unlock()
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	p.drop()
+	reach(t, s, driver.Suspended)
+	const many = 50 // more than the client's own queue holds
+	done := make(chan error, many)
+	ctx, cancel := context.WithCancel(context.Background())
+	for range many {
+		go func() { done <- s.Sync(ctx, "/given-up") }()
+	}
+	cancel()
+	for range many {
+		matches(t, recv(t, done), driver.ErrNotSent, context.Canceled)
+	}
+	generation(t, s, 2)
+	if err := s.Sync(within(t, 5*time.Second), "/last"); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) != 1 || seen[0] != "/last" {
+		t.Errorf("the server saw %q", seen)
+	}
+}
+
+func TestContextThatEndsAfterTheSend(t *testing.T) {
+	arrived := make(chan req, 1)
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.path() == "/mute" {
+				arrived <- r
+				continue
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Delete(ctx, "/mute", 3) }()
+	recv(t, arrived)
+	why := errors.New("no more patience")
+	cancel(why)
+	matches(t, recv(t, done), driver.ErrConnLoss, context.Canceled, why)
+	if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
+		t.Errorf("behind an abandoned request: %v", err)
+	}
+}
+
+// A caller that abandons one request and makes the next must not have the
+// second overtake the first, or it would look for the first one's effect too
+// early.
+func TestAbandonedRequestsKeepTheirPlace(t *testing.T) {
+	paths := make(chan string, 4)
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op != opClose {
+				paths <- r.path()
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	sent := 0
+	for i := range 500 {
+		first, second := fmt.Sprintf("/first-%d", i), fmt.Sprintf("/second-%d", i)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*time.Microsecond/4)
+		err := s.Sync(ctx, first)
+		cancel()
+		if e := s.Sync(within(t, 5*time.Second), second); e != nil {
+			t.Fatal(e)
+		}
+		want := []string{second}
+		if !errors.Is(err, driver.ErrNotSent) {
+			want = []string{first, second}
+			sent++
+		}
+		for _, w := range want {
+			if got := recv(t, paths); got != w {
+				t.Fatalf("the server saw %s, want %s; the first ended with %v", got, w, err)
+			}
+		}
+	}
+	t.Logf("%d of 500 were sent", sent)
+}
+
+// What a server sends must not crash the process, or keep it waiting.
+func TestHostileReplies(t *testing.T) {
+	huge := []byte{0x7f, 0xff, 0xff, 0xff}
+	calls := map[string]func(s driver.Session, ctx context.Context) error{
+		"get":      func(s driver.Session, ctx context.Context) error { _, err := s.Get(ctx, "/a"); return err },
+		"children": func(s driver.Session, ctx context.Context) error { _, _, err := s.Children(ctx, "/a"); return err },
+		"multi": func(s driver.Session, ctx context.Context) error {
+			_, err := s.Multi(ctx, []driver.Op{driver.DeleteOp("/a", 0)})
+			return err
+		},
+	}
+	for name, c := range map[string]struct {
+		call  string
+		reply func(l *link, r req)
+	}{
+		"empty frame":     {"get", func(l *link, _ req) { l.writeFrame(nil) }},
+		"short frame":     {"get", func(l *link, _ req) { l.writeFrame(make([]byte, 15)) }},
+		"giant frame":     {"get", func(l *link, _ req) { _, _ = l.Write(append(huge, make([]byte, 64)...)) }},
+		"giant data":      {"get", func(l *link, r req) { l.reply(r, 0, huge) }},
+		"no data":         {"get", func(l *link, r req) { l.reply(r, 0, nil) }},
+		"giant list":      {"children", func(l *link, r req) { l.reply(r, 0, huge) }},
+		"negative list":   {"children", func(l *link, r req) { l.reply(r, 0, bytes.Repeat([]byte{0xff}, 64)) }},
+		"no results":      {"multi", func(l *link, r req) { l.reply(r, 0, nil) }},
+		"half a result":   {"multi", func(l *link, r req) { l.reply(r, 0, []byte{0, 0, 0, 1}) }},
+		"half an error":   {"multi", func(l *link, r req) { l.reply(r, 0, []byte{255, 255, 255, 255, 0, 0, 0, 0, 0, 1}) }},
+		"unknown result":  {"multi", func(l *link, r req) { l.reply(r, 0, multiHeader(77, false)) }},
+		"too few results": {"multi", func(l *link, r req) { l.reply(r, 0, multiHeader(-1, true)) }},
+		"too many results": {"multi", func(l *link, r req) {
+			l.reply(r, 0, slicesOf(multiHeader(2, false), multiHeader(2, false), multiHeader(-1, true)))
+		}},
+		"results of others": {"multi", func(l *link, r req) { l.reply(r, 0, slicesOf(multiHeader(1, false), huge)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, func(l *link) {
+				l.greet(sid)
+				for {
+					r, ok := l.read()
+					if !ok {
+						return
+					}
+					if l.n == 1 && (r.op == opGetData || r.op == opChildren || r.op == opMulti) {
+						c.reply(l, r)
+						continue
+					}
+					l.succeed(r)
+				}
+			})
+			s := connect(t, p.url())
+			ctx := within(t, 2*time.Second)
+			err := calls[c.call](s, ctx)
+			matches(t, err, driver.ErrConnLoss)
+			if ctx.Err() != nil {
+				t.Error("the reply was waited for until the context ended")
+			}
+			if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
+				t.Errorf("the session does not work on: %v", err)
+			}
+		})
+	}
+}
+
+func multiHeader(kind int32, done bool) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(kind))
+	if done {
+		return append(b, 1, 255, 255, 255, 255)
+	}
+	return append(b, 0, 0, 0, 0, 0)
+}
+
+func slicesOf(b ...[]byte) []byte { return bytes.Join(b, nil) }
+
+// Long lists of children are longer than any request may be.
+func TestLongReplies(t *testing.T) {
+	const children = 200_000
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op != opChildren {
+				l.succeed(r)
+				continue
+			}
+			b := binary.BigEndian.AppendUint32(nil, children)
+			for i := range children {
+				b = append(b, str(strconv.Itoa(i))...)
+			}
+			l.reply(r, 0, append(b, make([]byte, 68)...))
+		}
+	})
+	s := connect(t, p.url())
+	names, _, err := s.Children(within(t, 10*time.Second), "/a")
+	if err != nil || len(names) != children || names[children-1] != strconv.Itoa(children-1) {
+		t.Errorf("%d names, error %v", len(names), err)
+	}
+}
+
+func TestMultiResults(t *testing.T) {
+	var answer []byte
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op == opMulti {
+				l.reply(r, 0, answer)
+				continue
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	ops := []driver.Op{driver.CheckOp("/a", 1), driver.DeleteOp("/b", 2), driver.SetOp("/c", nil, 3), driver.SetOp("/d", nil, 3)}
+	failed := func(codes ...int32) {
+		answer = nil
+		for _, c := range codes {
+			answer = append(answer, multiHeader(-1, false)...)
+			answer = binary.BigEndian.AppendUint32(answer, uint32(c))
+		}
+		answer = append(answer, multiHeader(-1, true)...)
+	}
+	failed(0, -103, -2, -2)
+	results, err := s.Multi(within(t, 5*time.Second), ops)
+	matches(t, err, driver.ErrBadVersion, zk.ErrBadVersion)
+	if errors.Is(err, driver.ErrRolledBack) || len(results) != len(ops) {
+		t.Fatalf("error %v with %d results", err, len(results))
+	}
+	for i, r := range results {
+		want := driver.ErrRolledBack
+		if i == 1 {
+			want = driver.ErrBadVersion
+		}
+		matches(t, r.Err, want)
+		if (i == 1) == errors.Is(r.Err, driver.ErrRolledBack) {
+			t.Errorf("result %d: %v", i, r.Err)
+		}
+	}
+	failed(-999, -2, -2, -2)
+	results, err = s.Multi(within(t, 5*time.Second), ops)
+	if err == nil || errors.Is(err, driver.ErrConnLoss) || !strings.Contains(err.Error(), "-999") || len(results) != 4 {
+		t.Errorf("unknown code: error %v with %d results", err, len(results))
+	}
+	failed(-2, -2, -2, -2) // nobody is at fault: not to be believed
+	if results, err = s.Multi(within(t, 5*time.Second), ops); results != nil {
+		t.Errorf("results %v", results)
+	}
+	matches(t, err, driver.ErrConnLoss)
+}
+
+func TestRefusedBeforeTheSend(t *testing.T) {
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op != opClose {
+				t.Errorf("operation %d on %q was sent", r.op, r.path())
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	ctx := within(t, 5*time.Second)
+	for _, path := range []string{"", "a", "/a/", "//", "/a//b", "/.", "/a/../b", "/\x00", "/\x1f", "/\x7f", "/\u0085", "/\ue000", "/\ufff0", "/\xff"} {
+		_, err := s.Get(ctx, path)
+		matches(t, err, driver.ErrBadArguments)
+		_, err = s.Multi(ctx, []driver.Op{driver.CheckOp(path, 0)})
+		matches(t, err, driver.ErrBadArguments)
+	}
+	_, err := s.Create(ctx, "/a", nil, driver.Mode(99), nil)
+	matches(t, err, driver.ErrBadArguments)
+	_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/a", nil, driver.Container, nil)})
+	matches(t, err, driver.ErrBadArguments)
+	_, err = s.Multi(ctx, []driver.Op{{Path: "/a"}})
+	matches(t, err, driver.ErrBadArguments)
+	_, err = s.Set(ctx, "/a", make([]byte, 1<<20-4000), 0)
+	matches(t, err, driver.ErrTooLarge)
+}
+
+// The largest request that is let through must fit into the client's buffer.
+func TestLargestRequest(t *testing.T) {
+	p := newPeer(t, (*link).work)
+	s := connect(t, p.url())
+	const overhead = 8 + 4 + len("/a") + 4 + 4
+	for size, want := range map[int]error{1<<20 - 4096 - overhead: nil, 1<<20 - 4096 - overhead + 1: driver.ErrTooLarge} {
+		if _, err := s.Set(within(t, 5*time.Second), "/a", make([]byte, size), 0); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v, want %v", size, err, want)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package zkdriver_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// After expiry the client would go on with a new session, and send into it
+// what is queued. Nothing of that may reach a server.
+func TestExpiryIsForEver(t *testing.T) {
+	for name, next := range map[string]int64{"no session": 0, "another session": 0x99} {
+		t.Run(name, func(t *testing.T) {
+			release := make(chan struct{})
+			var late atomic.Int32
+			p := newPeer(t, func(l *link) {
+				if l.n == 1 {
+					l.work()
+					return
+				}
+				<-release
+				if asked, ok := l.greet(next); ok && asked != sid {
+					t.Errorf("connection %d asks for session %#x", l.n, asked)
+				}
+				for {
+					r, ok := l.read()
+					if !ok {
+						return
+					}
+					late.Add(1)
+					l.succeed(r)
+				}
+			})
+			s := connect(t, p.url())
+			ctx := within(t, 20*time.Second)
+			_, events, err := s.Watch(ctx, "/watched")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.drop()
+			reach(t, s, driver.Suspended)
+			done := make(chan error, 8)
+			for range cap(done) {
+				go func() {
+					_, err := s.Create(ctx, "/late", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll))
+					done <- err
+				}()
+			}
+			close(release)
+			for range cap(done) {
+				matches(t, recv(t, done), driver.ErrSessionExpired)
+			}
+			reach(t, s, driver.Expired)
+			ev := recv(t, events)
+			matches(t, ev.Err, driver.ErrSessionExpired)
+			if _, open := <-events; open || ev.Type != driver.EventSession || ev.Path != "/watched" {
+				t.Errorf("event %+v, channel open: %v", ev, open)
+			}
+			matches(t, s.Sync(ctx, "/"), driver.ErrSessionExpired)
+			dials := p.accepted()
+			if err := s.Close(ctx); err != nil {
+				t.Errorf("close: %v", err)
+			}
+			matches(t, s.Sync(ctx, "/"), driver.ErrClosed)
+			if n := p.accepted(); n != dials || n != 2 || late.Load() != 0 {
+				t.Errorf("%d connections, %d when expired; %d requests in a new session", n, dials, late.Load())
+			}
+			if s.ID() != sid {
+				t.Errorf("id is now %#x", s.ID())
+			}
+		})
+	}
+}
+
+// A server may say that the session is over in answer to a request, too.
+func TestExpiryInAReply(t *testing.T) {
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			l.reply(r, -112, nil)
+		}
+	})
+	s := connect(t, p.url())
+	matches(t, s.Sync(within(t, 5*time.Second), "/"), driver.ErrSessionExpired)
+	reach(t, s, driver.Expired)
+}
+
+func TestReconnect(t *testing.T) {
+	p := newPeer(t, (*link).work)
+	s := connect(t, p.url())
+	for want := uint64(2); want < 5; want++ {
+		_, before := s.Conn()
+		_, changed := s.State()
+		start := time.Now()
+		p.drop()
+		<-changed
+		generation(t, s, want)
+		if took := time.Since(start); took > 900*time.Millisecond {
+			t.Errorf("reconnect to a single server took %v", took)
+		}
+		if g, sent := s.Conn(); g != want || !sent.After(before) {
+			t.Errorf("generation %d, want %d; handshake sent %v, before %v", g, want, sent, before)
+		}
+		if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A server that answers pings but no requests holds everything up for ever, as
+// far as the client is concerned.
+func TestStuckServerIsLeft(t *testing.T) {
+	p := newPeer(t, func(l *link) {
+		l.timeout = time.Second
+		if l.n > 1 {
+			l.work()
+			return
+		}
+		l.greet(sid)
+		for {
+			if _, ok := l.read(); !ok { // pings are answered
+				return
+			}
+		}
+	})
+	s := connect(t, p.url())
+	start := time.Now()
+	_, err := s.Get(context.Background(), "/a")
+	matches(t, err, driver.ErrConnLoss)
+	if took := time.Since(start); took < 600*time.Millisecond || took > 3*time.Second {
+		t.Errorf("took %v with a session timeout of a second", took)
+	}
+	generation(t, s, 2)
+	if _, err := s.Get(within(t, 5*time.Second), "/a"); err != nil {
+		t.Error(err)
+	}
+}
+
+// An idle connection is not stuck: nothing but pings for several session
+// timeouts is fine.
+func TestIdleServerIsKept(t *testing.T) {
+	const timeout, pings = 300 * time.Millisecond, 9 // one each third of the timeout
+	seen := make(chan struct{}, 100)
+	p := newPeer(t, func(l *link) {
+		l.timeout = timeout
+		l.pinged = func() { seen <- struct{}{} }
+		l.work()
+	})
+	s := connect(t, p.url())
+	for range pings {
+		recv(t, seen)
+	}
+	if g, _ := s.Conn(); g != 1 || p.accepted() != 1 {
+		t.Errorf("an idle session is on connection %d of %d", g, p.accepted())
+	}
+}
+
+func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
+	first := make(chan int32, 1)
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for i := 0; ; i++ {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if l.n == 2 && i == 0 {
+				first <- r.op
+			}
+			l.succeed(r)
+			if r.op == opSetWatch {
+				l.event(2, "/watched")
+			}
+		}
+	})
+	s := connect(t, p.url())
+	ctx := within(t, 10*time.Second)
+	_, events, err := s.Watch(ctx, "/watched")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.drop()
+	reach(t, s, driver.Suspended)
+	for range 8 {
+		go func() { _ = s.Sync(ctx, "/") }()
+	}
+	if op := recv(t, first); op != opSetWatch {
+		t.Errorf("first request on the new connection is %d", op)
+	}
+	if ev := recv(t, events); ev.Type != driver.EventDeleted || ev.Path != "/watched" || ev.Err != nil {
+		t.Errorf("event %+v", ev)
+	}
+}
+
+// The client only logs that a server refused to set watches again; they would
+// be dead from then on.
+func TestRefusedWatchesAreSetAgain(t *testing.T) {
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op == opSetWatch && l.n == 2 {
+				l.reply(r, -5, nil)
+				continue
+			}
+			l.succeed(r)
+			if r.op == opSetWatch {
+				l.event(3, "/watched")
+			}
+		}
+	})
+	s := connect(t, p.url())
+	_, events, err := s.Watch(within(t, 10*time.Second), "/watched")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.drop()
+	if ev := recv(t, events); ev.Type != driver.EventChanged {
+		t.Errorf("event %+v", ev)
+	}
+	if g, _ := s.Conn(); g != 3 {
+		t.Errorf("generation %d", g)
+	}
+}

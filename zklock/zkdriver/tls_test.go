@@ -1,0 +1,193 @@
+package zkdriver_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// pki is an authority and a certificate it has signed, in PEM.
+type pki struct{ ca, cert, key []byte }
+
+// newPKI makes a certificate for a host name, good for both sides.
+func newPKI(t *testing.T, host string) pki {
+	t.Helper()
+	sign := func(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) []byte {
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	generate := func() *ecdsa.PrivateKey {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	now := time.Now()
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	caKey, key := generate(), generate()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki{
+		ca:   sign(authority, authority, caKey, caKey),
+		cert: sign(leaf, authority, key, caKey),
+		key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+	}
+}
+
+// newTLSPeer is newPeer with TLS; clients need a certificate if mutual.
+func newTLSPeer(t *testing.T, k pki, mutual bool, script func(l *link)) *peer {
+	t.Helper()
+	pair, err := tls.X509KeyPair(k.cert, k.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: x509.NewCertPool()}
+	c.ClientCAs.AppendCertsFromPEM(k.ca)
+	if mutual {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servePeer(t, tls.NewListener(ln, c), script)
+}
+
+// tlsURL is the URL of a peer by a host name, with keys and values.
+func tlsURL(t *testing.T, p *peer, host string, pairs ...string) driver.URL {
+	t.Helper()
+	_, port, err := net.SplitHostPort(p.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := driver.URL{Scheme: "zks", Hosts: []string{net.JoinHostPort(host, port)}, Params: url.Values{}}
+	for i := 0; i < len(pairs); i += 2 {
+		u.Params.Set(pairs[i], pairs[i+1])
+	}
+	return u
+}
+
+func TestTLS(t *testing.T) {
+	dir, k, other := t.TempDir(), newPKI(t, "localhost"), newPKI(t, "localhost")
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ca, cert, key := file("ca", k.ca), file("cert", k.cert), file("key", k.key)
+	otherCA := file("other", other.ca)
+	for _, c := range []struct {
+		name   string
+		mutual bool
+		host   string
+		pairs  []string
+		check  func(error) bool // nil if it works
+	}{
+		{"known authority", false, "localhost", []string{"tls_ca", ca}, nil},
+		{"system's authorities", false, "localhost", nil, is[x509.UnknownAuthorityError]},
+		{"unknown authority", false, "localhost", []string{"tls_ca", otherCA}, is[x509.UnknownAuthorityError]},
+		{"address instead of the name", false, "127.0.0.1", []string{"tls_ca", ca}, is[x509.HostnameError]},
+		{"address with the name given", false, "127.0.0.1", []string{"tls_ca", ca, "tls_server_name", "localhost"}, nil},
+		{"another name given", false, "localhost", []string{"tls_ca", ca, "tls_server_name", "zk1"}, is[x509.HostnameError]},
+		{"not verified", false, "127.0.0.1", []string{"tls_insecure_skip_verify", "true"}, nil},
+		{"client certificate", true, "localhost", []string{"tls_ca", ca, "tls_cert", cert, "tls_key", key}, nil},
+		{"no client certificate", true, "localhost", []string{"tls_ca", ca}, is[*net.OpError]},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newTLSPeer(t, k, c.mutual, (*link).work)
+			start := time.Now()
+			s, err := open(t, tlsURL(t, p, c.host, c.pairs...)).Connect(within(t, 20*time.Second), 4*time.Second)
+			if took := time.Since(start); took > 3*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if c.check == nil {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Get(within(t, 5*time.Second), "/a"); err != nil {
+					t.Error(err)
+				}
+				if err := s.Close(within(t, 5*time.Second)); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !c.check(err) {
+				t.Errorf("error %v", err)
+			}
+			matches(t, err, driver.ErrNotSent)
+		})
+	}
+}
+
+func is[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}
+
+// A certificate that is replaced counts from the next connection on.
+func TestTLSFilesAreReadForEachConnection(t *testing.T) {
+	k, next := newPKI(t, "localhost"), newPKI(t, "localhost")
+	ca := filepath.Join(t.TempDir(), "ca")
+	write := func(b []byte) {
+		if err := os.WriteFile(ca, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(next.ca)
+	p := newTLSPeer(t, k, false, (*link).work)
+	c := open(t, tlsURL(t, p, "localhost", "tls_ca", ca))
+	if _, err := c.Connect(within(t, 5*time.Second), 4*time.Second); !is[x509.UnknownAuthorityError](err) {
+		t.Fatalf("error %v", err)
+	}
+	write(k.ca)
+	s, err := c.Connect(within(t, 5*time.Second), 4*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(s)
+}
+
+// Each side of a mistaken scheme says what is wrong.
+func TestSchemeMistaken(t *testing.T) {
+	plain := newPeer(t, (*link).work)
+	_, err := open(t, tlsURL(t, plain, "localhost")).Connect(within(t, 5*time.Second), 4*time.Second)
+	if err == nil || errors.Is(err, driver.ErrConnLoss) {
+		t.Errorf("zks:// to a plain port: %v", err)
+	}
+	secure := newTLSPeer(t, newPKI(t, "localhost"), false, (*link).work)
+	_, err = open(t, secure.url()).Connect(within(t, 5*time.Second), 4*time.Second)
+	matches(t, err, zkdriver.ErrNotZooKeeper)
+}
