@@ -63,6 +63,11 @@ func (s *session) take(ctx context.Context, r *request) (*hold, error) {
 		token: Token{Zxid: c.zxid}, ended: make(chan struct{})}
 	if err = s.awaitTurn(ctx, r, h, children); err != nil {
 		s.remove(c)
+		if state, _ := s.ds.State(); state == driver.Connected && ctx.Err() != nil && errors.Is(err, ErrUnavailable) {
+			// It ended while something was being read. The session was there;
+			// what was waited for was the holder.
+			err = waitEnded(ctx, ErrNotAcquired)
+		}
 		return nil, err
 	}
 	return h, nil

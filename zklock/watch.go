@@ -60,7 +60,7 @@ func (s *session) watch(ctx context.Context, path string) (*watched, error) {
 		select {
 		case <-w.armed:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, sessionWaitEnded(ctx)
 		}
 		// Whoever armed it may have failed for a reason of its own, its
 		// context for example: then it is this caller's turn.
