@@ -1,0 +1,177 @@
+package faultdriver_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+)
+
+func TestLateRequestIsAppliedWhenReleased(t *testing.T) {
+	var gate faultdriver.Gate
+	inBubble(t, faultdriver.Writes(faultdriver.First(3, faultdriver.Late(&gate))), func(b *bed) {
+		s, ctx := b.struck, b.Context()
+		short, cancel := context.WithCancel(ctx)
+		data := []byte("before")
+		_, err := s.Create(short, "/a", data, driver.Persistent, open)
+		b.injected(err, driver.ErrConnLoss)
+		// Neither the end of the caller's context nor what it does with its
+		// buffer matters to a request that is on its way.
+		cancel()
+		copy(data, "after!")
+		_, err = s.Set(ctx, "/a", []byte("set"), driver.AnyVersion)
+		b.injected(err, driver.ErrConnLoss)
+		_, err = s.Multi(ctx, []driver.Op{driver.DeleteOp("/n", driver.AnyVersion)})
+		b.injected(err, driver.ErrConnLoss)
+		if b.exists("/a") || !b.exists("/n") || gate.Waiting() != 3 {
+			b.Fatalf("applied before the release; %d wait", gate.Waiting())
+		}
+		if n := gate.Release(); n != 3 || gate.Waiting() != 0 {
+			b.Errorf("released %d, and %d still wait", n, gate.Waiting())
+		}
+		node, err := b.plain.Get(ctx, "/a")
+		b.must(node, err)
+		if string(node.Data) != "set" || node.Stat.Version != 1 || b.exists("/n") {
+			b.Errorf("after the release: %q, %+v", node.Data, node.Stat)
+		}
+		if n := gate.Release(); n != 0 {
+			b.Errorf("released %d twice", n)
+		}
+	})
+}
+
+func TestLateRequestKeepsTheDataOfTheCall(t *testing.T) {
+	var gate faultdriver.Gate
+	inBubble(t, faultdriver.Writes(faultdriver.Late(&gate)), func(b *bed) {
+		data := []byte("before")
+		_, err := b.struck.Multi(b.Context(), []driver.Op{driver.CreateOp("/a", data, driver.Persistent, open)})
+		b.injected(err, driver.ErrConnLoss)
+		copy(data, "after!")
+		gate.Release()
+		if node, err := b.plain.Get(b.Context(), "/a"); err != nil || string(node.Data) != "before" {
+			b.Errorf("data %q, error %v", node.Data, err)
+		}
+	})
+}
+
+func TestLateRequestOfAClosedSessionIsNeverApplied(t *testing.T) {
+	var gate faultdriver.Gate
+	inBubble(t, faultdriver.On(faultdriver.Create, faultdriver.Script(faultdriver.Late(&gate), faultdriver.LateAfter(time.Hour))), func(b *bed) {
+		b.injected(b.create(b.Context(), "/a"), driver.ErrConnLoss)
+		b.injected(b.create(b.Context(), "/b"), driver.ErrConnLoss)
+		begun := time.Now()
+		b.must(nil, b.struck.Close(b.Context()))
+		if took := time.Since(begun); took >= time.Hour {
+			b.Errorf("Close waited %v for a request that it should have dropped", took)
+		}
+		if gate.Waiting() != 0 || gate.Release() != 0 || b.exists("/a") || b.exists("/b") {
+			b.Error("a request of a closed session was applied, or still waits")
+		}
+	})
+}
+
+func TestLateAfterAppliesAfterThatTime(t *testing.T) {
+	inBubble(t, faultdriver.On(faultdriver.Create, faultdriver.LateAfter(3*time.Second)), func(b *bed) {
+		b.injected(b.create(b.Context(), "/a"), driver.ErrConnLoss)
+		begun := time.Now()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for !b.exists("/a") {
+			if time.Since(begun) > time.Minute {
+				b.Fatal("never applied")
+			}
+			<-tick.C
+		}
+		if took := time.Since(begun); took < 3*time.Second || took > 4*time.Second {
+			b.Errorf("applied after %v, want 3s", took)
+		}
+	})
+}
+
+func TestLostEventNeverComesButTheEndOfTheSessionDoes(t *testing.T) {
+	inBubble(t, faultdriver.On(faultdriver.Watch, faultdriver.Once(faultdriver.LoseEvent())), func(b *bed) {
+		_, lost, err := b.struck.Watch(b.Context(), "/n")
+		b.must(lost, err)
+		_, kept, err := b.struck.Watch(b.Context(), "/n")
+		b.must(kept, err)
+		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
+		if event := <-kept; event.Type != driver.EventDeleted {
+			b.Errorf("the other watch delivered %+v", event)
+		}
+		synctest.Wait()
+		select {
+		case event := <-lost:
+			b.Fatalf("the lost event was delivered: %+v", event)
+		default:
+		}
+		b.must(nil, b.struck.Close(b.Context()))
+		event, open := <-lost
+		b.must(nil, nil)
+		if !open || event.Type != driver.EventSession || event.Path != "/n" || event.Err != driver.ErrClosed {
+			b.Errorf("at the end of the session: %+v, %t", event, open)
+		}
+		if _, open := <-lost; open {
+			b.Error("the channel was not closed after that")
+		}
+	})
+}
+
+func TestDelayedEventComesLater(t *testing.T) {
+	inBubble(t, faultdriver.DelayEvent(3*time.Second), func(b *bed) {
+		_, events, err := b.struck.Watch(b.Context(), "/n")
+		b.must(events, err)
+		begun := time.Now()
+		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
+		if event := <-events; event.Type != driver.EventDeleted || event.Path != "/n" {
+			b.Errorf("delivered %+v", event)
+		}
+		if took := time.Since(begun); took < 3*time.Second {
+			b.Errorf("delivered after %v, want 3s", took)
+		}
+	})
+}
+
+func TestCloseEndsTheSessionWhateverStrikes(t *testing.T) {
+	for _, fault := range []faultdriver.Fault{
+		faultdriver.Fail(driver.ErrThrottled), faultdriver.NotSent(), faultdriver.Drop(), faultdriver.LoseReply(),
+		faultdriver.LateAfter(time.Hour), faultdriver.Hang(), faultdriver.HangReply(), faultdriver.DelayReply(time.Hour),
+	} {
+		inBubble(t, faultdriver.On(faultdriver.Close, fault), func(b *bed) {
+			b.must(b.struck.Create(b.Context(), "/e", nil, driver.Ephemeral, open))
+			ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+			defer cancel()
+			err := b.struck.Close(ctx)
+			if err == nil || b.exists("/e") {
+				b.Errorf("%v: close returned %v; the ephemeral node is there: %t", fault, err, b.exists("/e"))
+			}
+			if again := b.struck.Close(b.Context()); again != err {
+				b.Errorf("%v: close returned %v and then %v", fault, err, again)
+			}
+			if state, _ := b.struck.State(); state != driver.Closed {
+				b.Errorf("%v: the session is %v", fault, state)
+			}
+		})
+	}
+}
+
+func TestDelayedCloseEndsTheSessionLater(t *testing.T) {
+	inBubble(t, faultdriver.On(faultdriver.Close, faultdriver.Delay(3*time.Second)), func(b *bed) {
+		begun := time.Now()
+		done := make(chan error)
+		go func() { done <- b.struck.Close(b.Context()) }()
+		synctest.Wait()
+		// A second caller waits for the first one's result, as long as it likes.
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if err := b.struck.Close(ctx); err == nil {
+			b.Error("the second close returned before the first")
+		}
+		b.must(nil, <-done)
+		if took := time.Since(begun); took < 3*time.Second {
+			b.Errorf("closed after %v, want 3s", took)
+		}
+	})
+}
