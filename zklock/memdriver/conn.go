@@ -51,7 +51,7 @@ func (s *server) accept(c *conn, h hello) {
 		return
 	}
 	if h.session == 0 {
-		tx := &txn{kind: txnCreateSession, session: s.e.newID(), timeout: c.timeout, origin: s, conn: c}
+		tx := &txn{kind: txnCreateSession, session: s.e.newID(s), timeout: c.timeout, origin: s, conn: c}
 		s.forward(tx)
 		return
 	}

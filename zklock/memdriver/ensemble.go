@@ -28,7 +28,7 @@ type Ensemble struct {
 	links    []*learner         // with an end that is open
 	cuts     []Cut
 	epoch    int64
-	lastID   int64
+	lastID   uint64
 	turn     int
 	solo     bool // one server that applies at once: a call is over when it returns
 	ops      Ops
@@ -59,7 +59,7 @@ func New(opts ...Option) *Ensemble {
 	e.enter()
 	defer e.leave()
 	e.start = e.clock.now
-	e.lastID = e.start.UnixMilli() << 24 >> 8 // as a server numbers its sessions
+	e.lastID = uint64(e.start.UnixMilli()) << 24 >> 8
 	e.solo = e.config.servers == 1
 	for i := range e.config.servers {
 		e.servers = append(e.servers, &server{
@@ -122,10 +122,12 @@ func (e *Ensemble) retire() {
 // majority reports whether n servers are one.
 func (e *Ensemble) majority(n int) bool { return n > len(e.servers)/2 }
 
-// newID makes a session id that no other session of the ensemble has.
-func (e *Ensemble) newID() int64 {
+// newID makes a session id that no other session of the ensemble has, the way
+// servers do: their own number, from 1, in the first byte, then the time when
+// they started, and a counter.
+func (e *Ensemble) newID(s *server) int64 {
 	e.lastID++
-	return e.lastID
+	return int64(s.index+1)<<56 | int64(e.lastID)
 }
 
 // expiry is when a session that is heard now expires. As in ZooKeeper's queue
