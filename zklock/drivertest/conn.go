@@ -105,8 +105,8 @@ func connTests() []test {
 				what string
 				err  error
 			}
-			done := make(chan outcome)
 			all := calls(e.root)
+			done := make(chan outcome, len(all))
 			for _, c := range all {
 				go func() { done <- outcome{c.name, c.do(e.ctx, s)} }()
 			}

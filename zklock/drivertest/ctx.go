@@ -15,12 +15,14 @@ func ctxTests() []test {
 			ctx, cancel := context.WithCancel(e.ctx)
 			cancel()
 			for _, c := range calls(e.root) {
-				e.isEnded(c.do(ctx, s), context.Canceled, driver.ErrNotSent, c.name)
+				err := e.returns(c.name, func() error { return c.do(ctx, s) })
+				e.isEnded(err, context.Canceled, driver.ErrNotSent, c.name)
 			}
 			late, cancel := context.WithTimeout(e.ctx, 0)
 			defer cancel()
 			for _, c := range calls(e.root) {
-				e.isEnded(c.do(late, s), context.DeadlineExceeded, driver.ErrNotSent, c.name)
+				err := e.returns(c.name, func() error { return c.do(late, s) })
+				e.isEnded(err, context.DeadlineExceeded, driver.ErrNotSent, c.name)
 			}
 			if got, stat := e.names(s, e.root), e.read(s, e.root).Stat; !equal(got, "old") || stat.Version != 0 {
 				e.Fatalf("calls that sent nothing left %q and version %d", got, stat.Version)
@@ -32,7 +34,8 @@ func ctxTests() []test {
 			heal := e.cut(s)
 			for _, c := range calls(e.root) {
 				ctx, cancel := context.WithTimeout(e.ctx, 20*time.Millisecond)
-				e.isEnded(c.do(ctx, s), context.DeadlineExceeded, driver.ErrNotSent, c.name)
+				err := e.returns(c.name, func() error { return c.do(ctx, s) })
+				e.isEnded(err, context.DeadlineExceeded, driver.ErrNotSent, c.name)
 				cancel()
 			}
 			heal()
@@ -148,7 +151,7 @@ func closeTests() []test {
 			e.until("the create is executed", func() bool { return e.exists(other, e.path("a")) })
 			ctx, cancel := context.WithTimeout(e.ctx, 100*time.Millisecond)
 			defer cancel()
-			if err := s.Close(ctx); err == nil {
+			if err := e.returns("close", func() error { return s.Close(ctx) }); err == nil {
 				e.Fatal("close returned nil, and the ensemble's confirmation was held back")
 			}
 			e.is(recv(e, done, "the request in flight to end"), driver.ErrConnLoss, "create")
@@ -160,7 +163,7 @@ func closeTests() []test {
 			heal := e.cut(s)
 			ctx, cancel := context.WithTimeout(e.ctx, 100*time.Millisecond)
 			defer cancel()
-			err := s.Close(ctx)
+			err := e.returns("close", func() error { return s.Close(ctx) })
 			if err == nil {
 				e.Fatal("close returned nil, and the ensemble can not have confirmed it")
 			}

@@ -16,7 +16,7 @@ func sentinels() []error {
 		driver.ErrNoNode, driver.ErrNodeExists, driver.ErrNotEmpty, driver.ErrBadVersion,
 		driver.ErrNoChildrenForEphemerals, driver.ErrNoAuth, driver.ErrAuthFailed,
 		driver.ErrInvalidACL, driver.ErrBadArguments, driver.ErrUnimplemented, driver.ErrTooLarge,
-		driver.ErrThrottled, driver.ErrQuotaExceeded, driver.ErrRolledBack,
+		driver.ErrThrottled, driver.ErrQuotaExceeded, driver.ErrRolledBack, driver.ErrProtocol,
 	}
 }
 
@@ -61,6 +61,15 @@ func recv[T any](e *env, ch <-chan T, what string) T {
 		e.Fatalf("waited in vain for %s", what)
 		panic("unreachable")
 	}
+}
+
+// returns waits for a call that must not last, though what is wrong with a
+// driver may be just that, and returns its error.
+func (e *env) returns(what string, call func() error) error {
+	e.Helper()
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	return recv(e, done, what+" to return")
 }
 
 // until looks again and again until cond holds.

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -125,24 +126,32 @@ func watchTests() []test {
 			}
 		}},
 		{"watch/is armed at the moment of its read", func(e *env) {
-			// A set races with each watch. Whatever the read did not show has
-			// to come as an event; an arm after the read loses some of them.
+			// A set races with each watch, which comes a little later in each
+			// round, until the set has long been seen. Whatever the read did
+			// not show has to come as an event; an arm after the read loses
+			// some of them.
+			const rounds = 100
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)
-			for round := range int32(100) {
-				start, written := make(chan struct{}), make(chan error, 1)
+			begun := time.Now()
+			e.set(other, e.path("a"), "")
+			e.read(s, e.path("a"))
+			span := time.Since(begun)
+			for round := range int32(rounds) {
+				written := make(chan error, 1)
 				go func() {
-					<-start
-					_, err := other.Set(e.ctx, e.path("a"), nil, round)
+					_, err := other.Set(e.ctx, e.path("a"), nil, round+1)
 					written <- err
 				}()
-				close(start)
+				timer := time.NewTimer(span * time.Duration(round) / rounds)
+				recv(e, timer.C, "a moment")
 				node, events, err := s.Watch(e.ctx, e.path("a"))
 				e.ok(err, "watch")
 				e.ok(recv(e, written, "the set"), "set")
-				if node.Stat.Version == round {
+				if node.Stat.Version == round+1 {
 					e.fires(events, driver.EventChanged, e.path("a"))
 				}
+				e.read(s, e.path("a")) // no later round reads this one's past
 			}
 		}},
 		{"watch/outlives the context of its call", func(e *env) {

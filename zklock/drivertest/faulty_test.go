@@ -1,0 +1,217 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// faulty is a session whose requests can be made wrong in several ways. Zero
+// fields change nothing.
+type faulty struct {
+	driver.Session
+
+	// ctx replaces the contexts of requests.
+	ctx func(context.Context) context.Context
+
+	// fail replaces their errors.
+	fail func(context.Context, error) error
+
+	// retry repeats requests whose outcome is unknown.
+	retry bool
+
+	// lazy makes Sync do nothing.
+	lazy bool
+
+	// multi and watch replace the methods.
+	multi func(context.Context, []driver.Op) ([]driver.OpResult, error)
+	watch func(context.Context, string) (driver.Node, <-chan driver.Event, error)
+
+	// event sends what a watch delivers; room is there for two.
+	event func(chan<- driver.Event, driver.Event)
+}
+
+// with makes a flaw of what spoil does to a session.
+func with(spoil func(s *faulty)) func(driver.Session, driver.Connector, time.Duration) driver.Session {
+	return func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+		f := &faulty{Session: s}
+		spoil(f)
+		return f
+	}
+}
+
+// translating reports to in place of from.
+func translating(from, to error) func(driver.Session, driver.Connector, time.Duration) driver.Session {
+	return with(func(s *faulty) {
+		s.fail = func(ctx context.Context, err error) error {
+			switch {
+			case !errors.Is(err, from):
+				return err
+			case ctx.Err() != nil:
+				return fmt.Errorf("%w: %w", to, ctx.Err())
+			}
+			return fmt.Errorf("translated: %w", to)
+		}
+	})
+}
+
+func do[R any](s *faulty, ctx context.Context, call func(context.Context) (R, error)) (R, error) {
+	under := ctx
+	if s.ctx != nil {
+		under = s.ctx(ctx)
+	}
+	r, err := call(under)
+	for s.retry && errors.Is(err, driver.ErrConnLoss) && ctx.Err() == nil {
+		r, err = call(under)
+	}
+	if s.fail != nil {
+		err = s.fail(ctx, err)
+	}
+	return r, err
+}
+
+func (s *faulty) Create(ctx context.Context, path string, data []byte, mode driver.Mode, acl []driver.ACL) (string, error) {
+	return do(s, ctx, func(ctx context.Context) (string, error) { return s.Session.Create(ctx, path, data, mode, acl) })
+}
+
+func (s *faulty) Delete(ctx context.Context, path string, version int32) error {
+	_, err := do(s, ctx, func(ctx context.Context) (any, error) { return nil, s.Session.Delete(ctx, path, version) })
+	return err
+}
+
+func (s *faulty) Get(ctx context.Context, path string) (driver.Node, error) {
+	return do(s, ctx, func(ctx context.Context) (driver.Node, error) { return s.Session.Get(ctx, path) })
+}
+
+func (s *faulty) Set(ctx context.Context, path string, data []byte, version int32) (driver.Stat, error) {
+	return do(s, ctx, func(ctx context.Context) (driver.Stat, error) { return s.Session.Set(ctx, path, data, version) })
+}
+
+func (s *faulty) Children(ctx context.Context, path string) (names []string, stat driver.Stat, err error) {
+	_, err = do(s, ctx, func(ctx context.Context) (any, error) {
+		names, stat, err = s.Session.Children(ctx, path)
+		return nil, err
+	})
+	return names, stat, err
+}
+
+func (s *faulty) Sync(ctx context.Context, path string) error {
+	if s.lazy {
+		return nil
+	}
+	_, err := do(s, ctx, func(ctx context.Context) (any, error) { return nil, s.Session.Sync(ctx, path) })
+	return err
+}
+
+func (s *faulty) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+	multi := s.Session.Multi
+	if s.multi != nil {
+		multi = s.multi
+	}
+	return do(s, ctx, func(ctx context.Context) ([]driver.OpResult, error) { return multi(ctx, ops) })
+}
+
+func (s *faulty) Watch(ctx context.Context, path string) (node driver.Node, events <-chan driver.Event, err error) {
+	watch := s.Session.Watch
+	if s.watch != nil {
+		watch = s.watch
+	}
+	_, err = do(s, ctx, func(ctx context.Context) (any, error) {
+		node, events, err = watch(ctx, path)
+		return nil, err
+	})
+	if err != nil || s.event == nil {
+		return node, events, err
+	}
+	in, out := events, make(chan driver.Event, 2)
+	go func() {
+		defer close(out)
+		s.event(out, <-in)
+	}()
+	return node, out, nil
+}
+
+// oneByOne is what a driver might do that has no transactions.
+func oneByOne(s driver.Session) func(context.Context, []driver.Op) ([]driver.OpResult, error) {
+	return func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+		results := make([]driver.OpResult, len(ops))
+		for i, op := range ops {
+			r, err := s.Multi(ctx, []driver.Op{op})
+			if err != nil {
+				for k := range results {
+					results[k] = driver.OpResult{Err: driver.ErrRolledBack}
+				}
+				results[i].Err = err
+				return results, err
+			}
+			results[i] = r[0]
+		}
+		return results, nil
+	}
+}
+
+// resurrecting goes on under a new session when the old one has expired.
+func resurrecting(s driver.Session, c driver.Connector, timeout time.Duration) driver.Session {
+	f := &faulty{Session: s}
+	f.fail = func(ctx context.Context, err error) error {
+		if !errors.Is(err, driver.ErrSessionExpired) {
+			return err
+		}
+		next, err := c.Connect(ctx, timeout)
+		if err != nil {
+			return err
+		}
+		// The request is repeated there: that any will do for this one.
+		err = next.Sync(ctx, "/")
+		return errors.Join(err, next.Close(ctx))
+	}
+	return f
+}
+
+// optimist takes the timeout it asked for as granted.
+type optimist struct {
+	driver.Session
+	asked time.Duration
+}
+
+func (s optimist) Timeout() time.Duration { return s.asked }
+
+// unmoved is always on its first connection.
+type unmoved struct{ driver.Session }
+
+func (s unmoved) Conn() (uint64, time.Time) {
+	_, sent := s.Session.Conn()
+	return 1, sent
+}
+
+// dated believes in a handshake of right now.
+type dated struct{ driver.Session }
+
+func (s dated) Conn() (uint64, time.Time) {
+	generation, _ := s.Session.Conn()
+	return generation, time.Now()
+}
+
+// deaf does not tell of changes.
+type deaf struct{ driver.Session }
+
+func (s deaf) State() (driver.State, <-chan struct{}) {
+	state, _ := s.Session.State()
+	return state, make(chan struct{})
+}
+
+// lingering does not tell the ensemble when it is closed.
+type lingering struct{ driver.Session }
+
+func (s *lingering) Close(context.Context) error { return nil }
+
+// glad closes without an error, whatever came of it.
+type glad struct{ driver.Session }
+
+func (s glad) Close(ctx context.Context) error {
+	_ = s.Session.Close(ctx)
+	return nil
+}

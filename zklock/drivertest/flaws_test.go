@@ -1,0 +1,219 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/drivertest"
+)
+
+// flaw is a way in which a driver can be wrong.
+type flaw struct {
+	name string
+
+	// wrap makes s wrong; c and timeout are what it was opened with.
+	wrap func(s driver.Session, c driver.Connector, timeout time.Duration) driver.Session
+
+	// caught are subtests that have to fail for it, others may. None: the
+	// whole suite has to pass.
+	caught []string
+}
+
+// flawEnv names the environment variable that tells the child process which
+// flaw to run the suite with.
+const flawEnv = "ZKLOCK_DRIVERTEST_FLAW"
+
+// TestSuiteCatches runs the suite with each of the flaws, in a process of its
+// own because a failing subtest can not be taken back, and demands that it
+// fails where it should.
+func TestSuiteCatches(t *testing.T) {
+	if name := os.Getenv(flawEnv); name != "" {
+		for _, f := range flaws() {
+			if f.name == name {
+				drivertest.RunSynctest(t, newHarness(f))
+			}
+		}
+		return
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range flaws() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(executable, "-test.run=^TestSuiteCatches$", "-test.count=1", "-test.timeout=60s")
+			cmd.Env = append(os.Environ(), flawEnv+"="+f.name)
+			output, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			failed := make(map[string]bool)
+			for _, line := range regexp.MustCompile(`--- FAIL: TestSuiteCatches/(.*) \(`).FindAllStringSubmatch(string(output), -1) {
+				failed[strings.ReplaceAll(line[1], "_", " ")] = true
+			}
+			if err == nil != (len(failed) == 0) {
+				t.Errorf("the suite ended with %v and %d failures", err, len(failed))
+			}
+			if len(f.caught) == 0 && err != nil {
+				t.Errorf("the suite failed without a flaw")
+			}
+			for _, name := range f.caught {
+				if !failed[name] {
+					t.Errorf("not caught by %q", name)
+				}
+			}
+			if t.Failed() {
+				t.Logf("%s", output)
+			}
+		})
+	}
+}
+
+func flaws() []flaw {
+	return []flaw{
+		{name: "none"},
+		{"a set does not count the node created with it", with(func(s *faulty) {
+			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+				results, err := s.Session.Multi(ctx, ops)
+				for i := range results {
+					if ops[i].Kind == driver.OpSet && results[i].Err == nil {
+						results[i].Stat.NumChildren--
+					}
+				}
+				return results, err
+			}
+		}), []string{"multi/set after create counts the new node and has its zxid"}},
+		{"a multi is its operations one by one", with(func(s *faulty) {
+			s.multi = oneByOne(s.Session)
+		}), []string{
+			"multi/failing at its last operation applies nothing",
+			"multi/failing in the middle applies nothing",
+			"multi/is one zxid for all its operations",
+			"multi/check of another version is ErrBadVersion",
+		}},
+		{"a failed multi has no results", with(func(s *faulty) {
+			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+				results, err := s.Session.Multi(ctx, ops)
+				if err != nil {
+					return nil, err
+				}
+				return results, nil
+			}
+		}), []string{"multi/failing at its first operation applies nothing"}},
+		{"a watch is armed after its read", with(func(s *faulty) {
+			s.watch = func(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
+				node, err := s.Session.Get(ctx, path)
+				if err != nil {
+					return node, nil, err
+				}
+				_, events, err := s.Session.Watch(ctx, path)
+				return node, events, err
+			}
+		}), []string{"watch/is armed at the moment of its read"}},
+		{"a watch of a missing node waits for it", with(func(s *faulty) {
+			s.watch = func(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
+				node, events, err := s.Session.Watch(ctx, path)
+				if errors.Is(err, driver.ErrNoNode) {
+					err = nil
+				}
+				return node, events, err
+			}
+		}), []string{"watch/of a missing node is ErrNoNode and arms nothing"}},
+		{"a watch fires twice", with(func(s *faulty) {
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				out <- event
+				out <- event
+			}
+		}), []string{"watch/fires once when another session deletes the node", "watch/ends with ErrClosed when its session closes"}},
+		{"a watch is silent about a set", with(func(s *faulty) {
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				if event.Type != driver.EventChanged {
+					out <- event
+				}
+			}
+		}), []string{"watch/fires once when another session sets the data", "watch/fires after a cut for data set meanwhile"}},
+		{"a watch is lost with its connection", with(func(s *faulty) {
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				if generation, _ := s.Conn(); generation == 1 {
+					out <- event
+				}
+			}
+		}), []string{"watch/survives a lost connection", "watch/fires after a cut for a node deleted meanwhile"}},
+		{"a watch does not tell that its session is over", with(func(s *faulty) {
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				if event.Err == nil {
+					out <- event
+				}
+			}
+		}), []string{"watch/ends with ErrSessionExpired when its session expires", "watch/ends with ErrClosed when its session closes"}},
+		{"an expired session is followed by a new one", resurrecting, []string{
+			"session/that has expired is so for every method and for ever",
+			"conn/request that waits for a connection ends with the session",
+		}},
+		{"a lost reply is taken for a request not sent", translating(driver.ErrConnLoss, driver.ErrNotSent), []string{
+			"conn/request in flight when the connection is lost is ErrConnLoss", "ctx/that ends after the send is ErrConnLoss",
+		}},
+		{"a lost reply is taken for the end of the session", translating(driver.ErrConnLoss, driver.ErrSessionExpired), []string{
+			"conn/request in flight when the connection is lost is ErrConnLoss", "close/reports a request in flight as ErrConnLoss",
+		}},
+		{"a closed session passes for an expired one", translating(driver.ErrClosed, driver.ErrSessionExpired), []string{"close/makes every method fail with ErrClosed"}},
+		{"a bad version passes for a missing node", translating(driver.ErrBadVersion, driver.ErrNoNode), []string{
+			"delete/with another version is ErrBadVersion and removes nothing", "set/with another version is ErrBadVersion and changes nothing",
+		}},
+		{"what is too large is refused as malformed", translating(driver.ErrTooLarge, driver.ErrBadArguments), []string{"errors/for data above the limit are ErrTooLarge and cost no connection"}},
+		{"an error says two things", translating(driver.ErrNoAuth, errors.Join(driver.ErrNoAuth, driver.ErrConnLoss)), []string{"acl/for everyone to read lets nobody write"}},
+		{"a lost connection is retried over", with(func(s *faulty) {
+			s.fail = nil
+			s.retry = true
+		}), []string{"conn/request in flight when the connection is lost is ErrConnLoss"}},
+		{"a context is not looked at", with(func(s *faulty) { s.ctx = context.WithoutCancel }), []string{
+			"ctx/that has ended before the call is ErrNotSent, and nothing is sent", "ctx/that ends after the send is ErrConnLoss",
+		}},
+		{"the end of a context hides what it means", with(func(s *faulty) {
+			s.fail = func(ctx context.Context, err error) error {
+				if err != nil && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return err
+			}
+		}), []string{"ctx/that ends while the session is suspended is ErrNotSent, and nothing is sent later", "ctx/that ends after the send is ErrConnLoss"}},
+		{"a request on a suspended session fails at once", with(func(s *faulty) {
+			s.ctx = func(ctx context.Context) context.Context {
+				ctx, cancel := context.WithCancel(ctx)
+				if state, _ := s.State(); state == driver.Suspended {
+					cancel()
+				}
+				context.AfterFunc(ctx, cancel)
+				return ctx
+			}
+		}), []string{"conn/request made while suspended waits and succeeds when healed"}},
+		{"a sync does nothing", with(func(s *faulty) { s.lazy = true }), []string{"get/sees what another session has written after a sync"}},
+		{"the timeout is what was asked for", func(s driver.Session, _ driver.Connector, timeout time.Duration) driver.Session {
+			return optimist{s, timeout}
+		}, []string{"session/timeout beyond the limits is clamped"}},
+		{"reconnects are not counted", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return unmoved{s}
+		}, []string{"conn/generation grows by one with each reconnect, and the handshake is a later one"}},
+		{"a handshake is dated by the look at it", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return dated{s}
+		}, []string{"conn/does not change while the connection stays"}},
+		{"the state channel never closes", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return deaf{s}
+		}, []string{"conn/state channel closes when the connection is lost and when it is back", "close/closes the state channel"}},
+		{"close leaves the session to expire", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return &lingering{Session: s}
+		}, []string{"ephemeral/nodes are gone when Close has returned, and only they", "close/makes every method fail with ErrClosed"}},
+		{"close is always glad", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return glad{s}
+		}, []string{"close/of a session that is cut off does not outlast its context", "close/reports a request in flight as ErrConnLoss"}},
+	}
+}

@@ -1,0 +1,80 @@
+package drivertest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/drivertest"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+const (
+	tick    = 500 * time.Millisecond
+	reaping = 2 * time.Second
+)
+
+// harness is an ensemble in memory whose sessions are made worse.
+type harness struct {
+	ensemble *memdriver.Ensemble
+	flaw     flaw
+}
+
+// newHarness makes an ensemble whose servers are never quite of one mind, so
+// that what is not awaited is not seen.
+func newHarness(f flaw) func(t *testing.T) drivertest.Harness {
+	return func(t *testing.T) drivertest.Harness {
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond),
+			memdriver.WithTickTime(tick), memdriver.WithReapInterval(reaping))
+		e.Lag(1, 20*time.Millisecond)
+		e.Lag(2, 40*time.Millisecond)
+		t.Cleanup(func() { _ = e.Close() })
+		return harness{e, f}
+	}
+}
+
+func (h harness) Connector() driver.Connector { return flawed{h.ensemble.Connector(), h.flaw} }
+
+func (h harness) Authenticated() (driver.Connector, bool) {
+	return flawed{h.ensemble.As("user", driver.NewSecret("password")), h.flaw}, true
+}
+
+func (h harness) Timeout() time.Duration { return 4 * tick }
+
+func (h harness) Limits() (shortest, longest time.Duration) { return 2 * tick, 20 * tick }
+
+func (h harness) Expire(_ context.Context, s driver.Session) error {
+	h.ensemble.Expire(s.ID())
+	return nil
+}
+
+func (h harness) Kill(s driver.Session) { h.ensemble.KillConnection(s.ID()) }
+
+func (h harness) Cut(s driver.Session) (heal func()) {
+	cut := memdriver.AroundSession(s.ID()).Reset()
+	h.ensemble.Partition(cut)
+	return func() { h.ensemble.Heal(cut) }
+}
+
+func (h harness) Hold(s driver.Session) (release func(), ok bool) {
+	return h.ensemble.HoldReplies(s.ID()), true
+}
+
+func (h harness) Reaping() time.Duration { return 2 * reaping }
+
+func (h harness) Parallel() bool { return false }
+
+// flawed is a connector with one flaw.
+type flawed struct {
+	driver.Connector
+	flaw flaw
+}
+
+func (c flawed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := c.Connector.Connect(ctx, timeout)
+	if err != nil || c.flaw.wrap == nil {
+		return s, err
+	}
+	return c.flaw.wrap(s, c.Connector, timeout), nil
+}
