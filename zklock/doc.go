@@ -1,0 +1,171 @@
+// Package zklock provides distributed locks on Apache ZooKeeper.
+//
+//	import (
+//		"github.com/zklock/go-zklock/zklock"
+//		_ "github.com/zklock/go-zklock/zklock/zkdriver"
+//	)
+//
+//	client, err := zklock.Open("zk://zk1:2181,zk2:2181,zk3:2181/shop/locks")
+//	...
+//	defer client.Close()
+//
+//	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
+//		lock, _ := zklock.FromContext(ctx)
+//		return charge(ctx, lock.Token())
+//	})
+//
+// A [Client] keeps a few sessions with the ensemble and shares them among any
+// number of locks. A [Mutex] is only the name of a lock; what acquiring it
+// returns is a [Lock]. [Do] puts acquiring and releasing around a function, and
+// is what most programs need. Drivers are chosen by a blank import, as in
+// database/sql: zkdriver for zk:// and zks://, memdriver for mem://, an ensemble
+// in memory for tests and first steps.
+//
+// # What is guaranteed
+//
+// Exclusion. Before ZooKeeper can let anybody else in, the lock of the holder
+// before counts as lost: its Done channel is closed and its contexts end. This
+// does not rest on the connection. A server that was cut off from its leader
+// goes on answering for a while, when the leader has expired the session and
+// granted its locks to others. It rests on writes that a quorum has committed:
+// a session that has something to lose makes one every tenth of the session
+// timeout, and each proves a lease that ends before the session can expire. If
+// no proof arrives, the lease runs out, and every lock of the session is lost,
+// for good.
+//
+// Order. Contenders get a lock in the order in which ZooKeeper put them into
+// its queue, across goroutines, processes and hosts. Who waits watches the one
+// ahead of it, so a release wakes one waiter.
+//
+// Fencing tokens. Every exclusive holder of a name has a greater [Token] than
+// all who held it before.
+//
+// # What is not
+//
+// No lock can hold back a process that is stopped, by the scheduler, a debugger
+// or a frozen machine, between its last look at the lock and its write. The
+// lease runs out meanwhile, somebody else gets the lock, and then the process
+// goes on and writes. Only the resource can refuse that write: hand it
+// [Lock.Token], and let it turn down tokens older than the newest it has seen.
+//
+// The lease assumes that:
+//   - tick_time is at least the tickTime of every server;
+//   - all servers of the ensemble have the same maxSessionTimeout;
+//   - clocks run within 1% of the same rate, and are not stopped without notice.
+//     Suspending the machine is noticed on Linux; a virtual machine that is
+//     frozen, copied or moved may stop all its clocks, which is then like a
+//     stopped process: fencing covers it;
+//   - sessions are not connected to observers that follow another observer.
+//
+// The locks of one session share its fate. If it expires, all of them are lost;
+// pool_max_sessions says over how many sessions a client's names are spread.
+//
+// # Waiting
+//
+// The context of Acquire bounds the wait only: cancelling it later releases
+// nothing. On any error nothing is held and nothing stays queued. The
+// contender's queue node is gone, or is being removed in the background, or its
+// session is given up and the node goes with it.
+//
+// A wait that the context ended fails with an error that matches both the
+// context's and [ErrNotAcquired], or [ErrUnavailable] in place of the latter if
+// it was not a holder that was waited for, but a session. connect_timeout bounds
+// any stretch without a usable session inside one call. Who loses the session,
+// or the queue node, while waiting queues again at the end.
+//
+// # Holding
+//
+// [Lock.Done] and [Lock.Err] are to a lock what the methods of these names are
+// to a context. [Lock.Context] makes a context that ends with the lock, with
+// the reason as its cause. [Lock.Valid] looks at the clock each time it is
+// called, and [Lock.Verify] asks a quorum.
+//
+// # Releasing
+//
+// [Lock.Release] waits for the ensemble's confirmation until its context ends,
+// a session timeout at most. After that it returns [ErrReleasePending] and goes
+// on in the background until the queue node is gone, or its session is. It
+// returns a [*LostError] if the lock was lost before, and [ErrReleased] if it
+// was called before.
+//
+// Do releases the lock when its function has returned or panicked, on a context
+// of its own that the caller's end does not touch. If the lock was lost while
+// the function ran, the error matches [ErrLost], whatever the function returned.
+// A release that is still pending is logged, and no error of Do.
+//
+// # Acquiring while holding
+//
+// Waiting for a lock that one holds would never end. A context that came from
+// Do or [Lock.Context] carries its lock, and acquiring the same name with it
+// fails at once with [ErrDeadlock], or joins the lock if [Reenter] is given. A
+// joined lock goes back when the last handle on it is released. Goroutines that
+// outlive their request should run on [Detach] of its context.
+//
+// Acquiring another name while holding one is allowed. Two processes that do so
+// in opposite order wait for each other until their contexts end.
+//
+// # Tokens
+//
+// A token's Zxid is the id of the ZooKeeper transaction that created the queue
+// node. It grows over the whole ensemble and is never used twice, unlike the
+// sequence numbers in node names, which start again when a lock's znode was
+// removed and made anew. An ensemble that was restored from an older snapshot
+// would repeat them: a client that sees that happen fails with
+// [ErrTokenRegression].
+//
+// # Names
+//
+// A name is UTF-8 of 1 to 512 bytes in the form of a relative path: no segment
+// between slashes is empty, "." or "..", and there are no control characters.
+// Anything else is [ErrInvalidName] when the lock is acquired.
+//
+// Every name has one znode directly below the root. "/" and all bytes but
+// letters, digits, "_", "." and "-" are written as %XX there: the lock orders/42
+// is /zklock/orders%2F42. [Mutex.Path] tells. So no lock is below another, and
+// no name gets out of the root.
+//
+// # Znodes
+//
+// The root is made if it is missing, and never removed. A lock's znode is made
+// as a container when the lock is first used; the servers remove it some time
+// after the last contender has left. If something else is there already, its
+// data is left alone. Queue nodes are ephemeral. Who can read them can see what
+// [WithLabel] and [WithIdentity] put there.
+//
+// Other lock libraries must not use the same znodes. Where queue nodes of
+// Curator's InterProcessMutex, of go-zookeeper's Lock or of kazoo's locks are
+// met in a queue, acquiring fails with [ErrConflict].
+//
+// # URLs
+//
+//	scheme://[user[:password]@]host[:port][,host[:port]...][/root][?key=value[&key=value...]]
+//
+// The schemes are those of the drivers that the program imports: see zkdriver
+// for zk and zks, memdriver for mem. IPv6 addresses are in brackets. Special
+// characters in user, password and values are written as %XX. The root is
+// /zklock if the URL has none, and cannot be "/".
+//
+// Open refuses unknown keys, repeated keys and bad values. No error contains
+// the password. The keys that every driver takes are these; durations are
+// written like 10s or 1500ms:
+//
+//   - session_timeout (10s): how long ZooKeeper keeps a session that it does not
+//     hear from. The servers may grant another one, which then counts. What is
+//     held by a process that crashes is free after this time.
+//   - tick_time (3s): at least the servers' tickTime. The session timeout, as
+//     asked for and as granted, must be three times this or more.
+//   - connect_timeout (10s): how long one call puts up with having no usable
+//     session, before it fails with [ErrUnavailable].
+//   - pool_max_sessions (2): how many sessions a client has at most.
+//   - pool_max_lifetime (0): the age at which a session is replaced; it is
+//     closed when its last lock is released. 0 is never.
+//   - max_waiters (0): how many goroutines of a client may wait for one name.
+//     One more fails with [ErrTooManyWaiters]. 0 is no limit, here and below.
+//   - max_contenders (0): how many contenders a name's queue may have in all,
+//     the holder included.
+//   - max_names (0): how many names a client may hold and wait for at a time.
+//   - create_root (true): whether to make the root if it is missing.
+//   - acl (creator with a user in the URL, else open): who may use the znodes
+//     that this client makes: creator, those who authenticate as the same user;
+//     open, everybody.
+package zklock
