@@ -70,7 +70,7 @@ func TestAuthenticationRefused(t *testing.T) {
 // the connection. No session may be handed out that lacks them on any
 // connection to come.
 func TestAuthenticationSurvivesALossBesideIt(t *testing.T) {
-	for range 20 {
+	for range 8 {
 		p := newPeer(t, func(l *link) {
 			l.greet(sid)
 			authenticated := false

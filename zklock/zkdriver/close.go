@@ -104,8 +104,35 @@ func (s *session) confirmClose() { close(s.confirmed) }
 // quitClient closes the client, once. The call sends a request if there is a
 // connection, and may block for a second.
 func (s *session) quitClient() {
-	s.quit.Do(func() { s.quitting.Go(s.zk.Close) })
+	s.quit.Do(func() {
+		close(s.quitting)
+		s.quitted.Go(s.zk.Close)
+	})
 }
+
+// callback implements zk.EventCallback.
+func (s *session) callback(ev zk.Event) {
+	if ev.Type != zk.EventSession {
+		s.watches.callback(ev)
+		return
+	}
+	if ev.State != zk.StateDisconnected || s.life.Err() == nil {
+		return
+	}
+	// The client's loop is about to end. Its Close wakes it first and puts its
+	// request into the queue then: one that comes when the loop is gone is
+	// waited for in vain, for a second. The loop can be a little slower.
+	select {
+	case <-s.quitting:
+		t := time.NewTimer(lastCall)
+		defer t.Stop()
+		<-t.C
+	default:
+	}
+}
+
+// lastCall is how long the client's loop is held up before it ends.
+const lastCall = 2 * time.Millisecond
 
 // supervise owns everything of the session that runs: it watches over requests
 // while the session lives, and takes everything down when its life ends.
@@ -133,19 +160,25 @@ func (s *session) tearDown(events <-chan zk.Event) {
 	if c != nil {
 		c.kill(errSessionOver)
 	}
-	// Without connection and life the client answers all it has. It is closed
-	// only then: a container's creation reads its result when the client is
-	// closed, even while the reader still writes it.
-	t := time.NewTimer(time.Second)
-	defer t.Stop()
+	// Without connection and life the client answers all it has and pauses. It
+	// is closed only then: a container's creation reads its result when the
+	// client is closed, even while the reader still writes it, and a client
+	// that is closed on its way to the pause takes a second for it.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	select {
+	case <-s.hosts.parked:
+	case <-s.quitting: // it ends by itself
+	case <-ctx.Done():
+	}
 	select {
 	case <-s.idling():
-	case <-t.C:
+	case <-ctx.Done():
 	}
 	s.quitClient()
 	for range events { // closed when the client's loop has ended
 	}
-	s.quitting.Wait()
+	s.quitted.Wait()
 	s.workers.stop()
 	s.watches.wait()
 }

@@ -133,9 +133,9 @@ func (c *connector) start(timeout time.Duration) (*session, error) {
 	// for a frame that needs it, up to maxFrame: a lower limit would save
 	// memory, but drop the connection at every long list of children.
 	conn, events, err := zk.Connect(c.config.servers, timeout, options(
-		zk.WithHostProvider(newHosts(s.life, c.config.servers)),
+		zk.WithHostProvider(s.hosts),
 		zk.WithDialer(s.dialer.dial),
-		zk.WithEventCallback(s.watches.callback),
+		zk.WithEventCallback(s.callback),
 		zk.WithLogger(logger{}),
 		zk.WithLogInfo(false),
 		zk.WithMaxBufferSize(maxFrame),

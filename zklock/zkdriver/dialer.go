@@ -48,7 +48,8 @@ type dialer struct {
 	mu       sync.Mutex
 	failures int                // since the last good connection; guarded by mu
 	since    time.Time          // of the last handshake; guarded by mu
-	started  time.Time          // of the first attempt; guarded by mu
+	started  time.Time          // of the first attempt; immutable
+	current  string             // the server that is being tried; guarded by mu
 	errs     map[string]failure // the newest failure of each server since the last handshake; guarded by mu
 	hopeless chan struct{}      // closed when trying on makes no sense
 	closed   bool               // hopeless is closed; guarded by mu
@@ -95,6 +96,9 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	deadline := time.Now().Add(budget)
 	ctx, cancel := context.WithDeadline(d.life, deadline)
 	defer cancel()
+	d.mu.Lock()
+	d.current = server
+	d.mu.Unlock()
 	c, err := d.connect(ctx, server)
 	if err != nil {
 		d.failed(server, err)
@@ -221,8 +225,11 @@ func (d *dialer) err(cause error) error {
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
 		switch {
+		case !ok && s == d.current:
+			e.text = append(e.text, s+": no answer yet")
+			continue
 		case !ok:
-			e.text = append(e.text, s+": not tried, or no answer yet")
+			e.text = append(e.text, s+": not tried yet")
 			continue
 		case f.kind == silent:
 			f.err = fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it expects TLS)", f.err, ErrNotZooKeeper)

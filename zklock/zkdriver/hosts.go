@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 )
 
 // hosts tells the client which server to try next. It implements
@@ -16,11 +17,14 @@ type hosts struct {
 	servers []string // in the order to try
 	next    int
 	life    context.Context // ends when the session wants no connection any more
+
+	parked chan struct{} // closed when the client was made to pause
+	pause  sync.Once     // closes parked
 }
 
 // newHosts shuffles the servers, so that a fleet spreads over them.
 func newHosts(life context.Context, servers []string) *hosts {
-	h := &hosts{servers: slices.Clone(servers), life: life}
+	h := &hosts{servers: slices.Clone(servers), life: life, parked: make(chan struct{})}
 	rand.Shuffle(len(h.servers), func(i, j int) {
 		h.servers[i], h.servers[j] = h.servers[j], h.servers[i]
 	})
@@ -40,7 +44,11 @@ func (h *hosts) Len() int { return len(h.servers) }
 func (h *hosts) Next() (server string, retryStart bool) {
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
-	return server, h.life.Err() != nil
+	if h.life.Err() == nil {
+		return server, false
+	}
+	h.pause.Do(func() { close(h.parked) })
+	return server, true
 }
 
 // Connected implements zk.HostProvider. After a loss the next server in the

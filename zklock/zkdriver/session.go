@@ -24,6 +24,7 @@ var errSessionOver = errors.New("zkdriver: the session is over")
 // another session id ends life, and without life nothing is dialled.
 type session struct {
 	zk     *zk.Conn // set before Connect returns; immutable after
+	hosts  *hosts
 	dialer *dialer
 	life   context.Context    // ends when no connection is wanted any more
 	end    context.CancelFunc // ends life
@@ -57,7 +58,8 @@ type session struct {
 	confirmed chan struct{} // closed when the server has confirmed the end of the session
 	stopped   chan struct{} // closed when nothing of the session is left in this process
 	quit      sync.Once     // guards the only call of zk.Conn.Close
-	quitting  sync.WaitGroup
+	quitting  chan struct{} // closed when that call was started
+	quitted   sync.WaitGroup
 	close     closer
 }
 
@@ -72,8 +74,10 @@ func newSession(c *config, timeout time.Duration) *session {
 		slots:     make(chan struct{}, maxCalls),
 		confirmed: make(chan struct{}),
 		stopped:   make(chan struct{}),
+		quitting:  make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.hosts = newHosts(s.life, c.servers)
 	s.dialer = newDialer(s.life, s, c)
 	s.workers.init()
 	s.watches.init()

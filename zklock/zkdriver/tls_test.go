@@ -183,7 +183,7 @@ func TestTLSFilesAreReadForEachConnection(t *testing.T) {
 // Each side of a mistaken scheme says what is wrong.
 func TestSchemeMistaken(t *testing.T) {
 	plain := newPeer(t, (*link).work)
-	_, err := open(t, tlsURL(t, plain, "localhost")).Connect(within(t, 5*time.Second), 4*time.Second)
+	_, err := open(t, tlsURL(t, plain, "localhost")).Connect(within(t, time.Second), 4*time.Second)
 	if err == nil || errors.Is(err, driver.ErrConnLoss) {
 		t.Errorf("zks:// to a plain port: %v", err)
 	}

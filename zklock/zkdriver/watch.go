@@ -99,8 +99,8 @@ func (w *watches) follow(x *watch, client <-chan zk.Event) {
 	}
 }
 
-// callback implements zk.EventCallback. The client calls it before it sees to
-// its own watches, with locks held, and waits for it: it never blocks.
+// callback takes in an event. The client calls it before it sees to its own
+// watches, with locks held, and waits for it: it never blocks.
 func (w *watches) callback(ev zk.Event) {
 	t, ok := eventType(ev.Type)
 	if !ok {
