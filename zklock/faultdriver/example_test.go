@@ -1,0 +1,108 @@
+package faultdriver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// The second create is carried out, but the reply to it is lost: its caller
+// cannot know whether there is a node now.
+func ExampleWrap() {
+	ctx := context.Background()
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+
+	faults := faultdriver.On(faultdriver.Create, faultdriver.Nth(2, faultdriver.LoseReply()))
+	fmt.Println(faults)
+	connector := faultdriver.Wrap(ensemble.Connector(), faults)
+	defer connector.Close()
+	session, err := connector.Connect(ctx, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close(ctx)
+
+	everyone := driver.OpenACL(driver.PermAll)
+	for _, path := range []string{"/a", "/b"} {
+		_, err := session.Create(ctx, path, nil, driver.Ephemeral, everyone)
+		fmt.Println(path, "unknown outcome:", errors.Is(err, driver.ErrConnLoss))
+	}
+	names, _, err := session.Children(ctx, "/")
+	fmt.Println(len(names) >= 2, err)
+	// Output:
+	// on(create, nth(2, lose-reply))
+	// /a unknown outcome: false
+	// /b unknown outcome: true
+	// true <nil>
+}
+
+// A delete that arrives long after its caller has given up on it, when another
+// node has taken the place of the one it was meant for.
+func ExampleLate() {
+	ctx := context.Background()
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+
+	var gate faultdriver.Gate
+	faults := faultdriver.Once(faultdriver.On(faultdriver.Delete, faultdriver.Late(&gate)))
+	connector := faultdriver.Wrap(ensemble.Connector(), faults)
+	defer connector.Close()
+	session, err := connector.Connect(ctx, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close(ctx)
+
+	everyone := driver.OpenACL(driver.PermAll)
+	create := func() { _, err = session.Create(ctx, "/node", nil, driver.Ephemeral, everyone) }
+	create()
+	fmt.Println("late:", errors.Is(session.Delete(ctx, "/node", driver.AnyVersion), driver.ErrConnLoss))
+	fmt.Println("again:", session.Delete(ctx, "/node", driver.AnyVersion))
+	create()
+	fmt.Println("released:", gate.Release())
+	_, err = session.Get(ctx, "/node")
+	fmt.Println("node gone:", errors.Is(err, driver.ErrNoNode))
+	// Output:
+	// late: true
+	// again: <nil>
+	// released: 1
+	// node gone: true
+}
+
+// A log tells afterwards under which faults a run failed; a toggle lets the
+// client recover before the test looks at what is left.
+func ExampleLog() {
+	toggle := faultdriver.NewToggle(faultdriver.Random(42, 0.5, faultdriver.Drop(), faultdriver.LoseReply()))
+	log := faultdriver.NewLog(faultdriver.Path("/locks/...", faultdriver.Writes(toggle)))
+
+	toggle.On()
+	for i := range 4 {
+		log.Inject(faultdriver.Op{Kind: faultdriver.Set, Paths: []string{"/locks/a"}, Seq: uint64(i + 1)})
+		log.Inject(faultdriver.Op{Kind: faultdriver.Set, Paths: []string{"/other"}})
+	}
+	toggle.Off()
+	log.Inject(faultdriver.Op{Kind: faultdriver.Set, Paths: []string{"/locks/a"}, Seq: 5})
+	fmt.Print(log.Text())
+	// Output:
+	// path(/locks/..., writes(toggle(random(seed=42, rate=0.5, drop, lose-reply)))): 3 struck
+	// 	#1 set /locks/a: drop
+	// 	#2 set /locks/a: lose-reply
+	// 	#4 set /locks/a: drop
+}
+
+// A schedule that does not depend on the order of operations: each first attempt at a write is lost, each
+// second one goes through.
+func ExampleIf() {
+	first := func(op faultdriver.Op) bool { return op.Attempt == 1 }
+	fmt.Println(faultdriver.If("first attempt", first, faultdriver.Writes(faultdriver.Drop())))
+	// Output:
+	// if(first attempt, writes(drop))
+}
