@@ -1,0 +1,144 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// New makes a middleware that holds a lock while the handler runs. pick says
+// which, for each request; nil lets the request pass without one. It is called
+// once a request, by the goroutine that serves it.
+//
+// The handler's request carries a context that carries the lock (see
+// zklock.FromContext) and is cancelled, with the cause, when the lock is lost.
+// The package documentation says what becomes of the response then.
+//
+// New panics if pick is nil, as http.Handle does for a nil handler.
+func New(pick func(*http.Request) zklock.Acquirer, opts ...Option) func(http.Handler) http.Handler {
+	if pick == nil {
+		panic("middleware: New with a nil pick")
+	}
+	cfg := newConfig(opts)
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			panic("middleware: a nil handler to hold a lock around")
+		}
+		return &handler{config: cfg, pick: pick, next: next}
+	}
+}
+
+// handler is one handler behind the middleware. It is immutable.
+type handler struct {
+	*config
+	pick func(*http.Request) zklock.Acquirer
+	next http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.checkSequencers(r); err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	a := h.pick(r)
+	if a == nil {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	c := &call{handler: h, request: r, body: h.readAhead(r)}
+	c.writer.inner = w
+	c.outer, _ = zklock.FromContext(r.Context())
+	c.finish(zklock.Do(r.Context(), a, c.run, h.acquireOptions(r)...))
+}
+
+// call is one request that is served under a lock.
+type call struct {
+	*handler
+	writer  writer
+	request *http.Request // as it came in
+	body    requestBody   // what the handler reads, if that is not request.Body
+	outer   *zklock.Lock  // the innermost lock that the request carried before
+	entered bool          // the handler was called
+}
+
+// run calls the handler, under the lock that ctx carries.
+func (c *call) run(ctx context.Context) error {
+	lock, ok := zklock.FromContext(ctx)
+	if !ok || lock == c.outer {
+		// Ours is not among the live ones: it was lost between its grant and
+		// here. Do finds that out when it releases it.
+		return nil
+	}
+	// Again, since somebody newer may have been here while we waited.
+	if err := c.checkSequencers(c.request); err != nil {
+		return err
+	}
+	if c.maxHold > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.maxHold, zklock.ErrMaxHold)
+		defer cancel()
+	}
+	inner := c.request.WithContext(ctx)
+	if c.body != nil {
+		inner.Body = c.body
+	}
+	c.writer.lock = lock
+	if c.tokenHeader != "" {
+		c.writer.Header().Set(c.tokenHeader, lock.Token().String())
+	}
+	c.entered = true
+	defer c.left(inner)
+	c.next.ServeHTTP(c.writer.wrap(), inner)
+	return nil
+}
+
+// left is called when the handler has returned or panics.
+func (c *call) left(inner *http.Request) {
+	// What is outside of us knows only the request it passed in: the server,
+	// which removes the files of its form, and whoever names the route.
+	c.request.Pattern = inner.Pattern
+	c.request.MultipartForm = inner.MultipartForm
+	if c.writer.phase == refused {
+		// If the handler panics, whoever recovers writes the answer.
+		c.writer.restore()
+	}
+}
+
+// finish settles the response, given what Do returned.
+func (c *call) finish(err error) {
+	lost := c.writer.phase == refused || errors.Is(err, zklock.ErrLost)
+	w, r := c.writer.inner, c.request
+	switch {
+	case err == nil && !lost:
+	case !c.entered && c.failOpen && errors.Is(err, zklock.ErrUnavailable) && r.Context().Err() == nil:
+		c.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
+		if c.body != nil {
+			r = r.WithContext(r.Context())
+			r.Body = c.body
+			defer c.left(r)
+		}
+		c.next.ServeHTTP(w, r)
+	case c.entered && !lost:
+		// The handler released the lock itself, or the release failed while
+		// the lock was held to its end: the answer is right.
+		if !errors.Is(err, zklock.ErrReleased) {
+			c.observe(r, err)
+		}
+	case c.writer.phase == hijacked:
+		// The connection is the handler's, and the handler was told.
+		c.observe(r, err)
+	case c.writer.phase == begun:
+		c.observe(r, err)
+		silence(w)
+		panic(http.ErrAbortHandler)
+	default:
+		if err == nil {
+			err = errRefused
+		}
+		c.writer.restore()
+		c.fail(w, r, err)
+	}
+}

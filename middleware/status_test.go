@@ -1,0 +1,393 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// never is a handler that must not run.
+func never(t *testing.T) http.Handler {
+	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })
+}
+
+func TestHandlerRunsUnderTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			l, _ := zklock.FromContext(r.Context())
+			if l.Name() != "orders/42" || !l.Valid() {
+				t.Errorf("lock %q, valid %v", l.Name(), l.Valid())
+			}
+			rw.Header().Set("X-Handler", "yes")
+			rw.WriteHeader(http.StatusCreated)
+			io.WriteString(rw, "made")
+		}))
+		rec := do(h, httptest.NewRequest("POST", "/", strings.NewReader("body")))
+		if rec.Code != http.StatusCreated || rec.Body.String() != "made" || rec.Header().Get("X-Handler") != "yes" {
+			t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+		}
+		if w.locks() != 1 {
+			t.Errorf("%d locks", w.locks())
+		}
+	})
+}
+
+func TestRequestsOfOneLockAreServedOneAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		inside, most, served := 0, 0, 0
+		h := middleware.New(w.fixed)(w.watched(func(http.ResponseWriter, *http.Request) {
+			inside++
+			most = max(most, inside)
+			time.Sleep(time.Millisecond)
+			inside--
+			served++
+		}))
+		done := make(chan struct{})
+		for range 20 {
+			go func() {
+				do(h, httptest.NewRequest("GET", "/", nil))
+				done <- struct{}{}
+			}()
+		}
+		for range 20 {
+			<-done
+		}
+		if most != 1 || served != 20 {
+			t.Errorf("%d at once, %d served", most, served)
+		}
+	})
+}
+
+func TestNilPickPassesThrough(t *testing.T) {
+	w := newWorld(t)
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return nil })(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if _, ok := zklock.FromContext(r.Context()); ok {
+			t.Error("the context carries a lock")
+		}
+		rw.WriteHeader(http.StatusTeapot)
+	}))
+	if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusTeapot {
+		t.Errorf("status %d", rec.Code)
+	}
+	if w.locks() != 0 {
+		t.Error("a lock was acquired")
+	}
+}
+
+func TestContendedRequestIsAnsweredWhenItsWaitIsOver(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts []middleware.Option
+		wait time.Duration
+		want int
+	}{
+		{"by default", nil, 10 * time.Second, 423},
+		{"with a wait", []middleware.Option{middleware.WithWait(2 * time.Second)}, 2 * time.Second, 423},
+		{"with a try", []middleware.Option{middleware.WithTry()}, 0, 423},
+		{"as 409", []middleware.Option{middleware.WithTry(), middleware.WithStatus(409)}, 0, 409},
+		{"as 429", []middleware.Option{middleware.WithTry(), middleware.WithStatus(429)}, 0, 429},
+		{"as 503", []middleware.Option{middleware.WithTry(), middleware.WithStatus(503)}, 0, 503},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				release := w.hold()
+				defer release()
+				start := time.Now()
+				rec := do(middleware.New(w.fixed, c.opts...)(never(t)), httptest.NewRequest("GET", "/", nil))
+				if waited := time.Since(start); waited != c.wait {
+					t.Errorf("waited %v, want %v", waited, c.wait)
+				}
+				wantProblem(t, rec, c.want, middleware.ReasonContended)
+				if rec.Header().Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			})
+		})
+	}
+}
+
+func TestRetryAfterIsJitteredAndNeverShorter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := w.hold()
+		defer release()
+		for _, c := range []struct {
+			d           time.Duration
+			least, most int
+		}{{time.Second, 1, 2}, {100 * time.Millisecond, 1, 2}, {9500 * time.Millisecond, 10, 15}} {
+			h := middleware.New(w.fixed, middleware.WithTry(), middleware.WithRetryAfter(c.d))(never(t))
+			seen := make(map[int]bool)
+			for range 200 {
+				n, err := strconv.Atoi(do(h, httptest.NewRequest("GET", "/", nil)).Header().Get("Retry-After"))
+				if err != nil || n < c.least || n > c.most {
+					t.Fatalf("Retry-After %d, %v: want between %d and %d", n, err, c.least, c.most)
+				}
+				seen[n] = true
+			}
+			if len(seen) != c.most-c.least+1 {
+				t.Errorf("of %v only %v were seen", c, seen)
+			}
+		}
+		h := middleware.New(w.fixed, middleware.WithTry(), middleware.WithRetryAfter(0))(never(t))
+		if got := do(h, httptest.NewRequest("GET", "/", nil)).Header().Values("Retry-After"); got != nil {
+			t.Errorf("Retry-After %q though switched off", got)
+		}
+	})
+}
+
+func TestTooManyWaitersIsContention(t *testing.T) {
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrTooManyWaiters} })(never(t))
+	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
+}
+
+// failing is an Acquirer with an error of its own.
+type failing struct{ err error }
+
+func (f failing) Name() string { return "orders/42" }
+func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
+	return nil, &zklock.Error{Op: "acquire", Name: f.Name(), Err: f.err}
+}
+func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zklock.Lock, error) {
+	return f.Acquire(ctx)
+}
+
+func TestErrorsOfAcquire(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+		reason string
+		retry  bool
+	}{
+		{zklock.ErrUnavailable, 503, middleware.ReasonUnavailable, true},
+		{zklock.ErrClosed, 503, middleware.ReasonUnavailable, true},
+		{zklock.ErrInvalidName, 400, middleware.ReasonName, false},
+		{zklock.ErrDeadlock, 500, middleware.ReasonError, false},
+		{zklock.ErrConflict, 500, middleware.ReasonError, false},
+		{zklock.ErrNoAuth, 500, middleware.ReasonError, false},
+		{zklock.ErrSequenceExhausted, 500, middleware.ReasonError, false},
+		{zklock.ErrTokenRegression, 500, middleware.ReasonError, false},
+		{&zklock.LostError{Cause: zklock.ErrUnavailable}, 503, middleware.ReasonLost, false},
+		{errors.New("whatever"), 500, middleware.ReasonError, false},
+	} {
+		var observed error
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{c.err} },
+			middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(never(t))
+		rec := do(h, httptest.NewRequest("GET", "/", nil))
+		wantProblem(t, rec, c.status, c.reason)
+		if got := rec.Header().Get("Retry-After") != ""; got != c.retry {
+			t.Errorf("%v: Retry-After %v, want %v", c.err, got, c.retry)
+		}
+		if !errors.Is(observed, c.err) {
+			t.Errorf("observed %v, want %v", observed, c.err)
+		}
+	}
+}
+
+func TestUnreachableEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.ensemble.Partition(memdriver.AroundClients(0))
+		rec := do(middleware.New(w.fixed)(never(t)), httptest.NewRequest("GET", "/", nil))
+		wantProblem(t, rec, 503, middleware.ReasonUnavailable)
+		if rec.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	})
+}
+
+func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var log strings.Builder
+		served := 0
+		h := middleware.New(w.fixed, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(
+			http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				served++
+				if _, ok := zklock.FromContext(r.Context()); ok {
+					t.Error("the context carries a lock")
+				}
+				io.Copy(rw, r.Body)
+			}))
+
+		release := w.hold()
+		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
+		release()
+		if served != 0 || log.Len() != 0 {
+			t.Errorf("served %d beside another holder, logged %q", served, log.String())
+		}
+
+		w.ensemble.Partition(memdriver.AroundClients(0))
+		rec := do(h, httptest.NewRequest("POST", "/", strings.NewReader("body")))
+		if rec.Code != 200 || rec.Body.String() != "body" || served != 1 {
+			t.Errorf("%d %q, served %d", rec.Code, rec.Body, served)
+		}
+		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "orders") {
+			t.Errorf("log %q", log.String())
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+		if served != 1 {
+			t.Error("served a client that is gone")
+		}
+		w.ensemble.Heal()
+	})
+}
+
+func TestOwnDeadlineDuringTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := w.hold()
+		defer release()
+		for _, end := range []func(context.Context) (context.Context, context.CancelFunc){
+			func(ctx context.Context) (context.Context, context.CancelFunc) {
+				return context.WithTimeout(ctx, time.Second)
+			},
+			func(ctx context.Context) (context.Context, context.CancelFunc) { // a server that shuts down
+				ctx, cancel := context.WithCancelCause(ctx)
+				time.AfterFunc(time.Second, func() { cancel(http.ErrServerClosed) })
+				return ctx, func() { cancel(nil) }
+			},
+		} {
+			ctx, cancel := end(t.Context())
+			start := time.Now()
+			rec := do(middleware.New(w.fixed)(never(t)), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+			cancel()
+			if waited := time.Since(start); waited != time.Second {
+				t.Errorf("waited %v", waited)
+			}
+			wantProblem(t, rec, 503, middleware.ReasonContended)
+		}
+	})
+}
+
+func TestClientGoneDuringTheWaitGetsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := w.hold()
+		defer release()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		rec := httptest.NewRecorder()
+		var observed error
+		middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(never(t)).
+			ServeHTTP(untouchable{t, rec}, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+		if waited := time.Since(start); waited != time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		if !errors.Is(observed, context.Canceled) {
+			t.Errorf("observed %v", observed)
+		}
+		if st := w.client.Stats(); st.Waiting != 0 {
+			t.Errorf("%d still wait", st.Waiting)
+		}
+	})
+}
+
+// untouchable is a ResponseWriter that must not be written to.
+type untouchable struct {
+	t *testing.T
+	http.ResponseWriter
+}
+
+func (u untouchable) WriteHeader(code int) { u.t.Errorf("WriteHeader(%d)", code) }
+func (u untouchable) Write(p []byte) (int, error) {
+	u.t.Errorf("Write(%q)", p)
+	return len(p), nil
+}
+
+func TestHeadGetsNoBody(t *testing.T) {
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} })(never(t))
+	get, head := do(h, httptest.NewRequest("GET", "/", nil)), do(h, httptest.NewRequest("HEAD", "/", nil))
+	if head.Body.Len() != 0 || head.Code != 423 {
+		t.Errorf("%d %q", head.Code, head.Body)
+	}
+	if a, b := get.Header().Get("Content-Length"), head.Header().Get("Content-Length"); a != b || a != strconv.Itoa(get.Body.Len()) {
+		t.Errorf("Content-Length %s of a GET, %s of a HEAD, %d bytes", a, b, get.Body.Len())
+	}
+}
+
+func TestErrorHandlerAnswersInstead(t *testing.T) {
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} },
+		middleware.WithErrorHandler(func(w http.ResponseWriter, r *http.Request, err error) {
+			if !errors.Is(err, zklock.ErrNotAcquired) {
+				t.Errorf("error %v", err)
+			}
+			http.Error(w, "busy", http.StatusConflict)
+		}))(never(t))
+	rec := do(h, httptest.NewRequest("GET", "/", nil))
+	if rec.Code != 409 || rec.Body.String() != "busy\n" || rec.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+	}
+}
+
+func TestNestedLockOfTheSameNameIsAServersError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		lock := middleware.New(w.fixed)
+		wantProblem(t, do(lock(lock(never(t))), httptest.NewRequest("GET", "/", nil)), 500, middleware.ReasonError)
+	})
+}
+
+func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := middleware.New(w.fixed, middleware.WithMaxHold(3*time.Second))(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			start := time.Now()
+			<-r.Context().Done()
+			if held := time.Since(start); held != 3*time.Second {
+				t.Errorf("cancelled after %v", held)
+			}
+			if cause := context.Cause(r.Context()); cause != zklock.ErrMaxHold {
+				t.Errorf("cause %v", cause)
+			}
+			time.Sleep(time.Minute)
+			if l, ok := zklock.FromContext(r.Context()); !ok || !l.Valid() {
+				t.Error("the lock is not held any more")
+			}
+			rw.WriteHeader(http.StatusAccepted)
+		}))
+		if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusAccepted {
+			t.Errorf("status %d", rec.Code)
+		}
+	})
+}
+
+func TestLabelAndTokenHeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := middleware.New(w.fixed, middleware.WithTokenHeader("X-Fence"),
+			middleware.WithLabel(func(r *http.Request) string { return r.Header.Get("X-Request-Id") }))(
+			w.watched(func(rw http.ResponseWriter, r *http.Request) {
+				l, _ := zklock.FromContext(r.Context())
+				if got := rw.Header().Get("X-Fence"); got != l.Token().String() {
+					t.Errorf("X-Fence %q, token %v", got, l.Token())
+				}
+				if dump := w.ensemble.Dump(); !strings.Contains(dump, "req-7") {
+					t.Errorf("the label is not in the queue node:\n%s", dump)
+				}
+			}))
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Request-Id", "req-7")
+		if rec := do(h, r); rec.Header().Get("X-Fence") == "" {
+			t.Error("no token in the answer")
+		}
+	})
+}

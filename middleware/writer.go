@@ -1,0 +1,180 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// errRefused is what a handler gets that writes after the lock was lost.
+var errRefused = fmt.Errorf("middleware: nothing is sent any more: %w", zklock.ErrLost)
+
+// phase is how far a response has come.
+type phase uint8
+
+const (
+	idle     phase = iota // nothing was written
+	begun                 // the final header is out, or was handed to the server
+	refused               // the handler wrote when the lock was lost already
+	hijacked              // the connection is the handler's
+)
+
+// writer stands between the handler and the server's ResponseWriter. It looks
+// at the lock before the first byte goes out, and keeps the handler's headers
+// apart from those that were there before, so that a loss until then can be
+// answered as if the handler had not run.
+//
+// Like any ResponseWriter it is used by one goroutine at a time.
+type writer struct {
+	inner http.ResponseWriter
+	lock  *zklock.Lock
+	phase phase
+
+	saved   http.Header // inner's header before the handler saw it; counts if isSaved
+	isSaved bool
+}
+
+var (
+	_ http.ResponseWriter = (*writer)(nil)
+	_ io.ReaderFrom       = (*writer)(nil)
+	_ io.StringWriter     = (*writer)(nil)
+)
+
+// check returns nil if the handler may go on writing. first says that it is
+// about to write its first byte: the lock is looked at by the clock then, which
+// also tells a process that was stopped for a while. Later on what the timers
+// have announced will do, as the end of the call looks by the clock again.
+func (w *writer) check(first bool) error {
+	if first && w.lock.Valid() {
+		return nil
+	}
+	switch err := w.lock.Err(); {
+	case err == nil && !first:
+		return nil
+	case errors.Is(err, zklock.ErrReleased):
+		return nil // by the handler itself
+	}
+	return errRefused
+}
+
+// begin is called before anything that puts a final header out.
+func (w *writer) begin() error {
+	switch w.phase {
+	case idle:
+		if err := w.check(true); err != nil {
+			w.phase = refused
+			return err
+		}
+		w.phase = begun
+		return nil
+	case refused:
+		return errRefused
+	}
+	return w.check(false)
+}
+
+// save remembers the header as the handler finds it.
+func (w *writer) save() {
+	if w.isSaved {
+		return
+	}
+	w.isSaved = true
+	if h := w.inner.Header(); len(h) > 0 {
+		w.saved = h.Clone()
+	}
+}
+
+// restore takes back what the handler did to the header.
+func (w *writer) restore() {
+	if w.isSaved {
+		h := w.inner.Header()
+		clear(h)
+		maps.Copy(h, w.saved)
+	}
+}
+
+// Header implements http.ResponseWriter.
+func (w *writer) Header() http.Header {
+	w.save()
+	return w.inner.Header()
+}
+
+// WriteHeader implements http.ResponseWriter. What comes too late is dropped.
+func (w *writer) WriteHeader(code int) {
+	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
+		// Informational: the answer is still to come.
+		if w.phase != refused && w.check(true) == nil {
+			w.inner.WriteHeader(code)
+		}
+		return
+	}
+	if w.begin() == nil {
+		w.inner.WriteHeader(code)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *writer) Write(p []byte) (int, error) {
+	if err := w.begin(); err != nil {
+		return 0, err
+	}
+	return w.inner.Write(p)
+}
+
+// WriteString implements io.StringWriter.
+func (w *writer) WriteString(s string) (int, error) {
+	if err := w.begin(); err != nil {
+		return 0, err
+	}
+	return io.WriteString(w.inner, s)
+}
+
+// firstChunk is how much of a source is read before the first byte goes out:
+// as much as the server looks at to tell the content's type.
+const firstChunk = 512
+
+// ReadFrom implements io.ReaderFrom: a file still goes to the socket without a
+// copy. Only the first bytes are read here, since their source may take its
+// time, and the look at the lock is to be had after that.
+func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
+	if w.phase == idle {
+		if n, err = io.Copy(firstWrite{w}, io.LimitReader(src, firstChunk)); err != nil || n < firstChunk {
+			return n, err
+		}
+	}
+	if err := w.begin(); err != nil {
+		return n, err
+	}
+	rest, err := io.Copy(w.inner, src)
+	return n + rest, err
+}
+
+// firstWrite hides ReadFrom from io.Copy.
+type firstWrite struct{ w *writer }
+
+func (f firstWrite) Write(p []byte) (int, error) { return f.w.Write(p) }
+
+// FlushError is what http.ResponseController calls for Flush.
+func (w *writer) FlushError() error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	return http.NewResponseController(w.inner).Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return (*beneath)(w) }
+
+// silence lets nothing more out to the client: unsent bytes stay unsent and the
+// connection, or the HTTP/2 stream, ends without its proper end. A panic with
+// http.ErrAbortHandler does that too, unless a middleware around us recovers
+// it, as gin's does, and the server takes a half answer for a whole one.
+func silence(w http.ResponseWriter) {
+	// What cannot have a deadline has no connection of its own either.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
+}
