@@ -155,10 +155,46 @@ func TestDeposedLeaderGoesOnAnswering(t *testing.T) {
 	must(t, e.AwaitServing())
 }
 
+func TestOneWayCutFollowerHearsAndIsNotHeard(t *testing.T) {
+	e, leader, followers := startThree(t, ensemble.Config{SyncLimit: 20})
+	deaf, mute := leader, followers[0]
+	create(t, mute, "/a")
+	conn := dial(t, mute.Addr(), 9*time.Second)
+	must(t, e.Drop(mute, deaf))
+	create(t, leader, "/heard")
+	eventually(t, "what the leader commits reaches the mute follower", func() bool {
+		ok, _, err := conn.Exists("/heard")
+		return err == nil && ok
+	})
+	created := make(chan error, 1)
+	go func() {
+		_, err := conn.Create("/unheard", nil, 0, zk.WorldACL(zk.PermAll))
+		created <- err
+	}()
+	other := dial(t, leader.Addr(), 9*time.Second)
+	select {
+	case err := <-created:
+		t.Fatalf("a write through the mute follower was answered: %v", err)
+	case <-time.After(time.Second):
+	}
+	if ok, _, err := other.Exists("/unheard"); err != nil || ok {
+		t.Errorf("a write through the mute follower on the leader: %v, %v", ok, err)
+	}
+	if e.Drop(leader, leader) == nil {
+		t.Error("a server was cut from itself")
+	}
+	e.Heal()
+	must(t, e.AwaitServing())
+	create(t, mute, "/healed")
+}
+
 func TestLinksThatDoNotExistCannotBeCut(t *testing.T) {
 	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{})
-	if e.CutFromLeader(e.Server(0)) == nil {
-		t.Error("the only server was cut from its leader")
+	for _, c := range []ensemble.Config{{}, {Servers: 3, DirectQuorum: true}} {
+		e := ensemble.Start(t, c)
+		create(t, e.Server(0), "/a")
+		if e.CutFromLeader(e.Server(0)) == nil {
+			t.Errorf("a link that %+v does not have was cut", c)
+		}
 	}
 }
