@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+const (
+	requestsPerAccount = 12
+	requestTime        = 20 * time.Millisecond
+	timelineWidth      = 60
+)
+
+var accounts = []string{"anna", "ben", "carl", "dora", "emil"}
+
+// serve lets an HTTP server handle a burst of requests, one at a time per
+// account, and prints which of them was in the handler when.
+func serve(ctx context.Context, out io.Writer, mutex func(name string) *zklock.Mutex) result {
+	holds := make(map[string]*ledger)
+	for _, account := range accounts {
+		holds[account] = new(ledger)
+	}
+
+	// The middleware asks which lock a request needs, waits for it, and holds it
+	// around the handler. It goes inside the mux, which knows the path's values.
+	oneAtATime := middleware.New(func(r *http.Request) zklock.Acquirer {
+		return mutex("quickstart/accounts/" + r.PathValue("account"))
+	}, middleware.WithWait(time.Minute))
+	handle := func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context() // ends, should the lock be lost
+		err := holds[r.PathValue("account")].record(ctx, 0, time.Now(), func() error { return work(ctx, requestTime) })
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /accounts/{account}", oneAtATime(http.HandlerFunc(handle)))
+
+	begin := time.Now()
+	err := burst(ctx, mux)
+	end := time.Now()
+
+	fmt.Fprintf(out, "\n%d HTTP requests at once, %d for each of %d accounts. Over time, who is in the handler:\n",
+		len(accounts)*requestsPerAccount, requestsPerAccount, len(accounts))
+	fmt.Fprint(out, "a is the account's first to get in, b its second; - is nobody\n\n")
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(w, "  account\trequests\tat once\t%s\n", ms(end.Sub(begin)))
+	var all []hold
+	most := 0
+	for _, account := range accounts {
+		h := holds[account].inOrder()
+		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\n", account, len(h), mostAtOnce(h), timeline(h, begin, end))
+		all = append(all, h...)
+		most = max(most, mostAtOnce(h))
+		if broken := check(h); broken != nil {
+			err = errors.Join(err, fmt.Errorf("account %s: %w", account, broken))
+		}
+	}
+	w.Flush()
+	seen := fmt.Sprintf("%d HTTP requests: at most %d at once per account, %d over all accounts", len(all), most, mostAtOnce(all))
+	return result{seen, err}
+}
+
+// burst serves handler on a free port and sends it all requests at once.
+func burst(ctx context.Context, handler http.Handler) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	var serving, sending sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) }) // returns when closed
+	defer serving.Wait()
+	defer server.Close()
+
+	client := &http.Client{Transport: new(http.Transport)}
+	defer client.CloseIdleConnections()
+	errs := make([]error, len(accounts)*requestsPerAccount)
+	for i := range errs {
+		url := fmt.Sprintf("http://%s/accounts/%s", listener.Addr(), accounts[i%len(accounts)])
+		sending.Go(func() { errs[i] = post(ctx, client, url) })
+	}
+	sending.Wait()
+	return summarize(errs)
+}
+
+func post(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("POST %s: %s", url, resp.Status)
+	}
+	return nil
+}
+
+// timeline draws holds over time: the first is a, the second b, and so on;
+// nobody is "-", and more than one "!".
+func timeline(holds []hold, begin, end time.Time) string {
+	var line strings.Builder
+	step := end.Sub(begin) / timelineWidth
+	for t := begin.Add(step / 2); t.Before(end) && line.Len() < timelineWidth; t = t.Add(step) {
+		switch inside := insideAt(holds, t); len(inside) {
+		case 0:
+			line.WriteByte('-')
+		case 1:
+			line.WriteByte('a' + byte(inside[0]))
+		default:
+			line.WriteByte('!')
+		}
+	}
+	return line.String()
+}
