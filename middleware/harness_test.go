@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -204,4 +206,21 @@ func eventually(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("waited 10 s in vain for: %s", what)
 		}
 	}
+}
+
+// quiet is for servers whose handlers are aborted on purpose.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// serveProto runs a server that speaks one version of HTTP.
+func serveProto(t *testing.T, proto string, h http.Handler) *httptest.Server {
+	t.Helper()
+	if proto == "HTTP/1.1" {
+		return serve(t, h)
+	}
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ErrorLog = quiet()
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	return srv
 }

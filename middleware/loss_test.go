@@ -1,0 +1,229 @@
+package middleware_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// The ways in which a handler answers, all of which are to be held back alike.
+var answers = map[string]func(http.ResponseWriter) error{
+	"not at all": func(http.ResponseWriter) error { return zklock.ErrLost },
+	"WriteHeader": func(rw http.ResponseWriter) error {
+		rw.WriteHeader(http.StatusCreated)
+		_, err := io.WriteString(rw, "made")
+		return err
+	},
+	"Write": func(rw http.ResponseWriter) error { _, err := rw.Write([]byte("made")); return err },
+	"WriteString": func(rw http.ResponseWriter) error {
+		_, err := rw.(io.StringWriter).WriteString("made")
+		return err
+	},
+	"ReadFrom": func(rw http.ResponseWriter) error {
+		_, err := io.Copy(rw, struct{ io.Reader }{strings.NewReader("made")})
+		return err
+	},
+	"Flush": func(rw http.ResponseWriter) error {
+		rw.(http.Flusher).Flush()
+		_, err := rw.Write(nil)
+		return err
+	},
+	"FlushError": func(rw http.ResponseWriter) error { return http.NewResponseController(rw).Flush() },
+	"early hints": func(rw http.ResponseWriter) error {
+		rw.WriteHeader(http.StatusEarlyHints)
+		return zklock.ErrLost
+	},
+	"beneath": func(rw http.ResponseWriter) error {
+		rw = rw.(interface{ Unwrap() http.ResponseWriter }).Unwrap()
+		rw.Header().Set("X-Beneath", "yes")
+		rw.WriteHeader(http.StatusCreated)
+		_, err := rw.Write([]byte("made"))
+		return err
+	},
+}
+
+func TestLostBeforeTheFirstByteIsA503WithoutTheHandlersHeaders(t *testing.T) {
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				h := middleware.New(w.fixed, middleware.WithTokenHeader("X-Fence"))(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+					rw.Header().Set("X-Handler", "yes")
+					rw.Header().Set("X-Outer", "overwritten")
+					rw.Header().Del("X-Gone")
+					w.lose(r.Context())
+					rw.Header().Set("Set-Cookie", "a=b")
+					if err := answer(rw); !errors.Is(err, zklock.ErrLost) {
+						t.Errorf("the handler got %v", err)
+					}
+				}))
+				rec := httptest.NewRecorder()
+				rec.Header().Set("X-Outer", "outer")
+				rec.Header().Set("X-Gone", "not")
+				h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+				wantProblem(t, rec, 503, middleware.ReasonLost)
+				if rec.Flushed {
+					t.Error("something was flushed")
+				}
+				got := rec.Header()
+				for _, key := range []string{"X-Handler", "Set-Cookie", "X-Fence", "X-Beneath", "Retry-After"} {
+					if got.Get(key) != "" {
+						t.Errorf("%s: %q is in the answer", key, got.Get(key))
+					}
+				}
+				if got.Get("X-Outer") != "outer" || got.Get("X-Gone") != "not" {
+					t.Errorf("what was set outside is gone: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestLostThroughAPartitionBeforeTheFirstByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			w.ensemble.Partition(memdriver.AroundClients(0))
+			start := time.Now()
+			<-r.Context().Done()
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("told after %v, when somebody else may hold the lock", took)
+			}
+			io.WriteString(rw, "made")
+		}))
+		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+		w.ensemble.Heal()
+	})
+}
+
+func TestLostWhenTheHandlerHadFailedIsStillALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			w.lose(r.Context())
+			http.Error(rw, "my own idea", http.StatusTeapot)
+		}))
+		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+	})
+}
+
+func TestPanicAfterALossLeavesNoneOfTheHandlersHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		lock := middleware.New(w.fixed)
+		h := recovery(lock(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("X-Handler", "yes")
+			w.lose(r.Context())
+			if _, err := rw.Write([]byte("made")); err != nil {
+				panic(err)
+			}
+		})))
+		rec := do(h, httptest.NewRequest("GET", "/", nil))
+		if rec.Code != 500 || rec.Header().Get("X-Handler") != "" {
+			t.Errorf("%d %v", rec.Code, rec.Header())
+		}
+	})
+}
+
+func TestLostAfterTheFirstByteAbortsTheConnection(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		for _, recovers := range []bool{false, true} {
+			for _, flushes := range []bool{false, true} {
+				name := proto
+				if recovers {
+					name += ", with a recovery that lets nothing through"
+				}
+				if flushes {
+					name += ", flushed"
+				}
+				t.Run(name, func(t *testing.T) {
+					w := newWorld(t)
+					var observed error
+					h := middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(
+						w.watched(func(rw http.ResponseWriter, r *http.Request) {
+							if _, err := io.WriteString(rw, "half an "); err != nil {
+								t.Error(err)
+							}
+							if flushes {
+								rw.(http.Flusher).Flush()
+							}
+							w.lose(r.Context())
+							if _, err := io.WriteString(rw, "answer"); !errors.Is(err, zklock.ErrLost) {
+								t.Errorf("the handler got %v", err)
+							}
+						}))
+					if recovers {
+						h = swallow(h)
+					}
+					srv := serveProto(t, proto, h)
+					resp, err := srv.Client().Get(srv.URL)
+					if err == nil {
+						var body []byte
+						body, err = io.ReadAll(resp.Body)
+						resp.Body.Close()
+						if strings.Contains(string(body), "answer") || !flushes {
+							t.Errorf("the client read %q", body)
+						}
+					}
+					if err == nil {
+						t.Error("the client took half an answer for a whole one")
+					}
+					srv.Close()
+					if !errors.Is(observed, zklock.ErrLost) {
+						t.Errorf("observed %v", observed)
+					}
+				})
+			}
+		}
+	}
+}
+
+// swallow is a recovery that thinks that it knows better, as gin's does.
+func swallow(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() { _ = recover() }()
+		next.ServeHTTP(rw, r)
+	})
+}
+
+// recovery answers panics as most do.
+func recovery(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch v := recover(); v {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(v)
+			default:
+				rw.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(rw, r)
+	})
+}
+
+func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, _ *http.Request) {
+			if n := w.ensemble.Break(w.client.Mutex("orders/42").Path()); n != 1 {
+				t.Errorf("%d nodes removed", n)
+			}
+			rw.Header().Set("X-Handler", "yes")
+		}))
+		rec := do(h, httptest.NewRequest("GET", "/", nil))
+		wantProblem(t, rec, 503, middleware.ReasonLost)
+		if rec.Header().Get("X-Handler") != "" {
+			t.Error("the handler's header is in the answer")
+		}
+	})
+}
