@@ -31,6 +31,16 @@ type env struct {
 
 	// root is a persistent znode, empty at first, that no other test knows.
 	root string
+
+	// skipped is why the test was skipped, or empty.
+	skipped string
+}
+
+// skip ends the test because its harness lacks what it needs.
+func (e *env) skip(reason string) {
+	e.Helper()
+	e.skipped = reason
+	e.Skip(reason)
 }
 
 // newEnv makes an env with a root of its own, and sees to its removal.
@@ -77,7 +87,7 @@ func (e *env) connectAuthenticated() driver.Session {
 	e.Helper()
 	c, ok := e.h.Authenticated()
 	if !ok {
-		e.Skip("the harness has no authenticated sessions")
+		e.skip("the harness has no authenticated sessions")
 	}
 	_, longest := e.h.Limits()
 	return e.open(c, longest)
@@ -99,7 +109,7 @@ func (e *env) hold(s driver.Session) (release func()) {
 	e.Helper()
 	release, ok := e.h.Hold(s)
 	if !ok {
-		e.Skip("the harness can not hold replies back")
+		e.skip("the harness can not hold replies back")
 	}
 	e.Cleanup(release)
 	return release

@@ -161,7 +161,7 @@ func containerTests() []test {
 func (e *env) connectContainers() driver.Session {
 	e.Helper()
 	if e.h.Reaping() == 0 {
-		e.Skip("the harness's ensemble has no containers, or reaps them too slowly")
+		e.skip("the harness's ensemble has no containers, or reaps them too slowly")
 	}
 	return e.connect()
 }

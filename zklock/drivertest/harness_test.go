@@ -78,3 +78,16 @@ func (c flawed) Connect(ctx context.Context, timeout time.Duration) (driver.Sess
 	}
 	return c.flaw.wrap(s, c.Connector, timeout), nil
 }
+
+// modest is a harness that can do as little as is allowed.
+type modest struct{ drivertest.Harness }
+
+func (modest) Authenticated() (driver.Connector, bool) { return nil, false }
+
+func (modest) Hold(driver.Session) (release func(), ok bool) { return nil, false }
+
+func (modest) Reaping() time.Duration { return 0 }
+
+func TestSuitePassesWithoutCapabilities(t *testing.T) {
+	drivertest.RunSynctest(t, func(t *testing.T) drivertest.Harness { return modest{newHarness(flaw{})(t)} })
+}

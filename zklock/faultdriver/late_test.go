@@ -47,12 +47,18 @@ func TestLateRequestKeepsTheDataOfTheCall(t *testing.T) {
 	var gate faultdriver.Gate
 	inBubble(t, faultdriver.Writes(faultdriver.Late(&gate)), func(b *bed) {
 		data := []byte("before")
-		_, err := b.struck.Multi(b.Context(), []driver.Op{driver.CreateOp("/a", data, driver.Persistent, open)})
+		_, err := b.struck.Multi(b.Context(), []driver.Op{driver.CreateOp("/multi", data, driver.Persistent, open)})
+		b.injected(err, driver.ErrConnLoss)
+		_, err = b.struck.Create(b.Context(), "/create", data, driver.Persistent, open)
+		b.injected(err, driver.ErrConnLoss)
+		_, err = b.struck.Set(b.Context(), "/n", data, driver.AnyVersion)
 		b.injected(err, driver.ErrConnLoss)
 		copy(data, "after!")
 		gate.Release()
-		if node, err := b.plain.Get(b.Context(), "/a"); err != nil || string(node.Data) != "before" {
-			b.Errorf("data %q, error %v", node.Data, err)
+		for _, path := range []string{"/multi", "/create", "/n"} {
+			if node, err := b.plain.Get(b.Context(), path); err != nil || string(node.Data) != "before" {
+				b.Errorf("data of %s: %q, error %v", path, node.Data, err)
+			}
 		}
 	})
 }
@@ -108,13 +114,29 @@ func TestLostEventNeverComesButTheEndOfTheSessionDoes(t *testing.T) {
 		default:
 		}
 		b.must(nil, b.struck.Close(b.Context()))
-		event, open := <-lost
-		b.must(nil, nil)
-		if !open || event.Type != driver.EventSession || event.Path != "/n" || event.Err != driver.ErrClosed {
-			b.Errorf("at the end of the session: %+v, %t", event, open)
+		// Close has waited for all that runs in the background.
+		select {
+		case event := <-lost:
+			if event.Type != driver.EventSession || event.Path != "/n" || event.Err != driver.ErrClosed {
+				b.Errorf("at the end of the session: %+v", event)
+			}
+		default:
+			b.Fatal("Close returned before the watch had ended")
 		}
 		if _, open := <-lost; open {
 			b.Error("the channel was not closed after that")
+		}
+	})
+}
+
+func TestLostEventDoesNotHideExpiry(t *testing.T) {
+	inBubble(t, faultdriver.LoseEvent(), func(b *bed) {
+		_, lost, err := b.struck.Watch(b.Context(), "/n")
+		b.must(lost, err)
+		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
+		b.ensemble.Expire(b.struck.ID())
+		if event := <-lost; event.Type != driver.EventSession || event.Err != driver.ErrSessionExpired {
+			b.Errorf("at the end of the session: %+v", event)
 		}
 	})
 }
@@ -130,6 +152,20 @@ func TestDelayedEventComesLater(t *testing.T) {
 		}
 		if took := time.Since(begun); took < 3*time.Second {
 			b.Errorf("delivered after %v, want 3s", took)
+		}
+	})
+}
+
+func TestDelayedEventIsNotDelayedBeyondTheEndOfTheSession(t *testing.T) {
+	inBubble(t, faultdriver.DelayEvent(time.Hour), func(b *bed) {
+		_, events, err := b.struck.Watch(b.Context(), "/n")
+		b.must(events, err)
+		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
+		synctest.Wait()
+		begun := time.Now()
+		b.must(nil, b.struck.Close(b.Context()))
+		if event, took := <-events, time.Since(begun); event.Type != driver.EventDeleted || took >= time.Hour {
+			b.Errorf("delivered %+v; Close took %v", event, took)
 		}
 	})
 }
