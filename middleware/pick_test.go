@@ -1,0 +1,98 @@
+package middleware_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// locked serves a request on a mux that knows /orders/{id}, and returns the
+// name of the lock that was held, and the status.
+func locked(w *world, pick func(*http.Request) zklock.Acquirer, r *http.Request) (name string, status int) {
+	mux := http.NewServeMux()
+	h := middleware.New(pick)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if l, ok := zklock.FromContext(r.Context()); ok {
+			name = l.Name()
+		}
+	}))
+	mux.Handle("/orders/{id}", h)
+	mux.Handle("/files/{id...}", h)
+	mux.Handle("/{$}", h)
+	return name, do(mux, r).Code
+}
+
+func TestPicks(t *testing.T) {
+	w := newWorld(t)
+	path := middleware.ByPathValue(w.client, "id", "orders/%s")
+	header := middleware.ByHeader(w.client, "Idempotency-Key", "once/%s")
+	query := middleware.ByQuery(w.client, "id", "%s-orders")
+	long := make([]byte, 600)
+	for i := range long {
+		long[i] = 'x'
+	}
+	for _, c := range []struct {
+		name   string
+		pick   func(*http.Request) zklock.Acquirer
+		url    string
+		header []string
+		want   string
+		status int
+	}{
+		{"path value", path, "/orders/42", nil, "orders/42", 200},
+		{"path value with escapes", path, "/orders/a%20b", nil, "orders/a b", 200},
+		{"path value with a slash", path, "/orders/a%2Fb", nil, "orders/a/b", 200},
+		{"path value that climbs", path, "/orders/..%2Fusers", nil, "", 400},
+		{"path value that ends in a slash", path, "/orders/a%2F", nil, "", 400},
+		{"path value with a control character", path, "/orders/a%00", nil, "", 400},
+		{"path value that is not UTF-8", path, "/orders/%ff", nil, "", 400},
+		{"path value too long", path, "/orders/" + string(long), nil, "", 400},
+		{"no path value", path, "/", nil, "", 400},
+		{"wildcard", path, "/files/a/b", nil, "orders/a/b", 200},
+		{"header", header, "/", []string{"k1"}, "once/k1", 200},
+		{"no header", header, "/", nil, "", 400},
+		{"empty header", header, "/", []string{""}, "", 400},
+		{"two headers", header, "/", []string{"k1", "k1"}, "", 400},
+		{"query", query, "/?id=7", nil, "7-orders", 200},
+		{"no query", query, "/", nil, "", 400},
+		{"empty query", query, "/?id=", nil, "", 400},
+		{"two queries", query, "/?id=7&id=8", nil, "", 400},
+		{"optional path value", middleware.Optional(path), "/", nil, "", 200},
+		{"optional header", middleware.Optional(header), "/", nil, "", 200},
+		{"optional query", middleware.Optional(query), "/", nil, "", 200},
+		{"optional, and there", middleware.Optional(query), "/?id=7", nil, "7-orders", 200},
+		{"optional, and bad", middleware.Optional(path), "/orders/..", nil, "", 307}, // the mux cleans paths
+		{"optional, and ambiguous", middleware.Optional(query), "/?id=7&id=8", nil, "", 400},
+		{"optional, and invalid", middleware.Optional(path), "/orders/a%2F%2Fb", nil, "", 400},
+		{"a typed nil", func(*http.Request) zklock.Acquirer { return (*zklock.Mutex)(nil) }, "/", nil, "", 400},
+	} {
+		r := httptest.NewRequest("GET", c.url, nil)
+		r.Header["Idempotency-Key"] = c.header
+		if got, status := locked(w, c.pick, r); got != c.want || status != c.status {
+			t.Errorf("%s: lock %q, status %d; want %q, %d", c.name, got, status, c.want, c.status)
+		}
+	}
+}
+
+func TestSetUpMistakesPanic(t *testing.T) {
+	w := newWorld(t)
+	for name, f := range map[string]func(){
+		"a nil pick":            func() { middleware.New(nil) },
+		"a nil handler":         func() { middleware.New(w.fixed)(nil) },
+		"a format without %s":   func() { middleware.ByPathValue(w.client, "id", "orders") },
+		"a format with two %s":  func() { middleware.ByHeader(w.client, "id", "%s/%s") },
+		"a format with %d":      func() { middleware.ByQuery(w.client, "id", "%d") },
+		"a check without guard": func() { middleware.WithSequencerCheck(nil, nil) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was taken", name)
+				}
+			}()
+			f()
+		}()
+	}
+}

@@ -1,0 +1,374 @@
+package middleware_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// The interfaces that a ResponseWriter may have besides.
+type (
+	flusher  struct{ count *int }
+	hijacker struct{}
+	pusher   struct{ target *string }
+	notifier struct{}
+)
+
+func (f flusher) Flush() { *f.count++ }
+func (hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return nil, nil, http.ErrNotSupported
+}
+func (p pusher) Push(target string, _ *http.PushOptions) error { *p.target = target; return nil }
+func (notifier) CloseNotify() <-chan bool                      { return nil }
+
+func TestWriterHasTheInterfacesOfTheOneUnderneath(t *testing.T) {
+	type rw = http.ResponseWriter
+	var flushed int
+	var pushed string
+	f, h, p, n := flusher{&flushed}, hijacker{}, pusher{&pushed}, notifier{}
+	variants := []func(rw) rw{
+		func(w rw) rw { return struct{ rw }{w} },
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+			}{w, f}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				hijacker
+			}{w, h}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+				hijacker
+			}{w, f, h}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				pusher
+			}{w, p}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+				pusher
+			}{w, f, p}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				hijacker
+				pusher
+			}{w, h, p}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+				hijacker
+				pusher
+			}{w, f, h, p}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				notifier
+			}{w, n}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+				notifier
+			}{w, f, n}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				hijacker
+				notifier
+			}{w, h, n}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+				hijacker
+				notifier
+			}{w, f, h, n}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				pusher
+				notifier
+			}{w, p, n}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+				pusher
+				notifier
+			}{w, f, p, n}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				hijacker
+				pusher
+				notifier
+			}{w, h, p, n}
+		},
+		func(w rw) rw {
+			return struct {
+				rw
+				flusher
+				hijacker
+				pusher
+				notifier
+			}{w, f, h, p, n}
+		},
+	}
+	w := newWorld(t)
+	for i, variant := range variants {
+		flushed, pushed = 0, ""
+		middleware.New(w.fixed)(w.watched(func(got http.ResponseWriter, _ *http.Request) {
+			for bit, has := range []func() bool{
+				func() bool { _, ok := got.(http.Flusher); return ok },
+				func() bool { _, ok := got.(http.Hijacker); return ok },
+				func() bool { _, ok := got.(http.Pusher); return ok },
+				func() bool { _, ok := got.(http.CloseNotifier); return ok }, //nolint:staticcheck // gin asks for it
+			} {
+				if want := i&(1<<bit) != 0; has() != want {
+					t.Errorf("variant %04b: interface %d is there: %v", i, bit, !want)
+				}
+			}
+			if f, ok := got.(http.Flusher); ok {
+				f.Flush()
+			}
+			if p, ok := got.(http.Pusher); ok {
+				p.Push("/style.css", nil)
+			}
+		})).ServeHTTP(variant(httptest.NewRecorder()), httptest.NewRequest("GET", "/", nil))
+		if flushed != i&1 || (pushed != "") != (i&4 != 0) {
+			t.Errorf("variant %04b: flushed %d times, pushed %q", i, flushed, pushed)
+		}
+	}
+}
+
+// opaque hides all but Unwrap, as the wrappers of some middlewares do.
+type opaque struct{ inner http.ResponseWriter }
+
+func (o opaque) Header() http.Header         { return o.inner.Header() }
+func (o opaque) Write(p []byte) (int, error) { return o.inner.Write(p) }
+func (o opaque) WriteHeader(code int)        { o.inner.WriteHeader(code) }
+func (o opaque) Unwrap() http.ResponseWriter { return o.inner }
+
+func TestResponseControllerWorksThroughTheWriter(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto, func(t *testing.T) {
+			w := newWorld(t)
+			lock := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+				if _, ok := rw.(http.Flusher); ok {
+					t.Error("the writer has Flush, which the one underneath has not")
+				}
+				c := http.NewResponseController(rw)
+				for what, err := range map[string]error{
+					"SetReadDeadline":  c.SetReadDeadline(time.Now().Add(time.Minute)),
+					"SetWriteDeadline": c.SetWriteDeadline(time.Now().Add(time.Minute)),
+					"Flush":            c.Flush(),
+				} {
+					if err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				if proto == "HTTP/1.1" {
+					if err := c.EnableFullDuplex(); err != nil {
+						t.Errorf("EnableFullDuplex: %v", err)
+					}
+				} else if _, _, err := c.Hijack(); err == nil {
+					t.Error("an HTTP/2 stream was hijacked")
+				}
+				io.WriteString(rw, "fine")
+			}))
+			srv := serveProto(t, proto, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				lock.ServeHTTP(opaque{rw}, r)
+			}))
+			resp, err := srv.Client().Get(srv.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if body, err := io.ReadAll(resp.Body); string(body) != "fine" || err != nil {
+				t.Errorf("%q, %v", body, err)
+			}
+		})
+	}
+}
+
+func TestLostBeforeAHijackRefusesIt(t *testing.T) {
+	w := newWorld(t)
+	h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+		w.lose(r.Context())
+		for range 2 {
+			if _, _, err := rw.(http.Hijacker).Hijack(); err == nil {
+				t.Error("the connection was handed over without a lock")
+			}
+		}
+		if _, _, err := http.NewResponseController(rw).Hijack(); err == nil {
+			t.Error("the connection was handed over without a lock")
+		}
+	}))
+	srv := serve(t, h)
+	resp, err := srv.Client().Get(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+func TestEarlyHintsAreNotTheAnswer(t *testing.T) {
+	for _, loses := range []bool{false, true} {
+		w := newWorld(t)
+		srv := serve(t, middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Link", "</style.css>; rel=preload")
+			rw.WriteHeader(http.StatusEarlyHints)
+			if loses {
+				w.lose(r.Context())
+			}
+			rw.WriteHeader(http.StatusCreated)
+		})))
+		hints := 0
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			if code == 103 && h.Get("Link") != "" {
+				hints++
+			}
+			return nil
+		}})
+		req, _ := http.NewRequestWithContext(ctx, "GET", srv.URL, nil)
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		want := http.StatusCreated
+		if loses {
+			want = http.StatusServiceUnavailable
+		}
+		if hints != 1 || resp.StatusCode != want {
+			t.Errorf("lost %v: %d hints, status %d, want %d", loses, hints, resp.StatusCode, want)
+		}
+	}
+}
+
+func TestCopiesArriveWhole(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	content := bytes.Repeat([]byte("0123456789abcdef"), 10000)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	mux := http.NewServeMux()
+	lock := middleware.New(w.fixed)
+	mux.Handle("/file", lock(w.watched(func(rw http.ResponseWriter, r *http.Request) { http.ServeFile(rw, r, file) })))
+	mux.Handle("/slow/{n}", lock(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+		var n int64
+		fmt.Sscan(r.PathValue("n"), &n)
+		copied, err := io.Copy(rw, iotest.OneByteReader(bytes.NewReader(content[:n])))
+		if err != nil || copied != n {
+			t.Errorf("copied %d of %d, %v", copied, n, err)
+		}
+	})))
+	mux.Handle("/broken", lock(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+		src := io.MultiReader(bytes.NewReader(content[:100]), iotest.ErrReader(os.ErrDeadlineExceeded))
+		if n, err := io.Copy(rw, src); n != 100 || err != os.ErrDeadlineExceeded {
+			t.Errorf("copied %d, %v", n, err)
+		}
+	})))
+	srv := serve(t, mux)
+	for path, n := range map[string]int{"/file": len(content), "/slow/0": 0, "/slow/511": 511, "/slow/512": 512, "/slow/513": 513, "/slow/2000": 2000, "/broken": 100} {
+		resp, err := srv.Client().Get(srv.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !bytes.Equal(body, content[:n]) {
+			t.Errorf("%s: %d bytes, want %d; %v", path, len(body), n, err)
+		}
+	}
+}
+
+func TestSourceThatIsSlowerThanTheLockIsNotTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(rw, io.MultiReader(losing{w, r}, strings.NewReader("made"))); err == nil {
+			t.Error("the copy succeeded")
+		}
+	}))
+	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+}
+
+// losing is a source that has nothing, and takes longer than the lock lasts.
+type losing struct {
+	w *world
+	r *http.Request
+}
+
+func (l losing) Read([]byte) (int, error) {
+	l.w.lose(l.r.Context())
+	return 0, io.EOF
+}
+
+func TestOutsideSeesTheRouteAndTheFormOfTheRequest(t *testing.T) {
+	w := newWorld(t)
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}", w.watched(func(_ http.ResponseWriter, r *http.Request) {
+		if err := r.ParseMultipartForm(1); err != nil {
+			t.Error(err)
+		}
+	}))
+	var body bytes.Buffer
+	boundary := "b"
+	fmt.Fprintf(&body, "--%[1]s\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n%[2]s\r\n--%[1]s--\r\n", boundary, strings.Repeat("x", 20<<20))
+	r := httptest.NewRequest("POST", "/orders/42", &body)
+	r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
+	do(middleware.New(w.fixed)(mux), r)
+	if r.Pattern != "POST /orders/{id}" {
+		t.Errorf("pattern %q", r.Pattern)
+	}
+	if r.MultipartForm == nil {
+		t.Fatal("the server cannot see the form, and so not remove its files")
+	}
+	if err := r.MultipartForm.RemoveAll(); err != nil {
+		t.Error(err)
+	}
+	if _, ok := zklock.FromContext(r.Context()); ok {
+		t.Error("the request that was passed in carries the lock")
+	}
+}
