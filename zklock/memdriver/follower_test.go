@@ -106,7 +106,10 @@ func TestLaggingFollower(t *testing.T) {
 		if took := time.Since(began); took < 900*time.Millisecond || took > 2*time.Second {
 			t.Fatalf("connected after %v", took)
 		}
-		create(t, ahead, "/b", driver.Persistent)
+		create(t, connect(t, e.Connector(0), 20*time.Second), "/b", driver.Persistent)
+		if has(t, behind, "/b") {
+			t.Fatal("the lagging server has applied the create")
+		}
 		if err := behind.Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}

@@ -176,3 +176,34 @@ func TestRestartSingle(t *testing.T) {
 		}
 	})
 }
+
+// TestSameFollowerCountsOnce: a follower that comes back and acknowledges again
+// what it had acknowledged before makes no majority.
+func TestSameFollowerCountsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(0), 20*time.Second)
+		e.Partition(memdriver.BetweenServers(0, 2), memdriver.BetweenServers(0, 3), memdriver.BetweenServers(0, 4))
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Create(t.Context(), "/a", nil, driver.Persistent, open)
+			done <- err
+		}()
+		pass(100 * time.Millisecond)
+		link := memdriver.BetweenServers(0, 1)
+		e.Partition(link.Reset())
+		e.Heal(link)
+		pass(time.Second)
+		if roles := e.Roles(); roles[0] != "leading" || roles[1] != "following" {
+			t.Fatalf("roles %v", roles)
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("committed by two servers of five: %v", err)
+		default:
+		}
+		e.Heal()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
+}

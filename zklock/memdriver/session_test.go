@@ -212,3 +212,24 @@ func TestQuiet(t *testing.T) {
 		}, memdriver.WithServers(servers))
 	}
 }
+
+// TestCloseIsAskedForAgain when it was lost on its way to the server.
+func TestCloseIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 6*time.Second)
+		e.HoldRequests(s.ID())
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close(t.Context()) }()
+		pass(10 * time.Millisecond)
+		e.KillConnection(s.ID())
+		pass(100 * time.Millisecond)
+		select {
+		case err := <-closed:
+			if err != nil || len(e.Sessions()) != 0 {
+				t.Fatalf("%v, sessions left: %x", err, e.Sessions())
+			}
+		default:
+			t.Fatal("still closing")
+		}
+	})
+}
