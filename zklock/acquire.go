@@ -4,170 +4,259 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// request is one acquisition of one name.
+// request is one acquisition: of one name, or of several as one lock.
 type request struct {
-	client *Client
-	ctx    context.Context // for hooks: what the Acquire hook returned
-	name   string
-	path   string
-	mode   Mode
-	try    bool
-	data   []byte // of the queue node
+	client    *Client
+	turnstile *turnstile      // through which what it gets may be handed over; nil: it may not
+	ctx       context.Context // for hooks: what the Acquire hook returned
+	name      string          // as shown: the names joined, if there are several
+	mode      Mode
+	wants     []want
+	try       bool
+	label     string
+	trace     string
+	node      nodeData // of the queue nodes
+	data      []byte   // the same, encoded
 
-	waiting  bool // the Wait hook was called
+	// Of the requester's goroutine only, unlike the above, which never change
+	// once the request is queued.
+	waiting  bool            // the Wait hook was called
+	waitCtx  context.Context // what it returned
 	waitFrom time.Time
 	endWait  func(WaitResult)
 	ahead    string // the node last told of
 }
 
-// take gets hold of a name: it queues, waits for its turn, and starts over when
-// its place in the queue is lost to nobody's fault of its own, at the tail.
+// take gets hold of what is wanted: it queues, waits for its turn, and starts
+// over at the tail when its place is lost to no fault of its own. start, if not
+// nil, is a place to begin with: one that waits in the queue already, left
+// behind by somebody who gave up, or one that was held and has to be replaced.
 //
-// On an error nothing is held, and nothing stays queued.
-func (c *Client) take(ctx context.Context, r *request) (h *hold, err error) {
-	defer func() { r.waited(err) }()
+// If ctx ends while a place waits in the queue, take returns that place with the
+// error, for somebody else to go on with. On any other error nothing stays
+// queued.
+func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, lock *Lock, left *place, err error) {
 	for {
-		s, err := c.pool.session(ctx, r.path)
+		s, err := c.pool.session(ctx, r.wants[0].path)
 		if err != nil {
-			return nil, err
-		}
-		h, err = s.take(ctx, r)
-		switch {
-		case errors.Is(err, errSessionOver), errors.Is(err, errNodeGone):
-			if ctx.Err() != nil {
-				return nil, waitEnded(ctx, ErrNotAcquired)
+			if start != nil {
+				start.remove()
 			}
-		default:
-			return h, err
+			return nil, nil, nil, err
+		}
+		if start != nil && start.s != s {
+			start.remove() // its session is over, or is being replaced
+			start = nil
+		}
+		h, lock, left, err = s.take(ctx, r, start)
+		start = nil
+		if !errors.Is(err, errSessionOver) && !errors.Is(err, errNodeGone) {
+			return h, lock, left, err
+		}
+		if ctx.Err() != nil {
+			return nil, nil, nil, waitEnded(ctx, ErrNotAcquired)
 		}
 	}
 }
 
 // take is one attempt on one session.
-func (s *session) take(ctx context.Context, r *request) (*hold, error) {
-	if r.try {
-		if err := s.blocked(ctx, r); err != nil {
-			return nil, err
+func (s *session) take(ctx context.Context, r *request, p *place) (h *hold, lock *Lock, left *place, err error) {
+	alone := false
+	if p == nil || !p.granted.IsZero() {
+		if r.try {
+			if err := s.blocked(ctx, r); err != nil {
+				return nil, nil, nil, err
+			}
+		}
+		if p, alone, err = s.enqueue(ctx, r, p); err != nil {
+			return nil, nil, nil, err
 		}
 	}
-	c, children, err := s.enqueue(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	h := &hold{client: s.client, s: s, c: c, name: r.name, path: r.path, mode: r.mode,
-		token: Token{Zxid: c.zxid}, ended: make(chan struct{})}
-	if err = s.awaitTurn(ctx, r, h, children); err != nil {
-		s.remove(c)
-		if state, _ := s.ds.State(); state == driver.Connected && ctx.Err() != nil && errors.Is(err, ErrUnavailable) {
-			// It ended while something was being read. The session was there;
-			// what was waited for was the holder.
-			err = waitEnded(ctx, ErrNotAcquired)
+	for {
+		if err = s.awaitTurn(ctx, r, p, alone); err != nil {
+			break
 		}
-		return nil, err
+		if h, lock = s.grant(p, r); h != nil {
+			if r.mode == Permit && p.own != nil {
+				s.spawn(func() { s.mark(p, r.node) }) // it waited, so somebody may wait behind it
+			}
+			return h, lock, nil, nil
+		}
+		alone = false
 	}
-	return h, nil
+	if ctx.Err() == nil || errors.Is(err, errNodeGone) {
+		p.remove()
+		return nil, nil, nil, err
+	}
+	if state, _ := s.ds.State(); state == driver.Connected && errors.Is(err, ErrUnavailable) {
+		// It ended while something was being read. The session was there;
+		// what was waited for was the holder.
+		err = waitEnded(ctx, ErrNotAcquired)
+	}
+	return nil, nil, p, err
 }
 
-// awaitTurn returns when it is the contender's turn and the lease is long
-// enough to say so to the caller.
+// awaitTurn returns when it is the place's turn and the lease is long enough to
+// say so to the caller.
 //
-// The checks are made again as long as one of them had to wait: a grant needs,
-// in this order, nobody ahead; a lease of a good length; after any wait at all,
-// the sight of our own node, owned by our session, since an operator may have
-// deleted it meanwhile, and two waiters must never both get in; and then, in one
-// step with becoming a hold, the lease once more.
-func (s *session) awaitTurn(ctx context.Context, r *request, h *hold, children int32) error {
-	alone := children == 1
+// A grant needs, in this order, nobody ahead on any name; a lease of a good
+// length; and after any wait at all, the sight of our own nodes, owned by our
+// session, on the connection on which nobody was seen ahead: an operator may
+// have deleted one meanwhile, and two waiters must never both get in. The checks
+// are made again as long as one of them had to wait. The last look at the lease
+// is grant's, in one step with becoming a hold.
+func (s *session) awaitTurn(ctx context.Context, r *request, p *place, alone bool) error {
 	waited := false
 	for {
-		var gen uint64 // connection on which nobody was seen ahead
 		if !alone {
-			var err error
-			if gen, err = s.awaitFront(ctx, r, h.c, children); err != nil {
-				return err
-			}
-			waited = true
-		}
-		if left, _ := s.left(); left < s.lease.least() {
-			if err := s.awaitLease(ctx); err != nil {
-				return err
-			}
-			waited = true
-		}
-		if waited {
-			w, err := s.seeOwn(ctx, h.c)
+			gen, err := s.awaitFront(ctx, r, p)
 			if err != nil {
 				return err
 			}
-			if !alone && w.gen != gen {
-				continue // seen on different connections: look at the queue again
+			waited = true
+			if left, _ := s.left(); left >= s.lease.least() {
+				seen, err := s.seeOwn(ctx, p)
+				if err != nil {
+					return err
+				}
+				if seen == gen {
+					return nil
+				}
+				continue
 			}
-			h.own = w
 		}
-		if s.grant(h) {
-			return nil
+		if left, _ := s.left(); left >= s.lease.least() {
+			if !waited {
+				return nil
+			}
+			if seen, err := s.seeOwn(ctx, p); err != nil || seen != 0 {
+				return err
+			}
+		}
+		if err := s.awaitLease(ctx); err != nil {
+			return err
 		}
 		waited = true
 	}
 }
 
-// awaitFront waits until nobody is ahead that a contender has to wait for. It
-// returns the generation of the connection on which that was seen.
+// awaitFront waits until nobody is ahead, on any name of the place, that it has
+// to wait for. Names are waited for one after the other: nobody gets in ahead of
+// us on one while we wait for another. It returns the generation of the
+// connection on which that was seen, 0 if it was more than one.
+func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64, error) {
+	var gen uint64
+	for i, c := range p.nodes {
+		g, err := s.awaitFrontOf(ctx, r, p, c)
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 {
+			gen = g
+		} else if g != gen {
+			gen = 0
+		}
+	}
+	return gen, nil
+}
+
+// awaitFrontOf is awaitFront for one name.
 //
 // The queue is listed once and then walked: nobody can get in ahead of us, so
 // the set of those ahead only shrinks. A node is taken off it when a read found
 // it missing, or when its watch reported the deletion and the connection is
-// still the one the watch was armed on; any other event proves nothing.
-func (s *session) awaitFront(ctx context.Context, r *request, c *contender, children int32) (uint64, error) {
-	gen, _ := s.ds.Conn()
-	q, err := s.list(ctx, c.dir)
-	if errors.Is(err, driver.ErrNoNode) {
-		return 0, errNodeGone
-	}
-	if err != nil {
-		return 0, explainList(err, c.dir)
-	}
-	self := indexOf(q, c.node)
-	if self < 0 {
-		return 0, errNodeGone
-	}
-	if limit := s.client.cfg.maxContenders; limit > 0 && children == 0 && self >= limit {
-		return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
-	}
-	q = q[:self+1]
+// still the one the watch was armed on; any other event proves nothing. What a
+// node counts as is read with each watch, since a writer may have been
+// downgraded. For permits, who is first in line depends on all who are ahead:
+// they list again each time.
+func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
+	permits := c.kind.permits > 0
+list:
 	for {
-		held, watch := decide(q, len(q)-1)
-		if held {
-			return gen, nil
-		}
-		if r.try {
-			return 0, ErrNotAcquired // beaten to it
-		}
-		ahead := q[watch]
-		w, err := s.watch(ctx, c.dir+"/"+ahead.node)
-		switch {
-		case errors.Is(err, driver.ErrNoNode):
-			gen, _ = s.ds.Conn()
-			q = append(q[:watch], q[watch+1:]...)
-			continue
-		case err != nil:
-			return 0, explainList(err, c.dir)
-		}
-		r.wait(watch+1, describe(ahead, w.node.Data))
-		gone, err := s.awaitChange(ctx, w)
+		gen, _ := s.ds.Conn()
+		q, err := s.listAhead(ctx, c)
 		if err != nil {
 			return 0, err
 		}
-		if gone {
-			gen = w.gen
-			q = append(q[:watch], q[watch+1:]...)
+		if limit := s.client.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
+			return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
+		}
+		for {
+			held, watch := decide(q, len(q)-1)
+			if held {
+				return gen, nil
+			}
+			if r.try {
+				return 0, ErrNotAcquired // beaten to it
+			}
+			ws := make([]*watched, len(watch))
+			for i, j := range watch {
+				w, err := s.watch(ctx, c.dir+"/"+q[j].node)
+				if errors.Is(err, driver.ErrNoNode) {
+					if permits {
+						continue list
+					}
+					gen, _ = s.ds.Conn()
+					q = append(q[:j], q[j+1:]...)
+					break
+				}
+				if err != nil {
+					return 0, explainList(err, c.dir)
+				}
+				d, _ := decodeData(w.node.Data)
+				if permits && len(watch) == 1 && d.Granted {
+					continue list // it was granted before we watched: we are the first in line
+				}
+				if q[j].kind = effective(q[j].kind, d); !permits && q[j].kind.mode == Shared && c.kind.mode == Shared {
+					break // no reason to wait for it any more
+				}
+				ws[i] = w
+			}
+			if ws[len(ws)-1] == nil {
+				continue // the queue is not what it was: decide anew
+			}
+			ahead := q[watch[len(watch)-1]]
+			r.wait(len(q)-1, describe(ahead, ws[len(ws)-1].node.Data))
+			gone, err := s.awaitChange(ctx, ws)
+			if err != nil {
+				return 0, err
+			}
+			if permits {
+				continue list
+			}
+			if gone {
+				gen = ws[0].gen
+				q = append(q[:watch[0]], q[watch[0]+1:]...)
+			}
 		}
 	}
+}
+
+// listAhead lists a name's queue up to our own node, which is the last one.
+func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error) {
+	q, err := s.list(ctx, c.dir)
+	if errors.Is(err, driver.ErrNoNode) {
+		return nil, errNodeGone
+	}
+	if err != nil {
+		return nil, explainList(err, c.dir)
+	}
+	for i := range q {
+		if q[i].node != c.node {
+			continue
+		}
+		if other, ok := conflict(q, i); ok {
+			return nil, fmt.Errorf("%w: %s is in the queue, wanting %v", ErrConflict, other.node, other.kind)
+		}
+		return q[:i+1], nil
+	}
+	return nil, errNodeGone
 }
 
 // explainList gives the errors of reading other contenders their meaning.
@@ -178,32 +267,57 @@ func explainList(err error, dir string) error {
 	return err
 }
 
-// awaitChange waits until w fires, or has to be armed anew because the
+// awaitChange waits until one of ws fires, or has to be armed anew because the
 // connection changed: a watch may not survive that, and after many clients'
-// reconnect it is done at some time within a sixth of the session timeout.
-// gone says that the watched node was deleted, for certain.
-func (s *session) awaitChange(ctx context.Context, w *watched) (gone bool, err error) {
+// reconnect it is done at some time within a sixth of the session timeout. gone
+// says that the one watched node was deleted, for certain.
+func (s *session) awaitChange(ctx context.Context, ws []*watched) (gone bool, err error) {
 	for {
 		gen, moved := s.connection()
-		if gen > w.gen {
+		if gen > ws[0].gen {
 			if !sleep(ctx, jitter(s.timeout/6), s.ends) {
 				return false, s.waitError(ctx)
 			}
 			return false, nil
 		}
-		select {
-		case e, ok := <-w.event:
-			e = w.received(e, ok)
-			s.watches.drop(w)
+		fired, e := awaitEvent(ctx, ws, moved, s.ends)
+		switch {
+		case fired != nil:
+			s.watches.drop(fired)
 			now, _ := s.ds.Conn()
-			return e.Err == nil && e.Type == driver.EventDeleted && now == w.gen, nil
-		case <-moved:
-		case <-s.ends:
-			return false, errSessionOver
-		case <-ctx.Done():
+			return e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen, nil
+		case ctx.Err() != nil || s.ctx.Err() != nil:
 			return false, s.waitError(ctx)
 		}
 	}
+}
+
+// awaitEvent returns the first of ws to fire, or nil when ctx ends or one of the
+// other channels closes first.
+func awaitEvent(ctx context.Context, ws []*watched, moved, ends <-chan struct{}) (*watched, driver.Event) {
+	if len(ws) == 1 {
+		select {
+		case e, ok := <-ws[0].event:
+			return ws[0], ws[0].received(e, ok)
+		case <-moved:
+		case <-ends:
+		case <-ctx.Done():
+		}
+		return nil, driver.Event{}
+	}
+	cases := make([]reflect.SelectCase, 0, len(ws)+3)
+	for _, w := range ws {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.event)})
+	}
+	for _, ch := range []<-chan struct{}{moved, ends, ctx.Done()} {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
+	}
+	i, value, ok := reflect.Select(cases)
+	if i >= len(ws) {
+		return nil, driver.Event{}
+	}
+	e, _ := value.Interface().(driver.Event)
+	return ws[i], ws[i].received(e, ok)
 }
 
 // waitError is the error of a wait for another holder.
@@ -214,50 +328,86 @@ func (s *session) waitError(ctx context.Context) error {
 	return errSessionOver
 }
 
-// seeOwn reads our own node, with a watch that will tell if somebody deletes it.
-func (s *session) seeOwn(ctx context.Context, c *contender) (*watched, error) {
-	w, err := s.watch(ctx, c.path())
-	switch {
-	case errors.Is(err, driver.ErrNoNode):
-		return nil, errNodeGone
-	case err != nil:
-		return nil, explainList(err, c.dir)
-	case w.node.Stat.EphemeralOwner != s.ds.ID():
-		return nil, errNodeGone
+// seeOwn reads our own nodes, with watches that will tell if somebody deletes
+// them. It returns the generation of the connection on which all were seen, 0 if
+// it was more than one.
+func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) {
+	p.own = make([]*watched, len(p.nodes))
+	for i, c := range p.nodes {
+		w, err := s.watch(ctx, c.path())
+		switch {
+		case errors.Is(err, driver.ErrNoNode):
+			return 0, errNodeGone
+		case err != nil:
+			return 0, explainList(err, c.dir)
+		case w.node.Stat.EphemeralOwner != s.ds.ID():
+			return 0, errNodeGone
+		}
+		if p.own[i] = w; i == 0 {
+			gen = w.gen
+		} else if w.gen != gen {
+			gen = 0
+		}
 	}
-	return w, nil
+	return gen, nil
 }
 
 // blocked answers a try without a write: somebody in the queue has to be waited
 // for. What this client itself released on another session may still show on
 // this one's server, so that is caught up with first.
 func (s *session) blocked(ctx context.Context, r *request) error {
-	if p, ok := s.client.parents.find(r.path); ok && p.released != 0 && p.released != s.ds.ID() {
-		err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, r.path) })
-		if err != nil && !errors.Is(err, driver.ErrNoNode) {
+	for _, want := range r.wants {
+		if p, ok := s.client.parents.find(want.path); ok && p.released != 0 && p.released != s.ds.ID() {
+			err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, want.path) })
+			if err != nil && !errors.Is(err, driver.ErrNoNode) {
+				return err
+			}
+		}
+		q, err := s.list(ctx, want.path)
+		if errors.Is(err, driver.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return explainList(err, want.path)
+		}
+		q = append(q, queued{kind: want.kind})
+		if other, ok := conflict(q, len(q)-1); ok {
+			return fmt.Errorf("%w: %s is in the queue, wanting %v", ErrConflict, other.node, other.kind)
+		}
+		if err := s.blockedBy(ctx, want, q); err != nil {
 			return err
 		}
-	}
-	q, err := s.list(ctx, r.path)
-	if errors.Is(err, driver.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return explainList(err, r.path)
-	}
-	if held, _ := decide(append(q, queued{mode: r.mode}), len(q)); !held {
-		return ErrNotAcquired
 	}
 	return nil
 }
 
-func indexOf(q []queued, node string) int {
-	for i := range q {
-		if q[i].node == node {
-			return i
+// blockedBy decides for a contender that would be the last of q. A writer that
+// blocks a reader may have been downgraded, which only its data tells.
+func (s *session) blockedBy(ctx context.Context, want want, q []queued) error {
+	for {
+		held, watch := decide(q, len(q)-1)
+		if held {
+			return nil
+		}
+		if want.kind.mode != Shared {
+			return ErrNotAcquired
+		}
+		var n driver.Node
+		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
+			n, err = s.ds.Get(ctx, want.path+"/"+q[watch[0]].node)
+			return err
+		})
+		switch d, _ := decodeData(n.Data); {
+		case errors.Is(err, driver.ErrNoNode):
+			q = append(q[:watch[0]], q[watch[0]+1:]...)
+		case err != nil:
+			return explainList(err, want.path)
+		case effective(q[watch[0]].kind, d).mode != Shared:
+			return ErrNotAcquired
+		default:
+			q[watch[0]].kind.mode = Shared
 		}
 	}
-	return -1
 }
 
 // wait tells the hooks whom the request waits for.
@@ -267,20 +417,28 @@ func (r *request) wait(position int, ahead Contender) {
 	switch {
 	case !r.waiting:
 		r.waiting, r.waitFrom, r.ahead = true, time.Now(), ahead.Node
-		r.ctx, r.endWait = start(hooks.Wait, r.ctx, e)
+		r.waitCtx, r.endWait = start(hooks.Wait, r.ctx, e)
 	case r.ahead != ahead.Node:
 		r.ahead = ahead.Node
 		if hooks.Ahead != nil {
-			hooks.Ahead(r.ctx, e)
+			hooks.Ahead(r.waitCtx, e)
 		}
 	}
 }
 
-// waited ends what wait started.
+// waited ends what wait started, if it did.
 func (r *request) waited(err error) {
 	if r.waiting {
 		r.endWait(WaitResult{Err: err})
 	}
+}
+
+// mark tells the one behind a permit's node, by changing its data, that it was
+// granted: that one is the first in line now. It is tried until it is done, or
+// the node is gone, which tells as much.
+func (s *session) mark(p *place, d nodeData) {
+	d.Granted = true
+	_ = s.rewrite(p, d)
 }
 
 // waitedFor is how long the request waited for others.

@@ -26,9 +26,9 @@ type Client struct {
 	refuse  context.CancelCauseFunc
 
 	mu    sync.Mutex
-	names map[string]*nameUse // guarded by mu; by path; names waited for or held
-	held  int                 // guarded by mu; holds
-	idle  chan struct{}       // guarded by mu; not nil: closed when held reaches 0
+	names map[string]*turnstile // guarded by mu; by path; names waited for or held
+	held  int                   // guarded by mu; holds
+	idle  chan struct{}         // guarded by mu; not nil: closed when names has become empty
 
 	closed   chan struct{} // closed when Close has finished
 	closeErr error         // set before closed is closed
@@ -107,7 +107,7 @@ func (c *config) finish(opts []Option) error {
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*nameUse), closed: make(chan struct{})}
+	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), closed: make(chan struct{})}
 	c.closing, c.refuse = context.WithCancelCause(context.Background())
 	c.pool = newPool(c, connector)
 	return c
@@ -151,10 +151,14 @@ func (c *Client) ping(ctx context.Context) error {
 // errNoClient is the error of methods of a zero Client.
 var errNoClient = errors.New("the Client was not made by Open")
 
-// acquire is what all acquisitions of one name come down to.
-func (c *Client) acquire(ctx context.Context, name, path string, mode Mode, cfg acquireConfig) (*Lock, error) {
+// acquire is what all acquisitions come down to.
+func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []want, cfg acquireConfig) (*Lock, error) {
 	ctx, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: mode, Try: cfg.try})
-	lock, waited, err := c.acquireLock(ctx, name, path, mode, cfg)
+	r := &request{client: c, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try}
+	lock, err := c.acquireLock(ctx, r, cfg)
+	r.waited(err)
+	waited := r.waitedFor()
+	c.counters.wait(waited)
 	if err != nil {
 		c.counters.failed.Add(1)
 		err = &Error{Op: "acquire", Name: name, Err: err}
@@ -165,58 +169,41 @@ func (c *Client) acquire(ctx context.Context, name, path string, mode Mode, cfg 
 	return lock, err
 }
 
-func (c *Client) acquireLock(ctx context.Context, name, path string, mode Mode, cfg acquireConfig) (*Lock, time.Duration, error) {
-	if l := carried(ctx, c, path); l != nil {
-		lock, err := l.reenter(ctx, cfg.reenter)
-		return lock, 0, err
+func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (*Lock, error) {
+	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
+		return lock, err
 	}
-	if err := c.closing.Err(); err != nil {
-		return nil, 0, ErrClosed
+	if c.closing.Err() != nil {
+		return nil, ErrClosed
 	}
 	if ctx.Err() != nil {
-		return nil, 0, waitEnded(ctx, ErrNotAcquired)
+		return nil, waitEnded(ctx, ErrNotAcquired)
 	}
-	if err := c.startWaiting(path, cfg); err != nil {
-		return nil, 0, err
-	}
-	defer c.stopWaiting(path)
-	waitCtx, cancel := c.bound(ctx, cfg)
-	defer cancel()
-	r := &request{client: c, ctx: ctx, name: name, path: path, mode: mode, try: cfg.try, data: c.nodeData(ctx, mode, cfg)}
-	h, err := c.take(waitCtx, r)
-	waited := r.waitedFor()
-	c.counters.wait(waited)
+	t, err := c.startWaiting(r.wants, cfg)
 	if err != nil {
-		return nil, waited, err
-	}
-	lock := h.join(ctx)
-	h.s.own.add(h)
-	if lock == nil { // lost between the grant and here, and given up as such
-		return nil, waited, &LostError{Name: name, Cause: errSessionEnded, At: time.Now()}
-	}
-	// Whoever won the race between the grant and the end of the wait, only one
-	// of them is reported: a lock is not handed to a caller who may have gone,
-	// nor by a client that is closing.
-	if waitCtx.Err() != nil {
-		_ = lock.Release(context.WithoutCancel(ctx))
-		return nil, waited, waitEnded(waitCtx, ErrNotAcquired)
-	}
-	return lock, waited, nil
-}
-
-// reenter is what an acquisition comes to whose context carries l, a handle on
-// the same lock.
-func (l *Lock) reenter(ctx context.Context, join bool) (*Lock, error) {
-	if err := l.Err(); err != nil {
 		return nil, err
 	}
-	if !join {
-		return nil, ErrDeadlock
+	defer c.stopWaiting(r.wants)
+	waitCtx, cancel := c.bound(ctx, cfg)
+	defer cancel()
+	r.describe(cfg)
+	alone := len(r.wants) > 1 || r.mode == Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
+	for {
+		var lock *Lock
+		if alone {
+			lock, err = c.acquireAlone(waitCtx, r)
+		} else {
+			r.turnstile = t
+			lock, err = t.acquire(waitCtx, r)
+		}
+		switch {
+		case err != nil || lock.Err() == nil:
+			return lock, err
+		case waitCtx.Err() != nil:
+			return nil, waitEnded(waitCtx, ErrNotAcquired)
+		}
+		// It was lost between its grant and here: back to the tail.
 	}
-	if joined := l.hold.join(ctx); joined != nil {
-		return joined, nil
-	}
-	return nil, &LostError{Name: l.hold.name, Cause: errSessionEnded, At: time.Now()}
 }
 
 // bound derives the context that bounds a wait: it ends with ctx, with the
@@ -231,12 +218,15 @@ func (c *Client) bound(ctx context.Context, cfg acquireConfig) (context.Context,
 	return timed, func() { stop(); cancelTimed(); cancel(nil) }
 }
 
-func (c *Client) nodeData(ctx context.Context, mode Mode, cfg acquireConfig) []byte {
-	d := nodeData{Host: c.cfg.identity.Host, PID: c.cfg.identity.PID, Label: cfg.label, Mode: mode.String(), Since: time.Now().UnixMilli()}
-	if inject := c.cfg.hooks.Inject; inject != nil {
-		d.Trace = inject(ctx)
+// describe makes the data of the queue nodes.
+func (r *request) describe(cfg acquireConfig) {
+	c := &r.client.cfg
+	r.label = cfg.label
+	if c.hooks.Inject != nil {
+		r.trace = c.hooks.Inject(r.ctx)
 	}
-	return d.encode()
+	r.node = nodeData{Host: c.identity.Host, PID: c.identity.PID, Label: r.label, Mode: r.mode.String(), Since: time.Now().UnixMilli(), Trace: r.trace}
+	r.data = r.node.encode()
 }
 
 // Shutdown ends the client in order: from now on nothing is acquired, waiters

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,9 +20,8 @@ const (
 // write is what one caller wants changed by the ensemble: a member of a group.
 type write struct {
 	kind    string      // for the Operation hook
-	dir     string      // the lock's znode
 	ops     []driver.Op // in order
-	creates bool        // one of ops creates a contender below dir
+	creates []string    // the lock znodes below which ops create contenders
 
 	ctx     context.Context // of the caller, for hooks only: a group runs on the session's
 	done    chan struct{}   // closed once the fields below are set
@@ -113,13 +113,15 @@ func (c *committer) next() []*write {
 			break
 		}
 		switch {
-		case !w.creates:
+		case len(w.creates) == 0:
 			group = append(group, w)
-		case creating[w.dir]:
+		case slices.ContainsFunc(w.creates, func(dir string) bool { return creating[dir] }):
 			rest = append(rest, w)
 			continue
 		default:
-			creating[w.dir] = true
+			for _, dir := range w.creates {
+				creating[dir] = true
+			}
 			creates = append(creates, w)
 		}
 		bytes += size

@@ -21,6 +21,8 @@ const (
 	defaultTickTime       = 3 * time.Second // ZooKeeper's sample configuration has 2s, its code 3s
 	defaultConnectTimeout = 10 * time.Second
 	defaultPoolSessions   = 2
+	defaultHandoverLimit  = 16
+	defaultHandoverTime   = 100 * time.Millisecond
 )
 
 // minTicks is how many ticks a session timeout has to be for a lease to be
@@ -37,6 +39,9 @@ type config struct {
 
 	poolMaxSessions int
 	poolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
+
+	handoverLimit int           // 0: no hand-over and no sharing among readers
+	handoverTime  time.Duration // 0: the same
 
 	maxWaiters    int // 0: no limit
 	maxContenders int // 0: no limit
@@ -66,6 +71,8 @@ func defaultConfig() config {
 		tickTime:        defaultTickTime,
 		connectTimeout:  defaultConnectTimeout,
 		poolMaxSessions: defaultPoolSessions,
+		handoverLimit:   defaultHandoverLimit,
+		handoverTime:    defaultHandoverTime,
 		createRoot:      true,
 		logger:          slog.New(slog.DiscardHandler),
 	}
@@ -86,6 +93,8 @@ var coreKeys = map[string]func(c *config, v string) error{
 	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.connectTimeout }),
 	"pool_max_sessions": intKey(1, func(c *config) *int { return &c.poolMaxSessions }),
 	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.poolMaxLifetime }),
+	"handover_limit":    intKey(0, func(c *config) *int { return &c.handoverLimit }),
+	"handover_time":     durationKey(0, func(c *config) *time.Duration { return &c.handoverTime }),
 	"max_waiters":       intKey(0, func(c *config) *int { return &c.maxWaiters }),
 	"max_contenders":    intKey(0, func(c *config) *int { return &c.maxContenders }),
 	"max_names":         intKey(0, func(c *config) *int { return &c.maxNames }),

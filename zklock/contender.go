@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -43,8 +44,9 @@ type Contender struct {
 // Names of queue nodes are those of Curator's InterProcessReadWriteLock, so
 // that its locks and ours exclude each other:
 //
-//	_c_<uuid>-__WRIT__<10 digits>   wants the lock for itself
-//	_c_<uuid>-__READ__<10 digits>   wants it together with other readers
+//	_c_<uuid>-__WRIT__<10 digits>      wants the lock for itself
+//	_c_<uuid>-__READ__<10 digits>      wants it together with other readers
+//	_c_<uuid>-__PERM<n>__<10 digits>   wants one of n permits; Curator has none such
 //
 // The UUID finds our node again after a create whose reply was lost. It is the
 // session's id and a counter, so that a node of another session, even one of
@@ -53,6 +55,8 @@ const (
 	protectedPrefix = "_c_"
 	writeMarker     = "__WRIT__"
 	readMarker      = "__READ__"
+	permitMarker    = "__PERM"
+	markerEnd       = "__"
 	uuidLen         = 36
 	suffixLen       = 10
 )
@@ -111,20 +115,27 @@ func parseHex(digits []byte) (uint64, bool) {
 	return n, true
 }
 
-// contenderPrefix is the name of a queue node up to its sequence suffix.
-func contenderPrefix(g guid, mode Mode) string {
-	marker := writeMarker
-	if mode == Shared {
-		marker = readMarker
+// marker is the part of a queue node's name that says what it wants.
+func (k kind) marker() string {
+	switch k.mode {
+	case Shared:
+		return readMarker
+	case Permit:
+		return permitMarker + strconv.Itoa(k.permits) + markerEnd
 	}
-	return protectedPrefix + g.String() + "-" + marker
+	return writeMarker
+}
+
+// contenderPrefix is the name of a queue node up to its sequence suffix.
+func contenderPrefix(g guid, k kind) string {
+	return protectedPrefix + g.String() + "-" + k.marker()
 }
 
 // queued is a queue node as a decision sees it.
 type queued struct {
 	node string
 	seq  int64
-	mode Mode
+	kind kind
 	guid guid // zero if the node's name has none
 }
 
@@ -133,18 +144,32 @@ type queued struct {
 // that cannot see ours. A contender whose suffix is not ten plain digits has
 // seq maxSequence: servers before 3.6 count into the negative.
 func parseContender(node string) (q queued, foreign string, ok bool) {
-	i, marker, mode := strings.LastIndex(node, writeMarker), writeMarker, Exclusive
-	if i < 0 {
-		i, marker, mode = strings.LastIndex(node, readMarker), readMarker, Shared
-	}
-	if i < 0 {
+	head, suffix, k, ok := cutMarker(node)
+	if !ok {
 		return queued{}, foreignRecipe(node), false
 	}
-	q = queued{node: node, mode: mode, seq: parseSuffix(node[i+len(marker):])}
-	if head := node[:i]; strings.HasPrefix(head, protectedPrefix) && strings.HasSuffix(head, "-") {
+	q = queued{node: node, kind: k, seq: parseSuffix(suffix)}
+	if strings.HasPrefix(head, protectedPrefix) && strings.HasSuffix(head, "-") {
 		q.guid, _ = parseGUID(head[len(protectedPrefix) : len(head)-1])
 	}
 	return q, "", true
+}
+
+// cutMarker splits a node's name around its last marker.
+func cutMarker(node string) (head, suffix string, k kind, ok bool) {
+	if i := strings.LastIndex(node, writeMarker); i >= 0 {
+		return node[:i], node[i+len(writeMarker):], kind{mode: Exclusive}, true
+	}
+	if i := strings.LastIndex(node, readMarker); i >= 0 {
+		return node[:i], node[i+len(readMarker):], kind{mode: Shared}, true
+	}
+	if i := strings.LastIndex(node, permitMarker); i >= 0 {
+		digits, suffix, found := strings.Cut(node[i+len(permitMarker):], markerEnd)
+		if n, err := strconv.Atoi(digits); found && err == nil && n > 0 && strconv.Itoa(n) == digits {
+			return node[:i], suffix, kind{mode: Permit, permits: n}, true
+		}
+	}
+	return "", "", kind{}, false
 }
 
 // foreignRecipe recognises contenders of recipes that look for their own kind
@@ -190,14 +215,16 @@ const (
 )
 
 // nodeData is what a queue node holds, as JSON: for people, and for the traces
-// of those who wait behind it. No decision is made by it.
+// of those who wait behind it. Decisions are made by two of its fields only:
+// that a writer counts as a reader, and that a permit was granted.
 type nodeData struct {
-	Host  string `json:"host,omitempty"`
-	PID   int    `json:"pid,omitempty"`
-	Label string `json:"label,omitempty"`
-	Mode  string `json:"mode"`
-	Since int64  `json:"since"` // milliseconds since the Unix epoch
-	Trace string `json:"trace,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Label   string `json:"label,omitempty"`
+	Mode    string `json:"mode"`
+	Granted bool   `json:"granted,omitempty"` // a permit's node, rewritten when its turn had come
+	Since   int64  `json:"since"`             // milliseconds since the Unix epoch
+	Trace   string `json:"trace,omitempty"`
 }
 
 func (d nodeData) encode() []byte {
@@ -209,12 +236,17 @@ func (d nodeData) encode() []byte {
 	return b
 }
 
-// describe makes a Contender of a queue node and its data, which may be
-// anything.
+// decodeData reads a queue node's data, which may be anything.
+func decodeData(data []byte) (d nodeData, ok bool) {
+	ok = len(data) <= 4096 && json.Unmarshal(data, &d) == nil
+	return d, ok
+}
+
+// describe makes a Contender of a queue node and its data.
 func describe(q queued, data []byte) Contender {
-	c := Contender{Node: q.node, Mode: q.mode}
-	var d nodeData
-	if len(data) > 4096 || json.Unmarshal(data, &d) != nil {
+	c := Contender{Node: q.node, Mode: q.kind.mode}
+	d, ok := decodeData(data)
+	if !ok {
 		c.Foreign = true
 		return c
 	}
@@ -222,5 +254,15 @@ func describe(q queued, data []byte) Contender {
 	if d.Since > 0 {
 		c.Since = time.UnixMilli(d.Since)
 	}
+	c.Mode = effective(q.kind, d).mode
 	return c
+}
+
+// effective is the kind as which a contender counts: a writer's node whose data
+// says that it is a reader's was downgraded by its holder.
+func effective(k kind, d nodeData) kind {
+	if k.mode == Exclusive && d.Mode == Shared.String() {
+		return kind{mode: Shared}
+	}
+	return k
 }

@@ -48,14 +48,14 @@ func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, heldKey{}, (*held)(nil))
 }
 
-// carried returns the handle through which ctx carries the lock with that
-// client and path: a live one if there is any, else a lost one, else nil.
-// Released handles do not count.
-func carried(ctx context.Context, c *Client, path string) *Lock {
+// carried returns a handle that ctx carries on a lock of that client which has
+// one of the names wanted: a live one if there is any, else a lost one, else
+// nil. Released handles do not count.
+func carried(ctx context.Context, c *Client, wants []want) *Lock {
 	var lost *Lock
 	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
 		l := h.lock
-		if l.hold.client != c || l.hold.path != path {
+		if l.hold.client != c || !l.hold.touches(wants) {
 			continue
 		}
 		switch err := l.Err(); {

@@ -22,7 +22,7 @@ func parseURL(text string) (driver.URL, error) {
 	var u driver.URL
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme == "" {
-		return u, errors.New(`URL has no scheme: want something like zk://host:2181/root or mem://`)
+		return u, errors.New(`URL has no scheme: want something like zk://host:2181/root`)
 	}
 	if strings.ContainsFunc(scheme, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' && r != '.'

@@ -4,200 +4,229 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// contender is our queue node, from before its create is sent until it is
-// surely gone.
+// enqueue takes a place in the queue of every name wanted, in one round trip for
+// names that are known. replaces, if not nil, is a place that is given up by the
+// same transaction. alone says that it proves that nobody else is in the queue:
+// each parent's count of children, right after the create, was 1. Any other
+// count is inconclusive (others may be readers, or no contenders at all).
 //
-// Invariants:
-//   - It is registered with its session before its create is sent and until its
-//     node is gone, and counts as the session's work meanwhile.
-//   - While node is empty the outcome of its create is open. Once set, node
-//     never changes; a second node with the same GUID is a late twin, a create
-//     that was given up as lost and was applied after all, and is deleted
-//     wherever it is seen.
-//   - A contender belongs to one session. It is never looked for under another.
-type contender struct {
-	s    *session
-	dir  string // the lock's znode
-	guid guid
-	mode Mode
-
-	node     string // guarded by s.mu; its name below dir
-	zxid     int64  // set with node: the transaction that created it
-	doubtful bool   // a create's outcome was unknown at some time: a twin may show up
-}
-
-// path returns the node's path; its name must be known.
-func (c *contender) path() string { return c.dir + "/" + c.node }
-
-// register makes a contender, or returns false if the session is over.
-func (s *session) register(dir string, mode Mode) (*contender, bool) {
-	if !s.enter() {
-		return nil, false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.serial++
-	c := &contender{s: s, dir: dir, mode: mode, guid: guid{s.ds.ID(), s.serial}}
-	s.enqueued[s.serial] = c
-	return c, true
-}
-
-// finish forgets a contender whose node is gone, or never was.
-func (s *session) finish(c *contender) {
-	s.mu.Lock()
-	_, there := s.enqueued[c.guid.serial]
-	delete(s.enqueued, c.guid.serial)
-	s.mu.Unlock()
-	if !there {
-		return
-	}
-	if c.doubtful {
-		s.spawn(func() { s.sweep(c.dir) })
-	}
-	s.leave()
-}
-
-// enqueue puts a contender into the queue of a name, in one round trip for a
-// name that is known. children is the parent's count right after the create, in
-// the same transaction: 1 proves that nobody else is in the queue, so that it is
-// our turn. More is inconclusive (children may be readers, or no contenders at
-// all), and 0 means that the count is not known.
-//
-// On an error nothing stays queued: the contender is being removed in the
+// On an error nothing stays queued, replaces neither: it is being removed in the
 // background, or its session is over.
-func (s *session) enqueue(ctx context.Context, r *request) (c *contender, children int32, err error) {
+func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *place, alone bool, err error) {
 	const maxReaped = 8 // a parent reaped that often in a row is no accident
 	for reaped := 0; ; {
-		p, err := s.ensureParent(ctx, r.path)
+		var parents []parent
+		if parents, err = s.ensureParents(ctx, r.wants); err == nil {
+			p, alone, err = s.create(ctx, r, parents, replaces)
+		}
 		if err == nil {
-			c, children, err = s.create(ctx, r, p)
+			return p, alone, nil
 		}
-		switch {
-		case err == nil:
-			return c, children, nil
-		case !errors.Is(err, driver.ErrNoNode):
-			return nil, 0, err
+		if !errors.Is(err, driver.ErrNoNode) {
+			break
 		}
-		s.client.parents.forget(r.path)
+		// A parent was removed (an idle container is), or the node to replace is
+		// gone already; what went wrong where matters little, nothing was applied.
+		for _, w := range r.wants {
+			s.client.parents.forget(w.path)
+		}
+		if replaces != nil {
+			replaces.remove()
+			replaces = nil
+			continue
+		}
 		if reaped++; reaped == maxReaped {
-			return nil, 0, explain(err, r.path)
+			err = explain(err, r.wants[0].path)
+			break
 		}
 		if !sleep(ctx, jitter(time.Duration(reaped)*5*time.Millisecond), s.ends) {
-			return nil, 0, sessionWaitEnded(ctx)
+			err = sessionWaitEnded(ctx)
+			break
 		}
 	}
+	if replaces != nil {
+		replaces.remove()
+	}
+	return nil, false, err
 }
 
-// create sends the create of a new contender and learns what came of it.
-func (s *session) create(ctx context.Context, r *request, p parent) (*contender, int32, error) {
-	c, ok := s.register(r.path, r.mode)
-	if !ok {
-		return nil, 0, errSessionOver
+func (s *session) ensureParents(ctx context.Context, wants []want) ([]parent, error) {
+	found := make([]parent, len(wants))
+	for i, w := range wants {
+		var err error
+		if found[i], err = s.ensureParent(ctx, w.path); err != nil {
+			return nil, err
+		}
 	}
+	return found, nil
+}
+
+// create sends the creation of a new place and learns what came of it. When it
+// fails, replaces is the caller's to remove, unless the new place has taken it
+// over because the outcome is open.
+func (s *session) create(ctx context.Context, r *request, parents []parent, replaces *place) (*place, bool, error) {
+	p, ok := s.register(r.wants)
+	if !ok {
+		return nil, false, errSessionOver
+	}
+	p.replaces = replaces
 	limit := time.NewTimer(s.client.cfg.connectTimeout)
 	defer limit.Stop()
-	// Read before the first try: the node may turn out to be that one's.
+	// Read before the first try: the nodes may turn out to be that one's.
 	seen := s.client.lastZxid.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
-		w := s.submitCreate(r, c, p)
+		w := s.submitCreate(r, p, parents)
 		select {
 		case <-w.done:
 		case <-s.ends:
-			return nil, 0, errSessionOver
+			return nil, false, errSessionOver
 		case <-ctx.Done():
-			s.abandon(c, w)
-			return nil, 0, sessionWaitEnded(ctx)
+			p.abandon(w)
+			return nil, false, sessionWaitEnded(ctx)
 		case <-limit.C:
-			s.abandon(c, w)
-			return nil, 0, fmt.Errorf("%w for %v", ErrUnavailable, s.client.cfg.connectTimeout)
+			p.abandon(w)
+			return nil, false, fmt.Errorf("%w for %v", ErrUnavailable, s.client.cfg.connectTimeout)
 		}
 		err := w.err
-		if err == nil {
-			children, known := s.settle(c, w)
-			if !known {
-				err = s.readZxid(ctx, c)
-			}
-			if err == nil {
-				err = s.admit(c, seen, children)
-			}
-			if err != nil {
-				s.remove(c)
-				return nil, 0, err
-			}
-			return c, children, nil
-		}
 		switch {
+		case err == nil:
+			return s.created(ctx, p, seen, p.settle(w))
 		case errors.Is(err, driver.ErrConnLoss):
-			c.doubtful = true
-			found, err := s.recover(ctx, c)
-			if err == nil && found {
-				err = s.admit(c, seen, 0)
-			}
+			p.doubtful = true
+			found, err := s.recover(ctx, p)
 			if err != nil {
-				s.abandon(c, nil)
-				return nil, 0, err
+				p.abandon(nil)
+				return nil, false, err
 			}
 			if found {
-				return c, 0, nil
+				return s.created(ctx, p, seen, nil)
 			}
 		case transient(err):
 			if !sleep(ctx, jitter(pause), s.ends) {
-				s.abandon(c, nil)
-				return nil, 0, sessionWaitEnded(ctx)
+				p.abandon(nil)
+				return nil, false, sessionWaitEnded(ctx)
 			}
 		case s.ended(err):
-			return nil, 0, errSessionOver
-		case p.ours && len(w.results) == 2 && errors.Is(w.results[1].Err, driver.ErrNoAuth):
-			p.ours = false // we may not write it: create, then list instead
-			s.client.parents.add(p)
-		case errors.Is(err, driver.ErrNoNode):
-			s.finish(c)
-			return nil, 0, err
+			return nil, false, errSessionOver
+		case s.setRefused(w, parents):
+			// We may not write that parent: create, then list instead.
 		default:
-			s.finish(c)
-			return nil, 0, explain(err, r.path)
+			p.finish()
+			if errors.Is(err, driver.ErrNoNode) {
+				return nil, false, err
+			}
+			return nil, false, explain(err, r.wants[0].path)
 		}
 	}
 }
 
-// submitCreate sends the create of c, and for a parent of ours the set behind
-// it that tells how many are in the queue. The order of the two matters: the
-// other way round the count leaves our own node out.
-func (s *session) submitCreate(r *request, c *contender, p parent) *write {
+// submitCreate sends the creates of p, each with a set of the parent behind it,
+// if that is ours, which tells how many are in the queue. The order of the two
+// matters: the other way round the count leaves our own node out. What p
+// replaces is deleted first, so that it is not counted either.
+func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 	cfg := &s.client.cfg
-	ops := make([]driver.Op, 1, 2)
-	ops[0] = driver.CreateOp(c.dir+"/"+contenderPrefix(c.guid, c.mode), r.data, driver.EphemeralSequential, cfg.acls())
-	if p.ours {
-		ops = append(ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
+	w := &write{kind: "enqueue", creates: make([]string, len(p.nodes)), ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
+	if p.replaces != nil {
+		w.kind = "requeue"
+		for _, c := range p.replaces.nodes {
+			w.ops = append(w.ops, driver.DeleteOp(c.path(), driver.AnyVersion))
+		}
 	}
-	w := &write{kind: "enqueue", dir: c.dir, ops: ops, creates: true, ctx: r.ctx}
+	for i, c := range p.nodes {
+		w.creates[i] = c.dir
+		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+contenderPrefix(c.guid, c.kind), r.data, driver.EphemeralSequential, cfg.acls()))
+		if parents[i].ours {
+			w.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
+		}
+	}
 	s.commits.submit(w)
 	return w
 }
 
-// settle takes over what a successful create returned. known is false when that
-// does not include the zxid, for want of a set behind it.
-func (s *session) settle(c *contender, w *write) (children int32, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.node = w.results[0].Path[len(c.dir)+1:]
-	if len(w.results) < 2 {
-		return 0, false
+// setRefused reports whether a write failed because a parent may not be set, and
+// marks that parent.
+func (s *session) setRefused(w *write, parents []parent) bool {
+	if len(w.results) != len(w.ops) {
+		return false
 	}
-	c.zxid = w.results[1].Stat.Mzxid
-	return w.results[1].Stat.NumChildren, true
+	for i := range w.ops {
+		if w.ops[i].Kind != driver.OpSet || !errors.Is(w.results[i].Err, driver.ErrNoAuth) {
+			continue
+		}
+		for j := range parents {
+			if parents[j].path == w.ops[i].Path {
+				parents[j].ours = false
+				s.client.parents.add(parents[j])
+				return true
+			}
+		}
+	}
+	return false
 }
 
-// readZxid reads the zxid of a node created without a set.
-func (s *session) readZxid(ctx context.Context, c *contender) error {
+// settle takes over what a successful transaction returned. children holds each
+// parent's count, -1 where that is not known.
+func (p *place) settle(w *write) (children []int32) {
+	children = make([]int32, 0, len(p.nodes))
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	for i := range w.ops {
+		switch w.ops[i].Kind {
+		case driver.OpCreate:
+			c := p.nodes[len(children)]
+			c.node = w.results[i].Path[len(c.dir)+1:]
+			children = append(children, -1)
+		case driver.OpSet:
+			children[len(children)-1] = w.results[i].Stat.NumChildren
+			p.zxid = w.results[i].Stat.Mzxid
+		}
+	}
+	return children
+}
+
+// created completes a place whose nodes are there: what it replaces is gone with
+// the same transaction, and it is looked at as a whole.
+func (s *session) created(ctx context.Context, p *place, seen int64, children []int32) (_ *place, alone bool, err error) {
+	requeued := p.replaces != nil
+	p.counted = requeued || len(children) > 0 && !slices.Contains(children, -1)
+	if requeued {
+		p.replaces.finish()
+		p.replaces = nil
+	}
+	if p.zxid == 0 {
+		err = s.readZxid(ctx, p)
+	}
+	if err == nil {
+		limit := s.client.cfg.maxContenders
+		if requeued {
+			limit = 0 // it applies to first enqueues
+		}
+		err = s.admit(p, seen, children, limit)
+	}
+	if err != nil {
+		p.remove()
+		return nil, false, err
+	}
+	alone = len(children) > 0
+	for _, n := range children {
+		alone = alone && n == 1
+	}
+	p.others = !alone
+	return p, alone, nil
+}
+
+// readZxid reads the zxid of nodes created without a set, or found again.
+func (s *session) readZxid(ctx context.Context, p *place) error {
 	var n driver.Node
 	err := s.repeat(ctx, "recover", func(ctx context.Context) (err error) {
-		n, err = s.ds.Get(ctx, c.path())
+		n, err = s.ds.Get(ctx, p.nodes[0].path())
 		return err
 	})
 	switch {
@@ -206,121 +235,29 @@ func (s *session) readZxid(ctx context.Context, c *contender) error {
 	case err != nil:
 		return err
 	}
-	c.zxid = n.Stat.Czxid
+	p.zxid = n.Stat.Czxid
 	return nil
 }
 
-// admit looks at a settled contender as a whole: does its token keep its
-// promise, and is there room for it?
-func (s *session) admit(c *contender, seen int64, children int32) error {
-	q, _, _ := parseContender(c.node)
-	switch limit := s.client.cfg.maxContenders; {
-	case q.seq >= maxSequence:
-		return ErrSequenceExhausted
-	case c.zxid <= seen:
-		return fmt.Errorf("%w: transaction %#x after %#x", ErrTokenRegression, uint64(c.zxid), uint64(seen))
-	case limit > 0 && int(children) > limit:
-		return fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
+// admit looks at a place as a whole: does its token keep its promise, and is
+// there room for it among at most limit contenders, if that is not 0?
+func (s *session) admit(p *place, seen int64, children []int32, limit int) error {
+	for i, c := range p.nodes {
+		q, _, _ := parseContender(c.node)
+		if q.seq >= maxSequence {
+			return ErrSequenceExhausted
+		}
+		if limit > 0 && i < len(children) && int(children[i]) > limit {
+			return fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
+		}
+	}
+	if p.zxid <= seen {
+		return fmt.Errorf("%w: transaction %#x after %#x", ErrTokenRegression, uint64(p.zxid), uint64(seen))
 	}
 	for {
 		last := s.client.lastZxid.Load()
-		if c.zxid <= last || s.client.lastZxid.CompareAndSwap(last, c.zxid) {
+		if p.zxid <= last || s.client.lastZxid.CompareAndSwap(last, p.zxid) {
 			return nil
 		}
 	}
-}
-
-// recover finds out what became of a create whose reply was lost. The Sync
-// orders the list behind everything the old connection may have sent: after a
-// reconnect a server refuses what comes from the old one.
-func (s *session) recover(ctx context.Context, c *contender) (found bool, err error) {
-	var q []queued
-	err = s.repeat(ctx, "recover", func(ctx context.Context) error {
-		if err := s.ds.Sync(ctx, c.dir); err != nil {
-			return err
-		}
-		q, _, err = s.listOnce(ctx, c.dir)
-		return err
-	})
-	if errors.Is(err, driver.ErrNoNode) {
-		return false, nil // the parent is gone, and our node with it
-	}
-	if err != nil {
-		return false, err
-	}
-	sortQueue(q)
-	for i := range q {
-		if q[i].guid == c.guid { // the lowest, should there be two
-			s.mu.Lock()
-			c.node = q[i].node
-			s.mu.Unlock()
-			err := s.readZxid(ctx, c)
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// list returns the contenders of a lock in order. A contender of a recipe that
-// does not see ours is ErrConflict.
-func (s *session) list(ctx context.Context, dir string) (q []queued, err error) {
-	var foreign string
-	err = s.repeat(ctx, "list", func(ctx context.Context) error {
-		q, foreign, err = s.listOnce(ctx, dir)
-		return err
-	})
-	if err == nil && foreign != "" {
-		return nil, fmt.Errorf("%w: a contender of %s is in the queue, which does not wait for this client's nodes", ErrConflict, foreign)
-	}
-	sortQueue(q)
-	return q, err
-}
-
-// listOnce does one list, unsorted, and has stray nodes of this session
-// deleted: those whose GUID nobody answers for, or which are not the node that
-// their contender settled on. A node whose outcome is open is left alone.
-// foreign names the recipe of a contender that does not see ours, if any.
-func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign string, err error) {
-	names, _, err := s.ds.Children(ctx, dir)
-	if err != nil {
-		return nil, "", err
-	}
-	q = make([]queued, 0, len(names))
-	others := 0
-	for _, name := range names {
-		c, recipe, ok := parseContender(name)
-		switch {
-		case ok:
-			q = append(q, c)
-		case recipe != "":
-			foreign = recipe
-		default:
-			others++
-		}
-	}
-	if others > 0 {
-		s.client.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition", "children", others)
-	}
-	for _, path := range s.strays(dir, q) {
-		s.spawn(func() { _ = s.deleteNode(s.ctx, path) })
-	}
-	return q, foreign, nil
-}
-
-// strays returns the paths of nodes of this session that should not be there.
-func (s *session) strays(dir string, q []queued) []string {
-	id := s.ds.ID()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var paths []string
-	for i := range q {
-		if q[i].guid.session != id {
-			continue
-		}
-		c := s.enqueued[q[i].guid.serial]
-		if c == nil || c.node != "" && c.node != q[i].node {
-			paths = append(paths, dir+"/"+q[i].node)
-		}
-	}
-	return paths
 }

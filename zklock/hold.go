@@ -1,56 +1,88 @@
 package zklock
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"sync"
 	"time"
 )
 
-// hold is what is held: a queue node whose turn it is. The handles that callers
-// have on it are Locks; several if one was joined with Reenter.
+// hold is a place whose turn it is, and what is held by it. The handles that
+// callers have on it are Locks: several if it was joined, by readers of one
+// process that share a place, or with Reenter.
 //
 // Invariants:
 //   - over is set once, by the release of the last handle or by a loss,
 //     whichever is first, and ended is closed then. Nothing clears it.
 //   - A handle is added only while over is not set, so that no handle outlives
 //     what it is a handle on.
+//   - The next hold of the same place begins after over was set.
 type hold struct {
-	client *Client
-	s      *session
-	c      *contender
-	name   string
-	path   string
-	mode   Mode
-	token  Token
-	own    *watched      // on our own node, if a wait came before the grant; set before the grant
-	timer  *list.Element // guarded by ownWatches.mu
-	ended  chan struct{} // closed when over is set
+	client    *Client
+	place     *place
+	turnstile *turnstile // nil for those that take no part in hand-over
+	name      string
+	wants     []want
+	node      nodeData // of the request it was granted to
+	counted   bool     // guarded by turnstile.mu; it is one of the turnstile's holds
 
 	mu      sync.Mutex
-	handles []*Lock // guarded by mu; not yet released
-	over    bool    // guarded by mu
+	mode    Mode          // guarded by mu; a Downgrade changes it
+	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
+	handles []*Lock       // guarded by mu; not yet released
+	over    bool          // guarded by mu
+	txns    int           // guarded by mu; Txns under way
+	settled chan struct{} // guarded by mu; not nil: closed when txns reaches 0
 }
 
-// grant makes a hold of a contender whose turn it is, if the session is alive
-// and its lease long enough at this very moment.
-func (s *session) grant(h *hold) bool {
+// grant makes a hold of a place whose turn it is, if the session is alive, its
+// lease is long enough and the place not gone at this very moment; else it
+// returns nil. The hold has one handle, the requester's.
+func (s *session) grant(p *place, r *request) (*hold, *Lock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leftLocked() < s.lease.least() {
-		return false
+	if !p.grantableLocked() {
+		return nil, nil
 	}
+	h := &hold{client: s.client, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, node: r.node,
+		token: Token{Zxid: p.zxid, Turn: p.turn}}
+	l := h.join(r.ctx)
+	p.turn++
+	if p.granted.IsZero() {
+		p.granted = time.Now()
+		s.own.add(p)
+	}
+	p.hold = h
 	s.holds[h] = struct{}{}
 	s.client.granted(h) // before anything can lose it
-	return true
+	return h, l
 }
 
-// forget takes a hold off the session's list.
-func (s *session) forget(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.holds, h)
+// grantable reports whether a place whose turn it is could be granted now.
+func (p *place) grantable() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.grantableLocked()
+}
+
+func (p *place) grantableLocked() bool {
+	return !p.gone && p.s.leftLocked() >= p.s.lease.least()
+}
+
+// isOver reports whether the hold has been released or lost.
+func (h *hold) isOver() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
+}
+
+// shared reports whether others may hold beside it.
+func (h *hold) shared() bool { return h.currentMode() == Shared }
+
+func (h *hold) currentMode() Mode {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mode
 }
 
 // join adds a handle, or returns nil if the hold is over. ctx is the one that
@@ -61,7 +93,7 @@ func (h *hold) join(ctx context.Context) *Lock {
 	if h.over {
 		return nil
 	}
-	l := &Lock{hold: h, hookCtx: ctx, since: now(), done: make(chan struct{})}
+	l := &Lock{hold: h, token: h.token, hookCtx: ctx, since: now(), done: make(chan struct{})}
 	h.handles = append(h.handles, l)
 	return l
 }
@@ -81,49 +113,84 @@ func (h *hold) part(l *Lock) (last bool) {
 		return false
 	}
 	h.over = true
-	close(h.ended)
 	return true
 }
 
-// lose ends the hold and tells every handle. It reports whether it was this
-// call that did so. The caller has taken the hold off the session's list.
-func (h *hold) lose(cause error, at time.Time) bool {
+// detach takes a hold that is over off its session and place.
+func (h *hold) detach() {
+	s := h.place.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.holds, h)
+	if h.place.hold == h {
+		h.place.hold = nil
+	}
+}
+
+// giveBack is what the release of the last handle comes to: the place is passed
+// on to somebody who waits in this process, or leaves the queue. handed says
+// that it was passed on.
+func (h *hold) giveBack(ctx context.Context) (handed bool, err error) {
+	defer h.client.ended(h)
+	h.awaitTxns(ctx)
+	h.detach()
+	if h.turnstile != nil && h.turnstile.pass(h) {
+		return true, nil
+	}
+	err = h.place.release(ctx)
+	if !errors.Is(err, ErrReleasePending) {
+		for _, w := range h.wants {
+			h.client.parents.noteRelease(w.path, h.place.s.ds.ID())
+		}
+	}
+	return false, err
+}
+
+// drop gives a hold back that its requester has no use for, in the background
+// and without a word to the hooks.
+func (h *hold) drop(l *Lock) {
+	if !l.finish(ErrReleased) || !h.part(l) {
+		return
+	}
+	defer h.client.ended(h)
+	h.detach()
+	if h.turnstile == nil || !h.turnstile.pass(h) {
+		h.place.remove()
+	}
+}
+
+// lose ends the hold and tells every handle, unless it is over already.
+func (h *hold) lose(cause error, at time.Time) {
 	h.mu.Lock()
 	if h.over {
 		h.mu.Unlock()
-		return false
+		return
 	}
 	h.over = true
-	close(h.ended)
 	handles := h.handles
 	h.handles = nil
 	h.mu.Unlock()
 
-	h.client.ended(h)
+	h.detach()
 	for _, l := range handles {
 		l.lose(&LostError{Name: h.name, Cause: cause, At: at})
 	}
-	return true
-}
-
-// loseNode is lose for a hold whose node was deleted by somebody else. The
-// session lives on.
-func (h *hold) loseNode() {
-	h.s.forget(h)
-	if h.lose(errNodeDeleted, time.Now()) {
-		h.s.own.remove(h)
-		h.s.finish(h.c)
-	}
-}
-
-// giveBack takes the node of a hold that is over out of the queue.
-func (h *hold) giveBack(ctx context.Context) error {
-	h.s.forget(h)
-	h.s.own.remove(h)
-	err := h.s.release(ctx, h.c)
-	if !errors.Is(err, ErrReleasePending) {
-		h.client.parents.noteRelease(h.path, h.s.ds.ID())
+	if h.turnstile != nil {
+		h.turnstile.lost(h)
 	}
 	h.client.ended(h)
-	return err
+}
+
+// lose says that a node of the place was deleted by somebody else. Whoever holds
+// it has lost it; what is left of it leaves the queue. The session lives on.
+func (p *place) lose() {
+	s := p.s
+	s.mu.Lock()
+	p.gone = true
+	h := p.hold
+	s.mu.Unlock()
+	if h != nil {
+		h.lose(errNodeDeleted, time.Now())
+	}
+	p.remove()
 }

@@ -38,6 +38,10 @@ type Hooks struct {
 	// with the context that Acquire's hook returned.
 	Lost func(ctx context.Context, e LostEvent)
 
+	// Handover is called when a place in the ensemble's queue is passed on to
+	// another holder in this process, with the context of the one who gets it.
+	Handover func(ctx context.Context, e HandoverEvent)
+
 	// Session is called when a session connects, is suspended, is lost, or is
 	// replaced, and at each heartbeat.
 	Session func(e SessionEvent)
@@ -120,10 +124,28 @@ type LostEvent struct {
 	Err *LostError
 }
 
+// HandoverEvent says what was passed on.
+type HandoverEvent struct {
+	// Name is the lock's name.
+	Name string
+
+	// Mode is how the next one holds it.
+	Mode Mode
+
+	// Turn is the next one's turn, the second part of its token.
+	Turn uint32
+
+	// From is the traceparent of the request that held it.
+	From string
+
+	// To is the traceparent of the request that holds it now.
+	To string
+}
+
 // OperationEvent describes one request to the ensemble.
 type OperationEvent struct {
-	// Kind is what for: enqueue, release, list, watch, heartbeat, sync,
-	// verify, parent, recover or commit (of a group of several kinds).
+	// Kind is what for: enqueue, requeue, release, list, watch, heartbeat, sync,
+	// verify, txn, parent, recover, mark, or commit (of a group of several kinds).
 	Kind string
 
 	// Group is how many callers' writes travel in it; 1 for all but commits.
@@ -165,6 +187,7 @@ func JoinHooks(hooks ...Hooks) Hooks {
 		j.Release = joinStart(j.Release, h.Release)
 		j.Operation = joinStart(j.Operation, h.Operation)
 		j.Lost = joinNotify(j.Lost, h.Lost)
+		j.Handover = joinNotify(j.Handover, h.Handover)
 		j.Session = joinSession(j.Session, h.Session)
 		j.Inject = joinInject(j.Inject, h.Inject)
 	}

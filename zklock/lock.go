@@ -21,6 +21,7 @@ import (
 // it goes on. What such a process had begun to do is what Token is for.
 type Lock struct {
 	hold    *hold
+	token   Token
 	hookCtx context.Context // what the Acquire hook returned
 	since   time.Time       // instant of the grant
 	done    chan struct{}   // closed once err is set
@@ -35,14 +36,22 @@ type Lock struct {
 func (l *Lock) Name() string { return l.hold.name }
 
 // Names returns the names of what is held, sorted; one for all kinds but All.
-func (l *Lock) Names() []string { return []string{l.hold.name} }
+func (l *Lock) Names() []string {
+	names := make([]string, len(l.hold.wants))
+	for i, w := range l.hold.wants {
+		names[i] = w.name
+	}
+	return names
+}
 
-// Mode says how the lock is held.
-func (l *Lock) Mode() Mode { return l.hold.mode }
+// Mode says how the lock is held: for All, Exclusive if any of its names is.
+func (l *Lock) Mode() Mode { return l.hold.currentMode() }
 
 // Token returns the fencing token. Every exclusive holder of a name has a
-// greater one than all who held it before.
-func (l *Lock) Token() Token { return l.hold.token }
+// greater one than all who held it before, readers included. Readers that share
+// a place in the queue share a token; it is greater than that of every writer
+// before them and less than that of every writer after.
+func (l *Lock) Token() Token { return l.token }
 
 // Valid reports whether the lock is held at the moment of the call. It is
 // computed from the clock, not from a timer, so it is right even in a process
@@ -51,7 +60,7 @@ func (l *Lock) Valid() bool {
 	if l.Err() != nil {
 		return false
 	}
-	left, _ := l.hold.s.left()
+	left, _ := l.hold.place.s.left()
 	return left > 0
 }
 
@@ -62,7 +71,7 @@ func (l *Lock) Until() time.Time {
 	if l.Err() != nil {
 		return time.Time{}
 	}
-	left, _ := l.hold.s.left()
+	left, _ := l.hold.place.s.left()
 	if left <= 0 {
 		return time.Time{}
 	}
@@ -123,31 +132,11 @@ func (l *Lock) Verify(ctx context.Context) error {
 }
 
 func (l *Lock) verify(ctx context.Context) error {
-	if err := l.Err(); err != nil {
-		return err
+	_, err := l.transact(ctx, "verify", nil, true)
+	if err == nil && !l.Valid() {
+		return errLeaseUnproven(l.hold.client.cfg.connectTimeout)
 	}
-	h := l.hold
-	err := h.s.repeat(ctx, "verify", func(ctx context.Context) error {
-		gen, sent := h.s.beforeExchange()
-		_, err := h.s.ds.Multi(ctx, []driver.Op{driver.CheckOp(h.c.path(), driver.AnyVersion)})
-		if err == nil {
-			h.s.exchanged(gen, sent, true)
-		}
-		return err
-	})
-	if errors.Is(err, driver.ErrNoNode) {
-		h.loseNode()
-	}
-	if ended := l.Err(); ended != nil {
-		return ended
-	}
-	if err != nil {
-		return explain(err, h.c.path())
-	}
-	if !l.Valid() {
-		return errLeaseUnproven(h.client.cfg.connectTimeout)
-	}
-	return nil
+	return err
 }
 
 // Release gives the lock back. The handle is of no more use from the first
@@ -180,7 +169,7 @@ func (l *Lock) release(ctx context.Context) error {
 	l.mu.Unlock()
 	h := l.hold
 	if !valid && l.Err() == nil {
-		h.s.end(driver.Expired, errLeaseOver)
+		h.place.s.end(driver.Expired, errLeaseOver)
 	}
 	held := now().Sub(l.since)
 	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
@@ -192,11 +181,11 @@ func (l *Lock) release(ctx context.Context) error {
 		end(ReleaseResult{Handed: true})
 		return nil
 	}
-	err := h.giveBack(ctx)
+	handed, err := h.giveBack(ctx)
 	if errors.Is(err, errNodeDeleted) {
 		err = &LostError{Name: h.name, Cause: errNodeDeleted, At: time.Now()}
 	}
-	end(ReleaseResult{Err: err})
+	end(ReleaseResult{Handed: handed, Err: err})
 	return err
 }
 
@@ -207,7 +196,7 @@ func (l *Lock) lose(err *LostError) {
 	}
 	c := l.hold.client
 	c.counters.lost.Add(1)
-	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.s.ds.ID())
+	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.ds.ID())
 	if hook := c.cfg.hooks.Lost; hook != nil {
 		hook(l.hookCtx, LostEvent{Lock: l, Err: err})
 	}

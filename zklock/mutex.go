@@ -5,16 +5,69 @@ import (
 	"fmt"
 )
 
+// described is what the kinds of locks have in common: one name, and how it is
+// wanted. It is immutable and does no I/O.
+type described struct {
+	client *Client
+	wants  []want // one
+	err    error  // what is wrong with the name, or with the rest
+}
+
+func (c *Client) describe(name string, k kind) described {
+	d := described{client: c, wants: []want{{name: name, kind: k}}}
+	switch d.err = checkName(name); {
+	case d.err != nil:
+	case c == nil || c.pool == nil:
+		d.err = fmt.Errorf("%w: its Client was not made by Open", ErrInvalidName)
+	default:
+		d.wants[0].path = c.path(name)
+	}
+	return d
+}
+
+// path returns the znode under which the contenders of a name queue.
+func (c *Client) path(name string) string { return c.cfg.root + "/" + encodeName(name) }
+
+func (d *described) name() string {
+	if d == nil || len(d.wants) == 0 {
+		return ""
+	}
+	return d.wants[0].name
+}
+
+func (d *described) path() string {
+	if d == nil || len(d.wants) == 0 {
+		return ""
+	}
+	return d.wants[0].path
+}
+
+// check returns what is wrong with the description, for an Error.
+func (d *described) check() error {
+	switch {
+	case d == nil:
+		return errNilAcquirer
+	case d.err != nil:
+		return d.err
+	case len(d.wants) == 0:
+		return fmt.Errorf("%w: the lock was not made by a Client's method", ErrInvalidName)
+	}
+	return nil
+}
+
+func (d *described) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
+	if err := d.check(); err != nil {
+		return nil, &Error{Op: "acquire", Name: truncate(d.name(), maxName), Err: err}
+	}
+	w := d.wants[0]
+	return d.client.acquire(ctx, w.name, w.kind.mode, d.wants, newAcquireConfig(opts, try))
+}
+
 // Mutex names a lock that is held by one at a time, among all processes that use
 // the same ensemble and root. It is a description, not a state: it does no I/O,
 // is immutable and cheap, and any number of goroutines may use one, or one each.
 // A bad name shows when it is acquired.
-type Mutex struct {
-	client *Client
-	name   string
-	path   string
-	err    error // what is wrong with the name
-}
+type Mutex struct{ d described }
 
 var _ Acquirer = (*Mutex)(nil)
 
@@ -23,52 +76,29 @@ var _ Acquirer = (*Mutex)(nil)
 // no control characters. Two names are two locks unless they are equal byte for
 // byte.
 func (c *Client) Mutex(name string) *Mutex {
-	m := &Mutex{client: c, name: name}
-	switch m.err = checkName(name); {
-	case m.err != nil:
-	case c == nil || c.pool == nil:
-		m.err = fmt.Errorf("%w: its Client was not made by Open", ErrInvalidName)
-	default:
-		m.path = c.cfg.root + "/" + encodeName(name)
+	return &Mutex{c.describe(name, kind{mode: Exclusive})}
+}
+
+func (m *Mutex) described() *described {
+	if m == nil {
+		return nil
 	}
-	return m
+	return &m.d
 }
 
 // Name returns the lock's name.
-func (m *Mutex) Name() string {
-	if m == nil {
-		return ""
-	}
-	return m.name
-}
+func (m *Mutex) Name() string { return m.described().name() }
 
 // Path returns the znode under which the contenders of the lock queue; "" if
 // the name is invalid.
-func (m *Mutex) Path() string {
-	if m == nil {
-		return ""
-	}
-	return m.path
-}
+func (m *Mutex) Path() string { return m.described().path() }
 
 // Acquire waits for the mutex; see Acquirer.
 func (m *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return m.acquire(ctx, opts, false)
+	return m.described().acquire(ctx, opts, false)
 }
 
 // TryAcquire takes the mutex if nobody has it or waits for it; see Acquirer.
 func (m *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return m.acquire(ctx, opts, true)
-}
-
-func (m *Mutex) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
-	switch {
-	case m == nil:
-		return nil, &Error{Op: "acquire", Err: errNilAcquirer}
-	case m.client == nil && m.err == nil:
-		return nil, &Error{Op: "acquire", Err: fmt.Errorf("%w: the Mutex was not made by Client.Mutex", ErrInvalidName)}
-	case m.err != nil:
-		return nil, &Error{Op: "acquire", Name: truncate(m.name, maxName), Err: m.err}
-	}
-	return m.client.acquire(ctx, m.name, m.path, Exclusive, newAcquireConfig(opts, try))
+	return m.described().acquire(ctx, opts, true)
 }

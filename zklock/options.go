@@ -82,7 +82,8 @@ type acquireConfig struct {
 	try        bool
 	label      string
 	reenter    bool
-	maxWaiters int // 0: no limit of this acquisition's own
+	alone      bool // WithoutHandover
+	maxWaiters int  // 0: no limit of this acquisition's own
 }
 
 // WithWait gives up, with ErrNotAcquired, d after the call. Unlike a deadline
@@ -108,6 +109,13 @@ func WithLabel(label string) AcquireOption {
 // held goes back when the last of them has been released.
 func Reenter() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.reenter = true })
+}
+
+// WithoutHandover gives the acquisition a queue node, and so a token's Zxid, of
+// its own. It is not handed a lock by another goroutine of the process, and does
+// not share one with other readers. It costs the round trips that these save.
+func WithoutHandover() AcquireOption {
+	return acquireOption(func(c *acquireConfig) { c.alone = true })
 }
 
 // WithMaxWaiters fails at once, with ErrTooManyWaiters and no request to the

@@ -10,51 +10,77 @@ import (
 )
 
 // ownWatches sees to it that a holder learns when somebody else, an operator
-// for example, deletes its node: the lease alone would not notice. A lock
-// granted after a wait has its watch already. One granted at once gets it a
-// sixth of the session timeout later, if it is still held then: a watch on
-// every short lock would halve the throughput.
+// for example, deletes its node: the lease alone would not notice. A place
+// granted after a wait has its watches already. One granted at once gets them a
+// sixth of the session timeout later, whoever holds it then: a watch on every
+// short lock would halve the throughput.
 type ownWatches struct {
 	s     *session
 	delay time.Duration
 	added chan struct{} // cap 1: the list is no longer empty
 
-	mu  sync.Mutex
-	due list.List // guarded by mu; of *ownDue, in order of time
+	mu    sync.Mutex
+	due   list.List                // guarded by mu; of *ownDue, in order of time
+	at    map[*place]*list.Element // guarded by mu
+	armed bool                     // guarded by mu; run's timer is set, for no later than the first is due
 }
 
 type ownDue struct {
-	h  *hold
+	p  *place
 	at time.Time
 }
 
 func (o *ownWatches) init(s *session) {
-	o.s, o.delay, o.added = s, s.timeout/6, make(chan struct{}, 1)
+	o.s, o.delay, o.added, o.at = s, s.timeout/6, make(chan struct{}, 1), make(map[*place]*list.Element)
 }
 
-// add takes charge of a hold that has just been granted.
-func (o *ownWatches) add(h *hold) {
-	if h.own != nil {
-		o.s.spawn(func() { o.guard(h, h.own) })
-		return
+// add takes charge of a place that has just been granted for the first time.
+// It waits for nothing: the session's mu is held.
+func (o *ownWatches) add(p *place) {
+	delay := o.delay
+	if p.own != nil {
+		delay = 0
 	}
 	o.mu.Lock()
-	h.timer = o.due.PushBack(&ownDue{h, time.Now().Add(o.delay)})
-	first := o.due.Len() == 1
+	d := &ownDue{p, time.Now().Add(delay)}
+	rouse := !o.armed
+	if delay == 0 {
+		o.at[p], rouse = o.due.PushFront(d), true
+	} else {
+		o.at[p] = o.due.PushBack(d)
+	}
 	o.mu.Unlock()
-	if first {
+	if rouse {
 		o.s.poke(o.added)
 	}
 }
 
-// remove forgets a hold that has ended.
-func (o *ownWatches) remove(h *hold) {
+// remove forgets a place that is given up.
+func (o *ownWatches) remove(p *place) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if h.timer != nil {
-		o.due.Remove(h.timer)
-		h.timer = nil
+	if e := o.at[p]; e != nil {
+		o.due.Remove(e)
+		delete(o.at, p)
 	}
+}
+
+// next takes the first place that is due off the list, or says how long it is
+// until there is one; negative: the list is empty.
+func (o *ownWatches) next() (*place, time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first := o.due.Front()
+	if o.armed = first != nil; !o.armed {
+		return nil, -1
+	}
+	d := first.Value.(*ownDue)
+	if wait := time.Until(d.at); wait > 0 {
+		return nil, wait
+	}
+	o.due.Remove(first)
+	delete(o.at, d.p)
+	return d.p, 0
 }
 
 // run arms the watches that are due, until the session ends.
@@ -62,23 +88,18 @@ func (o *ownWatches) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		o.mu.Lock()
-		first := o.due.Front()
-		if first == nil {
+		p, wait := o.next()
+		if p != nil {
+			for i := range p.nodes {
+				o.s.spawn(func() { o.guard(p, i) })
+			}
+			continue
+		}
+		if wait < 0 {
 			timer.Stop()
 		} else {
-			d := first.Value.(*ownDue)
-			if wait := time.Until(d.at); wait > 0 {
-				timer.Reset(wait)
-			} else {
-				o.due.Remove(first)
-				d.h.timer = nil
-				o.mu.Unlock()
-				o.s.spawn(func() { o.guard(d.h, nil) })
-				continue
-			}
+			timer.Reset(wait)
 		}
-		o.mu.Unlock()
 		select {
 		case <-timer.C:
 		case <-o.added:
@@ -88,29 +109,37 @@ func (o *ownWatches) run() {
 	}
 }
 
-// guard watches a hold's node until the hold ends. w is an armed watch, or nil.
-func (o *ownWatches) guard(h *hold, w *watched) {
+// guard watches one node of a place until that is given up.
+func (o *ownWatches) guard(p *place, i int) {
 	s := o.s
+	var w *watched
+	if p.own != nil {
+		w = p.own[i]
+	}
 	for {
 		if w == nil {
 			var err error
-			w, err = s.watch(s.ctx, h.c.path())
+			w, err = s.watch(s.ctx, p.nodes[i].path())
 			switch {
 			case errors.Is(err, driver.ErrNoNode):
-				h.loseNode()
+				select {
+				case <-p.left: // it was this client that took it away
+				default:
+					p.lose()
+				}
 				return
 			case errors.Is(err, ErrUnavailable) && s.ctx.Err() == nil:
 				continue // the lease decides how long that can go on
 			case err != nil:
 				if s.ctx.Err() == nil {
-					s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "error", explain(err, h.c.dir))
+					s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "error", explain(err, p.nodes[i].dir))
 				}
 				return
 			}
 		}
 		gen, moved := s.connection()
 		if gen > w.gen {
-			if !sleep(s.ctx, jitter(s.timeout/6), h.ended) {
+			if !sleep(s.ctx, jitter(s.timeout/6), p.left) {
 				return
 			}
 			w = nil
@@ -122,7 +151,7 @@ func (o *ownWatches) guard(h *hold, w *watched) {
 			s.watches.drop(w)
 			w = nil // read again: an event proves nothing
 		case <-moved:
-		case <-h.ended:
+		case <-p.left:
 			return
 		case <-s.ctx.Done():
 			return

@@ -10,137 +10,142 @@ import (
 )
 
 // Removal of queue nodes. None of it runs on a caller's context: a caller that
-// was cancelled is the usual reason for a removal. It runs until the node is
+// was cancelled is the usual reason for a removal. It runs until the nodes are
 // gone or the session is, and the session's end waits for it.
 
-// remove takes a contender out of the queue, in the background.
-func (s *session) remove(c *contender) {
-	s.spawn(func() { s.removeUntilGone(c, nil) })
+// remove takes a place out of its queues, in the background.
+func (p *place) remove() {
+	p.giveUp()
+	p.s.spawn(func() { _ = p.removeUntilGone() })
 }
 
-// abandon is remove for a contender whose create may still be under way, as w,
-// or may have had an unknown outcome.
-func (s *session) abandon(c *contender, w *write) {
-	s.client.cfg.logger.Debug("zklock: a queue node is being removed in the background")
+// abandon is remove for a place whose creation may still be under way, as w, or
+// may have had an unknown outcome. What it replaces is given up with it.
+func (p *place) abandon(w *write) {
+	s := p.s
+	p.giveUp()
 	s.spawn(func() {
+		applied, known := p.settled(), false
 		if w != nil {
 			<-w.done // soon: it runs on the session's context
 			switch {
 			case w.err == nil:
-				s.settle(c, w)
+				p.settle(w)
+				applied, known = true, true
 			case errors.Is(w.err, driver.ErrConnLoss):
-				c.doubtful = true
+				p.doubtful = true
 			default:
-				s.finish(c) // surely not applied
-				return
+				known = true // surely not applied
 			}
 		}
-		s.mu.Lock()
-		settled := c.node != ""
-		s.mu.Unlock()
-		if !settled {
-			found, err := s.recover(s.ctx, c)
-			for errors.Is(err, ErrUnavailable) {
-				found, err = s.recover(s.ctx, c)
-			}
-			if !found {
-				s.finish(c)
-				return
+		for !applied && !known {
+			found, err := s.recover(s.ctx, p)
+			applied = found || p.settled()
+			known = !errors.Is(err, ErrUnavailable) || s.ctx.Err() != nil
+		}
+		if old := p.replaces; old != nil {
+			p.replaces = nil
+			if applied {
+				old.finish()
+			} else {
+				old.remove()
 			}
 		}
-		s.removeUntilGone(c, nil)
+		if applied {
+			_ = p.removeUntilGone()
+		} else {
+			p.finish()
+		}
 	})
 }
 
-// removeUntilGone deletes a contender's node. w, if not nil, is a delete that
-// is under way.
-func (s *session) removeUntilGone(c *contender, w *write) {
-	if w != nil {
-		<-w.done
-	}
-	if w == nil || w.err != nil && !errors.Is(w.err, driver.ErrNoNode) {
-		if err := s.deleteNode(s.ctx, c.path()); err != nil {
-			s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays until its session ends", "error", explain(err, c.path()))
-			return // and stays registered, as the session's work
+// removeUntilGone deletes a place's nodes. An error means that a node stays until
+// its session ends; the place stays registered then, as the session's work.
+func (p *place) removeUntilGone() error {
+	for _, c := range p.nodes {
+		if c.node == "" {
+			continue // never seen; a sweep deletes it should it show up
+		}
+		if err := p.s.deleteNode(c.path()); err != nil {
+			err = explain(err, c.path())
+			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays until its session ends", "error", err)
+			return err
 		}
 	}
-	s.finish(c)
+	p.finish()
+	return nil
 }
 
-// deleteNode deletes a node until it is gone. A node that does not exist is
-// gone.
-func (s *session) deleteNode(ctx context.Context, path string) error {
+// deleteNode deletes a node until it is gone. A node that does not exist, or
+// whose session is over, is gone.
+func (s *session) deleteNode(path string) error {
 	for {
-		err := s.repeat(ctx, "release", func(ctx context.Context) error {
+		err := s.repeat(s.ctx, "release", func(ctx context.Context) error {
 			return s.ds.Delete(ctx, path, driver.AnyVersion)
 		})
 		switch {
 		case err == nil, errors.Is(err, driver.ErrNoNode), errors.Is(err, errSessionOver):
 			return nil
-		case errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
+		case errors.Is(err, ErrUnavailable) && s.ctx.Err() == nil:
 			continue // connect_timeout bounds calls, not clean-up
 		}
 		return err
 	}
 }
 
-// release takes a held contender out of the queue and waits for the outcome, at
-// most until ctx ends or a session timeout has passed.
-func (s *session) release(ctx context.Context, c *contender) error {
-	w := &write{kind: "release", dir: c.dir, ctx: ctx, ops: []driver.Op{driver.DeleteOp(c.path(), driver.AnyVersion)}}
+// release takes a place that was held out of its queues and waits for the
+// outcome, at most until ctx ends or a session timeout has passed. It returns
+// errNodeDeleted if somebody else had deleted a node before.
+func (p *place) release(ctx context.Context) error {
+	s := p.s
+	p.giveUp()
+	w := &write{kind: "release", ctx: ctx, ops: make([]driver.Op, len(p.nodes))}
+	for i, c := range p.nodes {
+		w.ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
+	}
 	s.commits.submit(w)
 	limit := time.NewTimer(s.timeout)
 	defer limit.Stop()
+	// What the first try does not settle goes on in the background.
+	var missing, failed error
+	finish := func() { <-w.done; failed = p.removeUntilGone() }
 	select {
 	case <-w.done:
 		switch {
 		case w.err == nil:
-			s.finish(c)
+			p.finish()
 			return nil
 		case errors.Is(w.err, driver.ErrNoNode):
-			s.finish(c)
-			return errNodeDeleted
-		case !transient(w.err) && !s.ended(w.err):
-			err := explain(w.err, c.path())
-			s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays until its session ends", "error", err)
-			return fmt.Errorf("%w: %w", ErrReleasePending, err)
+			missing = errNodeDeleted
+			if len(p.nodes) == 1 {
+				p.finish()
+				return missing
+			}
 		}
 	case <-s.ends:
-		return nil // the node goes with the session
+		return nil // the nodes go with the session
 	case <-ctx.Done():
-		s.spawn(func() { s.removeUntilGone(c, w) })
+		s.spawn(finish)
 		return fmt.Errorf("%w: %w", ErrReleasePending, context.Cause(ctx))
 	case <-limit.C:
-		s.spawn(func() { s.removeUntilGone(c, w) })
+		s.spawn(finish)
 		return ErrReleasePending
 	}
 	gone := make(chan struct{})
-	if !s.spawn(func() { defer close(gone); s.removeUntilGone(c, w) }) {
-		return nil
+	if !s.spawn(func() { defer close(gone); finish() }) {
+		return missing
 	}
 	select {
 	case <-gone:
-		return nil
+		if failed != nil {
+			return fmt.Errorf("%w: %w", ErrReleasePending, failed)
+		}
+		return missing
 	case <-s.ends:
-		return nil
+		return missing
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrReleasePending, context.Cause(ctx))
 	case <-limit.C:
 		return ErrReleasePending
-	}
-}
-
-// sweep looks for late twins of creates with an unknown outcome, at once and
-// again a session timeout later: a twin that nobody answers for would block the
-// name until the session ends. The list deletes them.
-func (s *session) sweep(dir string) {
-	for i := range 2 {
-		if i > 0 && !sleep(s.ctx, s.timeout, nil) {
-			return
-		}
-		_ = s.repeat(s.ctx, "list", func(ctx context.Context) error {
-			_, _, err := s.listOnce(ctx, dir)
-			return err
-		})
 	}
 }

@@ -38,7 +38,7 @@ type session struct {
 	gen      uint64                // guarded by mu; connection the lease's chain belongs to
 	moved    chan struct{}         // guarded by mu; closed and replaced when gen grows
 	renewed  chan struct{}         // guarded by mu; closed and replaced when the lease moves
-	work     int                   // guarded by mu; queue nodes, from before the create until gone
+	work     int                   // guarded by mu; places, from before their creation until gone
 	counting bool                  // guarded by mu; the lease counts
 	urgent   bool                  // guarded by mu; a heartbeat is wanted before its time
 	holds    map[*hold]struct{}    // guarded by mu

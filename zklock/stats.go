@@ -46,6 +46,9 @@ type Stats struct {
 	// Lost counts handles that were lost.
 	Lost uint64
 
+	// Handovers counts locks passed on inside the process, without a request.
+	Handovers uint64
+
 	// SessionsOpened counts sessions opened.
 	SessionsOpened uint64
 
@@ -59,6 +62,7 @@ type Stats struct {
 // counters is what is only ever added to.
 type counters struct {
 	acquired, failed, contended, lost  atomic.Uint64
+	handovers                          atomic.Uint64
 	sessions, sessionsLost, reconnects atomic.Uint64
 	waited                             atomic.Int64
 }
@@ -84,6 +88,7 @@ func (c *Client) Stats() Stats {
 		Contended:      c.counters.contended.Load(),
 		WaitDuration:   time.Duration(c.counters.waited.Load()),
 		Lost:           c.counters.lost.Load(),
+		Handovers:      c.counters.handovers.Load(),
 		SessionsOpened: c.counters.sessions.Load(),
 		SessionsLost:   c.counters.sessionsLost.Load(),
 		Reconnects:     c.counters.reconnects.Load(),
@@ -101,8 +106,8 @@ func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Held = c.held
-	for _, u := range c.names {
-		st.Waiting += u.waiting
+	for _, t := range c.names {
+		st.Waiting += t.waiting
 	}
 	return st
 }

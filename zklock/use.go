@@ -2,73 +2,79 @@ package zklock
 
 import "fmt"
 
-// nameUse counts what this client does with one name. It exists while there is
-// anything to count.
-type nameUse struct {
-	waiting int // acquisitions under way
-	holding int // holds
-}
-
-// startWaiting counts an acquisition in, or refuses it without any I/O: because
-// of a limit, or, for a try, because this client holds or wants the name
-// itself.
-func (c *Client) startWaiting(path string, cfg acquireConfig) error {
+// startWaiting counts an acquisition in, at the turnstile of every name wanted,
+// or refuses it because of a limit, without any I/O. It returns the first one's
+// turnstile.
+func (c *Client) startWaiting(wants []want, cfg acquireConfig) (*turnstile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u := c.names[path]
-	if u == nil {
-		if limit := c.cfg.maxNames; limit > 0 && len(c.names) >= limit {
-			return fmt.Errorf("%w: max_names=%d names are in use", ErrTooManyWaiters, limit)
+	fresh := 0
+	for _, w := range wants {
+		t := c.names[w.path]
+		if t == nil {
+			fresh++
+			continue
 		}
-		u = &nameUse{}
-	}
-	if cfg.try && u.waiting+u.holding > 0 {
-		return ErrNotAcquired
-	}
-	for _, limit := range []int{c.cfg.maxWaiters, cfg.maxWaiters} {
-		if limit > 0 && u.waiting >= limit {
-			return fmt.Errorf("%w: %d of this client wait for the name", ErrTooManyWaiters, u.waiting)
+		for _, limit := range []int{c.cfg.maxWaiters, cfg.maxWaiters} {
+			if limit > 0 && t.waiting >= limit {
+				return nil, fmt.Errorf("%w: %d of this client wait for the name", ErrTooManyWaiters, t.waiting)
+			}
 		}
 	}
-	u.waiting++
-	c.names[path] = u
-	return nil
+	if limit := c.cfg.maxNames; limit > 0 && fresh > 0 && len(c.names)+fresh > limit {
+		return nil, fmt.Errorf("%w: max_names=%d names are in use", ErrTooManyWaiters, limit)
+	}
+	for _, w := range wants {
+		t := c.names[w.path]
+		if t == nil {
+			t = &turnstile{client: c, path: w.path}
+			c.names[w.path] = t
+		}
+		t.uses++
+		t.waiting++
+	}
+	return c.names[wants[0].path], nil
 }
 
 // stopWaiting counts an acquisition out again.
-func (c *Client) stopWaiting(path string) {
+func (c *Client) stopWaiting(wants []want) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u := c.names[path]
-	u.waiting--
-	c.dropLocked(path, u)
+	for _, w := range wants {
+		t := c.names[w.path]
+		t.waiting--
+		c.dropLocked(t)
+	}
 }
 
 // granted counts a hold in. Its acquisition is still counted as waiting.
 func (c *Client) granted(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.names[h.path].holding++
 	c.held++
+	for _, w := range h.wants {
+		c.names[w.path].uses++
+	}
 }
 
 // ended counts a hold out.
 func (c *Client) ended(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u := c.names[h.path]
-	u.holding--
 	c.held--
-	c.dropLocked(h.path, u)
+	for _, w := range h.wants {
+		c.dropLocked(c.names[w.path])
+	}
 }
 
-// dropLocked forgets a name that is not used any more, and tells Shutdown when
-// it was the last.
-func (c *Client) dropLocked(path string, u *nameUse) {
-	if u.waiting+u.holding > 0 {
+// dropLocked ends a use. A name that has none is forgotten, and Shutdown is told
+// when it was the last.
+func (c *Client) dropLocked(t *turnstile) {
+	t.uses--
+	if t.uses > 0 {
 		return
 	}
-	delete(c.names, path)
+	delete(c.names, t.path)
 	if c.idle != nil && len(c.names) == 0 {
 		select {
 		case <-c.idle:

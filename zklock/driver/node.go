@@ -38,7 +38,7 @@ type Stat struct {
 	Aversion int32
 
 	// EphemeralOwner is the id of the session it ends with; 0 for a znode that
-	// is not ephemeral. (A container has 1<<63 here, as a negative number.)
+	// is not ephemeral, containers included.
 	EphemeralOwner int64
 
 	// DataLength is the size of its data in bytes.

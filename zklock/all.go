@@ -1,0 +1,113 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxAll bounds how many names one transaction takes a place on.
+const maxAll = 128
+
+// All returns several mutexes, readers and writers as one lock: acquired
+// together, with one token, one deadline and one round trip, or not at all. A
+// name that is given twice is taken once, in the stronger mode.
+//
+// All places are taken by one transaction, so two requests that share names have
+// the same order on all of them, and never wait for each other in a circle,
+// whatever order the names are given in. While it waits for one name it has its
+// place on the others. It takes no part in hand-over inside the process.
+//
+// At most 128 names, all of one Client; no semaphores and no other All: else
+// acquiring it is ErrConflict.
+func All(a ...Acquirer) Acquirer {
+	all := &all{}
+	all.err = all.add(a)
+	slices.SortFunc(all.wants, func(a, b want) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+type all struct {
+	client *Client
+	wants  []want // sorted by name, no name twice
+	err    error
+}
+
+var _ Acquirer = (*all)(nil)
+
+func (l *all) add(acquirers []Acquirer) error {
+	if len(acquirers) == 0 {
+		return fmt.Errorf("%w: All of nothing", ErrConflict)
+	}
+	at := make(map[string]int)
+	for _, a := range acquirers {
+		var d *described
+		switch a := a.(type) {
+		case *Mutex:
+			d = a.described()
+		case *Reader:
+			d = a.described()
+		default:
+			return fmt.Errorf("%w: All takes mutexes, readers and writers, not %T", ErrConflict, a)
+		}
+		if err := d.check(); err != nil {
+			if errors.Is(err, errNilAcquirer) {
+				err = fmt.Errorf("%w: All of a nil lock", ErrConflict)
+			}
+			return err
+		}
+		if l.client == nil {
+			l.client = d.client
+		}
+		if d.client != l.client {
+			return fmt.Errorf("%w: All takes locks of one Client, %q is another's", ErrConflict, d.name())
+		}
+		w := d.wants[0]
+		i, twice := at[w.path]
+		switch {
+		case !twice:
+			at[w.path] = len(l.wants)
+			l.wants = append(l.wants, w)
+		case w.kind.mode == Exclusive:
+			l.wants[i].kind = w.kind
+		}
+	}
+	if len(l.wants) > maxAll {
+		return fmt.Errorf("%w: All of %d names, at most %d can be taken together", ErrConflict, len(l.wants), maxAll)
+	}
+	return nil
+}
+
+// Name returns the names, sorted and joined by commas.
+func (l *all) Name() string {
+	names := make([]string, len(l.wants))
+	for i, w := range l.wants {
+		names[i] = w.name
+	}
+	return strings.Join(names, ",")
+}
+
+// Acquire implements Acquirer.
+func (l *all) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return l.acquire(ctx, opts, false)
+}
+
+// TryAcquire implements Acquirer.
+func (l *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return l.acquire(ctx, opts, true)
+}
+
+func (l *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
+	if l.err != nil {
+		return nil, &Error{Op: "acquire", Name: truncate(l.Name(), maxName), Err: l.err}
+	}
+	mode := Shared
+	for _, w := range l.wants {
+		if w.kind.mode == Exclusive {
+			mode = Exclusive
+		}
+	}
+	return l.client.acquire(ctx, l.Name(), mode, l.wants, newAcquireConfig(opts, try))
+}

@@ -1,0 +1,120 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Contenders returns who holds a name and who waits for it, in the order of the
+// queue, as of a moment during the call; none for a name that is not in use.
+// Those of other libraries come last. It costs a read for each.
+func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
+	var found []Contender
+	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) (err error) {
+		found, err = s.contenders(ctx, dir)
+		return err
+	})
+	if err != nil {
+		return nil, &Error{Op: "contenders", Name: name, Err: err}
+	}
+	return found, nil
+}
+
+func (s *session) contenders(ctx context.Context, dir string) ([]Contender, error) {
+	var names []string
+	err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
+		// Without the Sync the server may not have heard yet of what the caller
+		// has just seen elsewhere.
+		if err = s.ds.Sync(ctx, dir); err != nil {
+			return err
+		}
+		names, _, err = s.ds.Children(ctx, dir)
+		return err
+	})
+	if errors.Is(err, driver.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain(err, dir)
+	}
+	var q []queued
+	var foreign []Contender
+	for _, name := range names {
+		if c, recipe, ok := parseContender(name); ok {
+			q = append(q, c)
+		} else if recipe != "" {
+			foreign = append(foreign, Contender{Node: name, Mode: Exclusive, Foreign: true})
+		}
+	}
+	sortQueue(q)
+	var present []queued
+	var data [][]byte
+	for _, c := range q {
+		var n driver.Node
+		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
+			n, err = s.ds.Get(ctx, dir+"/"+c.node)
+			return err
+		})
+		if errors.Is(err, driver.ErrNoNode) {
+			continue // it has left since
+		}
+		if err != nil {
+			return nil, explain(err, dir)
+		}
+		d, _ := decodeData(n.Data)
+		c.kind = effective(c.kind, d)
+		present, data = append(present, c), append(data, n.Data)
+	}
+	found := make([]Contender, len(present), len(present)+len(foreign))
+	for i := range present {
+		found[i] = describe(present[i], data[i])
+		found[i].Held, _ = decide(present, i)
+	}
+	return append(found, foreign...), nil
+}
+
+// Break removes a contender from the queue of a name, by its Node as Contenders
+// tells it: an operator's last resort. A holder whose process works on loses the
+// lock and is told so, but only after somebody else may have got it: this ends
+// exclusion. A waiter queues again at the tail. It is an error, which matches
+// driver.ErrNoNode, if there is no such contender.
+func (c *Client) Break(ctx context.Context, name, node string) error {
+	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
+		if _, recipe, ok := parseContender(node); strings.Contains(node, "/") || !ok && recipe == "" {
+			return fmt.Errorf("%w: %q is not the name of a contender's node", ErrConflict, node)
+		}
+		return explain(s.repeat(ctx, "release", func(ctx context.Context) error {
+			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)
+		}), dir)
+	})
+	if err != nil {
+		return &Error{Op: "break", Name: name, Err: err}
+	}
+	return nil
+}
+
+// operate runs an operator's operation on a name, on whatever session there is.
+func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, s *session, dir string) error) error {
+	if c == nil || c.pool == nil {
+		return errNoClient
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	ctx, cancel := c.bound(ctx, acquireConfig{})
+	defer cancel()
+	dir := c.path(name)
+	for {
+		s, err := c.pool.session(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if err = op(ctx, s, dir); !errors.Is(err, errSessionOver) {
+			return err
+		}
+	}
+}

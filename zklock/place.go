@@ -1,0 +1,162 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// want is one name of a request, and how it is wanted.
+type want struct {
+	name string
+	path string // of the lock's znode
+	kind kind
+}
+
+// kind is what a queue node says it is: who it excludes follows from it, and
+// contenders of one name have to be of kinds that know each other.
+type kind struct {
+	mode    Mode
+	permits int // of a semaphore; 0 for the others
+}
+
+// String describes the kind for an error.
+func (k kind) String() string {
+	if k.mode == Permit {
+		return fmt.Sprintf("one of %d permits", k.permits)
+	}
+	return "it " + k.mode.String()
+}
+
+// contender is one queue node of ours, from before its create is sent until it
+// is surely gone.
+//
+// Invariants:
+//   - It is registered with its session before its create is sent and until its
+//     node is gone.
+//   - While node is empty the outcome of its create is open. Once set, node
+//     never changes; a second node with the same GUID is a late twin, a create
+//     that was given up as lost and was applied after all, and is deleted
+//     wherever it is seen.
+type contender struct {
+	dir  string // the lock's znode
+	guid guid
+	kind kind
+	node string // guarded by the session's mu; its name below dir
+}
+
+// path returns the node's path; its name must be known.
+func (c *contender) path() string { return c.dir + "/" + c.node }
+
+// place is a place in the queue of one name, or of several at once: contenders
+// created by one transaction, and so with one zxid. It belongs to one session
+// and is never looked for under another.
+//
+// It passes from holder to holder inside the process, and outlives them: see
+// turnstile. Invariants:
+//   - From enter to leave it counts as its session's work.
+//   - gone is set when a node of it was deleted by somebody else. A place that
+//     is gone is never held again.
+//   - At most one hold has it at a time, and the tokens of successive holds grow
+//     by turn.
+type place struct {
+	s     *session
+	nodes []*contender // in the order of the request's wants
+	zxid  int64        // of the transaction that created them; 0 while open
+
+	counted  bool   // max_contenders was applied when it was created
+	doubtful bool   // a create's outcome was unknown at some time: twins may show up
+	replaces *place // given up by the transaction that creates this one
+
+	granted   time.Time // when it first became a hold
+	others    bool      // another contender is, or may be, in the queue
+	handovers int       // since it was granted
+	turn      uint32    // of the next hold
+
+	doubtfulTxn atomic.Bool // a Txn under it may still be applied
+
+	own  []*watched    // on the nodes, as seen right before the grant; nil if that was at once
+	left chan struct{} // closed when the place is given up
+	once sync.Once     // closes left
+
+	gone bool  // guarded by s.mu
+	hold *hold // guarded by s.mu; who has it now
+}
+
+// register makes a place for some wants, or returns false if the session is
+// over.
+func (s *session) register(wants []want) (*place, bool) {
+	if !s.enter() {
+		return nil, false
+	}
+	p := &place{s: s, nodes: make([]*contender, len(wants)), left: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, w := range wants {
+		s.serial++
+		c := &contender{dir: w.path, kind: w.kind, guid: guid{s.ds.ID(), s.serial}}
+		s.enqueued[s.serial] = c
+		p.nodes[i] = c
+	}
+	return p, true
+}
+
+// readers reports whether the place's node grants no more than a shared hold.
+func (p *place) readers() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.nodes[0].kind.mode == Shared
+}
+
+// settled reports whether the outcome of a place's creation is known.
+func (p *place) settled() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.nodes[0].node != ""
+}
+
+// finish forgets a place whose nodes are gone, or never were. Calling it again
+// does nothing.
+func (p *place) finish() {
+	s := p.s
+	s.mu.Lock()
+	_, there := s.enqueued[p.nodes[0].guid.serial]
+	for _, c := range p.nodes {
+		delete(s.enqueued, c.guid.serial)
+	}
+	s.mu.Unlock()
+	p.giveUp()
+	if !there {
+		return
+	}
+	if p.doubtful {
+		for _, c := range p.nodes {
+			s.spawn(func() { s.sweep(c.dir) })
+		}
+	}
+	s.leave()
+}
+
+// giveUp says that the place will not be held again: nobody needs to watch its
+// nodes any more.
+func (p *place) giveUp() {
+	p.once.Do(func() { close(p.left) })
+	p.s.own.remove(p)
+}
+
+// sweep looks for late twins of creates with an unknown outcome, at once and
+// again a session timeout later: a twin that nobody answers for would block the
+// name until the session ends. The list deletes them.
+func (s *session) sweep(dir string) {
+	for i := range 2 {
+		if i > 0 && !sleep(s.ctx, s.timeout, nil) {
+			return
+		}
+		_ = s.repeat(s.ctx, "list", func(ctx context.Context) error {
+			_, _, err := s.listOnce(ctx, dir)
+			return err
+		})
+	}
+}

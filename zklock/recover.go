@@ -1,0 +1,113 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// recover finds out what became of a creation whose reply was lost. The Sync
+// orders the list behind everything the old connection may have sent: after a
+// reconnect a server refuses what comes from the old one. The nodes of a place
+// were created together, so the first one tells for all; the others' names are
+// read from lists of their own.
+func (s *session) recover(ctx context.Context, p *place) (found bool, err error) {
+	for i, c := range p.nodes {
+		var q []queued
+		err = s.repeat(ctx, "recover", func(ctx context.Context) error {
+			if err := s.ds.Sync(ctx, c.dir); err != nil {
+				return err
+			}
+			q, _, err = s.listOnce(ctx, c.dir)
+			return err
+		})
+		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
+			return false, err
+		}
+		sortQueue(q)
+		node := ""
+		for j := range q {
+			if q[j].guid == c.guid { // the lowest, should there be two
+				node = q[j].node
+				break
+			}
+		}
+		switch {
+		case node != "":
+			s.mu.Lock()
+			c.node = node
+			s.mu.Unlock()
+		case i == 0:
+			return false, nil
+		default:
+			return true, errNodeGone // it was there: somebody has deleted it
+		}
+	}
+	return true, nil
+}
+
+// list returns the contenders of a lock in order. A contender of a recipe that
+// does not see ours is ErrConflict.
+func (s *session) list(ctx context.Context, dir string) (q []queued, err error) {
+	var foreign string
+	err = s.repeat(ctx, "list", func(ctx context.Context) error {
+		q, foreign, err = s.listOnce(ctx, dir)
+		return err
+	})
+	if err == nil && foreign != "" {
+		return nil, fmt.Errorf("%w: a contender of %s is in the queue, which does not wait for this client's nodes", ErrConflict, foreign)
+	}
+	sortQueue(q)
+	return q, err
+}
+
+// listOnce does one list, unsorted, and has stray nodes of this session
+// deleted: those whose GUID nobody answers for, or which are not the node that
+// their contender settled on. A node whose outcome is open is left alone.
+// foreign names the recipe of a contender that does not see ours, if any.
+func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign string, err error) {
+	names, _, err := s.ds.Children(ctx, dir)
+	if err != nil {
+		return nil, "", err
+	}
+	q = make([]queued, 0, len(names))
+	others := 0
+	for _, name := range names {
+		c, recipe, ok := parseContender(name)
+		switch {
+		case ok:
+			q = append(q, c)
+		case recipe != "":
+			foreign = recipe
+		default:
+			others++
+		}
+	}
+	if others > 0 {
+		s.client.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition", "children", others)
+	}
+	for _, path := range s.strays(dir, q) {
+		s.spawn(func() { _ = s.deleteNode(path) })
+	}
+	return q, foreign, nil
+}
+
+// strays returns the paths of nodes of this session that should not be there.
+func (s *session) strays(dir string, q []queued) []string {
+	id := s.ds.ID()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var paths []string
+	for i := range q {
+		if q[i].guid.session != id {
+			continue
+		}
+		c := s.enqueued[q[i].guid.serial]
+		if c == nil || c.node != "" && c.node != q[i].node {
+			paths = append(paths, dir+"/"+q[i].node)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,309 @@
+package zklock
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+)
+
+// turnstile is the local queue of one name: goroutines of one client that want
+// the name queue here, first come first served, behind one place in the
+// ensemble's queue. The first of them, the leader, gets that place; the others
+// wait on a channel. A holder that is done passes the place on to the next of
+// them without any request to the ensemble, as long as that is fair to other
+// processes; then the next becomes leader and gets a new place at the tail, in
+// one request that gives up the old one.
+//
+// Readers share a hold. One that comes when that is no longer fair gets a place
+// of its own beside it, so there may be several holds at a time, all shared.
+//
+// Invariants:
+//   - There is a leader, or a hold that excludes the first in the queue, or
+//     nobody waits: admit, called after every change, sees to it.
+//   - Several holds are all shared, and none is handed over: the last one may be.
+//   - A ticket is sent exactly one turn, or is taken out of the queue by its
+//     owner before that, never both. An owner that leaves after it was sent one
+//     passes on what it got.
+//   - A place is passed on only while it could be granted anew: session alive,
+//     a quarter of the lease left, not gone, no Txn under it in doubt; only for a
+//     mode that its node grants; for handover_time after it was granted; and,
+//     where another contender is or may be in the queue, handover_limit times. So
+//     no other process starves.
+//   - Readers join a hold for handover_time after its place was granted, and only
+//     while nobody waits here. That is the one way in which a reader can get in
+//     before a writer that queued earlier, in another process.
+type turnstile struct {
+	client *Client
+	path   string
+
+	uses    int // guarded by client.mu; acquisitions under way, and holds
+	waiting int // guarded by client.mu; those of them that are acquisitions
+
+	mu      sync.Mutex
+	queue   list.List // guarded by mu; of *ticket
+	leader  *ticket   // guarded by mu
+	holds   int       // guarded by mu; not over
+	current *hold     // guarded by mu; the newest of them
+	spare   *place    // guarded by mu; for the next leader to go on with, or to replace
+}
+
+// ticket is one goroutine's place in a turnstile's queue.
+type ticket struct {
+	r    *request
+	turn chan turn // cap 1
+	at   *list.Element
+}
+
+// turn is what a ticket is sent: a handle, or else the lead and maybe a place to
+// begin with.
+type turn struct {
+	lock  *Lock
+	start *place
+}
+
+// enter queues a request, or serves it at once. solo says that it should get a
+// place of its own: a try that shared holds do not block.
+func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queue.Len() == 0 {
+		if l := t.shareLocked(r); l != nil {
+			return nil, l, false, nil
+		}
+	}
+	if r.try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
+		if t.holds > 0 && r.mode == Shared && t.queue.Len() == 0 && t.current.shared() {
+			return nil, nil, true, nil
+		}
+		return nil, nil, false, ErrNotAcquired
+	}
+	tk = &ticket{r: r, turn: make(chan turn, 1)}
+	tk.at = t.queue.PushBack(tk)
+	t.admitLocked()
+	return tk, nil, false, nil
+}
+
+// shareLocked joins a reader to the current hold if that may be shared.
+func (t *turnstile) shareLocked(r *request) *Lock {
+	h := t.current
+	if h == nil || r.mode != Shared || !h.shared() ||
+		time.Since(h.place.granted) >= t.client.cfg.handoverTime || !h.place.grantable() {
+		return nil
+	}
+	return h.join(r.ctx)
+}
+
+// admitLocked serves the front of the queue as far as that is possible now:
+// readers join a shared hold, and the first who has to and can get a place of
+// its own becomes the leader.
+func (t *turnstile) admitLocked() {
+	for t.leader == nil {
+		first := t.queue.Front()
+		if first == nil {
+			return
+		}
+		tk := first.Value.(*ticket)
+		if l := t.shareLocked(tk.r); l != nil {
+			t.popLocked()
+			tk.turn <- turn{lock: l}
+			continue
+		}
+		if t.holds > 0 && !(tk.r.mode == Shared && t.current != nil && t.current.shared()) {
+			return
+		}
+		t.popLocked()
+		t.leader = tk
+		tk.turn <- turn{start: t.spare}
+		t.spare = nil
+	}
+}
+
+func (t *turnstile) popLocked() *ticket {
+	first := t.queue.Front()
+	if first == nil {
+		return nil
+	}
+	tk := t.queue.Remove(first).(*ticket)
+	tk.at = nil
+	return tk
+}
+
+// leave takes a ticket out of the queue. If it was sent its turn already, that
+// is passed on.
+func (t *turnstile) leave(tk *ticket) {
+	t.mu.Lock()
+	if tk.at != nil {
+		t.queue.Remove(tk.at)
+		tk.at = nil
+		t.mu.Unlock()
+		return
+	}
+	t.mu.Unlock()
+	got := <-tk.turn // it was sent before at was cleared
+	if got.lock != nil {
+		got.lock.hold.drop(got.lock)
+		return
+	}
+	t.led(nil, got.start)
+}
+
+// led ends the lead: with a hold, or with none and maybe a place that is left
+// over.
+func (t *turnstile) led(h *hold, left *place) {
+	t.mu.Lock()
+	t.leader = nil
+	if h != nil {
+		t.beginLocked(h)
+	}
+	if left != nil && t.queue.Len() > 0 {
+		t.spare, left = left, nil
+	}
+	t.admitLocked()
+	t.mu.Unlock()
+	if left != nil {
+		left.remove()
+	}
+}
+
+// beginLocked counts a new hold in, unless it was lost since its grant: lost is
+// told of each loss and may have come before.
+func (t *turnstile) beginLocked(h *hold) {
+	if !h.isOver() {
+		t.holds++
+		t.current = h
+		h.counted = true
+	}
+}
+
+// endLocked counts a hold out.
+func (t *turnstile) endLocked(h *hold) {
+	if h.counted {
+		h.counted = false
+		t.holds--
+	}
+	if t.current == h {
+		t.current = nil
+	}
+}
+
+// pass passes the place of a hold that is over on to the next in the queue, as
+// it is or to be replaced. false: the place is the caller's to give up.
+func (t *turnstile) pass(h *hold) bool {
+	t.mu.Lock()
+	t.endLocked(h)
+	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
+		t.admitLocked()
+		t.mu.Unlock()
+		return false
+	}
+	next := t.queue.Front().Value.(*ticket)
+	var heir *hold
+	var lock *Lock
+	if t.mayPass(h.place, next.r.mode) {
+		heir, lock = h.place.s.grant(h.place, next.r)
+	}
+	if heir == nil {
+		t.spare = h.place
+		t.admitLocked()
+		t.mu.Unlock()
+		return true
+	}
+	h.place.handovers++
+	t.popLocked()
+	t.beginLocked(heir)
+	next.turn <- turn{lock: lock}
+	t.admitLocked()
+	t.mu.Unlock()
+	t.client.counters.handovers.Add(1)
+	if hook := t.client.cfg.hooks.Handover; hook != nil {
+		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: next.r.mode, Turn: lock.token.Turn, From: h.node.Trace, To: heir.node.Trace})
+	}
+	return true
+}
+
+// mayPass reports whether a place may be handed over to a holder of that mode,
+// as far as fairness and the node's own mode go.
+func (t *turnstile) mayPass(p *place, mode Mode) bool {
+	cfg := &t.client.cfg
+	if p.readers() && mode != Shared || p.doubtfulTxn.Load() {
+		return false
+	}
+	if time.Since(p.granted) >= cfg.handoverTime {
+		return false
+	}
+	return !p.others || p.handovers < cfg.handoverLimit
+}
+
+// lost tells the turnstile that a hold was lost.
+func (t *turnstile) lost(h *hold) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.endLocked(h)
+	t.admitLocked()
+}
+
+// changed tells the turnstile that a hold has become a shared one.
+func (t *turnstile) changed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.admitLocked()
+}
+
+// ahead describes whom a ticket that waits here waits for.
+func (t *turnstile) ahead() (position int, ahead Contender) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	position = t.queue.Len()
+	identity := t.client.cfg.identity
+	ahead = Contender{Host: identity.Host, PID: identity.PID}
+	switch {
+	case t.current != nil:
+		h := t.current
+		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = h.currentMode(), h.node.Trace, h.node.Label, true
+		ahead.Node, ahead.Since = h.place.nodes[0].node, h.place.granted
+	case t.leader != nil:
+		ahead.Mode, ahead.Trace, ahead.Label = t.leader.r.mode, t.leader.r.trace, t.leader.r.label
+	}
+	return position, ahead
+}
+
+// acquire gets a request through the turnstile.
+func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
+	tk, lock, solo, err := t.enter(r)
+	if solo {
+		return t.client.acquireAlone(ctx, r)
+	}
+	if tk == nil {
+		return lock, err
+	}
+	var got turn
+	select {
+	case got = <-tk.turn:
+	default:
+		position, ahead := t.ahead()
+		r.wait(position, ahead)
+		select {
+		case got = <-tk.turn:
+		case <-ctx.Done():
+			t.leave(tk)
+			return nil, waitEnded(ctx, ErrNotAcquired)
+		}
+	}
+	if got.lock != nil {
+		return got.lock, nil
+	}
+	h, lock, left, err := t.client.take(ctx, r, got.start)
+	t.led(h, left)
+	return lock, err
+}
+
+// acquireAlone gets a request a place of its own, which is not handed over.
+func (c *Client) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
+	r.turnstile = nil
+	_, lock, left, err := c.take(ctx, r, nil)
+	if left != nil {
+		left.remove()
+	}
+	return lock, err
+}

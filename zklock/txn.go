@@ -1,0 +1,226 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Txn applies ops as one transaction of the ensemble, only while the lock is
+// held: it checks the lock's queue node first, in the same transaction, so that
+// a holder that was paused and has lost the lock changes nothing. It fences data
+// that lives in ZooKeeper itself, without tokens. Paths are absolute, from the
+// ensemble's root and not the client's.
+//
+// results match ops. When an operation fails, nothing is applied, and the error
+// matches its sentinel from package driver. If the lock is not held any more,
+// the error is a *LostError or ErrReleased. ErrUnknownOutcome means that the
+// connection was lost first: the transaction was applied, or was not, or will be
+// while the lock's queue node is still there. It is never tried again.
+//
+// Release waits for the Txns under way. Readers may use it as well.
+func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, error) {
+	results, err := l.transact(ctx, "txn", ops, false)
+	if err != nil {
+		return nil, &Error{Op: "txn", Name: l.hold.name, Err: err}
+	}
+	return results, nil
+}
+
+// transact runs a transaction under checks of the lock's nodes. again says that
+// it may be repeated when its outcome is unknown.
+func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {
+	h := l.hold
+	p := h.place
+	s := p.s
+	all := make([]driver.Op, 0, len(p.nodes)+len(ops))
+	for _, c := range p.nodes {
+		all = append(all, driver.CheckOp(c.path(), driver.AnyVersion))
+	}
+	for i := range ops {
+		for _, c := range p.nodes {
+			if ops[i].Path == c.path() {
+				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", ErrConflict, ops[i].Path)
+			}
+		}
+		all = append(all, ops[i])
+	}
+	if !h.beginTxn() {
+		return nil, l.endedError()
+	}
+	defer h.endTxn()
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	var results []driver.OpResult
+	op := func(ctx context.Context) (err error) {
+		gen, sent := s.beforeExchange()
+		results, err = s.ds.Multi(ctx, all)
+		if err == nil {
+			s.exchanged(gen, sent, true)
+		}
+		return err
+	}
+	var err error
+	if again {
+		err = s.repeat(ctx, kind, op)
+	} else {
+		err = s.once(ctx, kind, op)
+	}
+	switch {
+	case err == nil:
+		return results[len(p.nodes):], nil
+	case len(results) == len(all) && errors.Is(atFault(results[:len(p.nodes)]), driver.ErrNoNode):
+		p.lose()
+		return nil, l.endedError()
+	case errors.Is(err, errSessionOver), s.ended(err):
+		return nil, l.endedError()
+	case again:
+		return nil, explain(err, p.nodes[0].path())
+	case errors.Is(err, driver.ErrConnLoss):
+		p.doubtfulTxn.Store(true)
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	case errors.Is(err, driver.ErrNotSent):
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case errors.Is(err, driver.ErrNoAuth):
+		return nil, fmt.Errorf("%w: %w", ErrNoAuth, err)
+	}
+	return nil, err
+}
+
+// endedError is Err of a handle that is known to have ended, or is about to.
+func (l *Lock) endedError() error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	return &LostError{Name: l.hold.name, Cause: errSessionEnded, At: time.Now()}
+}
+
+// beginTxn counts a Txn in; false: the hold is over.
+func (h *hold) beginTxn() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.txns++
+	return true
+}
+
+func (h *hold) endTxn() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.txns--; h.txns == 0 && h.settled != nil {
+		close(h.settled)
+		h.settled = nil
+	}
+}
+
+// awaitTxns waits for the Txns of a hold that is over, until ctx ends or a
+// session timeout has passed. One that is still under way then could apply
+// inside the next holder's critical section: the place is not passed on, but
+// given up, and the check at its head keeps it from applying later.
+func (h *hold) awaitTxns(ctx context.Context) {
+	h.mu.Lock()
+	if h.txns == 0 {
+		h.mu.Unlock()
+		return
+	}
+	settled := make(chan struct{})
+	h.settled = settled
+	h.mu.Unlock()
+	if !sleep(ctx, h.place.s.timeout, settled) {
+		select {
+		case <-settled:
+			return
+		default:
+		}
+	}
+	h.place.doubtfulTxn.Store(true)
+}
+
+// Downgrade turns a writer into a reader, without a gap: no writer gets in
+// between, and the token stays the same. The handle is a reader's from the call
+// on, whatever the error; others learn of it when the ensemble does, which goes
+// on in the background if ctx ends first. There is no way back: two readers that
+// wait to become writers would wait for each other.
+//
+// A reader's Downgrade does nothing. It is ErrConflict for a semaphore's permit,
+// for All, and for a lock that was joined with Reenter.
+func (l *Lock) Downgrade(ctx context.Context) error {
+	if err := l.downgrade(ctx); err != nil {
+		return &Error{Op: "downgrade", Name: l.hold.name, Err: err}
+	}
+	return nil
+}
+
+func (l *Lock) downgrade(ctx context.Context) error {
+	h := l.hold
+	p := h.place
+	s := p.s
+	if err := l.Err(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	switch {
+	case h.over:
+		h.mu.Unlock()
+		return l.endedError()
+	case len(p.nodes) > 1 || h.mode == Permit || len(h.handles) > 1 && h.mode != Shared:
+		h.mu.Unlock()
+		return fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", ErrConflict)
+	case h.mode == Shared:
+		h.mu.Unlock()
+		return nil
+	}
+	h.mode = Shared
+	s.mu.Lock()
+	p.nodes[0].kind = kind{mode: Shared} // it is never handed to a writer again
+	// Readers that join come after a writer that held the same node.
+	h.token = Token{Zxid: p.zxid, Turn: p.turn}
+	p.turn++
+	s.mu.Unlock()
+	h.mu.Unlock()
+
+	d := h.node
+	d.Mode = Shared.String()
+	done := make(chan error, 1)
+	if !s.spawn(func() { done <- s.rewrite(p, d) }) {
+		return l.endedError()
+	}
+	if h.turnstile != nil {
+		h.turnstile.changed()
+	}
+	select {
+	case err := <-done:
+		switch {
+		case errors.Is(err, driver.ErrNoNode):
+			p.lose()
+			return l.endedError()
+		case errors.Is(err, errSessionOver):
+			return l.endedError()
+		}
+		return explain(err, p.nodes[0].path())
+	case <-ctx.Done():
+		return fmt.Errorf("%w to others, it goes on in the background: %w", errNotTold, context.Cause(ctx))
+	}
+}
+
+// errNotTold says that a downgrade is not known to the ensemble yet.
+var errNotTold = errors.New("downgrade not confirmed")
+
+// rewrite replaces a place's data, however long that takes.
+func (s *session) rewrite(p *place, d nodeData) error {
+	for {
+		err := s.repeat(s.ctx, "mark", func(ctx context.Context) error {
+			_, err := s.ds.Set(ctx, p.nodes[0].path(), d.encode(), driver.AnyVersion)
+			return err
+		})
+		if !errors.Is(err, ErrUnavailable) || s.ctx.Err() != nil {
+			return err
+		}
+	}
+}
