@@ -158,17 +158,24 @@ func TestRunsRepeat(t *testing.T) {
 			var all []driver.Session
 			for range 10 {
 				s := connect(t, e.Connector(), 6*time.Second)
-				create(t, s, "/e-", driver.EphemeralSequential)
+				parent := fmt.Sprint("/p", len(all))
+				create(t, s, parent, driver.Persistent)
+				create(t, s, parent+"/e", driver.Ephemeral)
 				all = append(all, s)
 			}
 			e.Partition(memdriver.AroundServer(1))
+			for _, s := range all[:6] {
+				e.Partition(memdriver.AroundSession(s.ID()))
+			}
 			pass(8 * time.Second)
 			e.Restart(0)
 			pass(4 * time.Second)
 			e.Heal()
 			pass(4 * time.Second)
-			for _, s := range all {
-				dump += fmt.Sprintln(s.ID(), state(s), s.Server())
+			reader := connect(t, e.Connector(), 6*time.Second)
+			for i, s := range all {
+				n, err := reader.Get(t.Context(), fmt.Sprint("/p", i))
+				dump += fmt.Sprintln(s.ID(), state(s), s.Server(), n.Stat, err)
 			}
 			dump += e.Dump()
 		})

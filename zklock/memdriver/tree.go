@@ -2,7 +2,6 @@ package memdriver
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -11,50 +10,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
-
-// containerOwner is the ephemeralOwner that marks a container.
-const containerOwner = math.MinInt64
-
-// node is a znode of one tree.
-type node struct {
-	path     string
-	parent   *node
-	data     []byte       // never changed in place
-	acl      []driver.ACL // never changed in place
-	children map[string]*node
-
-	czxid, mzxid, pzxid int64
-	ctime, mtime        int64
-	version, aversion   int32
-	// creations counts the children ever created. It is what a server stores
-	// as cversion: the next sequence suffix, and with the number of children
-	// the Cversion that clients see.
-	creations int32
-	owner     int64
-}
-
-// name is the last segment of the node's path.
-func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
-
-// stat is what clients see. Deletions are not counted when they happen: they
-// are creations less children, so that Cversion, which counts both, comes out
-// of the one counter that is stored.
-func (n *node) stat() driver.Stat {
-	children := int32(len(n.children))
-	owner := n.owner
-	if owner == containerOwner {
-		owner = 0 // kept to itself by a server
-	}
-	return driver.Stat{
-		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
-		Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Cversion: n.creations*2 - children, Aversion: n.aversion,
-		EphemeralOwner: owner, DataLength: int32(len(n.data)), NumChildren: children,
-	}
-}
-
-// ephemeral reports whether the node ends with a session.
-func (n *node) ephemeral() bool { return n.owner != 0 && n.owner != containerOwner }
 
 // treeSession is a session as the log knows it: part of the replicated state,
 // unlike its expiry, which is the leader's alone.
@@ -81,18 +36,6 @@ type change struct {
 	event driver.EventType
 }
 
-// undo takes one operation back: what the node, for a set, or its parent, for
-// the others, was before.
-type undo struct {
-	kind         driver.OpKind
-	node         *node
-	creations    int32
-	version      int32
-	pzxid        int64
-	mzxid, mtime int64
-	data         []byte
-}
-
 // newTree makes the tree of an ensemble nobody has written to.
 func newTree() *tree {
 	t := &tree{
@@ -105,18 +48,6 @@ func newTree() *tree {
 	own.adopt(&node{path: "/zookeeper/config", acl: driver.OpenACL(driver.PermRead), aversion: -1})
 	return t
 }
-
-func (n *node) adopt(child *node) *node {
-	if n.children == nil {
-		n.children = make(map[string]*node)
-	}
-	child.parent = n
-	n.children[child.name()] = child
-	return child
-}
-
-// sorted lists the children by name.
-func (n *node) sorted() []*node { return slices.SortedFunc(maps.Values(n.children), byPath) }
 
 // find returns the node at a path, or nil; it finds nothing at an invalid one.
 func (t *tree) find(path string) *node {
@@ -430,27 +361,6 @@ func (t *tree) check(tx *txn, op *driver.Op) error {
 	return nil
 }
 
-// rollBack undoes the operations of a failed transaction, newest first.
-func (t *tree) rollBack() {
-	for i := len(t.undo) - 1; i >= 0; i-- {
-		u := &t.undo[i]
-		n := u.node
-		switch u.kind {
-		case driver.OpCreate:
-			t.unindex(n)
-			delete(n.parent.children, n.name())
-			n.parent.creations, n.parent.pzxid = u.creations, u.pzxid
-		case driver.OpDelete:
-			n.parent.adopt(n)
-			t.index(n)
-			n.parent.pzxid = u.pzxid
-		case driver.OpSet:
-			n.data, n.version, n.mzxid, n.mtime = u.data, u.version, u.mzxid, u.mtime
-		}
-	}
-	t.changes = t.changes[:0]
-}
-
 // closeSession ends a session and removes its ephemerals, all at one zxid.
 func (t *tree) closeSession(tx *txn) {
 	s := t.sessions[tx.session]
@@ -463,8 +373,6 @@ func (t *tree) closeSession(tx *txn) {
 	}
 	delete(t.sessions, tx.session)
 }
-
-func byPath(a, b *node) int { return cmp.Compare(a.path, b.path) }
 
 // cloneData copies a node's content; nothing is the same as empty content.
 func cloneData(data []byte) []byte { return append([]byte{}, data...) }

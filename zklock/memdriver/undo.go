@@ -1,0 +1,36 @@
+package memdriver
+
+import "github.com/zklock/go-zklock/zklock/driver"
+
+// undo takes one operation back: what the node, for a set, or its parent, for
+// the others, was before.
+type undo struct {
+	kind         driver.OpKind
+	node         *node
+	creations    int32
+	version      int32
+	pzxid        int64
+	mzxid, mtime int64
+	data         []byte
+}
+
+// rollBack undoes the operations of a failed transaction, newest first.
+func (t *tree) rollBack() {
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		u := &t.undo[i]
+		n := u.node
+		switch u.kind {
+		case driver.OpCreate:
+			t.unindex(n)
+			delete(n.parent.children, n.name())
+			n.parent.creations, n.parent.pzxid = u.creations, u.pzxid
+		case driver.OpDelete:
+			n.parent.adopt(n)
+			t.index(n)
+			n.parent.pzxid = u.pzxid
+		case driver.OpSet:
+			n.data, n.version, n.mzxid, n.mtime = u.data, u.version, u.mzxid, u.mtime
+		}
+	}
+	t.changes = t.changes[:0]
+}
