@@ -27,7 +27,7 @@ func parseURL(text string) (driver.URL, error) {
 	if strings.ContainsFunc(scheme, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' && r != '.'
 	}) {
-		return u, errors.New("URL scheme has characters other than a-z, 0-9, +, - and .")
+		return u, errors.New("URL scheme has a character that is none of a-z, 0-9, +, -, and a dot")
 	}
 	u.Scheme = scheme
 	if strings.Contains(rest, "#") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -45,7 +46,24 @@ type slot struct {
 // opening is an attempt to open a session, shared by all who wait for it.
 type opening struct {
 	done chan struct{}
-	err  error // set before done is closed
+	err  error                 // set before done is closed
+	last atomic.Pointer[error] // why the newest try failed, for those who give up before
+}
+
+// refusal is the error of an attempt that is not worth repeating.
+func (o *opening) refusal() error {
+	if errors.Is(o.err, ErrNoAuth) || errors.Is(o.err, errRootMissing) {
+		return o.err // the session was to be had
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, o.err)
+}
+
+// unavailable is the error of who has waited for a session for connect_timeout.
+func (o *opening) unavailable(d time.Duration) error {
+	if last := o.last.Load(); last != nil {
+		return fmt.Errorf("%w for %v: %w", ErrUnavailable, d, *last)
+	}
+	return fmt.Errorf("%w for %v", ErrUnavailable, d)
 }
 
 func newPool(c *Client, connector driver.Connector) *pool {
@@ -77,23 +95,19 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 		select {
 		case <-o.done:
 			if o.err != nil && permanent(o.err) {
-				return nil, o.err
+				return nil, o.refusal()
 			}
 		case <-ctx.Done():
 			return nil, sessionWaitEnded(ctx)
 		case <-limit.C:
-			return nil, fmt.Errorf("%w for %v", ErrUnavailable, p.client.cfg.connectTimeout)
+			return nil, o.unavailable(p.client.cfg.connectTimeout)
 		}
-		lastErr := o.err
+		failed := o
 		if s, o, err = p.look(n); s != nil || err != nil {
 			return s, err
 		}
-		if lastErr != nil {
-			select {
-			case <-limit.C:
-				return nil, fmt.Errorf("%w for %v: %w", ErrUnavailable, p.client.cfg.connectTimeout, lastErr)
-			default:
-			}
+		if o.last.Load() == nil {
+			o.last.Store(failed.last.Load()) // until it knows better
 		}
 	}
 }
@@ -131,7 +145,12 @@ func (p *pool) open(n int, o *opening) {
 	var s *session
 	var err error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		if s, err = p.connect(ctx); err == nil || permanent(err) || !sleep(ctx, jitter(pause), nil) {
+		if s, err = p.connect(ctx); err == nil {
+			break
+		}
+		failure := err
+		o.last.Store(&failure)
+		if permanent(err) || !sleep(ctx, jitter(pause), nil) {
 			break
 		}
 	}
@@ -157,7 +176,7 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 	suspendedThen := suspended()
 	ds, err := p.connector.Connect(ctx, p.client.cfg.sessionTimeout)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, err
 	}
 	err = p.client.cfg.checkTimeout(ds.Timeout())
 	if err == nil {
