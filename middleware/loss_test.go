@@ -101,7 +101,6 @@ func TestLostThroughAPartitionBeforeTheFirstByte(t *testing.T) {
 			io.WriteString(rw, "made")
 		}))
 		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
-		w.ensemble.Heal()
 	})
 }
 

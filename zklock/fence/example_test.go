@@ -1,0 +1,62 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// A holder is stopped between its last look at its lock and its write. Its
+// session expires, somebody else gets the lock and writes; then the first one
+// goes on, and finds that its write comes too late.
+func Example() {
+	ctx := context.Background()
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	first, err := zklock.OpenConnector(ensemble.Connector())
+	if err != nil {
+		panic(err)
+	}
+	defer first.Close()
+	second, err := zklock.OpenConnector(ensemble.Connector())
+	if err != nil {
+		panic(err)
+	}
+	defer second.Close()
+
+	var guard fence.Guard // beside the resource, wherever that is
+	status := "new"
+	pay := func(lock *zklock.Lock, as string) error {
+		return guard.Do(fence.Of(lock), func() error {
+			status = "paid by " + as
+			return nil
+		})
+	}
+
+	stopped, err := first.Mutex("orders/42").Acquire(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("first:  holds the lock, valid:", stopped.Valid(), "- and is stopped")
+
+	ensemble.ExpireAll() // what the ensemble does with a client that says nothing
+	err = zklock.Do(ctx, second.Mutex("orders/42"), func(ctx context.Context) error {
+		lock, _ := zklock.FromContext(ctx)
+		return pay(lock, "second")
+	})
+	fmt.Println("second: pays, error:", err)
+
+	err = pay(stopped, "first")
+	fmt.Println("first:  goes on and pays, refused:", errors.Is(err, fence.ErrStale))
+	fmt.Println("status:", status)
+
+	// Output:
+	// first:  holds the lock, valid: true - and is stopped
+	// second: pays, error: <nil>
+	// first:  goes on and pays, refused: true
+	// status: paid by second
+}

@@ -1,0 +1,144 @@
+package fence_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
+	_ "github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func open(t testing.TB) *zklock.Client {
+	t.Helper()
+	c, err := zklock.Open("mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestSequencerAsText(t *testing.T) {
+	for _, c := range []struct {
+		s    fence.Sequencer
+		text string
+	}{
+		{seq("orders/42", zklock.Exclusive, 0xa1, 3), "00000000000000a1.00000003 exclusive orders%2F42"},
+		{seq("a, b%", zklock.Shared, 1, 0), "0000000000000001.00000000 shared a%2C%20b%25"},
+		{seq("größe", zklock.Exclusive, 1, 0), "0000000000000001.00000000 exclusive gr%C3%B6%C3%9Fe"},
+	} {
+		if got := c.s.String(); got != c.text {
+			t.Errorf("%#v is %q, want %q", c.s, got, c.text)
+		}
+		back, err := fence.Parse(c.text)
+		if err != nil || back != c.s {
+			t.Errorf("Parse(%q) = %#v, %v", c.text, back, err)
+		}
+	}
+}
+
+func TestTextThatIsNoSequencer(t *testing.T) {
+	const token = "00000000000000a1.00000003"
+	for _, text := range []string{
+		"", "nonsense", token, token + " exclusive", token + " exclusive ", token + "  exclusive a",
+		token + " exclusive a b", token + " permit a", token + " Exclusive a", token + " exclusive %zz",
+		token + " exclusive %00", token + " exclusive %ff", token + " exclusive " + strings.Repeat("x", 513),
+		"00000000000000A1.00000003 exclusive a", "a1.3 exclusive a", "0000000000000000.00000000 exclusive a",
+		token + " exclusive a\n",
+	} {
+		if s, err := fence.Parse(text); err == nil {
+			t.Errorf("Parse(%q) = %#v", text, s)
+		} else if len(err.Error()) > 500 {
+			t.Errorf("an error of %d bytes", len(err.Error()))
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("00000000000000a1.00000003 exclusive orders%2F42")
+	f.Add("00000000000000a1.00000003 shared a%")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := fence.Parse(text)
+		if err != nil {
+			return
+		}
+		back, err := fence.Parse(s.String())
+		if err != nil || back != s {
+			t.Errorf("%q became %#v, then %#v, %v", text, s, back, err)
+		}
+	})
+}
+
+func TestValuesOfWhatIsHeld(t *testing.T) {
+	c := open(t)
+	ctx := t.Context()
+	if got := fence.Values(ctx); got != nil {
+		t.Errorf("%q without a lock", got)
+	}
+	err := zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context) error {
+		return zklock.Do(ctx, c.Mutex("inner"), func(ctx context.Context) error {
+			// Joined, it is still one lock.
+			return zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context) error {
+				values := fence.Values(ctx)
+				seqs, err := fence.ParseValues(values, "here")
+				if err != nil {
+					return err
+				}
+				if len(seqs) != 2 || seqs[0].Name != "outer" || seqs[1].Name != "inner" {
+					t.Errorf("%q", values)
+				}
+				for _, l := range zklock.HeldIn(ctx) {
+					want := fence.Of(l)[0]
+					want.Origin = "here"
+					if seqs[0] != want && seqs[1] != want {
+						t.Errorf("%v is missing in %q", want, values)
+					}
+				}
+				if got := fence.Values(zklock.Detach(ctx)); got != nil {
+					t.Errorf("%q of a detached context", got)
+				}
+				return nil
+			}, zklock.Reenter())
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNoLockHasNoSequencer(t *testing.T) {
+	if got := fence.Of(nil); got != nil {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestReleasedLockStillHasItsSequencer(t *testing.T) {
+	l, err := open(t).Mutex("a").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := fence.Of(l); len(got) != 1 || got[0].Token != l.Token() {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestValuesThatWereJoinedOnTheWay(t *testing.T) {
+	a, b, c := seq("a", zklock.Exclusive, 1, 0), seq("b", zklock.Shared, 2, 0), seq("c", zklock.Exclusive, 3, 0)
+	got, err := fence.ParseValues([]string{a.String() + "," + b.String(), "\t" + c.String() + " "}, "")
+	if err != nil || len(got) != 3 || got[0] != a || got[1] != b || got[2] != c {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, values := range [][]string{{""}, {a.String() + ","}, {a.String(), "nonsense"}, {strings.Repeat(a.String()+",", 128) + a.String()}} {
+		if got, err := fence.ParseValues(values, ""); err == nil {
+			t.Errorf("%.100q gave %d sequencers", values, len(got))
+		}
+	}
+	if got, err := fence.ParseValues(nil, ""); got != nil || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}
