@@ -36,6 +36,9 @@ func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 }
 
 func TestMain(m *testing.M) {
+	if code, ran := runWorker(); ran {
+		os.Exit(code)
+	}
 	code := m.Run()
 	if shared.ensemble != nil {
 		if err := shared.ensemble.Close(); err != nil {

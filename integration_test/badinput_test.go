@@ -1,0 +1,313 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// atOnce is how long a mistake may take to be told: less than the
+// connect_timeout of these tests, and enough for a busy machine.
+const atOnce = 5 * time.Second
+
+func TestMalformedURLIsRefusedByOpen(t *testing.T) {
+	for _, c := range []struct {
+		name, url string
+		says      []string // in the error
+	}{
+		{"no scheme", "127.0.0.1:2181/locks", []string{"scheme"}},
+		{"unknown scheme", "zookeeper://127.0.0.1:2181/locks", []string{`"zookeeper"`, "zk", "zks"}},
+		{"unknown key", "zk://127.0.0.1:2181/locks?session_timout=10s", []string{`"session_timout"`, "session_timeout", "password_file"}},
+		{"repeated key", "zk://127.0.0.1:2181/locks?session_timeout=10s&session_timeout=20s", []string{`"session_timeout"`, "2 times"}},
+		{"repeated driver's key", "zk://127.0.0.1:2181/locks?auth_plaintext=true&auth_plaintext=true", []string{`"auth_plaintext"`, "2 times"}},
+		{"bad value", "zk://127.0.0.1:2181/locks?session_timeout=soon", []string{`"session_timeout"`, "duration"}},
+		{"driver's bad value", "zk://127.0.0.1:2181/locks?auth_plaintext=maybe", []string{`"auth_plaintext"`, "true or false"}},
+		{"session too short", "zk://127.0.0.1:2181/locks?session_timeout=2s", []string{`"session_timeout"`, "tick_time"}},
+		{"no host", "zk:///locks", []string{"no host"}},
+		{"empty host", "zk://127.0.0.1:2181,/locks", []string{"empty host"}},
+		{"port without host", "zk://:2181/locks", []string{"host"}},
+		{"port 0", "zk://127.0.0.1:0/locks", []string{"127.0.0.1", "port"}},
+		{"port 70000", "zk://127.0.0.1:70000/locks", []string{"127.0.0.1", "port"}},
+		{"port a word", "zk://127.0.0.1:zookeeper/locks", []string{"127.0.0.1", "port"}},
+		{"IPv6 without brackets", "zk://::1:2181/locks", []string{"brackets"}},
+		{"root with ..", "zk://127.0.0.1:2181/locks/../x", []string{"root", `".."`}},
+		{"root with an empty segment", "zk://127.0.0.1:2181/locks//x", []string{"root", "empty"}},
+		{"root with NUL", "zk://127.0.0.1:2181/locks\x00", []string{"root", "U+0000"}},
+		{"fragment", "zk://127.0.0.1:2181/locks#x", []string{"fragment"}},
+		{"TLS key without TLS", "zk://127.0.0.1:2181/locks?tls_ca=/etc/ca.pem", []string{`"tls_ca"`, "zks://"}},
+		{"password in the clear", "zk://app:secret@zk.example.com:2181/locks", []string{"zk.example.com", "zks://", "auth_plaintext"}},
+		{"password without user", "zk://:secret@127.0.0.1:2181/locks", []string{"user"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			began := time.Now()
+			client, err := zklock.Open(c.url)
+			if err == nil {
+				_ = client.Close()
+				t.Fatalf("Open(%q) succeeded", c.url)
+			}
+			if d := time.Since(began); d > atOnce {
+				t.Errorf("refused after %v", d)
+			}
+			var wrapped *zklock.Error
+			if !errors.As(err, &wrapped) || wrapped.Op != "open" {
+				t.Errorf("%v: want a *zklock.Error of open", err)
+			}
+			saysAll(t, err, c.says)
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the password is in %q", err)
+			}
+		})
+	}
+}
+
+func saysAll(t *testing.T, err error, words []string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+func TestBadNameIsRefusedWithoutARequest(t *testing.T) {
+	// Nothing listens there: a request would take connect_timeout to fail.
+	c := dial(t, unusedAddr(t), quick("connect_timeout", patience.String()))
+	for _, b := range []struct{ what, name, says string }{
+		{"empty", "", "empty"},
+		{"..", "orders/../42", `".."`},
+		{"only ..", "..", `".."`},
+		{".", "./orders", `"."`},
+		{"NUL", "orders\x0042", "U+0000"},
+		{"newline", "orders\n42", "U+000A"},
+		{"C1 control", "orders\u0085", "U+0085"},
+		{"empty segment", "orders//42", "empty segment"},
+		{"slash in front", "/orders", "empty segment"},
+		{"slash at the end", "orders/", "empty segment"},
+		{"not UTF-8", "orders\xff", "UTF-8"},
+		{"too long", strings.Repeat("x", 513), "513 bytes"},
+	} {
+		t.Run(b.what, func(t *testing.T) {
+			for verb, acquire := range map[string]func(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error){
+				"Acquire":    c.Mutex(b.name).Acquire,
+				"TryAcquire": c.Mutex(b.name).TryAcquire,
+			} {
+				began := time.Now()
+				l, err := acquire(within(t))
+				if l != nil || !errors.Is(err, zklock.ErrInvalidName) {
+					t.Fatalf("%s: %v, %v, want ErrInvalidName", verb, l, err)
+				}
+				if d := time.Since(began); d > atOnce {
+					t.Errorf("%s: refused after %v", verb, d)
+				}
+				saysAll(t, err, []string{b.says})
+				if strings.ContainsAny(err.Error(), "\x00\n\u0085\xff") {
+					t.Errorf("%s: %q has the name's bytes in it as they are", verb, err.Error())
+				}
+			}
+			if p := c.Mutex(b.name).Path(); p != "" {
+				t.Errorf("it has the path %q", p)
+			}
+		})
+	}
+	if n := c.Stats().SessionsOpened; n != 0 {
+		t.Errorf("%d sessions were opened", n)
+	}
+}
+
+// unusedAddr is an address where connections are refused.
+func unusedAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestPortThatSpeaksSomethingElseIsRefusedAtOnce(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	for _, c := range []struct {
+		name, addr string
+		says       []string
+	}{
+		{"HTTP", web.Listener.Addr().String(), []string{web.Listener.Addr().String(), "HTTP", "not a ZooKeeper server"}},
+		{"TLS", secure.Listener.Addr().String(), []string{secure.Listener.Addr().String(), "not a ZooKeeper server"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := dial(t, c.addr, quick("connect_timeout", (2*atOnce).String()))
+			for verb, call := range calls(client) {
+				began := time.Now()
+				err := call(within(t))
+				if !errors.Is(err, zklock.ErrUnavailable) {
+					t.Fatalf("%s: %v, want ErrUnavailable", verb, err)
+				}
+				if d := time.Since(began); d > atOnce {
+					t.Errorf("%s: refused after %v", verb, d)
+				}
+				saysAll(t, err, c.says)
+			}
+		})
+	}
+}
+
+// calls are the ways in which a client first meets its ensemble.
+func calls(c *zklock.Client) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Ping": c.Ping,
+		"Acquire": func(ctx context.Context) error {
+			_, err := c.Mutex("name").Acquire(ctx)
+			return err
+		},
+		"TryAcquire": func(ctx context.Context) error {
+			_, err := c.Mutex("name").TryAcquire(ctx)
+			return err
+		},
+	}
+}
+
+// TestPortThatRefusesIsToldOf: a server that is down may come up, so this takes
+// connect_timeout, but then it is told which address refused.
+func TestPortThatRefusesIsToldOf(t *testing.T) {
+	const limit = time.Second
+	addr := unusedAddr(t)
+	client := dial(t, addr, quick("connect_timeout", limit.String()))
+	for verb, call := range calls(client) {
+		began := time.Now()
+		err := call(within(t))
+		if !errors.Is(err, zklock.ErrUnavailable) {
+			t.Fatalf("%s: %v, want ErrUnavailable", verb, err)
+		}
+		if d := time.Since(began); d < limit || d > limit+atOnce {
+			t.Errorf("%s: failed after %v, want connect_timeout=%v", verb, d, limit)
+		}
+		saysAll(t, err, []string{addr, "refused"})
+	}
+}
+
+// canary is a password that must not be seen anywhere.
+const canary = "Qm9vIQ-canary-7f3"
+
+// TestPasswordIsInNoOutput looks at all that a process prints which meets every
+// kind of trouble with a password in its URL.
+func TestPasswordIsInNoOutput(t *testing.T) {
+	zk := sharedEnsemble(t)
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	const user = "app:" + canary + "@"
+	root := rootOf(t)
+	with := func(hosts string, kv ...string) string {
+		return "zk://" + user + hosts + root + "?" + quick(append([]string{"connect_timeout", "500ms"}, kv...)...).Encode()
+	}
+	server := zk.Hosts()
+	file := t.TempDir() + "/password"
+	if err := os.WriteFile(file, []byte(canary+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := startWorker(t, task{Role: "refuse", URLs: []string{
+		with(server),                            // works
+		with(server, "acl", "open"),             // works
+		with(server, "create_root", "perhaps"),  // and so on: fails
+		with(server, "session_timeout", canary), // a password in the wrong place
+		with(server, "session_timeout", "1ms"),
+		with(unusedAddrs(t)),
+		with(web.Listener.Addr().String()),
+		with("zk.example.com:2181"),
+		with("127.0.0.1:0"),
+		with("127.0.0.1:" + canary),
+		with("[::1"),
+		with(""),
+		with(server) + "#" + canary,
+		with(server) + "&@",
+		"zk://app:" + canary + "%zz@" + server + root,
+		"zk://app:" + canary + "/x@" + server + root,
+		"zk://app:" + canary + "?@" + server + root,
+		"zk://app:" + canary + server + root, // the @ forgotten
+		"zk://:" + canary + "@" + server + root,
+		"//" + user + server + root,
+		"z k://" + user + server + root,
+		"zoo://" + user + server + root,
+		"zk://" + user + server + "/../x",
+		"zks://" + user + server + root + "?" + quick("connect_timeout", "2s").Encode(), // no TLS there
+		"zk://app@" + server + root + "?" + quick("password_file", file).Encode(),       // works
+		"zk://app@" + server + root + "?password_file=" + url.QueryEscape(file+"x"),
+	}})
+	opened, refused := 0, 0
+	for r, ok := w.next(); ok; r, ok = w.next() {
+		switch r.What {
+		case "held":
+			opened++
+		case "refused":
+			refused++
+		}
+		if strings.Contains(fmt.Sprintf("%+v", r), canary) {
+			t.Errorf("the password is in %+v", r)
+		}
+	}
+	for line := range strings.Lines(w.stderr.String()) {
+		if strings.Contains(line, canary) {
+			t.Errorf("the password is in what was logged: %s", line)
+		}
+	}
+	if !strings.Contains(w.stderr.String(), "looking for canaries") {
+		t.Errorf("nothing was logged, so this looked at nothing")
+	}
+	if opened != 3 || refused != len(w.task.URLs)-3 {
+		t.Errorf("%d URLs worked, %d were refused, want 3 and %d", opened, refused, len(w.task.URLs)-3)
+	}
+}
+
+// unusedAddrs is a list of addresses where nothing is.
+func unusedAddrs(t testing.TB) string { return unusedAddr(t) + "," + unusedAddr(t) }
+
+// refuse opens all URLs, uses what opens, and prints every error in every way.
+func (w *worker) refuse() error {
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logger.Info("looking for canaries")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, u := range w.task.URLs {
+		if err := w.visit(ctx, u, logger); err != nil {
+			w.tell(report{What: "refused", Err: fmt.Sprintf("%v | %+v | %#v | %q", err, err, err, err)})
+			for e := err; e != nil; e = errors.Unwrap(e) {
+				fmt.Fprintf(os.Stderr, "%v | %+v | %#v\n", e, e, e)
+			}
+			logger.Error("refused", "error", err)
+			continue
+		}
+		w.tell(report{What: "held"})
+	}
+	return nil
+}
+
+func (w *worker) visit(ctx context.Context, u string, logger *slog.Logger) error {
+	c, err := zklock.Open(u, zklock.WithLogger(logger))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%v | %+v | %#v\n", c.Mutex("x"), c.Mutex("x"), c.Mutex("x"))
+	l, err := c.Mutex("canaries").Acquire(ctx)
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "%v | %+v\n", l.Token(), c.Stats())
+		err = l.Release(ctx)
+	}
+	return errors.Join(err, c.Close())
+}

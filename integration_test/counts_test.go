@@ -1,0 +1,201 @@
+package integration_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// cost is what some calls sent to the ensemble, pings aside, and what watch
+// events came back. Heartbeats are none: with a session timeout of minutes none
+// is due while a test runs.
+type cost struct {
+	requests map[string]int // by ZooKeeper's name of the operation
+	multis   map[string]int // of these, the transactions, by what they consist of
+	events   int
+}
+
+func (c cost) equal(d cost) bool {
+	return maps.Equal(c.requests, d.requests) && maps.Equal(c.multis, d.multis) && c.events == d.events
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("requests %v, transactions %v, events %d", c.requests, c.multis, c.events)
+}
+
+// counted is a client whose requests are counted on their way to the server.
+type counted struct {
+	*zklock.Client
+	proxy *proxy.Proxy
+}
+
+// since is what was sent and received after old.
+func (c counted) since(old proxy.Counts) cost {
+	d := c.proxy.Counts().Sub(old)
+	delete(d.Requests, "ping")
+	return cost{d.Requests, d.Multis, d.Events}
+}
+
+// costOf is what f costs.
+func (c counted) costOf(f func()) cost {
+	before := c.proxy.Counts()
+	f()
+	return c.since(before)
+}
+
+func total(m map[string]int) int {
+	n := 0
+	for _, k := range m {
+		n += k
+	}
+	return n
+}
+
+// calm starts a server whose sessions may be so long that clients of calmDial
+// send nothing of their own accord.
+func calm(t *testing.T) *ensemble.Ensemble {
+	t.Helper()
+	ensemble.Require(t)
+	return ensemble.Start(t, ensemble.Config{MaxSessionTimeout: time.Hour})
+}
+
+// calmDial opens a client of one session, and the session.
+func calmDial(t *testing.T, zk *ensemble.Ensemble, opts ...zklock.Option) counted {
+	t.Helper()
+	p, err := proxy.NewCounting(zk.Hosts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() }) // after the client's
+	c := dial(t, p.Addr(), quick("session_timeout", "30m", "pool_max_sessions", "1"), opts...)
+	if err := c.Ping(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	return counted{c, p}
+}
+
+var (
+	nothing   = cost{map[string]int{}, map[string]int{}, 0}
+	makeName  = map[string]int{"createContainer": 1, "multi": 1}
+	oneMulti  = map[string]int{"multi": 1}
+	enqueuing = map[string]int{"create+setData": 1}
+	deleting  = map[string]int{"delete": 1}
+)
+
+func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
+	zk := calm(t)
+	c, other := calmDial(t, zk), calmDial(t, zk)
+	var l *zklock.Lock
+	for _, step := range []struct {
+		what string
+		do   func()
+		want cost
+	}{
+		{"Acquire of a new name", func() { l = acquire(t, c.Mutex("a")) }, cost{makeName, enqueuing, 0}},
+		{"Release", func() { release(t, l) }, cost{oneMulti, deleting, 0}},
+		{"Acquire of a known name", func() { l = acquire(t, c.Mutex("a")) }, cost{oneMulti, enqueuing, 0}},
+		{"Release again", func() { release(t, l) }, cost{oneMulti, deleting, 0}},
+		{"second Release", func() { _ = l.Release(within(t)) }, nothing},
+		{"Acquire of another new name", func() { l = acquire(t, c.Mutex("b/c")) }, cost{makeName, enqueuing, 0}},
+		{"TryAcquire of a name held by this client", func() { _, _ = c.Mutex("b/c").TryAcquire(within(t)) }, nothing},
+		{"Valid, Until, Token and Err", func() { _, _, _, _ = l.Valid(), l.Until(), l.Token(), l.Err() }, nothing},
+		{"Verify", func() { _ = l.Verify(within(t)) }, cost{oneMulti, map[string]int{"check": 1}, 0}},
+		{"Release of that", func() { release(t, l) }, cost{oneMulti, deleting, 0}},
+	} {
+		if got := c.costOf(step.do); !got.equal(step.want) {
+			t.Errorf("%s: %v, want %v", step.what, got, step.want)
+		}
+	}
+
+	// A name that others made has to be read once.
+	read := cost{map[string]int{"createContainer": 1, "getData": 1, "multi": 1}, enqueuing, 0}
+	if got := other.costOf(func() { l = acquire(t, other.Mutex("a")) }); !got.equal(read) {
+		t.Errorf("Acquire of a name first seen here: %v, want %v", got, read)
+	}
+	list := cost{map[string]int{"getChildren2": 1}, map[string]int{}, 0}
+	if got := c.costOf(func() { _, _ = c.Mutex("a").TryAcquire(within(t)) }); !got.equal(list) {
+		t.Errorf("TryAcquire of a name held by another client: %v, want %v", got, list)
+	}
+	if got := other.costOf(func() { release(t, l) }); !got.equal(cost{oneMulti, deleting, 0}) {
+		t.Errorf("Release of it: %v", got)
+	}
+}
+
+// TestReleaseWakesOneOfFiftyClients looks at every client's own connection, so
+// that it sees not only how many were woken but who.
+func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
+	zk := calm(t)
+	const waiters = 50
+	hooks, waiting := waits()
+	clients := []counted{calmDial(t, zk)}
+	held := acquire(t, clients[0].Mutex("herd"))
+	attempts := []*attempt{nil}
+	for i := 1; i <= waiters; i++ {
+		c := calmDial(t, zk, zklock.WithHooks(hooks))
+		before := c.proxy.Counts()
+		attempts = append(attempts, try(t, within(t), c.Mutex("herd")))
+		receive(t, "the next waiter", waiting)
+		// Its name was made by another client, and has to be looked at; then
+		// it takes its place, lists the queue, and watches the one ahead.
+		want := cost{map[string]int{"createContainer": 1, "getData": 2, "multi": 1, "getChildren2": 1}, enqueuing, 0}
+		if got := c.since(before); !got.equal(want) {
+			t.Errorf("waiter %d: %v, want %v", i, got, want)
+		}
+		clients = append(clients, c)
+	}
+
+	// What a client has been sent when it is answered a Ping, it had been sent
+	// before: so there is nothing to wait for.
+	checked := func(got cost) cost {
+		for _, n := range []struct {
+			m   map[string]int
+			key string
+		}{{got.requests, "multi"}, {got.multis, "check"}} {
+			if n.m[n.key]--; n.m[n.key] == 0 {
+				delete(n.m, n.key)
+			}
+		}
+		return got
+	}
+	for i := range waiters {
+		before := make([]proxy.Counts, len(clients))
+		for j, c := range clients {
+			before[j] = c.proxy.Counts()
+		}
+		release(t, held)
+		next := attempts[i+1].must(t)
+		if next.Token().Compare(held.Token()) <= 0 {
+			t.Errorf("token %v after %v", next.Token(), held.Token())
+		}
+		held = next
+		for j, c := range clients {
+			if err := c.Ping(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			got := checked(c.since(before[j]))
+			ok, want := got.equal(nothing), "nothing"
+			switch j {
+			case i: // whoever waited for the lock has watched its own node since
+				ok, want = got.equal(cost{oneMulti, deleting, min(i, 1)}), "one delete and its own event"
+			case i + 1: // looks who is ahead now and whether its own node is still there
+				reads := got.requests["getData"] + got.requests["getChildren2"]
+				ok, want = got.events == 1 && reads <= 2 && reads == total(got.requests), "one event and at most two reads"
+			}
+			if !ok {
+				t.Errorf("release by client %d: client %d: %v, want %s", i, j, got, want)
+			}
+			if j > i+1 {
+				attempts[j].pending(t)
+			}
+		}
+		if t.Failed() {
+			t.FailNow() // the others would only say the same
+		}
+	}
+	release(t, held)
+}

@@ -1,0 +1,213 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// What the tests in this file are made with: the servers' sample configuration,
+// and sessions of three ticks, which are the shortest it can be used with.
+const (
+	sampleTick      = 2 * time.Second
+	sampleSyncLimit = 5
+	shortSession    = 6 * time.Second
+)
+
+func sampleEnsemble(t *testing.T) (e *ensemble.Ensemble, leader *ensemble.Server, followers []*ensemble.Server) {
+	t.Helper()
+	ensemble.Require(t)
+	e = ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: sampleTick, SyncLimit: sampleSyncLimit})
+	leader, err := e.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if followers = e.Followers(); len(followers) != 2 {
+		t.Fatalf("followers: %v, want two", followers)
+	}
+	return e, leader, followers
+}
+
+// duels are several locks, each held by a client of its own on one side of a
+// partition to come and wanted by one client on the other side. The holders
+// differ in when their heartbeats are due.
+type duels struct {
+	t         *testing.T
+	holders   []*zklock.Client
+	locks     []*zklock.Lock
+	contender *zklock.Client
+	ends      []chan ending
+}
+
+// ending is how a duel went.
+type ending struct {
+	lock      *zklock.Lock
+	err       error
+	doneFirst bool // when the contender's Acquire returned, the holder's Done was closed
+	valid     bool // and the holder's lock was valid
+	lead      time.Duration
+}
+
+// startDuels returns when all locks are held and waited for.
+func startDuels(t *testing.T, holding, waiting string) *duels {
+	t.Helper()
+	const n = 4
+	params := keys("session_timeout", shortSession.String(), "tick_time", sampleTick.String(), "connect_timeout", patience.String())
+	hooks, begun := waits()
+	d := &duels{t: t, contender: dial(t, waiting, params, zklock.WithHooks(hooks))}
+	for i := range n {
+		c := dial(t, holding, params)
+		d.holders = append(d.holders, c)
+		d.locks = append(d.locks, acquire(t, c.Mutex(name(i))))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	for i, held := range d.locks {
+		end := make(chan ending, 1)
+		d.ends = append(d.ends, end)
+		lost := make(chan time.Time, 1)
+		go func() {
+			<-held.Done()
+			lost <- time.Now()
+		}()
+		go func() {
+			var e ending
+			e.lock, e.err = d.contender.Mutex(name(i)).Acquire(ctx)
+			got := time.Now()
+			e.doneFirst, e.valid = isDone(held), held.Valid()
+			if e.doneFirst {
+				e.lead = got.Sub(<-lost)
+			}
+			end <- e
+		}()
+	}
+	t.Cleanup(cancel)
+	for range n {
+		receive(t, "the contender to wait", begun)
+	}
+	for _, l := range d.locks {
+		if !l.Valid() {
+			t.Fatal("a lock was lost before the partition")
+		}
+	}
+	return d
+}
+
+func name(i int) string { return fmt.Sprintf("duel/%d", i) }
+
+// judge waits for the contender to win all duels and fails the test where the
+// holder did not know by then.
+func (d *duels) judge() {
+	d.t.Helper()
+	for i, end := range d.ends {
+		e := receive(d.t, "the contender to get in", end)
+		if e.err != nil {
+			d.t.Errorf("%s: the contender did not get in: %v", name(i), e.err)
+			continue
+		}
+		if !e.doneFirst || e.valid {
+			d.t.Errorf("%s: when the contender had the lock, Done of the holder's was closed: %v, it was valid: %v; want true and false",
+				name(i), e.doneFirst, e.valid)
+			continue
+		}
+		held := d.locks[i]
+		d.t.Logf("%s: Done was closed %v before the next Acquire returned", name(i), e.lead)
+		if err := held.Err(); !errors.Is(err, zklock.ErrLost) {
+			d.t.Errorf("%s: the holder's lock ended with %v, want ErrLost", name(i), err)
+		}
+		if err := held.Release(within(d.t)); !errors.Is(err, zklock.ErrLost) {
+			d.t.Errorf("%s: Release of the lost lock: %v, want ErrLost", name(i), err)
+		}
+		if e.lock.Token().Compare(held.Token()) <= 0 {
+			d.t.Errorf("%s: token %v after %v", name(i), e.lock.Token(), held.Token())
+		}
+		if !e.lock.Valid() {
+			d.t.Errorf("%s: the contender's lock is not valid", name(i))
+		}
+	}
+}
+
+// overlapped checks that the control was fooled: when the next client has its
+// lock, it still takes itself for the holder.
+func overlapped(t *testing.T, control *trusting, taken <-chan error) {
+	t.Helper()
+	if err := receive(t, "the control's lock to be free", taken); err != nil {
+		t.Fatalf("the control's lock was not taken over: %v", err)
+	}
+	if !control.believes() {
+		t.Errorf("the control knew that its lock was lost (%v): this partition proves nothing", control.conn.State())
+	}
+}
+
+// TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn: the holder's server goes
+// on answering pings and reads while its leader expires the session.
+func TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn(t *testing.T) {
+	e, leader, followers := sampleEnsemble(t)
+	cut := followers[0]
+	d := startDuels(t, cut.Addr(), followers[1].Addr())
+	control := dialTrusting(t, []string{cut.Addr()}, shortSession, "/control")
+	if err := control.take(); err != nil {
+		t.Fatal(err)
+	}
+	taken := dialTrusting(t, []string{leader.Addr()}, shortSession, "/control").wait()
+
+	t.Cleanup(e.Heal) // before the clients are closed
+	if err := e.CutFromLeader(cut); err != nil {
+		t.Fatal(err)
+	}
+	overlapped(t, control, taken)
+	d.judge()
+	if role, err := cut.Role(); err != nil {
+		t.Logf("in the end the cut server was %q, %v", role, err)
+	}
+}
+
+// TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn: the holder's
+// server was the leader and does not know yet that it is not any more. It takes
+// up the session again when its client connects anew, as if all were well.
+func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing.T) {
+	e, old, followers := sampleEnsemble(t)
+	p, err := proxy.New(old.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	d := startDuels(t, p.Addr(), followers[0].Addr()+","+followers[1].Addr())
+	control := dialTrusting(t, []string{p.Addr()}, shortSession, "/control")
+	if err := control.take(); err != nil {
+		t.Fatal(err)
+	}
+	taken := dialTrusting(t, []string{followers[0].Addr(), followers[1].Addr()}, shortSession, "/control").wait()
+
+	t.Cleanup(e.Heal)
+	if err := e.CutServer(old); err != nil {
+		t.Fatal(err)
+	}
+	next, err := e.AwaitLeader(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Late, so that a lease counted from the new handshake would be longer than
+	// what the new leader gives the session; but not too late to be answered.
+	eventually(t, "the holders' leases are half over", func() bool {
+		return time.Until(d.locks[0].Until()) < shortSession/2
+	})
+	cutConns := p.KillConns()
+	for i, c := range d.holders {
+		eventually(t, "the holder has reconnected", func() bool { return c.Stats().Reconnects > 0 || isDone(d.locks[i]) })
+		if isDone(d.locks[i]) {
+			t.Fatalf("%s was lost before its holder reconnected: this partition proves nothing", name(i))
+		}
+	}
+	if role, err := old.Role(); err != nil || role != ensemble.Leader {
+		t.Fatalf("the deposed leader %v takes itself for %q, %v: this partition proves nothing", old, role, err)
+	}
+	t.Logf("%v leads in the place of %v; %d connections were cut and made again", next, old, cutConns)
+	overlapped(t, control, taken)
+	d.judge()
+}

@@ -1,0 +1,120 @@
+package integration_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+// TestTwoProcessesTakeTurnsInQueueOrder sees the exclusion with a file that can
+// be made only once, and with intervals on the machine's monotonic clock. A
+// token is the transaction that took the place in the queue: if tokens grow in
+// the order of the grants, grants follow the queue.
+func TestTwoProcessesTakeTurnsInQueueOrder(t *testing.T) {
+	ensemble.Require(t)
+	const rounds = 50
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3})
+	k := task{Role: "contend", Name: "turns", Rounds: rounds, Guard: filepath.Join(t.TempDir(), "held")}
+	var workers []*process
+	for i := range 2 {
+		k.URL = ensemble.URL(zk.Server(i).Addr(), rootOf(t), quick())
+		workers = append(workers, startWorker(t, k))
+	}
+	for _, w := range workers {
+		w.await("ready")
+	}
+	for _, w := range workers {
+		w.start()
+	}
+	type turn struct {
+		report
+		worker int
+	}
+	var turns []turn
+	for i, w := range workers {
+		for r, ok := w.next(); ok && r.What != "done"; r, ok = w.next() {
+			if r.What == "gave" {
+				turns = append(turns, turn{r, i})
+			}
+		}
+	}
+	if len(turns) != 2*rounds {
+		t.Fatalf("%d turns, want %d of each process", len(turns), rounds)
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return int(a.From - b.From) })
+	switches := 0
+	for i, next := range turns[1:] {
+		last := turns[i]
+		if next.From <= last.At {
+			t.Errorf("process %d held from %d to %d, process %d from %d: both at once", last.worker, last.From, last.At, next.worker, next.From)
+		}
+		if next.Token.Compare(last.Token) <= 0 {
+			t.Errorf("token %v followed by %v, want each above the one before", last.Token, next.Token)
+		}
+		if next.worker != last.worker {
+			switches++
+		}
+	}
+	// They cannot both have been in the queue all the time, since one of them
+	// begins and the other one ends, but mostly they were.
+	if switches < rounds {
+		t.Errorf("the lock went from one process to the other %d times in %d turns: they hardly contended", switches, len(turns))
+	}
+	t.Logf("%d turns, %d of them after the other process, in %v", len(turns), switches, time.Duration(turns[len(turns)-1].At-turns[0].From))
+}
+
+// TestKilledHolderIsFollowedAfterItsSessionTimeout has a bound on either side.
+// Not before: a session lives for its timeout T from the last request that a
+// quorum answered. Not long after: the leader may have heard of the victim half
+// a tick after its last sign of life, and expires sessions in steps of a tick,
+// so two ticks are half a tick more than it takes.
+func TestKilledHolderIsFollowedAfterItsSessionTimeout(t *testing.T) {
+	ensemble.Require(t)
+	const (
+		tick    = time.Second
+		timeout = 4 * time.Second
+
+		// slack is for the processes of this test, and the servers', to get
+		// their turn on a busy machine.
+		slack = 2 * time.Second
+	)
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick})
+	k := task{Role: "hold", Name: "victim", URL: zk.URL(rootOf(t), keys("session_timeout", timeout.String(), "tick_time", tick.String()))}
+	victim, heir := startWorker(t, k), startWorker(t, k)
+	victim.await("ready")
+	heir.await("ready")
+	victim.start()
+	held := victim.await("held")
+	heir.start()
+	heir.await("waiting")
+	var sent int64
+	for range 3 {
+		sent = victim.await("beat").From
+	}
+
+	killed := monotonic()
+	if err := victim.cmd.Process.Signal(os.Kill); err != nil {
+		t.Fatal(err)
+	}
+	for r, ok := victim.next(); ok; r, ok = victim.next() {
+		if r.What == "beat" {
+			sent = r.From
+		}
+	}
+	got := heir.await("held")
+	if got.Token.Compare(held.Token) <= 0 {
+		t.Errorf("token %v after %v", got.Token, held.Token)
+	}
+	t.Logf("killed %v after the last heartbeat was sent, followed %v after the kill",
+		time.Duration(killed-sent), time.Duration(got.At-killed))
+	if d := time.Duration(got.At - sent); d < timeout {
+		t.Errorf("followed %v after the last committed heartbeat was sent, want at least %v", d, timeout)
+	}
+	if d := time.Duration(got.At - killed); d > timeout+2*tick+slack {
+		t.Errorf("followed %v after the kill, want at most %v", d, timeout+2*tick+slack)
+	}
+}

@@ -1,0 +1,251 @@
+package integration_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// workerEnv, set to a task, makes this test binary a process that contends for
+// locks instead of one that runs tests.
+const workerEnv = "ZKLOCK_TEST_WORKER"
+
+// task is what a worker process does.
+type task struct {
+	Role   string   // contend, hold or refuse
+	URL    string   // of its client
+	URLs   []string // for refuse
+	Name   string   // of the lock
+	Rounds int      // for contend: how often it takes the lock
+	Guard  string   // for contend: a file that exists while somebody holds the lock
+}
+
+// report is one line that a worker prints.
+type report struct {
+	What  string // ready, waiting, held, gave, beat, refused, done, error
+	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was had
+	At    int64  // monotonic, when the line was made
+	Token zklock.Token
+	Err   string
+}
+
+// worker is the inside of a worker process.
+type worker struct {
+	task task
+	mu   sync.Mutex // of os.Stdout
+}
+
+// runWorker runs the task that the environment holds, if there is one.
+func runWorker() (code int, ran bool) {
+	text := os.Getenv(workerEnv)
+	if text == "" {
+		return 0, false
+	}
+	w := &worker{}
+	err := json.Unmarshal([]byte(text), &w.task)
+	if err == nil {
+		err = w.run()
+	}
+	if err != nil {
+		w.tell(report{What: "error", Err: err.Error()})
+		return 1, true
+	}
+	w.tell(report{What: "done"})
+	return 0, true
+}
+
+// tell prints a line with one write, so that what a killed process has told
+// can be read.
+func (w *worker) tell(r report) {
+	r.At = monotonic()
+	line, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	os.Stdout.Write(append(line, '\n'))
+}
+
+func (w *worker) run() error {
+	if w.task.Role == "refuse" {
+		return w.refuse()
+	}
+	c, err := zklock.Open(w.task.URL, zklock.WithHooks(w.hooks()))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	w.tell(report{What: "ready"})
+	stdin := bufio.NewReader(os.Stdin)
+	if _, err := stdin.ReadString('\n'); err != nil {
+		return fmt.Errorf("before the start: %w", err)
+	}
+	if w.task.Role == "hold" {
+		return w.hold(ctx, c, stdin)
+	}
+	for range w.task.Rounds {
+		if err := w.round(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hooks tell of waits and of committed heartbeats with the time before each was
+// sent.
+func (w *worker) hooks() zklock.Hooks {
+	return zklock.Hooks{
+		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			w.tell(report{What: "waiting"})
+			return ctx, nil
+		},
+		Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			if e.Kind != "heartbeat" {
+				return ctx, nil
+			}
+			sent := monotonic()
+			return ctx, func(err error) {
+				if err == nil {
+					w.tell(report{What: "beat", From: sent})
+				}
+			}
+		},
+	}
+}
+
+// hold takes the lock and keeps it until the parent process says or dies.
+func (w *worker) hold(ctx context.Context, c *zklock.Client, stdin *bufio.Reader) error {
+	l, err := c.Mutex(w.task.Name).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	w.tell(report{What: "held", Token: l.Token()})
+	_, _ = stdin.ReadString('\n')
+	return l.Release(ctx)
+}
+
+// round takes the lock once and looks whether anybody else has it.
+func (w *worker) round(ctx context.Context, c *zklock.Client) (err error) {
+	l, err := c.Mutex(w.task.Name).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	held := monotonic()
+	guard, err := os.OpenFile(w.task.Guard, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("while the lock is held with token %v: %w", l.Token(), err)
+	}
+	err = errors.Join(guard.Close(), os.Remove(w.task.Guard))
+	w.tell(report{What: "gave", From: held, Token: l.Token()})
+	return errors.Join(err, l.Release(ctx))
+}
+
+// process is a worker process as its parent sees it.
+type process struct {
+	t       testing.TB
+	task    task
+	cmd     *exec.Cmd
+	start   func() // lets a worker that is ready begin
+	reports chan report
+	stderr  bytes.Buffer // complete once reports is closed
+}
+
+// startWorker runs a worker until the test is over.
+func startWorker(t testing.TB, k task) *process {
+	t.Helper()
+	text, err := json.Marshal(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, task: k, cmd: exec.Command(self), reports: make(chan report, 1<<14)}
+	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
+	p.cmd.Stderr = &p.stderr
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.start = func() {
+		if _, err := stdin.Write([]byte("\n")); err != nil {
+			t.Error(err)
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := bufio.NewScanner(stdout)
+		for lines.Scan() {
+			var r report
+			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+				r = report{What: "error", Err: "not a report: " + lines.Text()}
+			}
+			p.reports <- r
+		}
+		_ = p.cmd.Wait() // a killed process ends with an error, too
+		close(p.reports)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // an error means that it has ended already
+		for range p.reports {
+		}
+		<-ended
+	})
+	return p
+}
+
+// next waits for the next report; false means that the process has ended.
+func (p *process) next() (report, bool) {
+	p.t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case r, ok := <-p.reports:
+		if r.What == "error" {
+			p.t.Fatalf("worker %d: %s", p.cmd.Process.Pid, r.Err)
+		}
+		return r, ok
+	case <-limit.C:
+		p.t.Fatalf("worker %d was silent for %v", p.cmd.Process.Pid, patience)
+		panic("unreachable")
+	}
+}
+
+// await waits for a report of that kind.
+func (p *process) await(what string) report {
+	p.t.Helper()
+	for {
+		r, ok := p.next()
+		switch {
+		case !ok:
+			p.t.Fatalf("worker %d ended before it was %s\n%s", p.cmd.Process.Pid, what, p.stderr.String())
+		case r.What == what:
+			return r
+		}
+	}
+}
