@@ -36,7 +36,8 @@ type request struct {
 // take gets hold of what is wanted: it queues, waits for its turn, and starts
 // over at the tail when its place is lost to no fault of its own. start, if not
 // nil, is a place to begin with: one that waits in the queue already, left
-// behind by somebody who gave up, or one that was held and has to be replaced.
+// behind by somebody who gave up, or one that has to be replaced: because it was
+// held already, or because it is a reader's and a writer is next.
 //
 // If ctx ends while a place waits in the queue, take returns that place with the
 // error, for somebody else to go on with. On any other error nothing stays
@@ -68,7 +69,7 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 // take is one attempt on one session.
 func (s *session) take(ctx context.Context, r *request, p *place) (h *hold, lock *Lock, left *place, err error) {
 	alone := false
-	if p == nil || !p.granted.IsZero() {
+	if p == nil || !p.granted.IsZero() || p.readers() && r.mode != Shared {
 		if r.try {
 			if err := s.blocked(ctx, r); err != nil {
 				return nil, nil, nil, err
