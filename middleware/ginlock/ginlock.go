@@ -1,0 +1,68 @@
+package ginlock
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// New makes a gin middleware that holds a lock while the handlers behind it
+// run. pick says which, for each request; nil lets the request pass without
+// one. pick must not keep the *gin.Context. The options are those of package
+// middleware.
+//
+// New panics if pick is nil.
+func New(pick func(*gin.Context) zklock.Acquirer, opts ...middleware.Option) gin.HandlerFunc {
+	if pick == nil {
+		panic("ginlock: New with a nil pick")
+	}
+	all := append(append([]middleware.Option(nil), opts...), middleware.WithObserver(record))
+	h := middleware.New(func(r *http.Request) zklock.Acquirer { return pick(callOf(r).gin) }, all...)(http.HandlerFunc(next))
+	return func(c *gin.Context) {
+		call := &call{gin: c}
+		outer := c.Request
+		// The way to the context from where there is only a request.
+		r := outer.WithContext(context.WithValue(outer.Context(), callKey{}, call))
+		defer func() {
+			outer.MultipartForm = r.MultipartForm // whose files the server removes
+			if !call.passed {
+				c.Abort()
+			}
+		}()
+		h.ServeHTTP(c.Writer, r)
+	}
+}
+
+// call is one request that is served.
+type call struct {
+	gin    *gin.Context
+	passed bool // the handlers behind us were called
+}
+
+// callKey is the context key of a *call.
+type callKey struct{}
+
+// callOf returns the innermost call that r belongs to.
+func callOf(r *http.Request) *call { return r.Context().Value(callKey{}).(*call) }
+
+// next runs the handlers behind us, with the request and the writer that the
+// middleware made for them.
+func next(w http.ResponseWriter, r *http.Request) {
+	call := callOf(r)
+	c := call.gin
+	request, inner := c.Request, c.Writer
+	c.Request = r
+	if w != http.ResponseWriter(inner) {
+		c.Writer = &writer{ResponseWriter: inner, guarded: w}
+	}
+	defer func() { c.Request, c.Writer = request, inner }()
+	call.passed = true
+	c.Next()
+}
+
+// record notes what went wrong where gin's loggers look for it.
+func record(r *http.Request, err error) { _ = callOf(r).gin.Error(err) }

@@ -1,0 +1,488 @@
+package ginlock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/middleware/ginlock"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+// world is an ensemble with a client that sees to it that each lock is released
+// exactly once.
+type world struct {
+	t        *testing.T
+	ensemble *memdriver.Ensemble
+	client   *zklock.Client
+	mu       sync.Mutex
+	released map[*zklock.Lock]int // guarded by mu
+	waiting  chan struct{}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, ensemble: memdriver.New(), released: make(map[*zklock.Lock]int), waiting: make(chan struct{}, 10)}
+	var err error
+	w.client, err = zklock.OpenConnector(w.ensemble.Connector(), zklock.WithHooks(zklock.Hooks{
+		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			return ctx, func(r zklock.AcquireResult) {
+				if r.Lock != nil {
+					w.count(r.Lock, 0)
+				}
+			}
+		},
+		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			w.waiting <- struct{}{}
+			return ctx, nil
+		},
+		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			w.count(e.Lock, 1)
+			return ctx, nil
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if n := w.client.Stats().Held; n != 0 {
+			t.Errorf("%d locks are still held", n)
+		}
+		w.client.Close()
+		w.ensemble.Close()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for l, n := range w.released {
+			if n != 1 {
+				t.Errorf("lock %q was released %d times", l.Name(), n)
+			}
+		}
+	})
+	return w
+}
+
+func (w *world) count(l *zklock.Lock, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.released[l] += n
+}
+
+// hold takes a mutex as another client would.
+func (w *world) hold(name string) (release func()) {
+	other, err := zklock.OpenConnector(w.ensemble.Connector())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l, err := other.Mutex(name).Acquire(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return sync.OnceFunc(func() {
+		if err := l.Release(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+		other.Close()
+	})
+}
+
+// lose ends all sessions and waits for the lock of c to be lost.
+func (w *world) lose(c *gin.Context) {
+	w.ensemble.ExpireAll()
+	<-c.Request.Context().Done()
+	if cause := context.Cause(c.Request.Context()); !errors.Is(cause, zklock.ErrLost) {
+		w.t.Errorf("cause %v", cause)
+	}
+}
+
+func (w *world) byID() func(*gin.Context) zklock.Acquirer {
+	return ginlock.ByParam(w.client, "id", "orders/%s")
+}
+
+// outcome is what a middleware outside sees of a request.
+type outcome struct {
+	errs    []error
+	aborted bool
+	status  int
+	written bool
+	swapped bool // c.Request or c.Writer was not put back
+}
+
+// router returns an engine with one route behind the lock.
+func router(lock gin.HandlerFunc, h gin.HandlerFunc, seen *outcome) *gin.Engine {
+	e := gin.New()
+	e.Use(gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(500) }))
+	e.Use(func(c *gin.Context) {
+		r, w := c.Request, c.Writer
+		c.Header("X-Outer", "yes")
+		defer func() {
+			*seen = outcome{aborted: c.IsAborted(), status: c.Writer.Status(), written: c.Writer.Written(), swapped: c.Request != r || c.Writer != w}
+			for _, err := range c.Errors {
+				seen.errs = append(seen.errs, err.Err)
+			}
+		}()
+		c.Next()
+	})
+	e.Any("/orders/:id", lock, h)
+	e.GET("/files/*id", lock, h)
+	e.GET("/", lock, h)
+	return e
+}
+
+func do(h http.Handler, method, url string) *httptest.ResponseRecorder {
+	// gin's writer needs CloseNotify of the one underneath.
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(struct {
+		*httptest.ResponseRecorder
+		http.CloseNotifier //nolint:staticcheck // gin asks for it
+	}{rec, nil}, httptest.NewRequest(method, url, nil))
+	return rec
+}
+
+func TestHandlerRunsUnderTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var seen outcome
+		e := router(ginlock.New(w.byID()), func(c *gin.Context) {
+			l, ok := zklock.FromContext(c.Request.Context())
+			if !ok || l.Name() != "orders/42" || !l.Valid() {
+				t.Error("no lock")
+			}
+			c.Header("X-Handler", "yes")
+			c.JSON(http.StatusCreated, gin.H{"id": c.Param("id")})
+			if !c.Writer.Written() || c.Writer.Status() != http.StatusCreated || c.Writer.Size() != len(`{"id":"42"}`) {
+				t.Errorf("written %v, status %d, size %d", c.Writer.Written(), c.Writer.Status(), c.Writer.Size())
+			}
+		}, &seen)
+		rec := do(e, "POST", "/orders/42")
+		if rec.Code != 201 || rec.Body.String() != `{"id":"42"}` || rec.Header().Get("X-Handler") != "yes" {
+			t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+		}
+		if seen.swapped || seen.aborted || len(seen.errs) != 0 || seen.status != 201 || len(w.released) != 1 {
+			t.Errorf("outside saw %+v, %d locks", seen, len(w.released))
+		}
+	})
+}
+
+func TestHandlersBehindRunOnceAndStatusAloneIsEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ran := 0
+		e := gin.New()
+		e.POST("/orders/:id", ginlock.New(w.byID()), func(*gin.Context) { ran++ }, func(c *gin.Context) { ran++; c.Status(204) })
+		if rec := do(e, "POST", "/orders/42"); rec.Code != 204 || ran != 2 {
+			t.Errorf("status %d, %d handlers ran", rec.Code, ran)
+		}
+	})
+}
+
+func TestWhatIsNotServed(t *testing.T) {
+	unavailable := func(w *world) { w.ensemble.Partition(memdriver.AroundClients(0)) }
+	for _, c := range []struct {
+		name    string
+		before  func(*world)
+		holds   bool
+		url     string
+		opts    []middleware.Option
+		status  int
+		matches error
+	}{
+		{"contended", nil, true, "/orders/42", nil, 423, zklock.ErrNotAcquired},
+		{"contended try", nil, true, "/orders/42", []middleware.Option{middleware.WithTry(), middleware.WithStatus(409)}, 409, zklock.ErrNotAcquired},
+		{"unavailable", unavailable, false, "/orders/42", nil, 503, zklock.ErrUnavailable},
+		{"bad name", nil, false, "/orders/..", nil, 400, zklock.ErrInvalidName},
+		{"no name", nil, false, "/", nil, 400, zklock.ErrInvalidName},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				if c.holds {
+					defer w.hold("orders/42")()
+				}
+				if c.before != nil {
+					c.before(w)
+				}
+				var seen outcome
+				observed := 0
+				opts := append(c.opts, middleware.WithObserver(func(*http.Request, error) { observed++ }))
+				e := router(ginlock.New(w.byID(), opts...), func(*gin.Context) { t.Error("the handler ran") }, &seen)
+				rec := do(e, "GET", c.url)
+				if rec.Code != c.status || rec.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(rec.Body.String(), "LOCK_") {
+					t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+				}
+				if !seen.aborted || seen.swapped || seen.status != c.status || len(seen.errs) != 1 || !errors.Is(seen.errs[0], c.matches) || observed != 1 {
+					t.Errorf("outside saw %+v, the user's observer %d", seen, observed)
+				}
+			})
+		})
+	}
+}
+
+func TestPicks(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		pick   func(*gin.Context) zklock.Acquirer
+		url    string
+		name   string
+		status int
+	}{
+		{w.byID(), "/orders/7", "orders/7", 200},
+		{w.byID(), "/files/a/b", "orders/a/b", 200},
+		{w.byID(), "/files/", "", 400},
+		{middleware.Optional(w.byID()), "/", "", 200},
+		{middleware.Optional(w.byID()), "/files/", "", 200},
+		{ginlock.ByFullPath(w.client, "routes/%s"), "/orders/7", "routes/orders/:id", 200},
+		{ginlock.ByFullPath(w.client, "routes/%s"), "/files/x", "routes/files/*id", 200},
+		{ginlock.ByFullPath(w.client, "routes/%s"), "/", "", 400},
+		{func(*gin.Context) zklock.Acquirer { return nil }, "/orders/7", "", 200},
+	} {
+		var name string
+		var seen outcome
+		rec := do(router(ginlock.New(c.pick), func(g *gin.Context) {
+			if l, ok := zklock.FromContext(g.Request.Context()); ok {
+				name = l.Name()
+			}
+		}, &seen), "GET", c.url)
+		if rec.Code != c.status || name != c.name || seen.swapped {
+			t.Errorf("%s: lock %q, status %d, want %q, %d", c.url, name, rec.Code, c.name, c.status)
+		}
+	}
+	for _, f := range []func(){func() { ginlock.New(nil) }, func() { ginlock.ByParam(w.client, "id", "x") }, func() { ginlock.ByFullPath(w.client, "%d") }} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("a mistake was taken")
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+// The ways in which a gin handler answers.
+var answers = map[string]func(*gin.Context){
+	"not at all":     func(*gin.Context) {},
+	"Status":         func(c *gin.Context) { c.Status(201) },
+	"JSON":           func(c *gin.Context) { c.JSON(201, "made") },
+	"String":         func(c *gin.Context) { c.String(201, "made") },
+	"Render nothing": func(c *gin.Context) { c.AbortWithStatus(201) },
+	"WriteString":    func(c *gin.Context) { c.Writer.WriteString("made") },
+	"Flush":          func(c *gin.Context) { c.Writer.Flush() },
+	"controller":     func(c *gin.Context) { http.NewResponseController(c.Writer).Flush() },
+	"hijack":         func(c *gin.Context) { c.Writer.Hijack() },
+	"redirect":       func(c *gin.Context) { c.Redirect(303, "/elsewhere") },
+	"file":           func(c *gin.Context) { c.File("ginlock.go") },
+}
+
+func TestLostBeforeTheFirstByte(t *testing.T) {
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var seen outcome
+				rec := do(router(ginlock.New(w.byID()), func(c *gin.Context) {
+					c.Header("X-Handler", "yes")
+					w.lose(c)
+					answer(c)
+				}, &seen), "GET", "/orders/42")
+				if rec.Code != 503 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
+					t.Errorf("%d %q, flushed %v", rec.Code, rec.Body, rec.Flushed)
+				}
+				if rec.Header().Get("X-Handler") != "" || rec.Header().Get("Location") != "" || rec.Header().Get("X-Outer") != "yes" {
+					t.Errorf("header %v", rec.Header())
+				}
+				found := false
+				for _, err := range seen.errs {
+					found = found || errors.Is(err, zklock.ErrLost)
+				}
+				if !found || seen.swapped || seen.status != 503 {
+					t.Errorf("outside saw %+v", seen)
+				}
+			})
+		})
+	}
+}
+
+func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testing.T) {
+	for _, proto := range []int{1, 2} {
+		for _, flush := range []bool{false, true} {
+			t.Run(fmt.Sprintf("HTTP/%d, flushed %v", proto, flush), func(t *testing.T) {
+				w := newWorld(t)
+				var seen outcome
+				srv := httptest.NewUnstartedServer(router(ginlock.New(w.byID()), func(c *gin.Context) {
+					c.String(200, "half an ")
+					if flush {
+						c.Writer.Flush()
+					}
+					w.lose(c)
+					if _, err := c.Writer.WriteString("answer"); !errors.Is(err, zklock.ErrLost) {
+						t.Errorf("the handler got %v", err)
+					}
+				}, &seen))
+				srv.EnableHTTP2 = proto == 2
+				srv.StartTLS()
+				defer srv.Close()
+				resp, err := srv.Client().Get(srv.URL + "/orders/42")
+				if err == nil {
+					var body []byte
+					if body, err = io.ReadAll(resp.Body); err == nil {
+						t.Errorf("the client took %q for the whole answer", body)
+					}
+					resp.Body.Close()
+				}
+				srv.Close()
+				if len(seen.errs) == 0 || !errors.Is(seen.errs[0], zklock.ErrLost) || seen.swapped {
+					t.Errorf("outside saw %+v", seen)
+				}
+			})
+		}
+	}
+}
+
+func TestPanicReleasesAndReachesRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var seen outcome
+		rec := do(router(ginlock.New(w.byID()), func(*gin.Context) { panic("boom") }, &seen), "GET", "/orders/42")
+		if rec.Code != 500 || len(w.released) != 1 || seen.swapped {
+			t.Errorf("status %d, %d locks, outside saw %+v", rec.Code, len(w.released), seen)
+		}
+	})
+}
+
+func TestClientThatHangsUpWhileWaiting(t *testing.T) {
+	w := newWorld(t)
+	defer w.hold("orders/42")()
+	gone := make(chan error, 1)
+	var seen outcome
+	srv := httptest.NewServer(router(ginlock.New(w.byID(), middleware.WithObserver(func(_ *http.Request, err error) { gone <- err })),
+		func(*gin.Context) { t.Error("the handler ran") }, &seen))
+	defer srv.Close()
+	ctx, hangUp := context.WithCancel(t.Context())
+	req, _ := http.NewRequestWithContext(ctx, "POST", srv.URL+"/orders/42", strings.NewReader("order"))
+	failed := make(chan error, 1)
+	go func() {
+		_, err := srv.Client().Do(req)
+		failed <- err
+	}()
+	<-w.waiting
+	hangUp()
+	<-failed
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("observed %v", err)
+	}
+	srv.Close()
+	if !seen.aborted {
+		t.Errorf("outside saw %+v", seen)
+	}
+}
+
+func TestStreamsAndHijacks(t *testing.T) {
+	w := newWorld(t)
+	next := make(chan struct{})
+	e := gin.New()
+	e.GET("/stream/:id", ginlock.New(w.byID()), func(c *gin.Context) {
+		i := 0
+		c.Stream(func(out io.Writer) bool {
+			c.SSEvent("tick", i)
+			i++
+			return i < 3
+		})
+		<-next
+	})
+	e.GET("/hijack/:id", ginlock.New(w.byID()), func(c *gin.Context) {
+		conn, _, err := c.Writer.Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nevent:tick\n")
+		<-next
+		conn.Close()
+	})
+	srv := httptest.NewServer(e)
+	defer srv.Close()
+	for _, path := range []string{"/stream/42", "/hijack/42"} {
+		resp, err := srv.Client().Get(srv.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(resp.Body).ReadString('\n'); line != "event:tick\n" {
+			t.Errorf("%s: %q, %v", path, line, err)
+		}
+		if _, err := w.client.Mutex("orders/42").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("%s: the lock could be had: %v", path, err)
+		}
+		next <- struct{}{}
+		resp.Body.Close()
+	}
+	// A server does not wait for the handlers of hijacked connections.
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for w.client.Stats().Held > 0 {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatal("a lock is not released")
+		}
+	}
+}
+
+func TestNestedLocksAndOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := gin.New()
+		e.GET("/orders/:id", ginlock.New(w.byID()), ginlock.New(ginlock.ByFullPath(w.client, "%s"), middleware.WithMaxHold(time.Second)),
+			func(c *gin.Context) {
+				if n := len(zklock.HeldIn(c.Request.Context())); n != 2 {
+					t.Errorf("%d locks", n)
+				}
+				<-c.Request.Context().Done()
+				if cause := context.Cause(c.Request.Context()); cause != zklock.ErrMaxHold {
+					t.Errorf("cause %v", cause)
+				}
+				c.String(202, "late")
+			})
+		if rec := do(e, "GET", "/orders/42"); rec.Code != 202 || rec.Body.String() != "late" {
+			t.Errorf("%d %q", rec.Code, rec.Body)
+		}
+	})
+}
+
+func TestEngineInsideThePlainMiddleware(t *testing.T) {
+	w := newWorld(t)
+	e := gin.New()
+	e.GET("/stream", func(c *gin.Context) { // asks for CloseNotify
+		c.Stream(func(out io.Writer) bool { io.WriteString(out, "once"); return false })
+	})
+	srv := httptest.NewServer(middleware.New(func(*http.Request) zklock.Acquirer { return w.client.Mutex("a") })(e))
+	defer srv.Close()
+	resp, err := srv.Client().Get(srv.URL + "/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); string(body) != "once" || err != nil {
+		t.Errorf("%q, %v", body, err)
+	}
+}

@@ -1,0 +1,42 @@
+package ginlock
+
+import (
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/middleware/internal/format"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// ByParam picks the mutex named by a parameter of the route, put into
+// nameFormat in place of its %s. Of a catch-all parameter the slash in front is
+// left out. A request without it is answered 400; see middleware.Optional and
+// middleware.ByPathValue for the rest, which is the same.
+func ByParam(c *zklock.Client, key, nameFormat string) func(*gin.Context) zklock.Acquirer {
+	name := format.Parse(nameFormat)
+	return func(ctx *gin.Context) zklock.Acquirer {
+		value := strings.TrimPrefix(ctx.Param(key), "/")
+		if value == "" {
+			return middleware.Missing()
+		}
+		return c.Mutex(name.With(value))
+	}
+}
+
+// ByFullPath picks one mutex for each route: the one named by the route's
+// pattern without the slash in front, such as reports/:year, put into
+// nameFormat in place of its %s. It is for work that is to be done once at a
+// time, whatever its parameters. The route "/" and requests that no route
+// matches are answered 400.
+func ByFullPath(c *zklock.Client, nameFormat string) func(*gin.Context) zklock.Acquirer {
+	name := format.Parse(nameFormat)
+	return func(ctx *gin.Context) zklock.Acquirer {
+		route := strings.Trim(ctx.FullPath(), "/")
+		if route == "" {
+			return middleware.Missing()
+		}
+		return c.Mutex(name.With(route))
+	}
+}
