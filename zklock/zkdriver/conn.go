@@ -28,6 +28,8 @@ type conn struct {
 	frame []byte // the memory of the newest frame
 	rest  []byte // what of it the client has not read yet
 
+	held []byte // a request that waits for the gate; belongs to the goroutine that writes
+
 	greeted     bool      // ConnectRequest written; set during the handshake
 	established bool      // ConnectResponse read; set during the handshake
 	sent        time.Time // when the ConnectRequest was sent, read before that
@@ -144,23 +146,51 @@ func (c *conn) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		c.sent = time.Now() // before the write: leases are counted from it
-	} else if req, ok := parseRequest(p); ok {
-		// Registered before the write, since the reply may be faster than its
-		// return.
-		if req.opcode != opPing {
-			c.mu.Lock()
-			c.pending[req.xid] = pending{req.opcode, time.Now()}
-			c.mu.Unlock()
-		}
-		c.session.written(c, req.opcode)
-	}
-	if c.killed.Load() {
+		c.forward(p)
 		return len(p), nil
 	}
-	if _, err := c.Conn.Write(p); err != nil {
-		c.kill(err)
+	req, ok := parseRequest(p)
+	if !ok {
+		c.kill(errBadFrame) // the client has never made one so short
+		return len(p), nil
+	}
+	if req.fromUser() && !c.gate.Load() {
+		// It was left over in the client's queue from the connection before,
+		// or the session would not have let it pass. There is one at most: it
+		// has the turn until it is written.
+		c.held = append(c.held[:0], p...)
+		return len(p), nil
+	}
+	c.request(req, p)
+	if len(c.held) > 0 && c.gate.Load() {
+		if req, ok := parseRequest(c.held); ok {
+			c.request(req, c.held)
+		}
+		c.held = nil
 	}
 	return len(p), nil
+}
+
+// request writes a request. It is registered first, since its reply may be
+// faster than the write's return.
+func (c *conn) request(req request, frame []byte) {
+	if req.opcode != opPing {
+		c.mu.Lock()
+		c.pending[req.xid] = pending{req.opcode, time.Now()}
+		c.mu.Unlock()
+	}
+	c.session.written(c, req.opcode)
+	c.forward(frame)
+}
+
+// forward writes a frame, or kills the connection.
+func (c *conn) forward(frame []byte) {
+	if c.killed.Load() {
+		return
+	}
+	if _, err := c.Conn.Write(frame); err != nil {
+		c.kill(err)
+	}
 }
 
 // oldest returns when the oldest unanswered request was written.

@@ -181,3 +181,13 @@ func parseRequest(frame []byte) (request, bool) {
 		opcode: int32(binary.BigEndian.Uint32(frame[8:])),
 	}, true
 }
+
+// fromUser reports whether a request is one of the session's methods, and not
+// one that the client makes on its own.
+func (r request) fromUser() bool {
+	switch r.opcode {
+	case opPing, opSetWatch, opSetAuth, opClose:
+		return false
+	}
+	return true
+}

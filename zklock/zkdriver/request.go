@@ -161,18 +161,20 @@ func (s *session) written(c *conn, opcode int32) {
 	case opClose:
 		return
 	case opPing, opSetWatch:
-		// A ping opens the gate too, in case there was no watch left to set.
+		// A ping opens the gate too, in case the client has no watch after all.
 		s.openGate(c)
 		return
 	case opSetAuth:
-		// The client presents credentials on its own, too. Taking one of those
-		// for ours ends our turn too early, which does no harm before the
-		// session is handed out, and later there are no others.
-		if q := s.current.Load(); q == nil || !q.auth {
-			return
+		// The client presents credentials on its own, too, and one of those
+		// may be taken for ours, which is still in the client's queue then: so
+		// it only ends the turn, early at worst. Nothing waits for the end of
+		// its flight: the next dial would, for what only that dial can send.
+		if q := s.current.Load(); q != nil && q.auth && s.current.CompareAndSwap(q, nil) {
+			q.alive.Store(true)
+			<-s.turn
 		}
+		return
 	}
-	s.openGate(c)
 	q := s.current.Swap(nil)
 	if q == nil {
 		return

@@ -159,6 +159,9 @@ func TestContextThatEndsAfterTheSend(t *testing.T) {
 	if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
 		t.Errorf("behind an abandoned request: %v", err)
 	}
+	// Nobody waits for it any more, so no reconnect has to.
+	p.drop()
+	generation(t, s, 2)
 }
 
 // A caller that abandons one request and makes the next must not have the

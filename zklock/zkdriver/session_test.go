@@ -2,9 +2,12 @@ package zkdriver_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -92,6 +95,28 @@ func TestExpiryInAReply(t *testing.T) {
 	reach(t, s, driver.Expired)
 }
 
+// The core may forget a session that has expired; nothing of it goes on.
+func TestExpiryLeavesNothingBehind(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	p := newPeer(t, func(l *link) {
+		if l.n == 1 {
+			l.work()
+			return
+		}
+		l.greet(0)
+	})
+	s, err := open(t, p.url()).Connect(within(t, 5*time.Second), 4*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.drop()
+	reach(t, s, driver.Expired)
+	_ = p.Close()
+	p.drop()
+	p.wg.Wait()
+	goleak.VerifyNone(t, before)
+}
+
 func TestReconnect(t *testing.T) {
 	p := newPeer(t, (*link).work)
 	s := connect(t, p.url())
@@ -162,8 +187,11 @@ func TestIdleServerIsKept(t *testing.T) {
 	}
 }
 
+// A reply to another request could make the server believe that the watches
+// have seen what they have not.
 func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
-	first := make(chan int32, 1)
+	const reconnects = 5
+	first := make(chan int32, reconnects+1)
 	p := newPeer(t, func(l *link) {
 		l.greet(sid)
 		for i := 0; ; i++ {
@@ -171,28 +199,36 @@ func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 			if !ok {
 				return
 			}
-			if l.n == 2 && i == 0 {
+			if l.n > 1 && i == 0 {
 				first <- r.op
 			}
 			l.succeed(r)
-			if r.op == opSetWatch {
+			if r.op == opSetWatch && l.n == reconnects+1 {
 				l.event(2, "/watched")
 			}
 		}
 	})
 	s := connect(t, p.url())
-	ctx := within(t, 10*time.Second)
+	ctx, cancel := context.WithCancel(context.Background())
 	_, events, err := s.Watch(ctx, "/watched")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.drop()
-	reach(t, s, driver.Suspended)
-	for range 8 {
-		go func() { _ = s.Sync(ctx, "/") }()
+	var load sync.WaitGroup
+	defer load.Wait()
+	defer cancel()
+	for range 8 { // there is always one that waits for the new connection
+		load.Go(func() {
+			for ctx.Err() == nil {
+				_ = s.Sync(ctx, "/")
+			}
+		})
 	}
-	if op := recv(t, first); op != opSetWatch {
-		t.Errorf("first request on the new connection is %d", op)
+	for range reconnects {
+		p.drop()
+		if op := recv(t, first); op != opSetWatch {
+			t.Fatalf("first request on a new connection is %d", op)
+		}
 	}
 	if ev := recv(t, events); ev.Type != driver.EventDeleted || ev.Path != "/watched" || ev.Err != nil {
 		t.Errorf("event %+v", ev)

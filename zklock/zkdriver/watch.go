@@ -15,6 +15,7 @@ import (
 type watches struct {
 	mu    sync.Mutex
 	paths map[string][]*watch // guarded by mu
+	set   int                 // those of them whose reply was read; guarded by mu
 	over  error               // the session's end; guarded by mu
 	wg    sync.WaitGroup
 }
@@ -23,17 +24,18 @@ type watches struct {
 type watch struct {
 	path  string
 	ch    chan driver.Event
-	armed bool // the reply was read; guarded by watches.mu
+	set   bool // the reply was read; guarded by watches.mu
+	armed bool // set, and events for the path are its own; guarded by watches.mu
 	early bool // an event for the path came before the reply was seen; guarded by watches.mu
 }
 
 func (w *watches) init() { w.paths = make(map[string][]*watch) }
 
-// any reports whether the client may have watches.
+// any reports whether the client has watches, which it will set again.
 func (w *watches) any() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.paths) > 0
+	return w.set > 0
 }
 
 // add registers a watch before its request is sent, or an event right behind
@@ -61,6 +63,7 @@ func (w *watches) removeLocked(x *watch) bool {
 	list := w.paths[x.path]
 	for i, y := range list {
 		if x == y {
+			w.forgetLocked(x)
 			if list = append(list[:i], list[i+1:]...); len(list) == 0 {
 				delete(w.paths, x.path)
 			} else {
@@ -72,6 +75,13 @@ func (w *watches) removeLocked(x *watch) bool {
 	return false
 }
 
+// forgetLocked counts a watch out that is removed.
+func (w *watches) forgetLocked(x *watch) {
+	if x.set {
+		w.set--
+	}
+}
+
 // arm takes in that the server has set the watch. If an event for the path
 // came while the reply was on its way to here, only the client knows whether
 // it was this watch's or an older one's; its channel tells.
@@ -81,7 +91,8 @@ func (w *watches) arm(x *watch, client <-chan zk.Event) {
 	if w.over != nil {
 		return // it has its event already
 	}
-	x.armed = !x.early
+	x.set, x.armed = true, !x.early
+	w.set++
 	if x.early {
 		w.wg.Go(func() { w.follow(x, client) })
 	}
@@ -115,6 +126,7 @@ func (w *watches) callback(ev zk.Event) {
 			rest = append(rest, x)
 			continue
 		}
+		w.forgetLocked(x)
 		x.deliver(driver.Event{Type: t, Path: x.path})
 	}
 	if len(rest) > 0 {
@@ -138,6 +150,7 @@ func (w *watches) end(err error) {
 		}
 	}
 	clear(w.paths)
+	w.set = 0
 }
 
 // wait joins the goroutines that follow the client's channels.
