@@ -52,6 +52,28 @@ func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zkloc
 	}
 }
 
+// ReadersAndWriters picks the reader of a read-write lock for requests that
+// only look (GET, HEAD and OPTIONS), so that they are served together, and its
+// writer for all others. name returns the lock's name; a request for which that
+// is "" is answered 400, see Optional.
+func ReadersAndWriters(c *zklock.Client, name func(*http.Request) string) func(*http.Request) zklock.Acquirer {
+	if name == nil {
+		panic("middleware: ReadersAndWriters with a nil name")
+	}
+	return func(r *http.Request) zklock.Acquirer {
+		n := name(r)
+		if n == "" {
+			return Missing()
+		}
+		rw := c.RWMutex(n)
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions, "": // "" is GET
+			return rw.Reader()
+		}
+		return rw.Writer()
+	}
+}
+
 // only picks by a value that must be the only one.
 func only(c *zklock.Client, name format.Name, values []string) zklock.Acquirer {
 	switch {

@@ -3,7 +3,11 @@ package middleware_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
@@ -79,12 +83,13 @@ func TestPicks(t *testing.T) {
 func TestSetUpMistakesPanic(t *testing.T) {
 	w := newWorld(t)
 	for name, f := range map[string]func(){
-		"a nil pick":            func() { middleware.New(nil) },
-		"a nil handler":         func() { middleware.New(w.fixed)(nil) },
-		"a format without %s":   func() { middleware.ByPathValue(w.client, "id", "orders") },
-		"a format with two %s":  func() { middleware.ByHeader(w.client, "id", "%s/%s") },
-		"a format with %d":      func() { middleware.ByQuery(w.client, "id", "%d") },
-		"a check without guard": func() { middleware.WithSequencerCheck(nil, nil) },
+		"a nil pick":             func() { middleware.New(nil) },
+		"a nil handler":          func() { middleware.New(w.fixed)(nil) },
+		"a format without %s":    func() { middleware.ByPathValue(w.client, "id", "orders") },
+		"a format with two %s":   func() { middleware.ByHeader(w.client, "id", "%s/%s") },
+		"a format with %d":       func() { middleware.ByQuery(w.client, "id", "%d") },
+		"readers without a name": func() { middleware.ReadersAndWriters(w.client, nil) },
+		"a check without guard":  func() { middleware.WithSequencerCheck(nil, nil) },
 	} {
 		func() {
 			defer func() {
@@ -95,4 +100,47 @@ func TestSetUpMistakesPanic(t *testing.T) {
 			f()
 		}()
 	}
+}
+
+func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pick := middleware.ReadersAndWriters(w.client, func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") })
+		var mu sync.Mutex
+		readers, writers, together := 0, 0, 0
+		h := middleware.New(pick)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
+			l, _ := zklock.FromContext(r.Context())
+			n, want := &writers, zklock.Exclusive
+			if r.Method == "GET" || r.Method == "HEAD" || r.Method == "OPTIONS" {
+				n, want = &readers, zklock.Shared
+			}
+			if l.Mode() != want {
+				t.Errorf("%s holds the lock %v", r.Method, l.Mode())
+			}
+			mu.Lock()
+			*n++
+			together = max(together, readers)
+			if writers > 1 || writers > 0 && readers > 0 {
+				t.Errorf("%d writers and %d readers at once", writers, readers)
+			}
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			*n--
+			mu.Unlock()
+		}))
+		var wg sync.WaitGroup
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "GET"} {
+			wg.Go(func() {
+				if rec := do(h, httptest.NewRequest(method, "/orders", nil)); rec.Code != 200 {
+					t.Errorf("%s: status %d", method, rec.Code)
+				}
+			})
+		}
+		wg.Wait()
+		if together < 2 {
+			t.Error("no two readers were served together")
+		}
+		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 400, middleware.ReasonName)
+	})
 }
