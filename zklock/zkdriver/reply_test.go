@@ -1,0 +1,169 @@
+package zkdriver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// What a server sends must not crash the process, or keep it waiting.
+func TestHostileReplies(t *testing.T) {
+	huge := []byte{0x7f, 0xff, 0xff, 0xff}
+	calls := map[string]func(s driver.Session, ctx context.Context) error{
+		"get":      func(s driver.Session, ctx context.Context) error { _, err := s.Get(ctx, "/a"); return err },
+		"children": func(s driver.Session, ctx context.Context) error { _, _, err := s.Children(ctx, "/a"); return err },
+		"multi": func(s driver.Session, ctx context.Context) error {
+			_, err := s.Multi(ctx, []driver.Op{driver.DeleteOp("/a", 0)})
+			return err
+		},
+	}
+	for name, c := range map[string]struct {
+		call  string
+		reply func(l *link, r req)
+	}{
+		"empty frame":     {"get", func(l *link, _ req) { l.writeFrame(nil) }},
+		"short frame":     {"get", func(l *link, _ req) { l.writeFrame(make([]byte, 15)) }},
+		"giant frame":     {"get", func(l *link, _ req) { _, _ = l.Write(append(huge, make([]byte, 64)...)) }},
+		"giant data":      {"get", func(l *link, r req) { l.reply(r, 0, huge) }},
+		"no data":         {"get", func(l *link, r req) { l.reply(r, 0, nil) }},
+		"giant list":      {"children", func(l *link, r req) { l.reply(r, 0, huge) }},
+		"negative list":   {"children", func(l *link, r req) { l.reply(r, 0, bytes.Repeat([]byte{0xff}, 64)) }},
+		"no results":      {"multi", func(l *link, r req) { l.reply(r, 0, nil) }},
+		"half a result":   {"multi", func(l *link, r req) { l.reply(r, 0, []byte{0, 0, 0, 1}) }},
+		"half an error":   {"multi", func(l *link, r req) { l.reply(r, 0, []byte{255, 255, 255, 255, 0, 0, 0, 0, 0, 1}) }},
+		"unknown result":  {"multi", func(l *link, r req) { l.reply(r, 0, multiHeader(77, false)) }},
+		"too few results": {"multi", func(l *link, r req) { l.reply(r, 0, multiHeader(-1, true)) }},
+		"too many results": {"multi", func(l *link, r req) {
+			l.reply(r, 0, slicesOf(multiHeader(2, false), multiHeader(2, false), multiHeader(-1, true)))
+		}},
+		"results of others": {"multi", func(l *link, r req) { l.reply(r, 0, slicesOf(multiHeader(1, false), huge)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t, func(l *link) {
+				l.greet(sid)
+				for {
+					r, ok := l.read()
+					if !ok {
+						return
+					}
+					if l.n == 1 && (r.op == opGetData || r.op == opChildren || r.op == opMulti) {
+						c.reply(l, r)
+						continue
+					}
+					l.succeed(r)
+				}
+			})
+			s := connect(t, p.url())
+			ctx := within(t, 2*time.Second)
+			err := calls[c.call](s, ctx)
+			matches(t, err, driver.ErrConnLoss)
+			if ctx.Err() != nil {
+				t.Error("the reply was waited for until the context ended")
+			}
+			if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
+				t.Errorf("the session does not work on: %v", err)
+			}
+		})
+	}
+}
+
+func multiHeader(kind int32, done bool) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(kind))
+	if done {
+		return append(b, 1, 255, 255, 255, 255)
+	}
+	return append(b, 0, 0, 0, 0, 0)
+}
+
+func slicesOf(b ...[]byte) []byte { return bytes.Join(b, nil) }
+
+// Long lists of children are longer than any request may be.
+func TestLongReplies(t *testing.T) {
+	const children = 200_000
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op != opChildren {
+				l.succeed(r)
+				continue
+			}
+			b := binary.BigEndian.AppendUint32(nil, children)
+			for i := range children {
+				b = append(b, str(strconv.Itoa(i))...)
+			}
+			l.reply(r, 0, append(b, make([]byte, 68)...))
+		}
+	})
+	s := connect(t, p.url())
+	names, _, err := s.Children(within(t, 10*time.Second), "/a")
+	if err != nil || len(names) != children || names[children-1] != strconv.Itoa(children-1) {
+		t.Errorf("%d names, error %v", len(names), err)
+	}
+}
+
+func TestMultiResults(t *testing.T) {
+	var answer []byte
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op == opMulti {
+				l.reply(r, 0, answer)
+				continue
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	ops := []driver.Op{driver.CheckOp("/a", 1), driver.DeleteOp("/b", 2), driver.SetOp("/c", nil, 3), driver.SetOp("/d", nil, 3)}
+	failed := func(codes ...int32) {
+		answer = nil
+		for _, c := range codes {
+			answer = append(answer, multiHeader(-1, false)...)
+			answer = binary.BigEndian.AppendUint32(answer, uint32(c))
+		}
+		answer = append(answer, multiHeader(-1, true)...)
+	}
+	failed(0, -103, -2, -2)
+	results, err := s.Multi(within(t, 5*time.Second), ops)
+	matches(t, err, driver.ErrBadVersion, zk.ErrBadVersion)
+	if errors.Is(err, driver.ErrRolledBack) || len(results) != len(ops) {
+		t.Fatalf("error %v with %d results", err, len(results))
+	}
+	for i, r := range results {
+		want := driver.ErrRolledBack
+		if i == 1 {
+			want = driver.ErrBadVersion
+		}
+		matches(t, r.Err, want)
+		if (i == 1) == errors.Is(r.Err, driver.ErrRolledBack) {
+			t.Errorf("result %d: %v", i, r.Err)
+		}
+	}
+	failed(-999, -2, -2, -2)
+	results, err = s.Multi(within(t, 5*time.Second), ops)
+	if err == nil || errors.Is(err, driver.ErrConnLoss) || !strings.Contains(err.Error(), "-999") || len(results) != 4 {
+		t.Errorf("unknown code: error %v with %d results", err, len(results))
+	}
+	failed(-2, -2, -2, -2) // nobody is at fault: not to be believed
+	if results, err = s.Multi(within(t, 5*time.Second), ops); results != nil {
+		t.Errorf("results %v", results)
+	}
+	matches(t, err, driver.ErrConnLoss)
+}
