@@ -128,8 +128,6 @@ func (o *ownWatches) guard(p *place, i int) {
 					p.lose()
 				}
 				return
-			case errors.Is(err, ErrUnavailable) && s.ctx.Err() == nil:
-				continue // the lease decides how long that can go on
 			case err != nil:
 				if s.ctx.Err() == nil {
 					s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "error", explain(err, p.nodes[i].dir))

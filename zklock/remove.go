@@ -38,10 +38,9 @@ func (p *place) abandon(w *write) {
 				known = true // surely not applied
 			}
 		}
-		for !applied && !known {
-			found, err := s.recover(s.ctx, p)
+		if !applied && !known {
+			found, _ := s.recover(s.ctx, p)
 			applied = found || p.settled()
-			known = !errors.Is(err, ErrUnavailable) || s.ctx.Err() != nil
 		}
 		if old := p.replaces; old != nil {
 			p.replaces = nil
@@ -79,18 +78,13 @@ func (p *place) removeUntilGone() error {
 // deleteNode deletes a node until it is gone. A node that does not exist, or
 // whose session is over, is gone.
 func (s *session) deleteNode(path string) error {
-	for {
-		err := s.repeat(s.ctx, "release", func(ctx context.Context) error {
-			return s.ds.Delete(ctx, path, driver.AnyVersion)
-		})
-		switch {
-		case err == nil, errors.Is(err, driver.ErrNoNode), errors.Is(err, errSessionOver):
-			return nil
-		case errors.Is(err, ErrUnavailable) && s.ctx.Err() == nil:
-			continue // connect_timeout bounds calls, not clean-up
-		}
-		return err
+	err := s.repeat(s.ctx, "release", func(ctx context.Context) error {
+		return s.ds.Delete(ctx, path, driver.AnyVersion)
+	})
+	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, errSessionOver) {
+		return nil
 	}
+	return err
 }
 
 // release takes a place that was held out of its queues and waits for the

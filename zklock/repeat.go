@@ -14,6 +14,8 @@ import (
 // outcome is definite. It is the one retry loop of this package. It ends early
 // with errSessionOver, with ctx, or with ErrUnavailable after connect_timeout
 // of trying; ctx ending means that a session was waited for, not a holder.
+// Clean-up runs on the session's own context and is not bounded by
+// connect_timeout: it goes on until it is done or the session is over.
 func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	var limit <-chan time.Time
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
@@ -29,7 +31,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		case ctx.Err() != nil:
 			return sessionWaitEnded(ctx)
 		}
-		if limit == nil {
+		if limit == nil && ctx != s.ctx {
 			t := time.NewTimer(s.client.cfg.connectTimeout)
 			defer t.Stop()
 			limit = t.C

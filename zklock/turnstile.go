@@ -45,7 +45,6 @@ type turnstile struct {
 	leader  *ticket   // guarded by mu
 	holds   int       // guarded by mu; not over
 	current *hold     // guarded by mu; the newest of them
-	spare   *place    // guarded by mu; for the next leader to go on with, or to replace
 }
 
 // ticket is one goroutine's place in a turnstile's queue.
@@ -80,7 +79,7 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 	}
 	tk = &ticket{r: r, turn: make(chan turn, 1)}
 	tk.at = t.queue.PushBack(tk)
-	t.admitLocked()
+	t.admitLocked(nil)
 	return tk, nil, false, nil
 }
 
@@ -96,12 +95,13 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 
 // admitLocked serves the front of the queue as far as that is possible now:
 // readers join a shared hold, and the first who has to and can get a place of
-// its own becomes the leader.
-func (t *turnstile) admitLocked() {
+// its own becomes the leader, with spare to go on with or to replace. If nobody
+// does, spare is returned, for the caller to give up.
+func (t *turnstile) admitLocked(spare *place) *place {
 	for t.leader == nil {
 		first := t.queue.Front()
 		if first == nil {
-			return
+			return spare
 		}
 		tk := first.Value.(*ticket)
 		if l := t.shareLocked(tk.r); l != nil {
@@ -110,13 +110,14 @@ func (t *turnstile) admitLocked() {
 			continue
 		}
 		if t.holds > 0 && !(tk.r.mode == Shared && t.current != nil && t.current.shared()) {
-			return
+			return spare
 		}
 		t.popLocked()
 		t.leader = tk
-		tk.turn <- turn{start: t.spare}
-		t.spare = nil
+		tk.turn <- turn{start: spare}
+		return nil
 	}
+	return spare
 }
 
 func (t *turnstile) popLocked() *ticket {
@@ -156,10 +157,7 @@ func (t *turnstile) led(h *hold, left *place) {
 	if h != nil {
 		t.beginLocked(h)
 	}
-	if left != nil && t.queue.Len() > 0 {
-		t.spare, left = left, nil
-	}
-	t.admitLocked()
+	left = t.admitLocked(left)
 	t.mu.Unlock()
 	if left != nil {
 		left.remove()
@@ -193,7 +191,7 @@ func (t *turnstile) pass(h *hold) bool {
 	t.mu.Lock()
 	t.endLocked(h)
 	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
-		t.admitLocked()
+		t.admitLocked(nil)
 		t.mu.Unlock()
 		return false
 	}
@@ -204,16 +202,15 @@ func (t *turnstile) pass(h *hold) bool {
 		heir, lock = h.place.s.grant(h.place, next.r)
 	}
 	if heir == nil {
-		t.spare = h.place
-		t.admitLocked()
+		spare := t.admitLocked(h.place)
 		t.mu.Unlock()
-		return true
+		return spare == nil
 	}
 	h.place.handovers++
 	t.popLocked()
 	t.beginLocked(heir)
 	next.turn <- turn{lock: lock}
-	t.admitLocked()
+	t.admitLocked(nil)
 	t.mu.Unlock()
 	t.client.counters.handovers.Add(1)
 	if hook := t.client.cfg.hooks.Handover; hook != nil {
@@ -240,14 +237,14 @@ func (t *turnstile) lost(h *hold) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endLocked(h)
-	t.admitLocked()
+	t.admitLocked(nil)
 }
 
 // changed tells the turnstile that a hold has become a shared one.
 func (t *turnstile) changed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.admitLocked()
+	t.admitLocked(nil)
 }
 
 // ahead describes whom a ticket that waits here waits for.

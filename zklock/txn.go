@@ -214,13 +214,8 @@ var errNotTold = errors.New("downgrade not confirmed")
 
 // rewrite replaces a place's data, however long that takes.
 func (s *session) rewrite(p *place, d nodeData) error {
-	for {
-		err := s.repeat(s.ctx, "mark", func(ctx context.Context) error {
-			_, err := s.ds.Set(ctx, p.nodes[0].path(), d.encode(), driver.AnyVersion)
-			return err
-		})
-		if !errors.Is(err, ErrUnavailable) || s.ctx.Err() != nil {
-			return err
-		}
-	}
+	return s.repeat(s.ctx, "mark", func(ctx context.Context) error {
+		_, err := s.ds.Set(ctx, p.nodes[0].path(), d.encode(), driver.AnyVersion)
+		return err
+	})
 }
