@@ -19,6 +19,7 @@ type Client struct {
 	connector driver.Connector
 	pool      *pool
 	parents   parents
+	reaper    reaper
 	counters  counters
 	lastZxid  atomic.Int64 // the newest transaction that created a queue node of ours
 
@@ -110,6 +111,7 @@ func newClient(cfg config, connector driver.Connector) *Client {
 	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), closed: make(chan struct{})}
 	c.closing, c.refuse = context.WithCancelCause(context.Background())
 	c.pool = newPool(c, connector)
+	c.reaper.client = c
 	return c
 }
 

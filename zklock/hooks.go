@@ -145,7 +145,7 @@ type HandoverEvent struct {
 // OperationEvent describes one request to the ensemble.
 type OperationEvent struct {
 	// Kind is what for: enqueue, requeue, release, list, watch, heartbeat, sync,
-	// verify, txn, parent, recover, mark, or commit (of a group of several kinds).
+	// verify, txn, parent, recover, mark, reap, or commit (of a group of several kinds).
 	Kind string
 
 	// Group is how many callers' writes travel in it; 1 for all but commits.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -65,13 +66,17 @@ type parent struct {
 	path string
 	ours bool // its data is our mark: writing it again changes nothing
 
+	mine bool // this client has created it, as a container
+
 	// released is the id of the session on which this client gave the name up
 	// last; 0 if it has not.
 	released int64
+
+	used time.Time // when it was last looked for
 }
 
-// maxParents bounds the cache to some ten megabytes.
-const maxParents = 1 << 16
+// maxParents bounds the cache to some tens of megabytes.
+const maxParents = 1 << 17
 
 // find returns what is known about a path.
 func (p *parents) find(path string) (parent, bool) {
@@ -82,12 +87,15 @@ func (p *parents) find(path string) (parent, bool) {
 		return parent{}, false
 	}
 	p.recent.MoveToFront(e)
-	return *e.Value.(*parent), true
+	found := e.Value.(*parent)
+	found.used = time.Now()
+	return *found, true
 }
 
 func (p *parents) add(found parent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		found.released = e.Value.(*parent).released
 		e.Value = &found
@@ -113,6 +121,35 @@ func (p *parents) noteRelease(path string, session int64) {
 	}
 }
 
+// takeIdle takes out what this client has created and has not looked for since a
+// time, the oldest first and at most n of them. inUse tells of names that are in
+// use without being looked for; they count as used now. more says that there is
+// something left to come back for.
+func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []string, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var before *list.Element
+	for e := p.recent.Back(); e != nil; e = before {
+		before = e.Prev()
+		found := e.Value.(*parent)
+		switch {
+		case !found.mine:
+			continue
+		case len(idle) == n || found.used.After(since):
+			return idle, true
+		case inUse(found.path):
+			found.used = time.Now()
+			p.recent.MoveToFront(e)
+			more = true
+			continue
+		}
+		idle = append(idle, found.path)
+		p.recent.Remove(e)
+		delete(p.byPath, found.path)
+	}
+	return idle, more
+}
+
 func (p *parents) forget(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,6 +168,7 @@ func (s *session) ensureParent(ctx context.Context, path string) (parent, error)
 	}
 	found := parent{path: path, ours: true}
 	err := s.createParent(ctx, path, driver.Container)
+	found.mine = err == nil
 	if errors.Is(err, driver.ErrNoNode) { // somebody removed the root
 		err = s.repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.ds, &s.client.cfg) })
 		if err == nil {
@@ -152,6 +190,9 @@ func (s *session) ensureParent(ctx context.Context, path string) (parent, error)
 		return parent{}, err
 	}
 	s.client.parents.add(found)
+	if found.mine {
+		s.client.reaper.start()
+	}
 	return found, nil
 }
 

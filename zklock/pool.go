@@ -241,6 +241,18 @@ func (p *pool) all() []*session {
 	return all
 }
 
+// spawn runs f in a goroutine that close waits for; false: the pool is closed.
+// f has to return soon after p.ctx has ended.
+func (p *pool) spawn(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.wg.Go(f)
+	return true
+}
+
 // draining returns how many sessions take no new queue nodes.
 func (p *pool) draining() int {
 	p.mu.Lock()

@@ -74,4 +74,4 @@ var ErrRolledBack = errors.New("rolled back with its transaction")
 // ErrProtocol means that the peer is no ZooKeeper server: what it said when a
 // session was to be made is not ZooKeeper's protocol. Trying again will not
 // help; the address is wrong.
-var ErrProtocol = errors.New("not a ZooKeeper server")
+var ErrProtocol = errors.New("not the ZooKeeper protocol")

@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // ErrNotZooKeeper means that what answered is no ZooKeeper server: it spoke
@@ -88,7 +90,7 @@ func notZooKeeper(first []byte) error {
 	case len(first) >= 2 && first[0] == 0x15 && first[1] == 3:
 		hint = ", it speaks TLS: use zks://"
 	}
-	return fmt.Errorf("%w: it answered %q%s", ErrNotZooKeeper, first[:min(len(first), 16)], hint)
+	return fmt.Errorf("%w: it answered %q%s (%w)", ErrNotZooKeeper, first[:min(len(first), 16)], hint, driver.ErrProtocol)
 }
 
 // connectRequestSession returns the session id in the client's first frame:

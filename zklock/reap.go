@@ -1,0 +1,92 @@
+package zklock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Containers of names that were used once would pile up: the server removes idle
+// ones only every minute, and at a limited rate. So a client removes those that
+// it has created itself, and no others, when they have been idle for a while.
+const (
+	reapIdle  = 10 * time.Second // how long a name is idle before its container goes
+	reapEvery = 5 * time.Second
+	reapBatch = 256 // deletes that are under way together
+)
+
+// reaper runs while there are containers to come back for. A container that is
+// not empty after all, because somebody else uses the name, is not removed: the
+// server sees to that. One that somebody is about to use is made again by them.
+type reaper struct {
+	client *Client
+
+	mu      sync.Mutex
+	running bool // guarded by mu
+}
+
+// start makes sure that the reaper runs.
+func (r *reaper) start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.running && r.client.pool.spawn(r.run) {
+		r.running = true
+	}
+}
+
+func (r *reaper) run() {
+	p := r.client.pool
+	ticker := time.NewTicker(reapEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-p.ctx.Done():
+			return
+		}
+		for {
+			// A start that comes after the look finds running false.
+			r.mu.Lock()
+			idle, more := r.client.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.client.inUse)
+			r.running = more || len(idle) > 0
+			running := r.running
+			r.mu.Unlock()
+			if !running {
+				return
+			}
+			r.remove(idle)
+			if len(idle) < reapBatch {
+				break
+			}
+		}
+	}
+}
+
+// remove deletes containers, as groups of the session's writes. What goes wrong
+// is left to the server.
+func (r *reaper) remove(paths []string) {
+	writes := make([]*write, 0, len(paths))
+	for _, path := range paths {
+		ctx, cancel := context.WithTimeout(r.client.pool.ctx, r.client.cfg.connectTimeout)
+		s, err := r.client.pool.session(ctx, path)
+		cancel()
+		if err != nil {
+			return
+		}
+		w := &write{kind: "reap", ctx: s.ctx, ops: []driver.Op{driver.DeleteOp(path, driver.AnyVersion)}}
+		s.commits.submit(w)
+		writes = append(writes, w)
+	}
+	for _, w := range writes {
+		<-w.done // soon: it runs on the session's context
+	}
+}
+
+// inUse reports whether the client waits for or holds a name.
+func (c *Client) inUse(path string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names[path] != nil
+}

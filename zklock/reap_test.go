@@ -1,0 +1,81 @@
+package zklock_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Names used once leave the root as it was, long before the server would look;
+// what others made stays, and so does what is held.
+func TestIdleContainersAreRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ensemble := memdriver.New(memdriver.WithReapInterval(24 * time.Hour))
+		defer ensemble.Close()
+		c, err := zklock.OpenConnector(ensemble.Connector())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		others, err := ensemble.Connector().Connect(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer others.Close(t.Context())
+		kept, err := c.Mutex("kept").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := others.Create(t.Context(), "/zklock/theirs", []byte("zklock"), driver.Container, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range append(names(5000), "theirs") {
+			l, err := c.Mutex(name).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		children := func() []string {
+			list, _, err := others.Children(t.Context(), "/zklock")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		if n := len(children()); n != 5002 {
+			t.Fatalf("%d names right after use, want 5002", n)
+		}
+		idle := time.NewTimer(20 * time.Second)
+		<-idle.C
+		if left := strings.Join(children(), " "); left != "kept theirs" && left != "theirs kept" {
+			t.Fatalf("left after 20s: %.200s", left)
+		}
+		if !kept.Valid() {
+			t.Fatal("the lock held meanwhile is not valid")
+		}
+		_ = kept.Release(t.Context())
+		// A name comes back as if nothing had been.
+		l, err := c.Mutex("name-7").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Release(t.Context())
+	})
+}
+
+func names(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint("name-", i)
+	}
+	return all
+}
