@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestBurstEndsByItselfWithASummary(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), nil, &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	if !strings.Contains(out.String(), "counted 400, overlaps 0") || !strings.Contains(out.String(), "ok:") {
+		t.Errorf("it printed:\n%s", &out)
+	}
+}
+
+// lines is an io.Writer that hands out what is written.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// TestWhatTheReadmeShows runs its curl lines, with shorter times.
+func TestWhatTheReadmeShows(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out := make(lines, 2)
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, []string{"-listen", "127.0.0.1:0,127.0.0.1:0"}, out) }()
+	var addrs []string
+	for range 2 {
+		select {
+		case line := <-out:
+			addrs = append(addrs, regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line))
+		case err := <-done:
+			t.Fatal(err)
+		}
+	}
+	post := func(replica int, path string) (status int, body string) {
+		resp, err := http.Post("http://"+addrs[replica]+path, "", nil)
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(b)
+	}
+	// beside runs f while a request for the order is served.
+	beside := func(id int, d time.Duration, f func()) (status int, body string) {
+		var wg sync.WaitGroup
+		wg.Go(func() { status, body = post(0, fmt.Sprintf("/orders/%d/pay?for=%v", id, d)) })
+		deadline := time.NewTimer(10 * time.Second)
+		defer deadline.Stop()
+		for {
+			// A cancellation is refused as soon as the payment has the lock.
+			if s, _ := post(1, fmt.Sprintf("/orders/%d/cancel?for=0s", id)); s == http.StatusConflict {
+				break
+			}
+			select {
+			case <-deadline.C:
+				t.Fatal("the payment does not get the lock")
+			default:
+			}
+		}
+		f()
+		wg.Wait()
+		return status, body
+	}
+
+	start := time.Now()
+	if s, body := beside(1, 300*time.Millisecond, func() {
+		if s, body := post(1, "/orders/1/pay"); s != 200 || time.Since(start) < 300*time.Millisecond {
+			t.Errorf("contention: %d %q after %v", s, body, time.Since(start))
+		}
+	}); s != 200 {
+		t.Errorf("the first: %d %q", s, body)
+	}
+	if s, body := beside(2, 6*time.Second, func() {
+		if s, body := post(1, "/orders/2/pay"); s != 423 || !strings.Contains(body, "LOCK_CONTENDED") {
+			t.Errorf("timeout: %d %q", s, body)
+		}
+	}); s != 200 {
+		t.Errorf("the first: %d %q", s, body)
+	}
+	if s, body := beside(3, time.Minute, func() { post(1, "/expire") }); s != 503 || !strings.Contains(body, "LOCK_LOST") {
+		t.Errorf("loss: %d %q", s, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMistakesAreErrors(t *testing.T) {
+	for _, args := range [][]string{{"-nonsense"}, {"-url", "nonsense://x"}, {"-listen", "nowhere"}} {
+		if err := run(t.Context(), args, io.Discard); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+	}
+}
