@@ -80,8 +80,10 @@ func (s *session) take(ctx context.Context, r *request, p *place) (h *hold, lock
 		}
 	}
 	for {
-		if err = s.awaitTurn(ctx, r, p, alone); err != nil {
-			break
+		if !alone {
+			if err = s.awaitTurn(ctx, r, p); err != nil {
+				break
+			}
 		}
 		if h, lock = s.grant(p, r); h != nil {
 			if r.mode == Permit && p.own != nil {
@@ -89,7 +91,7 @@ func (s *session) take(ctx context.Context, r *request, p *place) (h *hold, lock
 			}
 			return h, lock, nil, nil
 		}
-		alone = false
+		alone = false // something had to be waited for, if only a longer lease
 	}
 	if ctx.Err() == nil || errors.Is(err, errNodeGone) {
 		p.remove()
@@ -107,43 +109,26 @@ func (s *session) take(ctx context.Context, r *request, p *place) (h *hold, lock
 // say so to the caller.
 //
 // A grant needs, in this order, nobody ahead on any name; a lease of a good
-// length; and after any wait at all, the sight of our own nodes, owned by our
-// session, on the connection on which nobody was seen ahead: an operator may
-// have deleted one meanwhile, and two waiters must never both get in. The checks
-// are made again as long as one of them had to wait. The last look at the lease
-// is grant's, in one step with becoming a hold.
-func (s *session) awaitTurn(ctx context.Context, r *request, p *place, alone bool) error {
-	waited := false
+// length; and the sight of our own nodes, owned by our session, on the connection
+// on which nobody was seen ahead: an operator may have deleted one meanwhile, and
+// two waiters must never both get in. If one of them had to wait, the others are
+// looked at again. The last look at the lease is grant's, in one step with
+// becoming a hold.
+func (s *session) awaitTurn(ctx context.Context, r *request, p *place) error {
 	for {
-		if !alone {
-			gen, err := s.awaitFront(ctx, r, p)
-			if err != nil {
-				return err
-			}
-			waited = true
-			if left, _ := s.left(); left >= s.lease.least() {
-				seen, err := s.seeOwn(ctx, p)
-				if err != nil {
-					return err
-				}
-				if seen == gen {
-					return nil
-				}
-				continue
-			}
-		}
-		if left, _ := s.left(); left >= s.lease.least() {
-			if !waited {
-				return nil
-			}
-			if seen, err := s.seeOwn(ctx, p); err != nil || seen != 0 {
-				return err
-			}
-		}
-		if err := s.awaitLease(ctx); err != nil {
+		gen, err := s.awaitFront(ctx, r, p)
+		if err != nil {
 			return err
 		}
-		waited = true
+		if left, _ := s.left(); left < s.lease.least() {
+			if err := s.awaitLease(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if seen, err := s.seeOwn(ctx, p); err != nil || seen == gen && gen != 0 {
+			return err
+		}
 	}
 }
 

@@ -19,30 +19,20 @@ var bootAhead = readBootAhead()
 // suspendGrowth returns how much the boot-time clock has gained on the
 // monotonic clock since the process started. Only suspension makes it gain.
 func suspendGrowth() time.Duration {
-	const jitter = time.Millisecond // the two readings are not simultaneous
-	if d := readBootAhead() - bootAhead; d > 2*jitter {
+	const jitter = 2 * time.Millisecond // the clocks are not read at one instant
+	if d := readBootAhead() - bootAhead; d > jitter {
 		return d
 	}
 	return 0
 }
 
-// readBootAhead reads boot-time minus monotonic. The monotonic reading lies
-// between two boot-time readings; when those are far apart, the thread was
-// held up in between (maybe by a suspension), and it reads again. The earlier
-// boot-time reading counts: too small a value at worst, and suspended keeps
-// the largest.
+// readBootAhead reads boot-time minus monotonic. The order matters: a thread
+// that is held up between the two readings gets the value of the earlier moment
+// at worst, as if it had been held up right after the call, and never one that
+// is too large.
 func readBootAhead() time.Duration {
-	var ahead time.Duration
-	for range 100 {
-		b1 := clockGettime(clockBoottime)
-		m := clockGettime(clockMonotonic)
-		b2 := clockGettime(clockBoottime)
-		ahead = b1 - m
-		if b2-b1 < time.Millisecond {
-			break
-		}
-	}
-	return ahead
+	boot := clockGettime(clockBoottime)
+	return boot - clockGettime(clockMonotonic)
 }
 
 func clockGettime(id uintptr) time.Duration {

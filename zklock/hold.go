@@ -93,7 +93,7 @@ func (h *hold) join(ctx context.Context) *Lock {
 	if h.over {
 		return nil
 	}
-	l := &Lock{hold: h, token: h.token, hookCtx: ctx, since: now(), done: make(chan struct{})}
+	l := &Lock{hold: h, token: h.token, hookCtx: ctx, since: time.Now(), done: make(chan struct{})}
 	h.handles = append(h.handles, l)
 	return l
 }

@@ -23,7 +23,7 @@ type Lock struct {
 	hold    *hold
 	token   Token
 	hookCtx context.Context // what the Acquire hook returned
-	since   time.Time       // instant of the grant
+	since   time.Time       // when it was acquired
 	done    chan struct{}   // closed once err is set
 
 	mu       sync.Mutex
@@ -171,7 +171,7 @@ func (l *Lock) release(ctx context.Context) error {
 	if !valid && l.Err() == nil {
 		h.place.s.end(driver.Expired, errLeaseOver)
 	}
-	held := now().Sub(l.since)
+	held := time.Since(l.since)
 	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
 		end(ReleaseResult{Err: l.err})
