@@ -185,7 +185,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if err != nil {
 		return nil, err
 	}
-	defer c.stopWaiting(r.wants)
+	defer c.stopWaiting(r)
 	waitCtx, cancel := c.bound(ctx, cfg)
 	defer cancel()
 	r.describe(cfg)

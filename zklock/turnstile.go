@@ -39,6 +39,7 @@ type turnstile struct {
 
 	uses    int // guarded by client.mu; acquisitions under way, and holds
 	waiting int // guarded by client.mu; those of them that are acquisitions
+	blocked int // guarded by client.mu; those of these that have to wait for others
 
 	mu      sync.Mutex
 	queue   list.List // guarded by mu; of *ticket

@@ -16,8 +16,8 @@ func (c *Client) startWaiting(wants []want, cfg acquireConfig) (*turnstile, erro
 			continue
 		}
 		for _, limit := range []int{c.cfg.maxWaiters, cfg.maxWaiters} {
-			if limit > 0 && t.waiting >= limit {
-				return nil, fmt.Errorf("%w: %d of this client wait for the name", ErrTooManyWaiters, t.waiting)
+			if limit > 0 && t.waitersLocked() >= limit {
+				return nil, fmt.Errorf("%w: %d of this client wait for the name", ErrTooManyWaiters, limit)
 			}
 		}
 	}
@@ -36,13 +36,35 @@ func (c *Client) startWaiting(wants []want, cfg acquireConfig) (*turnstile, erro
 	return c.names[wants[0].path], nil
 }
 
-// stopWaiting counts an acquisition out again.
-func (c *Client) stopWaiting(wants []want) {
+// waitersLocked is how many wait for a name. While nobody here holds it, and
+// nobody has found that he must wait, one of those under way may be about to get
+// it, and does not count.
+func (t *turnstile) waitersLocked() int {
+	if t.blocked == 0 && t.uses == t.waiting && t.waiting > 0 {
+		return t.waiting - 1
+	}
+	return t.waiting
+}
+
+// mustWait counts an acquisition as one that has to wait for others.
+func (c *Client) mustWait(wants []want) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, w := range wants {
+		c.names[w.path].blocked++
+	}
+}
+
+// stopWaiting counts an acquisition out again.
+func (c *Client) stopWaiting(r *request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range r.wants {
 		t := c.names[w.path]
 		t.waiting--
+		if r.waiting {
+			t.blocked--
+		}
 		c.dropLocked(t)
 	}
 }
