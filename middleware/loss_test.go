@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -225,4 +227,46 @@ func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
 			t.Error("the handler's header is in the answer")
 		}
 	})
+}
+
+// TestLostBeforeTheHandlerIsCalled has the lock lost in the very moment of its
+// grant, by a hook that holds up what comes next.
+func TestLostBeforeTheHandlerIsCalled(t *testing.T) {
+	for _, nested := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			defer e.Close()
+			open := func(opts ...zklock.Option) *zklock.Client {
+				c, err := zklock.OpenConnector(e.Connector(), opts...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				return c
+			}
+			sessions := make(chan int64, 1)
+			c := open(zklock.WithHooks(zklock.Hooks{
+				Session: func(e zklock.SessionEvent) {
+					if e.State == driver.Connected {
+						select {
+						case sessions <- e.ID:
+						default:
+						}
+					}
+				},
+				Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+					return ctx, func(r zklock.AcquireResult) {
+						e.Expire(<-sessions)
+						<-r.Lock.Done()
+					}
+				},
+			}))
+			h := middleware.New(func(*http.Request) zklock.Acquirer { return c.Mutex("inner") })(never(t))
+			if nested {
+				outer := open()
+				h = middleware.New(func(*http.Request) zklock.Acquirer { return outer.Mutex("outer") })(h)
+			}
+			wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+		})
+	}
 }
