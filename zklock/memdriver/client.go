@@ -89,7 +89,10 @@ func (s *session) established(c *conn, id int64, timeout time.Duration) {
 	}
 	e := s.e
 	e.cancel(c.deadline)
-	s.id, s.granted, s.addr = id, timeout, c.srv.addr()
+	if s.gen == 0 {
+		s.id = id // written once, before Connect returns: ID reads it unlocked
+	}
+	s.granted, s.addr = timeout, c.srv.addr()
 	s.gen++
 	s.sentAt = c.asked
 	s.heard = e.clock.now
