@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,10 +12,12 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // atOnce is how long a mistake may take to be told: less than the
@@ -138,32 +139,89 @@ func unusedAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-func TestPortThatSpeaksSomethingElseIsRefusedAtOnce(t *testing.T) {
-	web := httptest.NewServer(http.NotFoundHandler())
+// TestPortOfAnotherProtocolIsRefusedAtOnce: what answers, and not as a
+// ZooKeeper server does, will not do so later.
+func TestPortOfAnotherProtocolIsRefusedAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		says         []string
+	}{
+		// As many web servers do as soon as they see a byte that is no HTTP.
+		{"HTTP", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", []string{"HTTP"}},
+		{"TLS", "\x15\x03\x01\x00\x02\x02\x46", []string{"TLS", "zks://"}}, // an alert
+		{"SMTP", "220 mail.example.com ESMTP\r\n", []string{"220 mail"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			addr := answering(t, c.answer)
+			client := dial(t, addr, quick("connect_timeout", patience.String()))
+			for verb, call := range calls(client) {
+				began := time.Now()
+				err := call(within(t))
+				if !errors.Is(err, zklock.ErrUnavailable) || !errors.Is(err, driver.ErrProtocol) {
+					t.Fatalf("%s: %v, want ErrUnavailable because of ErrProtocol", verb, err)
+				}
+				if d := time.Since(began); d > atOnce {
+					t.Errorf("%s: refused after %v", verb, d)
+				}
+				saysAll(t, err, append(c.says, addr, "not a ZooKeeper server"))
+			}
+		})
+	}
+}
+
+// answering is the address of a server that answers whatever it reads first
+// with that text.
+func answering(t testing.TB, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4<<10)) // all of a handshake, so that closing resets nothing
+			_, _ = io.WriteString(conn, text)
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return l.Addr().String()
+}
+
+// TestPortWithoutAnAnswerIsToldOf: servers that are down, or have no quorum, may
+// come up, so this takes connect_timeout; but then it is told who did what.
+func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
+	const limit = 2 * time.Second
+	web := httptest.NewServer(http.NotFoundHandler()) // waits for the rest of the line
 	defer web.Close()
-	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	secure.StartTLS()
-	defer secure.Close()
 	for _, c := range []struct {
 		name, addr string
 		says       []string
 	}{
-		{"HTTP", web.Listener.Addr().String(), []string{web.Listener.Addr().String(), "HTTP", "not a ZooKeeper server"}},
-		{"TLS", secure.Listener.Addr().String(), []string{secure.Listener.Addr().String(), "not a ZooKeeper server"}},
+		{"refuses", unusedAddr(t), []string{"refused"}},
+		{"hangs up", answering(t, ""), []string{"not a ZooKeeper server", "quorum"}},
+		{"says nothing", web.Listener.Addr().String(), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client := dial(t, c.addr, quick("connect_timeout", (2*atOnce).String()))
+			client := dial(t, c.addr, quick("connect_timeout", limit.String()))
 			for verb, call := range calls(client) {
 				began := time.Now()
 				err := call(within(t))
 				if !errors.Is(err, zklock.ErrUnavailable) {
 					t.Fatalf("%s: %v, want ErrUnavailable", verb, err)
 				}
-				if d := time.Since(began); d > atOnce {
-					t.Errorf("%s: refused after %v", verb, d)
+				if d := time.Since(began); d < limit || d > limit+atOnce {
+					t.Errorf("%s: failed after %v, want connect_timeout=%v", verb, d, limit)
 				}
-				saysAll(t, err, c.says)
+				saysAll(t, err, append(c.says, c.addr))
 			}
 		})
 	}
@@ -181,25 +239,6 @@ func calls(c *zklock.Client) map[string]func(context.Context) error {
 			_, err := c.Mutex("name").TryAcquire(ctx)
 			return err
 		},
-	}
-}
-
-// TestPortThatRefusesIsToldOf: a server that is down may come up, so this takes
-// connect_timeout, but then it is told which address refused.
-func TestPortThatRefusesIsToldOf(t *testing.T) {
-	const limit = time.Second
-	addr := unusedAddr(t)
-	client := dial(t, addr, quick("connect_timeout", limit.String()))
-	for verb, call := range calls(client) {
-		began := time.Now()
-		err := call(within(t))
-		if !errors.Is(err, zklock.ErrUnavailable) {
-			t.Fatalf("%s: %v, want ErrUnavailable", verb, err)
-		}
-		if d := time.Since(began); d < limit || d > limit+atOnce {
-			t.Errorf("%s: failed after %v, want connect_timeout=%v", verb, d, limit)
-		}
-		saysAll(t, err, []string{addr, "refused"})
 	}
 }
 

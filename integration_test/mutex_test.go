@@ -22,29 +22,36 @@ import (
 // detector sees what the count does not.
 func TestFiftyGoroutines(t *testing.T) {
 	const n = 50
-	c := dial(t, sharedEnsemble(t).Hosts(), quick())
-	shared := c.Mutex("shared")
+	e := sharedEnsemble(t)
+	var clients []*zklock.Client
+	for range 5 {
+		clients = append(clients, dial(t, e.Hosts(), quick()))
+	}
+	one := clients[0].Mutex("one")
 	for _, contest := range []struct {
 		name  string
-		mutex func() *zklock.Mutex
+		mutex func(i int) *zklock.Mutex
 	}{
-		{"each a value of its own", func() *zklock.Mutex { return c.Mutex("own") }},
-		{"all one value", func() *zklock.Mutex { return shared }},
+		{"each a value of its own", func(int) *zklock.Mutex { return clients[0].Mutex("own") }},
+		{"all one value", func(int) *zklock.Mutex { return one }},
+		{"of five clients", func(i int) *zklock.Mutex { return clients[i%len(clients)].Mutex("several") }},
 	} {
 		t.Run(contest.name, func(t *testing.T) {
 			counter := 0
 			var tokens []zklock.Token
 			var wg sync.WaitGroup
-			for range n {
+			for i := range n {
 				wg.Go(func() {
-					err := zklock.Do(within(t), contest.mutex(), func(ctx context.Context) error {
+					err := zklock.Do(within(t), contest.mutex(i), func(ctx context.Context) error {
 						l, ok := zklock.FromContext(ctx)
 						if !ok {
 							return errors.New("the context carries no lock")
 						}
-						counter++
+						read := counter
 						tokens = append(tokens, l.Token())
-						return nil
+						err := l.Verify(ctx) // takes a while
+						counter = read + 1
+						return err
 					})
 					if err != nil {
 						t.Error(err)
@@ -60,8 +67,16 @@ func TestFiftyGoroutines(t *testing.T) {
 			}
 		})
 	}
-	if st := c.Stats(); st.Held != 0 || st.Waiting != 0 || st.Acquired != 2*n || st.Lost != 0 {
-		t.Errorf("in the end: %+v", st)
+	acquired := uint64(0)
+	for _, c := range clients {
+		st := c.Stats()
+		acquired += st.Acquired
+		if st.Held != 0 || st.Waiting != 0 || st.Lost != 0 || st.Failed != 0 {
+			t.Errorf("in the end: %+v", st)
+		}
+	}
+	if acquired != 3*n {
+		t.Errorf("%d acquisitions were counted, want %d", acquired, 3*n)
 	}
 }
 
@@ -70,7 +85,7 @@ func TestFiftyGoroutines(t *testing.T) {
 func TestEndedWaitLeavesNoNode(t *testing.T) {
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
-	holder, c := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
+	holder, other, c := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks)), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	held := acquire(t, holder.Mutex("x"))
 	m := c.Mutex("x")
@@ -78,8 +93,9 @@ func TestEndedWaitLeavesNoNode(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancelled := try(t, ctx, m)
 	receive(t, "a wait", waiting)
-	behind := try(t, within(t), m)
+	behind := try(t, within(t), other.Mutex("x"))
 	receive(t, "another wait", waiting)
+	eventually(t, "all three are in the queue", func() bool { return len(contenders(t, raw, m)) == 3 })
 	reason := errors.New("changed my mind")
 	cancel(reason)
 	if _, err := cancelled.result(t); !errors.Is(err, zklock.ErrNotAcquired) || !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
@@ -111,13 +127,18 @@ func TestEndedWaitLeavesNoNode(t *testing.T) {
 func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 	const waits, atATime = 5000, 100
 	e := sharedEnsemble(t)
-	holder, c := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick())
+	holder := dial(t, e.Hosts(), quick())
+	var mutexes []*zklock.Mutex // of several clients, so that there are several nodes at a time
+	for range 10 {
+		mutexes = append(mutexes, dial(t, e.Hosts(), quick("pool_max_sessions", "1")).Mutex("x"))
+	}
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
-	m := c.Mutex("x")
-	held := acquire(t, holder.Mutex("x"))
+	m := holder.Mutex("x")
+	held := acquire(t, m)
 	some := func(n int) {
 		var wg sync.WaitGroup
-		for range atATime {
+		for i := range atATime {
+			m := mutexes[i%len(mutexes)]
 			wg.Go(func() {
 				for range n / atATime {
 					// At any moment: before the enqueue, during it, while
@@ -137,8 +158,8 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 	some(atATime * 2) // what is kept for reuse is there after that
 	before := runtime.NumGoroutine()
 	some(waits)
-	// Workers that the driver keeps, 32 a session, come and go.
-	const kept = 2 * 32
+	// A driver may keep some goroutines for its next requests, more or less.
+	const kept = 100
 	eventually(t, "the goroutines of the waits have ended", func() bool { return runtime.NumGoroutine() <= before+kept })
 	t.Logf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 	if held.Err() != nil || !held.Valid() {
@@ -150,7 +171,9 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 	}
 	t.Logf("%v watches at the server", stats["watch_count"])
 	release(t, held)
-	release(t, acquire(t, m))
+	for _, m := range mutexes {
+		release(t, acquire(t, m))
+	}
 }
 
 // TestReleaseWhileDisconnectedIsDoneOnceConnected: the handle ends at once, the
@@ -402,7 +425,7 @@ func TestSessionExpiresWhileWaiting(t *testing.T) {
 	e := sharedEnsemble(t)
 	p := newProxy(t, e.Hosts())
 	hooks, waiting := waits()
-	holder := dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
+	holder, other := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
 	c := dial(t, p.Addr(), quick("session_timeout", "1500ms", "connect_timeout", "1m"))
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	m := holder.Mutex("x")
@@ -412,7 +435,7 @@ func TestSessionExpiresWhileWaiting(t *testing.T) {
 	node := queue(t, raw, m)[1]
 
 	p.Blackhole(proxy.Both)
-	behind := try(t, within(t), holder.Mutex("x"))
+	behind := try(t, within(t), other.Mutex("x"))
 	receive(t, "one to wait behind", waiting)
 	eventually(t, "the session has expired", func() bool { return !slices.Contains(contenders(t, raw, m), node) })
 	cut.pending(t)

@@ -151,7 +151,7 @@ func (w *worker) round(ctx context.Context, c *zklock.Client) (err error) {
 	if err != nil {
 		return fmt.Errorf("while the lock is held with token %v: %w", l.Token(), err)
 	}
-	err = errors.Join(guard.Close(), os.Remove(w.task.Guard))
+	err = errors.Join(l.Verify(ctx), guard.Close(), os.Remove(w.task.Guard)) // Verify takes a while
 	w.tell(report{What: "gave", From: held, Token: l.Token()})
 	return errors.Join(err, l.Release(ctx))
 }
