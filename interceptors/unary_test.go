@@ -1,0 +1,81 @@
+package interceptors_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func TestUnaryHandlerRunsUnderTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		conn := serve(t, &shop{pay: func(ctx context.Context, o *shoppb.Order) (*shoppb.Reply, error) {
+			defer w.watch(ctx)()
+			if l, _ := zklock.FromContext(ctx); l.Name() != "orders/42" || !l.Valid() {
+				t.Errorf("lock %q, valid %v", l.Name(), l.Valid())
+			}
+			return &shoppb.Reply{Text: o.GetId()}, nil
+		}}, onServer(interceptors.ByField(w.client, "id", "orders/%s"))...)
+		r, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{Id: "42"})
+		if err != nil || r.GetText() != "42" {
+			t.Errorf("%v, %v", r, err)
+		}
+		if w.locks() != 1 {
+			t.Errorf("%d locks", w.locks())
+		}
+	})
+}
+
+func TestUnaryCallsOfOneLockAreServedOneAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		inside, most, served := 0, 0, 0
+		conn := serve(t, &shop{pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+			defer w.watch(ctx)()
+			inside++
+			most = max(most, inside)
+			time.Sleep(time.Millisecond)
+			inside--
+			served++
+			return &shoppb.Reply{}, nil
+		}}, onServer(w.fixed)...)
+		done := make(chan error)
+		for range 20 {
+			go func() {
+				_, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+				done <- err
+			}()
+		}
+		for range 20 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if most != 1 || served != 20 {
+			t.Errorf("%d at once, %d served", most, served)
+		}
+	})
+}
+
+func TestUnaryContended(t *testing.T) {
+	w := newWorld(t)
+	defer w.hold()()
+	conn := serve(t, &shop{}, onServer(w.fixed, interceptors.WithTry())...)
+	_, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+	wantStatus(t, err, codes.Aborted, interceptors.ReasonContended)
+	if d := retryDelay(err); d < time.Second || d > 1500*time.Millisecond {
+		t.Errorf("RetryInfo of %v", d)
+	}
+	_, err = callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed, interceptors.WithTry()), nil)
+	if !errors.Is(err, zklock.ErrNotAcquired) {
+		t.Errorf("%v does not match ErrNotAcquired", err)
+	}
+}
