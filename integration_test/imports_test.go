@@ -36,7 +36,7 @@ var importRules = map[string]imports{
 	"zklock/zkdriver":    {ours: []string{"zklock", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"middleware":         {ours: []string{"zklock", "zklock/driver", "zklock/fence"}},
 	"middleware/ginlock": {ours: []string{"zklock", "zklock/driver", "zklock/fence", "middleware"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"interceptors":       {ours: []string{"zklock", "zklock/driver", "zklock/fence"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"interceptors":       {ours: []string{"zklock", "zklock/driver", "zklock/fence", "interceptors/lockpb"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"tracing":            {ours: []string{"zklock", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
 	"integration_test/":  {ours: []string{"integration_test/"}},
 	"interceptors/":      {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
