@@ -17,36 +17,29 @@ import (
 // Clean-up runs on the session's own context and is not bounded by
 // connect_timeout: it goes on until it is done or the session is over.
 func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
-	var limit <-chan time.Time
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if ctx != s.ctx {
+		limited, cancel = context.WithTimeout(ctx, s.client.cfg.connectTimeout)
+	}
+	defer cancel()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
-		err := s.once(ctx, kind, op)
-		switch {
-		case err == nil || !transient(err):
-			if err != nil && s.ended(err) {
+		err := s.once(limited, kind, op)
+		if err == nil {
+			return nil
+		}
+		if !transient(err) {
+			if s.ended(err) {
 				return errSessionOver
 			}
 			return err
+		}
+		sleep(limited, jitter(pause), s.ends)
+		switch {
 		case s.ctx.Err() != nil:
 			return errSessionOver
 		case ctx.Err() != nil:
 			return sessionWaitEnded(ctx)
-		}
-		if limit == nil && ctx != s.ctx {
-			t := time.NewTimer(s.client.cfg.connectTimeout)
-			defer t.Stop()
-			limit = t.C
-		}
-		again := time.NewTimer(jitter(pause))
-		select {
-		case <-again.C:
-		case <-s.ends:
-			again.Stop()
-			return errSessionOver
-		case <-ctx.Done():
-			again.Stop()
-			return sessionWaitEnded(ctx)
-		case <-limit:
-			again.Stop()
+		case limited.Err() != nil:
 			return fmt.Errorf("%w for %v: %w", ErrUnavailable, s.client.cfg.connectTimeout, err)
 		}
 	}
