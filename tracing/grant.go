@@ -1,0 +1,194 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// grant is a lock that is held, from the end of its acquisition to its release
+// or loss, whichever is first.
+type grant struct {
+	o       *observer
+	acquire trace.SpanContext // of the acquire span
+	hold    trace.Span        // nil without WithHoldSpan, or if it is not recorded
+	mode    string            // as acquired: a Downgrade must not unbalance the gauge
+	name    string            // as metrics have it
+	since   time.Time
+	over    atomic.Bool
+	cleanup runtime.Cleanup // of its entry in grants
+}
+
+// begin makes the grant of an acquisition that succeeded. ctx is its caller's.
+func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEvent, lock *zklock.Lock) *grant {
+	g := &grant{o: o, acquire: a.span.SpanContext(), mode: a.mode, name: a.name, since: time.Now()}
+	if o.cfg.holdSpan {
+		_, span := o.tracer.Start(ctx, SpanHold, o.modeStart[e.Mode]...)
+		if span.IsRecording() {
+			span.AddLink(trace.Link{SpanContext: g.acquire})
+			span.SetAttributes(AttrToken.String(lock.Token().String()))
+			o.nameSpan(span, e.Name)
+			g.hold = span
+		}
+	}
+	o.instruments.held.Add(ctx, 1, o.series.get(series{mode: g.mode, name: g.name}).add...)
+	o.grants.put(lock, g)
+	return g
+}
+
+// end ends the grant, unless it has ended before: a release and a loss may come
+// at the same time. false: it has.
+func (g *grant) end(ctx context.Context, reason string, held time.Duration) bool {
+	if g.over.Swap(true) {
+		return false
+	}
+	i := g.o.instruments
+	counted := g.o.series.get(series{mode: g.mode, name: g.name})
+	i.held.Add(ctx, -1, counted.add...)
+	i.hold.Record(ctx, held.Seconds(), g.o.series.get(series{mode: g.mode, name: g.name, reason: reason}).record...)
+	return true
+}
+
+// lose ends the grant with a loss, and tells the request that held the lock.
+func (g *grant) lose(ctx context.Context, caller trace.Span, e zklock.LostEvent) {
+	if !g.end(ctx, ReasonLost, time.Since(g.since)) {
+		return
+	}
+	g.count(ctx, e.Err)
+	g.tell(caller, e)
+	if g.hold != nil {
+		g.tell(g.hold, e)
+		g.hold.End()
+	}
+}
+
+// count counts a loss.
+func (g *grant) count(ctx context.Context, err *zklock.LostError) {
+	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(series{mode: g.mode, name: g.name, errorType: lossType(err)}).add...)
+}
+
+// tell puts a loss on a span. That of the request may have ended: a lock may
+// outlive the request that acquired it.
+func (g *grant) tell(span trace.Span, e zklock.LostEvent) {
+	if !span.IsRecording() {
+		return
+	}
+	kvs := append(g.o.modeAttributes(g.mode, e.Lock.Name()), AttrToken.String(e.Lock.Token().String()), AttrErrorType.String(lossType(e.Err)))
+	span.AddEvent(EventLost, trace.WithAttributes(kvs...))
+	text := ReasonLost
+	if g.o.cfg.spanName == nil {
+		text = e.Err.Error()
+	}
+	span.SetStatus(codes.Error, text)
+}
+
+// release is the Release hook.
+func (o *observer) release(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+	g := o.grants.take(e.Lock)
+	inner, span := o.tracer.Start(ctx, SpanRelease, o.releaseStart...)
+	recording := span.IsRecording()
+	if !recording && g == nil {
+		return inner, nil
+	}
+	if recording {
+		inner = o.startRelease(inner, span, g, e)
+	}
+	return inner, func(r zklock.ReleaseResult) {
+		if g != nil {
+			g.release(inner, e, r)
+		}
+		if !recording {
+			return
+		}
+		span.SetAttributes(AttrHanded.Bool(r.Handed))
+		if r.Err != nil {
+			o.fail(span, r.Err, errorType(r.Err))
+		}
+		span.End()
+	}
+}
+
+// startRelease describes a release span that is recorded.
+func (o *observer) startRelease(ctx context.Context, span trace.Span, g *grant, e zklock.ReleaseEvent) context.Context {
+	o.recorded.Store(true)
+	mode := e.Lock.Mode().String()
+	if g != nil {
+		mode = g.mode
+		if g.acquire.IsValid() {
+			span.AddLink(trace.Link{SpanContext: g.acquire})
+		}
+	}
+	span.SetAttributes(append(o.modeAttributes(mode, e.Lock.Name()), AttrToken.String(e.Lock.Token().String()))...)
+	return context.WithValue(ctx, releaseKey{o}, &server{span: span})
+}
+
+// release ends the grant with its release. What the release found out may be a
+// loss that nobody was told of before.
+func (g *grant) release(ctx context.Context, e zklock.ReleaseEvent, r zklock.ReleaseResult) {
+	reason := ReasonReleased
+	var lost *zklock.LostError
+	if errors.As(r.Err, &lost) {
+		if e.Lock.Err() != zklock.ErrReleased {
+			return // the Lost hook is told, or was
+		}
+		reason = ReasonLost
+	}
+	if !g.end(ctx, reason, e.Held) {
+		return
+	}
+	if lost != nil {
+		g.count(ctx, lost)
+	}
+	if g.hold != nil {
+		if lost != nil {
+			g.tell(g.hold, zklock.LostEvent{Lock: e.Lock, Err: lost})
+		}
+		g.hold.End()
+	}
+}
+
+// grants finds the grant of a handle when it is released: the Release hook has
+// no context of the acquisition. A handle that was lost need not be released, so
+// the entries do not keep handles alive and go away with them.
+type grants struct {
+	m sync.Map // of weak.Pointer[zklock.Lock] to *grant
+	n atomic.Int64
+}
+
+func (gs *grants) put(lock *zklock.Lock, g *grant) {
+	key := weak.Make(lock)
+	gs.n.Add(1)
+	gs.m.Store(key, g)
+	g.cleanup = runtime.AddCleanup(lock, func(key weak.Pointer[zklock.Lock]) { gs.delete(key) }, key)
+}
+
+// take removes and returns the grant of a handle; nil if nothing is recorded
+// about it.
+func (gs *grants) take(lock *zklock.Lock) *grant {
+	if gs.n.Load() == 0 {
+		return nil
+	}
+	g := gs.delete(weak.Make(lock))
+	if g != nil {
+		g.cleanup.Stop()
+	}
+	return g
+}
+
+func (gs *grants) delete(key weak.Pointer[zklock.Lock]) *grant {
+	v, ok := gs.m.LoadAndDelete(key)
+	if !ok {
+		return nil
+	}
+	gs.n.Add(-1)
+	return v.(*grant)
+}

@@ -1,0 +1,82 @@
+package tracing
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// server is what a span shows about the server asked last.
+type server struct {
+	span trace.Span
+
+	mu   sync.Mutex
+	addr string // guarded by mu; shown
+}
+
+// releaseKey is the context key of the server of an observer's release span.
+type releaseKey struct{ *observer }
+
+// show puts a server's address on the span.
+func (s *server) show(addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if addr == "" || addr == s.addr {
+		return
+	}
+	s.addr = addr
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	s.span.SetAttributes(AttrServerAddress.String(host))
+	if n, err := strconv.Atoi(port); err == nil {
+		s.span.SetAttributes(AttrServerPort.Int(n))
+	}
+}
+
+// grouped are the kinds of operations that travel in groups.
+var grouped = map[string]bool{"commit": true, "enqueue": true, "requeue": true, "release": true, "txn": true, "verify": true, "mark": true, "reap": true}
+
+// operation is the Operation hook. Requests have no spans: an acquisition makes
+// one or two, and which they are the metrics tell.
+func (o *observer) operation(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+	if o.recorded.Load() {
+		o.showServer(ctx, e.Server)
+	}
+	timed, counted := o.instruments.operation.Enabled(ctx), o.instruments.group.Enabled(ctx)
+	if !timed && !counted {
+		return ctx, nil
+	}
+	started := time.Now()
+	return ctx, func(err error) {
+		s := series{operation: e.Kind}
+		if counted && grouped[e.Kind] {
+			o.instruments.group.Record(ctx, int64(e.Group), o.series.get(s).record...)
+		}
+		if timed {
+			s.errorType = errorType(err)
+			o.instruments.operation.Record(ctx, time.Since(started).Seconds(), o.series.get(s).record...)
+		}
+	}
+}
+
+// showServer puts a server's address on the acquire or release span that ctx
+// belongs to. The span in ctx itself may be the application's.
+func (o *observer) showServer(ctx context.Context, addr string) {
+	s, _ := ctx.Value(releaseKey{o}).(*server)
+	if s == nil {
+		if a := o.acquisition(ctx); a != nil {
+			s = &a.server
+		}
+	}
+	if s != nil && s.span.IsRecording() {
+		s.show(addr)
+	}
+}

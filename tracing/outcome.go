@@ -1,0 +1,104 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// outcome classifies what an acquisition or a wait ended with. A session that
+// could not be had in time is an error, be it the caller's deadline that ended
+// the wait for it: nobody held the lock against the caller.
+func outcome(err error) string {
+	refused := errors.Is(err, zklock.ErrNotAcquired)
+	switch {
+	case err == nil:
+		return OutcomeAcquired
+	case errors.Is(err, context.Canceled) && (refused || errors.Is(err, zklock.ErrUnavailable)):
+		return OutcomeCanceled
+	case refused && errors.Is(err, context.DeadlineExceeded):
+		return OutcomeTimeout
+	case refused, errors.Is(err, zklock.ErrTooManyWaiters):
+		return OutcomeContended
+	case errors.Is(err, zklock.ErrLost):
+		return OutcomeLost
+	}
+	return OutcomeError
+}
+
+// failed reports whether an outcome is a failure of the operation, and not an
+// answer that the caller asked for.
+func failed(outcome string) bool { return outcome == OutcomeLost || outcome == OutcomeError }
+
+// errorTypes are the values of error.type. The first match counts, so what says
+// more comes first; the error of a loss, of a refusal or of a missing session
+// wraps its cause, and it is the class that operators group by.
+var errorTypes = []struct {
+	err  error
+	name string
+}{
+	{zklock.ErrReleasePending, "release_pending"},
+	{zklock.ErrReleased, "released"},
+	{zklock.ErrMaxHold, "max_hold"},
+	{zklock.ErrLost, "lost"},
+	{zklock.ErrDeadlock, "deadlock"},
+	{zklock.ErrConflict, "conflict"},
+	{zklock.ErrInvalidName, "invalid_name"},
+	{zklock.ErrNoAuth, "no_auth"},
+	{zklock.ErrSequenceExhausted, "sequence_exhausted"},
+	{zklock.ErrTokenRegression, "token_regression"},
+	{zklock.ErrTooManyWaiters, "too_many_waiters"},
+	{zklock.ErrUnavailable, "unavailable"},
+	{zklock.ErrUnknownOutcome, "unknown_outcome"},
+	{zklock.ErrClosed, "closed"},
+	{zklock.ErrNotAcquired, "not_acquired"},
+	{driver.ErrConnLoss, "connection_loss"},
+	{driver.ErrNotSent, "not_sent"},
+	{driver.ErrSessionExpired, "session_expired"},
+	{driver.ErrClosed, "session_closed"},
+	{driver.ErrNoNode, "no_node"},
+	{driver.ErrNodeExists, "node_exists"},
+	{driver.ErrNotEmpty, "not_empty"},
+	{driver.ErrBadVersion, "bad_version"},
+	{driver.ErrNoChildrenForEphemerals, "no_children_for_ephemerals"},
+	{driver.ErrNoAuth, "no_auth"},
+	{driver.ErrAuthFailed, "auth_failed"},
+	{driver.ErrInvalidACL, "invalid_acl"},
+	{driver.ErrBadArguments, "bad_arguments"},
+	{driver.ErrUnimplemented, "unimplemented"},
+	{driver.ErrTooLarge, "too_large"},
+	{driver.ErrThrottled, "throttled"},
+	{driver.ErrQuotaExceeded, "quota_exceeded"},
+	{driver.ErrRolledBack, "rolled_back"},
+	{driver.ErrProtocol, "protocol"},
+	{context.DeadlineExceeded, "deadline_exceeded"},
+	{context.Canceled, "canceled"},
+}
+
+// otherError is the error.type of errors without a name, as OpenTelemetry's
+// conventions have it.
+const otherError = "_OTHER"
+
+// errorType names an error's kind; "" for none.
+func errorType(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, t := range errorTypes {
+		if errors.Is(err, t.err) {
+			return t.name
+		}
+	}
+	return otherError
+}
+
+// lossType names the kind of a loss's cause. It is "lost" for all that the
+// ensemble has to do with.
+func lossType(err *zklock.LostError) string {
+	if errors.Is(err, zklock.ErrClosed) {
+		return "closed"
+	}
+	return "lost"
+}
