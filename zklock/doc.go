@@ -17,7 +17,9 @@
 // A [Client] keeps a few sessions with the ensemble and shares them among any
 // number of locks. A [Mutex] is only the name of a lock; what acquiring it
 // returns is a [Lock]. [Do] puts acquiring and releasing around a function, and
-// is what most programs need. Drivers are chosen by a blank import, as in
+// is what most programs need. Beside the mutex there are [RWMutex], whose
+// readers hold together, [Semaphore], and [All], which takes several names as
+// one lock. Drivers are chosen by a blank import, as in
 // database/sql: zkdriver for zk:// and zks://, memdriver for mem://, an ensemble
 // in memory for tests and first steps.
 //
@@ -33,9 +35,9 @@
 // no proof arrives, the lease runs out, and every lock of the session is lost,
 // for good.
 //
-// Order. Contenders get a lock in the order in which ZooKeeper put them into
-// its queue, across goroutines, processes and hosts. Who waits watches the one
-// ahead of it, so a release wakes one waiter.
+// Order. Processes get a lock in the order in which ZooKeeper put them into its
+// queue, and the goroutines of a process in the order in which they asked. Who
+// waits watches the one ahead of it, so a release wakes one waiter.
 //
 // Fencing tokens. Every exclusive holder of a name has a greater [Token] than
 // all who held it before.
@@ -93,6 +95,22 @@
 // the function ran, the error matches [ErrLost], whatever the function returned.
 // A release that is still pending is logged, and no error of Do.
 //
+// # Inside one process
+//
+// Goroutines of one client that want the same name queue in memory, behind one
+// node in ZooKeeper's queue. A release passes the node to the next of them
+// without any request, for handover_time after the process got in; and, as soon
+// as somebody else may be in ZooKeeper's queue, handover_limit times at most.
+// Then the node is given up and a new one taken at the end of the queue, in one
+// round trip. So other processes wait no longer than that.
+//
+// Readers of one process share a node for handover_time after they got in, until
+// a writer waits in the same process. This is the one way in which a reader can
+// get in before a writer that queued earlier, in another process.
+//
+// [WithoutHandover] gives an acquisition a node of its own. [All] and semaphores
+// take no part in this.
+//
 // # Acquiring while holding
 //
 // Waiting for a lock that one holds would never end. A context that came from
@@ -102,7 +120,11 @@
 // outlive their request should run on [Detach] of its context.
 //
 // Acquiring another name while holding one is allowed. Two processes that do so
-// in opposite order wait for each other until their contexts end.
+// in opposite order wait for each other until their contexts end. [All] takes
+// several names at once, and can be given them in any order.
+//
+// A writer can become a reader without a gap, with [Lock.Downgrade]. There is no
+// way back.
 //
 // # Tokens
 //
@@ -111,7 +133,18 @@
 // sequence numbers in node names, which start again when a lock's znode was
 // removed and made anew. An ensemble that was restored from an older snapshot
 // would repeat them: a client that sees that happen fails with
-// [ErrTokenRegression].
+// [ErrTokenRegression]. A token's Turn counts the holders that shared one queue
+// node. Readers that share a node share its token; a reader's token is greater
+// than that of every writer before it, and less than that of every writer after.
+// For [All] there is one token, for all its names.
+//
+// For data in ZooKeeper itself there is [Lock.Txn]: a transaction that is applied
+// only while the lock is held.
+//
+// # Operators
+//
+// [Client.Contenders] tells who holds a name and who waits for it, and
+// [Client.Break] takes one of them out of the queue. [Client.Stats] counts.
 //
 // # Names
 //
@@ -127,7 +160,8 @@
 // # Znodes
 //
 // The root is made if it is missing, and never removed. A lock's znode is made
-// as a container when the lock is first used; the servers remove it some time
+// as a container when the lock is first used. The client that made it removes it
+// when it has been idle for some ten seconds; otherwise the servers do, some time
 // after the last contender has left. If something else is there already, its
 // data is left alone. Queue nodes are ephemeral. Who can read them can see what
 // [WithLabel] and [WithIdentity] put there.
@@ -159,6 +193,9 @@
 //   - pool_max_sessions (2): how many sessions a client has at most.
 //   - pool_max_lifetime (0): the age at which a session is replaced; it is
 //     closed when its last lock is released. 0 is never.
+//   - handover_limit (16), handover_time (100ms): how often, and for how long
+//     after it was granted, a place in ZooKeeper's queue is passed on inside the
+//     process. 0 turns that off, and with it the sharing of nodes by readers.
 //   - max_waiters (0): how many goroutines of a client may wait for one name.
 //     One more fails with [ErrTooManyWaiters]. 0 is no limit, here and below.
 //   - max_contenders (0): how many contenders a name's queue may have in all,
