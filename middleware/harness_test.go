@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +104,13 @@ func (w *world) locks() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.released)
+}
+
+// handles are the locks that were acquired so far.
+func (w *world) handles() []*zklock.Lock {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.released))
 }
 
 // watched wraps a handler for the hooks to know when it runs.

@@ -229,6 +229,45 @@ func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
 	})
 }
 
+// TestLossIsALossThoughTheHandlerReleasedTheLockItself has Do find a lock that
+// was released in order, as far as it can tell.
+func TestLossIsALossThoughTheHandlerReleasedTheLockItself(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			var observed error
+			h := middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(
+				http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if begun {
+						io.WriteString(rw, "half an answer")
+					}
+					w.lose(r.Context())
+					for _, l := range w.handles() {
+						if err := l.Release(context.Background()); !errors.Is(err, zklock.ErrLost) {
+							t.Errorf("Release: %v", err)
+						}
+					}
+					rw.WriteHeader(http.StatusCreated)
+				}))
+			rec := httptest.NewRecorder()
+			aborted := func() (v any) {
+				defer func() { v = recover() }()
+				h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+				return nil
+			}()
+			switch {
+			case begun && aborted != http.ErrAbortHandler:
+				t.Errorf("recovered %v", aborted)
+			case !begun:
+				wantProblem(t, rec, 503, middleware.ReasonLost)
+			}
+			if !errors.Is(observed, zklock.ErrLost) {
+				t.Errorf("observed %v", observed)
+			}
+		})
+	}
+}
+
 // TestLostBeforeTheHandlerIsCalled has the lock lost in the very moment of its
 // grant, by a hook that holds up what comes next.
 func TestLostBeforeTheHandlerIsCalled(t *testing.T) {

@@ -109,36 +109,59 @@ func (c *call) left(inner *http.Request) {
 
 // finish settles the response, given what Do returned.
 func (c *call) finish(err error) {
-	lost := c.writer.phase == refused || errors.Is(err, zklock.ErrLost)
+	if !c.entered {
+		c.unserved(err)
+		return
+	}
+	loss := c.loss(err)
 	w, r := c.writer.inner, c.request
 	switch {
-	case err == nil && !lost:
-	case !c.entered && c.failOpen && errors.Is(err, zklock.ErrUnavailable) && r.Context().Err() == nil:
-		c.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
-		if c.body != nil {
-			r = r.WithContext(r.Context())
-			r.Body = c.body
-			defer c.left(r)
-		}
-		c.next.ServeHTTP(w, r)
-	case c.entered && !lost:
-		// The handler released the lock itself, or the release failed while
-		// the lock was held to its end: the answer is right.
-		if !errors.Is(err, zklock.ErrReleased) {
+	case loss == nil:
+		// The answer is right, even if the release failed in the end.
+		if err != nil && !errors.Is(err, zklock.ErrReleased) {
 			c.observe(r, err)
 		}
 	case c.writer.phase == hijacked:
 		// The connection is the handler's, and the handler was told.
-		c.observe(r, err)
+		c.observe(r, loss)
 	case c.writer.phase == begun:
-		c.observe(r, err)
+		c.observe(r, loss)
 		silence(w)
 		panic(http.ErrAbortHandler)
 	default:
-		if err == nil {
-			err = errRefused
-		}
 		c.writer.restore()
-		c.fail(w, r, err)
+		c.fail(w, r, loss)
 	}
+}
+
+// loss says how the lock was lost under the handler, if it was.
+func (c *call) loss(err error) error {
+	if errors.Is(err, zklock.ErrLost) {
+		return err
+	}
+	// A handler that has released a lost lock itself leaves Do nothing to find.
+	if err := c.writer.lock.Err(); errors.Is(err, zklock.ErrLost) {
+		return err
+	}
+	if c.writer.phase == refused {
+		// Whatever the reason: the server must not make an empty 200 of it.
+		return errRefused
+	}
+	return nil
+}
+
+// unserved is finish for a request whose handler was not called.
+func (c *call) unserved(err error) {
+	w, r := c.writer.inner, c.request
+	if !c.failOpen || !errors.Is(err, zklock.ErrUnavailable) || r.Context().Err() != nil {
+		c.fail(w, r, err)
+		return
+	}
+	c.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
+	if c.body != nil {
+		r = r.WithContext(r.Context())
+		r.Body = c.body
+		defer c.left(r)
+	}
+	c.next.ServeHTTP(w, r)
 }

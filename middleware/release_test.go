@@ -190,7 +190,9 @@ func TestHijackedConnectionHoldsUntilTheHandlerReturns(t *testing.T) {
 		for _, loses := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, lost %v", name, loses), func(t *testing.T) {
 				goOn, left := make(chan struct{}), make(chan any, 1)
-				h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+				h := middleware.New(w.fixed, middleware.WithErrorHandler(func(_ http.ResponseWriter, _ *http.Request, err error) {
+					t.Errorf("%v is to be answered on a connection that is the handler's", err)
+				}))(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 					conn, err := hijack(rw)
 					if err != nil {
 						t.Error(err)

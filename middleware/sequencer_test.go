@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,7 +141,7 @@ func TestTransportSendsTheLocksThatAreHeld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := r.Header.Values(fence.Key); len(got) != len(header) {
+			if got := r.Header.Values(fence.Key); !slices.Equal(got, header) {
 				t.Errorf("the caller's request was changed: %q", got)
 			}
 			return resp.Header["Got"]

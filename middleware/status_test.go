@@ -246,6 +246,9 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 		if served != 1 {
 			t.Error("served a client that is gone")
 		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantProblem(t, do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonUnavailable)
 	})
 }
 

@@ -23,13 +23,7 @@ func (b *beneath) WriteHeader(code int) { (*writer)(b).WriteHeader(code) }
 // Hijack implements http.Hijacker.
 func (b *beneath) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w := (*writer)(b)
-	if w.phase == refused {
-		return nil, nil, errRefused
-	}
 	if err := w.check(true); err != nil {
-		if w.phase == idle {
-			w.phase = refused
-		}
 		return nil, nil, err
 	}
 	conn, buf, err := http.NewResponseController(w.inner).Hijack()

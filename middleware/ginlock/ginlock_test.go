@@ -303,8 +303,11 @@ var answers = map[string]func(*gin.Context){
 	"Flush":          func(c *gin.Context) { c.Writer.Flush() },
 	"controller":     func(c *gin.Context) { http.NewResponseController(c.Writer).Flush() },
 	"hijack":         func(c *gin.Context) { c.Writer.Hijack() },
-	"redirect":       func(c *gin.Context) { c.Redirect(303, "/elsewhere") },
-	"file":           func(c *gin.Context) { c.File("ginlock.go") },
+	"beneath": func(c *gin.Context) {
+		c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap().Write([]byte("made"))
+	},
+	"redirect": func(c *gin.Context) { c.Redirect(303, "/elsewhere") },
+	"file":     func(c *gin.Context) { c.File("ginlock.go") },
 }
 
 func TestLostBeforeTheFirstByte(t *testing.T) {
@@ -472,6 +475,22 @@ func TestNestedLocksAndOptions(t *testing.T) {
 			t.Errorf("%d %q", rec.Code, rec.Body)
 		}
 	})
+}
+
+func TestServerSeesTheForm(t *testing.T) {
+	w := newWorld(t)
+	var seen outcome
+	e := router(ginlock.New(w.byID()), func(c *gin.Context) {
+		if _, err := c.MultipartForm(); err != nil {
+			t.Error(err)
+		}
+	}, &seen)
+	r := httptest.NewRequest("POST", "/orders/42", strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n--b--\r\n"))
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	e.ServeHTTP(httptest.NewRecorder(), r)
+	if r.MultipartForm == nil {
+		t.Error("the server cannot see the form, and so not remove its files")
+	}
 }
 
 func TestEngineInsideThePlainMiddleware(t *testing.T) {

@@ -3,6 +3,7 @@ package fence_test
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -114,7 +115,9 @@ func TestWritesOfOneNameAreInTheOrderOfTheirTokens(t *testing.T) {
 				}
 				err := g.Do(seqs, func() error {
 					for _, n := range names {
-						if last := *written[n]; last > zxid { // a race, for the detector, if two are here
+						last := *written[n] // a race, for the detector, if two are here
+						runtime.Gosched()
+						if last > zxid || *written[n] != last {
 							t.Errorf("%s: %d after %d", n, zxid, last)
 						}
 						*written[n] = zxid
@@ -189,20 +192,33 @@ func TestBoundedGuardAdmitsNothingThatAnUnboundedOneRefuses(t *testing.T) {
 	}
 }
 
+// TestNameInUseIsNotForgotten has another name push out the one in use, whose
+// next user would not know then that there is one.
 func TestNameInUseIsNotForgotten(t *testing.T) {
 	g := fence.Guard{MaxNames: 1}
-	err := g.Do(one("a", zklock.Exclusive, 5), func() error {
-		for i := range int64(10) {
-			if err := g.Check(one("b", zklock.Exclusive, 10+i)); err != nil {
-				return err
+	const workers, rounds = 4, 200
+	count := 0
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range rounds {
+				err := g.Do(one("a", zklock.Exclusive, 5), func() error {
+					n := count
+					if err := g.Check(one("b", zklock.Exclusive, 10)); err != nil {
+						return err
+					}
+					runtime.Gosched()
+					count = n + 1
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
 			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		})
 	}
-	if err := g.Check(one("b", zklock.Exclusive, 18)); !errors.Is(err, fence.ErrStale) {
-		t.Errorf("b was forgotten: %v", err)
+	wg.Wait()
+	if count != workers*rounds {
+		t.Errorf("counted to %d, want %d", count, workers*rounds)
 	}
 }
