@@ -1,0 +1,155 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// cost runs f and returns what it asked of the ensemble, heartbeats aside:
+// these are multis of one operation.
+func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
+	synctest.Wait()
+	before := e.Ops()
+	f()
+	synctest.Wait()
+	after := e.Ops()
+	return memdriver.Ops{
+		Creates: after.Creates - before.Creates, Deletes: after.Deletes - before.Deletes, Sets: after.Sets - before.Sets,
+		Multis: after.Multis - before.Multis, MultiOps: after.MultiOps - before.MultiOps,
+		Gets: after.Gets - before.Gets, Watches: after.Watches - before.Watches, Children: after.Children - before.Children,
+		Syncs: after.Syncs - before.Syncs, Events: after.Events - before.Events,
+	}
+}
+
+func wantCost(t *testing.T, what string, got, want memdriver.Ops) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s cost %+v, want %+v", what, got, want)
+	}
+}
+
+func TestRoundTripsOfALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var l *zklock.Lock
+		acquire := func(a zklock.Acquirer) func() {
+			return func() { l = mustLock(t)(a.Acquire(t.Context())) }
+		}
+		release := func() { mustRelease(t, l) }
+		wantCost(t, "a new name", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Creates: 1, Multis: 1, MultiOps: 2})
+		wantCost(t, "a release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 1})
+		wantCost(t, "a known name", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Multis: 1, MultiOps: 2})
+		release()
+		wantCost(t, "a known name, reading", cost(e, acquire(c.RWMutex("a").Reader())), memdriver.Ops{Multis: 1, MultiOps: 2})
+		first := l
+		wantCost(t, "a reader that joins", cost(e, acquire(c.RWMutex("a").Reader())), memdriver.Ops{})
+		wantCost(t, "its release", cost(e, release), memdriver.Ops{})
+		wantCost(t, "the other's release", cost(e, func() { mustRelease(t, first) }), memdriver.Ops{Multis: 1, MultiOps: 1})
+
+		var eight []zklock.Acquirer
+		for i := range 8 {
+			eight = append(eight, c.Mutex(fmt.Sprint("n", i)))
+		}
+		all := zklock.All(eight...)
+		acquire(all)()
+		release()
+		wantCost(t, "eight known names", cost(e, acquire(all)), memdriver.Ops{Multis: 1, MultiOps: 16})
+		wantCost(t, "their release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 8})
+	})
+}
+
+func mustLock(t *testing.T) func(l *zklock.Lock, err error) *zklock.Lock {
+	t.Helper()
+	return func(l *zklock.Lock, err error) *zklock.Lock {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func mustRelease(t *testing.T, l *zklock.Lock) {
+	t.Helper()
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHandoverCostsNothingAndRequeueOneTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		m := c.Mutex("a")
+		l := mustLock(t)(m.Acquire(t.Context()))
+		next := make(chan *zklock.Lock)
+		queue := func() {
+			go func() { next <- mustLock(t)(m.Acquire(t.Context())) }()
+			synctest.Wait()
+		}
+		queue()
+		wantCost(t, "a hand-over", cost(e, func() { mustRelease(t, l); l = <-next }), memdriver.Ops{})
+		queue()
+		time.Sleep(100 * time.Millisecond)
+		wantCost(t, "a requeue", cost(e, func() { mustRelease(t, l); l = <-next }), memdriver.Ops{Multis: 1, MultiOps: 3})
+		mustRelease(t, l)
+	})
+}
+
+func TestTriesDoNotWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("a").Acquire(t.Context()))
+		if err := b.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refused := func(c *zklock.Client) func() {
+			return func() {
+				if _, err := c.Mutex("a").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+					t.Errorf("TryAcquire of a held lock: %v", err)
+				}
+			}
+		}
+		wantCost(t, "a try, held remotely", cost(e, refused(b)), memdriver.Ops{Children: 1})
+		wantCost(t, "a try, held locally", cost(e, refused(a)), memdriver.Ops{})
+		mustRelease(t, l)
+	})
+}
+
+func TestReleaseWakesOneOfFifty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		holder := connect(t, e.Connector(), nil)
+		l := mustLock(t)(holder.Mutex("a").Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan *zklock.Lock, 50)
+		var wg sync.WaitGroup
+		for range 50 {
+			c := connect(t, e.Connector(), nil)
+			wg.Go(func() {
+				if l, err := c.Mutex("a").Acquire(ctx); err == nil {
+					got <- l
+				}
+			})
+		}
+		if d := cost(e, func() { mustRelease(t, l); l = <-got }); d.Events != 1 {
+			t.Errorf("a release sent %d events", d.Events)
+		}
+		cancel()
+		wg.Wait()
+		mustRelease(t, l)
+	})
+}

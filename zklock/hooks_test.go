@@ -1,0 +1,229 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// pairing counts starts and ends of hooks.
+type pairing struct {
+	mu     sync.Mutex
+	begun  map[string]int
+	ended  map[string]int
+	twice  []string
+	events []string
+}
+
+func (p *pairing) start(kind string) func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun[kind]++
+	n := 0
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ended[kind]++
+		if n++; n > 1 {
+			p.twice = append(p.twice, kind)
+		}
+	}
+}
+
+func (p *pairing) note(event string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, event)
+}
+
+func newPairing() (*pairing, zklock.Hooks) {
+	p := &pairing{begun: map[string]int{}, ended: map[string]int{}}
+	return p, zklock.Hooks{
+		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			end := p.start("acquire")
+			return ctx, func(r zklock.AcquireResult) {
+				if (r.Lock == nil) != (r.Err != nil) {
+					p.note(fmt.Sprintf("acquire ended with %v and %v", r.Lock, r.Err))
+				}
+				end()
+			}
+		},
+		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			end := p.start("wait")
+			return ctx, func(zklock.WaitResult) { end() }
+		},
+		Release: func(ctx context.Context, _ zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			end := p.start("release")
+			return ctx, func(zklock.ReleaseResult) { end() }
+		},
+		Operation: func(ctx context.Context, _ zklock.OperationEvent) (context.Context, func(error)) {
+			end := p.start("operation")
+			return ctx, func(error) { end() }
+		},
+		Lost: func(context.Context, zklock.LostEvent) { p.note("lost") },
+	}
+}
+
+func TestHooksAreEndedOnceOnEveryPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, hooks := newPairing()
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		faults := about(faultdriver.Random(1, 0.1, faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.NotSent()))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"max_waiters": "6"}, zklock.WithHooks(hooks))
+		other := connect(t, e.Connector(), nil)
+		var wg sync.WaitGroup
+		acquires, releases := 0, 0
+		var mu sync.Mutex
+		for i := range 24 {
+			wg.Go(func() {
+				for j := range 5 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(30*(i+j)+1)*time.Millisecond)
+					a := []zklock.Acquirer{c.Mutex("x"), c.RWMutex("x").Reader(), c.Semaphore("s", 2), zklock.All(c.Mutex("x"), c.Mutex("y")), other.Mutex("x")}[(i+j)%5]
+					var l *zklock.Lock
+					var err error
+					if (i+j)%7 == 0 {
+						l, err = a.TryAcquire(ctx)
+					} else {
+						l, err = a.Acquire(ctx)
+					}
+					cancel()
+					mine := (i+j)%5 != 4
+					mu.Lock()
+					if mine {
+						acquires++
+					}
+					mu.Unlock()
+					if err != nil {
+						if !errors.Is(err, zklock.ErrNotAcquired) && !errors.Is(err, zklock.ErrUnavailable) && !errors.Is(err, zklock.ErrTooManyWaiters) {
+							t.Errorf("acquire: %v", err)
+						}
+						continue
+					}
+					time.Sleep(time.Duration(j) * 5 * time.Millisecond)
+					if err := l.Release(context.Background()); err != nil && !errors.Is(err, zklock.ErrReleasePending) {
+						t.Errorf("release: %v", err)
+					}
+					if mine {
+						mu.Lock()
+						releases++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(25 * time.Second)
+		if n := nodes(e); n != 0 {
+			t.Errorf("left behind:\n%s", e.Dump())
+		}
+		if st := c.Stats(); st.Held != 0 || st.Waiting != 0 {
+			t.Errorf("%+v", st)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		for kind, n := range p.begun {
+			if p.ended[kind] != n {
+				t.Errorf("%s: %d begun, %d ended", kind, n, p.ended[kind])
+			}
+		}
+		if len(p.twice) > 0 || len(p.events) > 0 {
+			t.Errorf("ended twice: %v; events: %v", p.twice, p.events)
+		}
+		if p.begun["acquire"] != acquires || p.begun["release"] != releases || p.begun["wait"] == 0 {
+			t.Errorf("%v; want %d acquires, %d releases", p.begun, acquires, releases)
+		}
+	})
+}
+
+func TestLostIsToldOnceAHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, hooks := newPairing()
+		e := memdriver.New()
+		type key struct{}
+		hooks = zklock.JoinHooks(hooks, zklock.Hooks{
+			Acquire: func(ctx context.Context, ev zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+				return context.WithValue(ctx, key{}, ev.Name), nil
+			},
+			Lost: func(ctx context.Context, ev zklock.LostEvent) {
+				if ctx.Value(key{}) != ev.Lock.Name() || !errors.Is(ev.Err, zklock.ErrLost) {
+					t.Errorf("lost with context of %v: %v", ctx.Value(key{}), ev.Err)
+				}
+			},
+		})
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := l.Context(t.Context())
+		defer cancel()
+		joined := mustLock(t)(c.Mutex("x").Acquire(ctx, zklock.Reenter()))
+		r := mustLock(t)(c.RWMutex("y").Reader().Acquire(t.Context()))
+		e.ExpireAll()
+		<-l.Done()
+		<-joined.Done()
+		<-r.Done()
+		for _, l := range []*zklock.Lock{l, joined, r} {
+			if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+				t.Errorf("Release: %v", err)
+			}
+			if _, err := l.Txn(t.Context()); !errors.Is(err, zklock.ErrLost) {
+				t.Errorf("Txn: %v", err)
+			}
+			if err := l.Verify(t.Context()); !errors.Is(err, zklock.ErrLost) {
+				t.Errorf("Verify: %v", err)
+			}
+			if err := l.Downgrade(t.Context()); !errors.Is(err, zklock.ErrLost) {
+				t.Errorf("Downgrade: %v", err)
+			}
+		}
+		if n := len(p.events); n != 3 {
+			t.Errorf("told %d times: %v", n, p.events)
+		}
+		if _, err := c.Mutex("x").Acquire(ctx); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("acquire with the context of a lost lock: %v", err)
+		}
+		if _, err := c.Mutex("x").Acquire(ctx, zklock.Reenter()); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("re-entry with the context of a lost lock: %v", err)
+		}
+	})
+}
+
+func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
+	var got []string
+	type key struct{}
+	hook := func(name string) zklock.Hooks {
+		return zklock.Hooks{
+			Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+				outer, _ := ctx.Value(key{}).(string)
+				got = append(got, "start "+outer+name)
+				return context.WithValue(ctx, key{}, outer+name), func(zklock.AcquireResult) { got = append(got, "end "+name) }
+			},
+			Inject: func(context.Context) string {
+				if name == "a" {
+					return ""
+				}
+				return name
+			},
+		}
+	}
+	j := zklock.JoinHooks(hook("a"), zklock.Hooks{}, hook("b"), hook("c"))
+	_, end := j.Acquire(t.Context(), zklock.AcquireEvent{})
+	end(zklock.AcquireResult{})
+	if want := []string{"start a", "start ab", "start abc", "end c", "end b", "end a"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if s := j.Inject(t.Context()); s != "b" {
+		t.Errorf("Inject: %q", s)
+	}
+	if none := zklock.JoinHooks(); none.Acquire != nil || none.Session != nil || none.Inject != nil || none.Lost != nil {
+		t.Error("nothing joined is something")
+	}
+}

@@ -1,0 +1,213 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func TestReentry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		other := connect(t, e.Connector(), nil)
+		w := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := w.Context(t.Context())
+		defer cancel()
+		for _, a := range []zklock.Acquirer{c.Mutex("x"), c.RWMutex("x").Reader(), c.RWMutex("x").Writer(), zklock.All(c.Mutex("x"), c.Mutex("y")), c.Semaphore("x", 2)} {
+			if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrDeadlock) {
+				t.Errorf("%T: %v", a, err)
+			}
+			if _, err := a.TryAcquire(ctx); !errors.Is(err, zklock.ErrDeadlock) {
+				t.Errorf("%T: %v", a, err)
+			}
+		}
+		if _, err := zklock.All(c.Mutex("x"), c.Mutex("y")).Acquire(ctx, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
+			t.Errorf("All that covers more: %v", err)
+		}
+		if _, err := c.Semaphore("x", 2).Acquire(ctx, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
+			t.Errorf("a permit on a mutex: %v", err)
+		}
+		if _, err := c.Mutex("x").Acquire(zklock.Detach(ctx), zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("detached: %v", err)
+		}
+		if _, err := other.Mutex("x").Acquire(ctx, zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("another client: %v", err)
+		}
+		r := mustLock(t)(c.RWMutex("x").Reader().Acquire(ctx, zklock.Reenter()))
+		j := mustLock(t)(c.Mutex("x").Acquire(ctx, zklock.Reenter()))
+		if r.Token() != w.Token() || j.Token() != w.Token() {
+			t.Error("joins have another token")
+		}
+		if err := w.Downgrade(t.Context()); !errors.Is(err, zklock.ErrConflict) {
+			t.Errorf("downgrade of a joined lock: %v", err)
+		}
+		waiting := acquiring(t, other.Mutex("x"), t.Context())
+		mustRelease(t, w)
+		if err := w.Release(t.Context()); !errors.Is(err, zklock.ErrReleased) {
+			t.Error(err)
+		}
+		if err := context.Cause(ctx); !errors.Is(err, zklock.ErrReleased) {
+			t.Errorf("cause: %v", err)
+		}
+		if got := zklock.HeldIn(ctx); len(got) != 0 {
+			t.Errorf("%v", got)
+		}
+		mustRelease(t, r)
+		none(t, "another, beside a join", waiting)
+		if !j.Valid() {
+			t.Error("a join ended with the others")
+		}
+		mustRelease(t, j)
+		mustRelease(t, <-waiting)
+
+		rd := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
+		ctx2, cancel2 := rd.Context(t.Context())
+		defer cancel2()
+		if _, err := c.Mutex("x").Acquire(ctx2, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
+			t.Errorf("a reader that would write: %v", err)
+		}
+		mustRelease(t, mustLock(t)(c.RWMutex("x").Reader().Acquire(ctx2, zklock.Reenter())))
+		if inner, ok := zklock.FromContext(ctx2); !ok || inner != rd {
+			t.Errorf("FromContext: %v, %v", inner, ok)
+		}
+		mustRelease(t, rd)
+		if _, ok := zklock.FromContext(ctx2); ok {
+			t.Error("a released lock is found")
+		}
+
+		all := mustLock(t)(zklock.All(c.Mutex("x"), c.Mutex("y"), c.RWMutex("z").Reader()).Acquire(t.Context()))
+		ctx3, cancel3 := all.Context(t.Context())
+		defer cancel3()
+		mustRelease(t, mustLock(t)(zklock.All(c.RWMutex("y").Reader(), c.Mutex("x")).Acquire(ctx3, zklock.Reenter())))
+		mustRelease(t, mustLock(t)(c.Mutex("y").Acquire(ctx3, zklock.Reenter())))
+		if _, err := c.Mutex("z").Acquire(ctx3, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
+			t.Errorf("reader of All that would write: %v", err)
+		}
+		if err := all.Downgrade(t.Context()); !errors.Is(err, zklock.ErrConflict) {
+			t.Errorf("downgrade of All: %v", err)
+		}
+		mustRelease(t, all)
+	})
+}
+
+func TestWaitLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), map[string]string{"max_waiters": "2", "max_names": "2"})
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		first := acquiring(t, c.Mutex("x"), t.Context())
+		wantCost(t, "a refused waiter", cost(e, func() {
+			if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(1)); !errors.Is(err, zklock.ErrTooManyWaiters) {
+				t.Errorf("WithMaxWaiters: %v", err)
+			}
+		}), memdriver.Ops{})
+		second := acquiring(t, c.Mutex("x"), t.Context())
+		if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(9)); !errors.Is(err, zklock.ErrTooManyWaiters) {
+			t.Errorf("max_waiters: %v", err)
+		}
+		y := mustLock(t)(c.Mutex("y").Acquire(t.Context()))
+		if _, err := c.Mutex("z").Acquire(t.Context()); !errors.Is(err, zklock.ErrTooManyWaiters) {
+			t.Errorf("max_names: %v", err)
+		}
+		mustRelease(t, y)
+		mustRelease(t, mustLock(t)(c.Mutex("z").Acquire(t.Context())))
+		mustRelease(t, l)
+		mustRelease(t, <-first)
+		mustRelease(t, <-second)
+	})
+}
+
+func TestMaxContendersIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		limit := map[string]string{"max_contenders": "3"}
+		holder := connect(t, e.Connector(), limit)
+		l := mustLock(t)(holder.Mutex("x").Acquire(t.Context()))
+		type result struct {
+			l   *zklock.Lock
+			err error
+		}
+		results := make(chan result, 8)
+		for range 8 {
+			c := connect(t, e.Connector(), limit)
+			go func() {
+				l, err := c.Mutex("x").Acquire(t.Context())
+				results <- result{l, err}
+			}()
+		}
+		synctest.Wait()
+		for range 6 {
+			if r := <-results; !errors.Is(r.err, zklock.ErrTooManyWaiters) {
+				t.Errorf("%v", r.err)
+			}
+		}
+		if n := nodes(e); n != 3 {
+			t.Errorf("%d contenders", n)
+		}
+		mustRelease(t, l)
+		for range 2 {
+			r := <-results
+			mustRelease(t, mustLock(t)(r.l, r.err))
+		}
+	})
+}
+
+func TestWithoutHandoverHasATokenOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		handed := acquiring(t, c.Mutex("x"), t.Context())
+		own := acquiring(t, c.Mutex("x"), t.Context(), zklock.WithoutHandover())
+		mustRelease(t, l)
+		h := <-handed
+		if h.Token().Zxid != l.Token().Zxid || h.Token().Turn != l.Token().Turn+1 {
+			t.Errorf("handed: %v after %v", h.Token(), l.Token())
+		}
+		mustRelease(t, h)
+		o := <-own
+		if o.Token().Zxid == h.Token().Zxid || o.Token().Compare(h.Token()) <= 0 || o.Token().Turn != 0 {
+			t.Errorf("own: %v after %v", o.Token(), h.Token())
+		}
+		mustRelease(t, o)
+	})
+}
+
+func TestHandoverLimitLetsOthersIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), map[string]string{"handover_limit": "2"}), connect(t, e.Connector(), nil)
+		first := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
+		var order []string
+		done := make(chan struct{})
+		take := func(c *zklock.Client, who string) {
+			go func() {
+				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+				order = append(order, who)
+				time.Sleep(time.Millisecond)
+				mustRelease(t, l)
+				done <- struct{}{}
+			}()
+			synctest.Wait()
+		}
+		for range 5 {
+			take(a, "a")
+		}
+		take(b, "b") // behind a's node
+		mustRelease(t, first)
+		for range 6 {
+			<-done
+		}
+		if got := len(order); got != 6 {
+			t.Fatal(order)
+		}
+		if order[3] != "b" {
+			t.Errorf("handover_limit=2: %v", order)
+		}
+	})
+}

@@ -1,0 +1,434 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// plain connects a session of its own, for looking and meddling.
+func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
+	t.Helper()
+	s, err := e.Connector().Connect(t.Context(), 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+func nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
+
+// acquiring acquires in the background.
+func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zklock.AcquireOption) chan *zklock.Lock {
+	t.Helper()
+	got := make(chan *zklock.Lock, 1)
+	go func() {
+		l, err := a.Acquire(ctx, opts...)
+		if err != nil {
+			t.Errorf("acquire %s: %v", a.Name(), err)
+			close(got)
+			return
+		}
+		got <- l
+	}()
+	synctest.Wait()
+	return got
+}
+
+func none(t *testing.T, what string, got chan *zklock.Lock) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-got:
+		t.Fatalf("%s got in", what)
+	default:
+	}
+}
+
+// B1: a waiter's session expires.
+func TestExpiryWhileQueuedGoesToTheTail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		known := e.Sessions()
+		second := acquiring(t, b.Mutex("x"), t.Context())
+		ids := e.Sessions()
+		third := acquiring(t, c.Mutex("x"), t.Context())
+		for _, id := range ids {
+			if id != known[0] {
+				e.Expire(id)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		none(t, "the second", second)
+		none(t, "the third", third)
+		if n := nodes(e); n != 3 {
+			t.Errorf("%d nodes:\n%s", n, e.Dump())
+		}
+		mustRelease(t, l)
+		l = <-third
+		none(t, "the second, beside the third", second)
+		mustRelease(t, l)
+		mustRelease(t, <-second)
+	})
+}
+
+// B1: an operator deletes waiters.
+func TestBrokenWaitersQueueAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context(), zklock.WithLabel("first")))
+		second := acquiring(t, b.Mutex("x"), t.Context(), zklock.WithLabel("second"))
+		third := acquiring(t, c.Mutex("x"), t.Context(), zklock.WithLabel("third"))
+		queue, err := a.Contenders(t.Context(), "x")
+		if err != nil || len(queue) != 3 || !queue[0].Held || queue[1].Held || queue[2].Held || queue[1].Label != "second" || queue[2].Foreign {
+			t.Fatalf("%+v, %v", queue, err)
+		}
+		if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Break(t.Context(), "x", queue[1].Node); !errors.Is(err, driver.ErrNoNode) {
+			t.Errorf("Break again: %v", err)
+		}
+		none(t, "the second", second)
+		none(t, "the third", third)
+		mustRelease(t, l)
+		var first, last chan *zklock.Lock
+		synctest.Wait()
+		if len(second) == 1 {
+			first, last = second, third
+		} else {
+			first, last = third, second
+		}
+		l = <-first
+		none(t, "the other", last)
+		mustRelease(t, l)
+		mustRelease(t, <-last)
+	})
+}
+
+// B5
+func TestSequenceEndIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		for _, next := range []int32{1<<31 - 1<<20, 1<<31 - 1} {
+			if err := e.SetSequence("/zklock/x", next); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrSequenceExhausted) {
+				t.Errorf("at %d: %v", next, err)
+			}
+			synctest.Wait()
+			if nodes(e) != 0 {
+				t.Errorf("left behind:\n%s", e.Dump())
+			}
+		}
+		if err := e.SetSequence("/zklock/x", 1<<31-1<<20-1); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+	})
+}
+
+// B7, L8
+func TestDowngradeKeepsQueuedWritersOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context()))
+		token := l.Token()
+		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		writer := acquiring(t, b.Mutex("x"), t.Context())
+		local := acquiring(t, a.Mutex("x"), t.Context())
+		if err := l.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if l.Mode() != zklock.Shared || l.Token() != token {
+			t.Errorf("%v, token %v, was %v", l.Mode(), l.Token(), token)
+		}
+		r := <-reader
+		if r.Token().Compare(token) <= 0 {
+			t.Errorf("reader's token %v after %v", r.Token(), token)
+		}
+		none(t, "a queued writer", writer)
+		none(t, "a local writer", local)
+		mustRelease(t, l)
+		none(t, "a queued writer", writer)
+		none(t, "a local writer beside a remote reader", local)
+		mustRelease(t, r)
+		w := <-writer
+		if w.Token().Compare(r.Token()) <= 0 {
+			t.Errorf("writer's token %v after a reader's %v", w.Token(), r.Token())
+		}
+		mustRelease(t, w)
+		w2 := <-local
+		if w2.Token().Compare(w.Token()) <= 0 {
+			t.Errorf("writer's token %v after %v", w2.Token(), w.Token())
+		}
+		mustRelease(t, w2)
+	})
+}
+
+// B8, B18
+func TestMiddleWaiterGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		go func() { _, err := b.Mutex("x").Acquire(ctx); failed <- err }()
+		synctest.Wait()
+		third := acquiring(t, c.Mutex("x"), t.Context())
+		cancel()
+		if err := <-failed; !errors.Is(err, context.Canceled) || !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		none(t, "the third", third)
+		if n := nodes(e); n != 2 {
+			t.Errorf("%d nodes", n)
+		}
+		mustRelease(t, l)
+		mustRelease(t, <-third)
+	})
+}
+
+// B14
+func TestLostReplyAndAFailingListLeaveNoOrphan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		faults := faultdriver.Any(
+			faultdriver.Once(about(faultdriver.On(faultdriver.Multi, faultdriver.LoseReply()))),
+			faultdriver.First(20, faultdriver.On(faultdriver.Children, faultdriver.Drop())))
+		a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"connect_timeout": "2s"}), connect(t, e.Connector(), nil)
+		if _, err := a.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrUnavailable) {
+			t.Errorf("acquire: %v", err)
+		}
+		mustRelease(t, mustLock(t)(b.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Minute))))
+		if n := nodes(e); n != 0 {
+			t.Errorf("left behind:\n%s", e.Dump())
+		}
+	})
+}
+
+// B15, L4
+func TestForeignChildrenAndDataAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		s := plain(t, e)
+		c := connect(t, e.Connector(), nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Create(t.Context(), "/zklock/x", []byte("somebody's"), driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range []string{"notes", "_c_", "_c_x", "x-0000000001"} {
+			if _, err := s.Create(t.Context(), "/zklock/x/"+child, nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			l := mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second)))
+			if l.Token().IsZero() {
+				t.Error("zero token")
+			}
+			mustRelease(t, l)
+		}
+		if n, err := s.Get(t.Context(), "/zklock/x"); err != nil || string(n.Data) != "somebody's" {
+			t.Errorf("data is %q now, %v", n.Data, err)
+		}
+		names, _, _ := s.Children(t.Context(), "/zklock/x")
+		if len(names) != 4 {
+			t.Errorf("children: %v", names)
+		}
+		if _, err := s.Create(t.Context(), "/zklock/x/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
+			t.Errorf("beside another recipe: %v", err)
+		}
+		synctest.Wait()
+		names, _, _ = s.Children(t.Context(), "/zklock/x")
+		if len(names) != 5 {
+			t.Errorf("children: %v", names)
+		}
+	})
+}
+
+// B16
+func TestReleaseOfADeletedNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		e.Break("/zklock/x")
+		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("Release: %v", err)
+		}
+		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrReleased) {
+			t.Errorf("second Release: %v", err)
+		}
+		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		e.Break("/zklock/x")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if err := l.Err(); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("T/6 after the grant the loss is not known: %v", err)
+		}
+		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("Release: %v", err)
+		}
+		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		e.Break("/zklock/x")
+		if err := l.Verify(t.Context()); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("Verify: %v", err)
+		}
+		if l.Valid() {
+			t.Error("valid after Verify has said that it is lost")
+		}
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+	})
+}
+
+// B17, B19
+func TestReleaseGoesOnInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		faults := about(faultdriver.First(5, faultdriver.After(1, faultdriver.Any(faultdriver.On(faultdriver.Multi, faultdriver.Drop()), faultdriver.On(faultdriver.Delete, faultdriver.Drop())))))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Release(ctx); !errors.Is(err, zklock.ErrReleasePending) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Release: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		if n := nodes(e); n != 0 {
+			t.Errorf("left behind:\n%s", e.Dump())
+		}
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+	})
+}
+
+// B21
+func TestPredecessorGoneBetweenListAndWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a := connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		var once sync.Once
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+			if ev.Kind == "watch" {
+				once.Do(func() { mustRelease(t, l) })
+			}
+			return ctx, nil
+		}}
+		b := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+		mustRelease(t, mustLock(t)(b.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second))))
+	})
+}
+
+// B31
+func TestWaitIsBoundedAcrossASilentPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		ids := e.Sessions()
+		if err := b.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range e.Sessions() {
+			if id != ids[0] {
+				e.Partition(memdriver.AroundSession(id))
+			}
+		}
+		began := time.Now()
+		_, err := b.Mutex("x").Acquire(t.Context(), zklock.WithWait(2*time.Second))
+		if !errors.Is(err, zklock.ErrUnavailable) || time.Since(began) != 2*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		e.Heal()
+		mustRelease(t, l)
+		mustRelease(t, mustLock(t)(b.Mutex("x").Acquire(t.Context())))
+	})
+}
+
+// B34, L3
+func TestNamesDoNotMeet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		for _, name := range []string{"a", "a/b", "a/b/c", "a%2Fb", "ab", "A", "a.b", "_c_x-__WRIT__0000000000", "a/_c_x-__WRIT__0000000000"} {
+			defer mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context(), zklock.WithWait(time.Second))))
+		}
+	})
+}
+
+// B38
+func TestAllThatFailsLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("y").Acquire(t.Context()))
+		all := zklock.All(b.Mutex("z"), b.Mutex("y"), b.Mutex("x"))
+		if _, err := all.Acquire(t.Context(), zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		if _, err := all.TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := nodes(e); n != 1 {
+			t.Errorf("%d nodes:\n%s", n, e.Dump())
+		}
+		// A node lost on one name gives up all, and queues anew on all.
+		got := acquiring(t, all, t.Context())
+		if n := e.Break("/zklock/x"); n != 1 {
+			t.Errorf("broke %d", n)
+		}
+		mustRelease(t, l)
+		l = <-got
+		if n := nodes(e); n != 3 {
+			t.Errorf("%d nodes:\n%s", n, e.Dump())
+		}
+		if l.Name() != "x,y,z" || l.Mode() != zklock.Exclusive {
+			t.Errorf("%q %v", l.Name(), l.Mode())
+		}
+		mustRelease(t, l)
+	})
+}
+
+// L10
+func TestOwnNodeDeletedBeforePredecessorLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		second := acquiring(t, b.Mutex("x"), t.Context())
+		queue, _ := a.Contenders(t.Context(), "x")
+		if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
+			t.Fatal(err)
+		}
+		third := acquiring(t, c.Mutex("x"), t.Context())
+		mustRelease(t, l)
+		l = <-third
+		none(t, "the one whose node was deleted", second)
+		mustRelease(t, l)
+		mustRelease(t, <-second)
+	})
+}

@@ -1,0 +1,107 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func TestTxn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		acl := driver.OpenACL(driver.PermAll)
+		res, err := l.Txn(t.Context(), driver.CreateOp("/data", []byte("1"), driver.Persistent, acl), driver.SetOp("/data", []byte("2"), 0))
+		if err != nil || len(res) != 2 || res[0].Path != "/data" || res[1].Stat.Version != 1 {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if _, err := l.Txn(t.Context(), driver.SetOp("/data", []byte("3"), driver.AnyVersion), driver.CheckOp("/data", 7)); !errors.Is(err, driver.ErrBadVersion) {
+			t.Errorf("a wrong version: %v", err)
+		}
+		if n, _ := plain(t, e).Get(t.Context(), "/data"); string(n.Data) != "2" {
+			t.Errorf("a failed Txn was applied: %q", n.Data)
+		}
+		queue, _ := c.Contenders(t.Context(), "x")
+		if _, err := l.Txn(t.Context(), driver.DeleteOp("/zklock/x/"+queue[0].Node, driver.AnyVersion)); !errors.Is(err, zklock.ErrConflict) {
+			t.Errorf("about its own node: %v", err)
+		}
+		e.Break("/zklock/x")
+		if _, err := l.Txn(t.Context(), driver.SetOp("/data", []byte("4"), driver.AnyVersion)); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("node gone: %v", err)
+		}
+		if l.Valid() || l.Err() == nil {
+			t.Error("the lock is not lost")
+		}
+		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		mustRelease(t, l)
+		if _, err := l.Txn(t.Context()); !errors.Is(err, zklock.ErrReleased) {
+			t.Errorf("after Release: %v", err)
+		}
+	})
+}
+
+// L9
+func TestLateTxnNeverReachesTheNextHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		gate := &faultdriver.Gate{}
+		faults := faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.Late(gate)))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
+		s := plain(t, e)
+		if _, err := s.Create(t.Context(), "/data", []byte("0"), driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		if _, err := l.Txn(t.Context(), driver.SetOp("/data", []byte("late"), driver.AnyVersion)); !errors.Is(err, zklock.ErrUnknownOutcome) {
+			t.Errorf("Txn: %v", err)
+		}
+		mustRelease(t, l)
+		n := <-next
+		if n.Token().Zxid == l.Token().Zxid {
+			t.Error("the place was handed over under a Txn in doubt")
+		}
+		if gate.Release() != 1 {
+			t.Error("nothing was late")
+		}
+		synctest.Wait()
+		if n, _ := s.Get(t.Context(), "/data"); string(n.Data) != "0" {
+			t.Errorf("the late Txn was applied: %q", n.Data)
+		}
+		mustRelease(t, n)
+	})
+}
+
+func TestReleaseWaitsForTxns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		faults := faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.DelayReply(time.Second)))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		txn := make(chan error, 1)
+		go func() {
+			_, err := l.Txn(t.Context(), driver.CreateOp("/data", nil, driver.Persistent, driver.OpenACL(driver.PermAll)))
+			txn <- err
+		}()
+		synctest.Wait()
+		released := make(chan error, 1)
+		go func() { released <- l.Release(context.Background()) }()
+		none(t, "the next, with a Txn under way", next)
+		if err := <-txn; err != nil {
+			t.Error(err)
+		}
+		if err := <-released; err != nil {
+			t.Error(err)
+		}
+		mustRelease(t, <-next)
+	})
+}

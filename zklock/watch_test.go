@@ -1,0 +1,59 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// B40
+func TestCancelledWaitsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		acquirers := []zklock.Acquirer{b.Mutex("x"), b.RWMutex("x").Reader(), a.Mutex("x"), zklock.All(b.Mutex("x"), b.Mutex("y"))}
+		round := func(n int) {
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7+1)*time.Millisecond)
+					defer cancel()
+					if _, err := acquirers[i%len(acquirers)].Acquire(ctx); !errors.Is(err, zklock.ErrNotAcquired) && !errors.Is(err, zklock.ErrUnavailable) {
+						t.Errorf("%v", err)
+					}
+				})
+			}
+			wg.Wait()
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		measure := func() (goroutines, watches int, heap uint64) {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return runtime.NumGoroutine(), e.WatchCount(), m.HeapAlloc
+		}
+		round(100)
+		g, w, h := measure()
+		for range 100 {
+			round(100)
+		}
+		g2, w2, h2 := measure()
+		if g2 > g+5 || w2 > w+2 || h2 > h+8<<20 {
+			t.Errorf("%d goroutines, %d watches, %d bytes became %d, %d, %d", g, w, h, g2, w2, h2)
+		}
+		if n := nodes(e); n != 1 {
+			t.Errorf("left behind:\n%s", e.Dump())
+		}
+		mustRelease(t, l)
+		t.Logf("%d goroutines, %d watches, %d bytes became %d, %d, %d", g, w, h, g2, w2, h2)
+	})
+}
