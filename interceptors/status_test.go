@@ -1,0 +1,358 @@
+package interceptors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// failing is an Acquirer with an error of its own.
+type failing struct{ err error }
+
+func (f failing) Name() string { return "orders/42" }
+func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
+	return nil, &zklock.Error{Op: "acquire", Name: f.Name(), Err: f.err}
+}
+func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zklock.Lock, error) {
+	return f.Acquire(ctx)
+}
+
+// kinds are the ways to make a call whose lock somebody takes, on either side
+// of the connection. Each returns the error that the one who calls sees, and
+// the one that this process sees if they differ.
+var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error){
+	"unary on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
+		here := make(chan error, 1)
+		conn := serve(t, &shop{}, grpc.ChainUnaryInterceptor(
+			func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+				resp, err := h(ctx, req)
+				here <- err
+				return resp, err
+			}, interceptors.UnaryServerInterceptor(pick, opts...)))
+		_, err := shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{})
+		return err, <-here
+	},
+	"stream on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
+		here := make(chan error, 1)
+		conn := serve(t, &shop{}, grpc.ChainStreamInterceptor(record(here), interceptors.StreamServerInterceptor(pick, opts...)))
+		return chat(ctx, conn), <-here
+	},
+	"first message on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
+		here := make(chan error, 1)
+		opts = append(opts, interceptors.WithFirstMessage())
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			if _, err := stream.Recv(); err == nil {
+				t.Error("the handler got a message without a lock")
+			}
+			_, again := stream.Recv()
+			return fmt.Errorf("handler: %w", again)
+		}}, grpc.ChainStreamInterceptor(record(here), interceptors.StreamServerInterceptor(pick, opts...)))
+		return chat(ctx, conn), <-here
+	},
+	"unary on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
+		_, err := shoppb.NewShopClient(serve(t, &shop{}, onClient(pick, opts...)...)).Pay(ctx, &shoppb.Order{})
+		return err, err
+	},
+	"stream on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
+		err := chat(ctx, serve(t, &shop{}, onClient(pick, opts...)...))
+		return err, err
+	},
+	"first message on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
+		err := chat(ctx, serve(t, &shop{}, onClient(pick, append(opts, interceptors.WithFirstMessage())...)...))
+		return err, err
+	},
+}
+
+// record is an interceptor that tells how streams end.
+func record(ends chan<- error) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+		err := h(srv, ss)
+		ends <- err
+		return err
+	}
+}
+
+// chat sends one message, and receives until the end.
+func chat(ctx context.Context, conn *grpc.ClientConn) error {
+	stream, err := shoppb.NewShopClient(conn).Chat(ctx)
+	if err != nil {
+		return err
+	}
+	_ = stream.Send(&shoppb.Order{}) // Recv tells
+	return drain[shoppb.Reply](stream)
+}
+
+// everyKind runs a test in a bubble for each kind of call.
+func everyKind(t *testing.T, test func(t *testing.T, call func(ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error))) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test(t, func(ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
+					return kind(t, ctx, pick, opts...)
+				})
+			})
+		})
+	}
+}
+
+type caller = func(ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error)
+
+func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts []interceptors.Option
+		wait time.Duration
+		want codes.Code
+	}{
+		{"by default", nil, 10 * time.Second, codes.Aborted},
+		{"with a wait", []interceptors.Option{interceptors.WithWait(2 * time.Second)}, 2 * time.Second, codes.Aborted},
+		{"with a try", []interceptors.Option{interceptors.WithTry()}, 0, codes.Aborted},
+		{"as Unavailable", []interceptors.Option{interceptors.WithTry(), interceptors.WithCode(codes.Unavailable)}, 0, codes.Unavailable},
+		{"as ResourceExhausted", []interceptors.Option{interceptors.WithTry(), interceptors.WithCode(codes.ResourceExhausted)}, 0, codes.ResourceExhausted},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			everyKind(t, func(t *testing.T, call caller) {
+				w := newWorld(t)
+				release := w.hold()
+				defer release()
+				start := time.Now()
+				there, here := call(t.Context(), w.fixed, c.opts...)
+				if waited := time.Since(start); waited != c.wait {
+					t.Errorf("waited %v, want %v", waited, c.wait)
+				}
+				wantStatus(t, there, c.want, interceptors.ReasonContended)
+				if d := retryDelay(there); d < time.Second || d > 1500*time.Millisecond {
+					t.Errorf("RetryInfo of %v", d)
+				}
+				if !errors.Is(here, zklock.ErrNotAcquired) {
+					t.Errorf("%v does not match ErrNotAcquired", here)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryDelayIsJitteredAndNeverShorter(t *testing.T) {
+	pick := func(context.Context, interceptors.Call) zklock.Acquirer { return failing{zklock.ErrNotAcquired} }
+	for _, d := range []time.Duration{time.Nanosecond, time.Second, 9500 * time.Millisecond} {
+		i := interceptors.UnaryServerInterceptor(pick, interceptors.WithRetryDelay(d))
+		least, most := time.Hour, time.Duration(0)
+		for range 500 {
+			_, err := callUnary(t.Context(), i, nil)
+			got := retryDelay(err)
+			if got < d || got > d+d/2 {
+				t.Fatalf("RetryInfo of %v, want between %v and half as much again", got, d)
+			}
+			least, most = min(least, got), max(most, got)
+		}
+		if d > time.Second && most-least < d/4 {
+			t.Errorf("of 500 delays all were between %v and %v", least, most)
+		}
+	}
+	if _, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(pick, interceptors.WithRetryDelay(0)), nil); retryDelay(err) != 0 || interceptors.Reason(err) == "" {
+		t.Errorf("RetryInfo of %v though switched off, reason %q", retryDelay(err), interceptors.Reason(err))
+	}
+}
+
+func TestErrorsOfAcquire(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		code   codes.Code
+		reason string
+		retry  bool
+	}{
+		{zklock.ErrNotAcquired, codes.Aborted, interceptors.ReasonContended, true},
+		{zklock.ErrTooManyWaiters, codes.Aborted, interceptors.ReasonContended, true},
+		{zklock.ErrUnavailable, codes.Unavailable, interceptors.ReasonUnavailable, true},
+		{zklock.ErrClosed, codes.Unavailable, interceptors.ReasonUnavailable, true},
+		{zklock.ErrInvalidName, codes.InvalidArgument, interceptors.ReasonName, false},
+		{zklock.ErrDeadlock, codes.Internal, interceptors.ReasonError, false},
+		{zklock.ErrConflict, codes.Internal, interceptors.ReasonError, false},
+		{zklock.ErrNoAuth, codes.Internal, interceptors.ReasonError, false},
+		{zklock.ErrSequenceExhausted, codes.Internal, interceptors.ReasonError, false},
+		{zklock.ErrTokenRegression, codes.Internal, interceptors.ReasonError, false},
+		{&zklock.LostError{Cause: zklock.ErrUnavailable}, codes.Aborted, interceptors.ReasonLost, false},
+		{errors.New("whatever"), codes.Internal, interceptors.ReasonError, false},
+	} {
+		t.Run(c.err.Error(), func(t *testing.T) {
+			everyKind(t, func(t *testing.T, call caller) {
+				there, here := call(t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return failing{c.err} })
+				wantStatus(t, there, c.code, c.reason)
+				if got := retryDelay(there) != 0; got != c.retry {
+					t.Errorf("RetryInfo %v, want %v", got, c.retry)
+				}
+				if !errors.Is(here, c.err) {
+					t.Errorf("%v does not match %v", here, c.err)
+				}
+				var zerr *zklock.Error
+				if !errors.As(here, &zerr) || zerr.Name != "orders/42" {
+					t.Errorf("the error for logs is %v", zerr)
+				}
+				wantSilence(t, fmt.Errorf("wrapped by somebody: %w", here))
+			})
+		})
+	}
+}
+
+func TestUnreachableEnsembleIsUnavailable(t *testing.T) {
+	everyKind(t, func(t *testing.T, call caller) {
+		w := newWorld(t)
+		w.ensemble.Partition(memdriver.AroundClients(0))
+		there, here := call(t.Context(), w.fixed)
+		wantStatus(t, there, codes.Unavailable, interceptors.ReasonUnavailable)
+		if retryDelay(there) == 0 {
+			t.Error("no RetryInfo")
+		}
+		if !errors.Is(here, zklock.ErrUnavailable) {
+			t.Errorf("%v does not match ErrUnavailable", here)
+		}
+	})
+}
+
+func TestBadNameIsInvalid(t *testing.T) {
+	everyKind(t, func(t *testing.T, call caller) {
+		w := newWorld(t)
+		for _, name := range []string{"orders//42", "orders/..", ""} {
+			there, here := call(t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return w.client.Mutex(name) })
+			wantStatus(t, there, codes.InvalidArgument, interceptors.ReasonName)
+			if !errors.Is(here, zklock.ErrInvalidName) {
+				t.Errorf("%v does not match ErrInvalidName", here)
+			}
+		}
+	})
+}
+
+// TestDeadlineDuringTheWait sets the deadline on the side that waits: on the
+// other one it would be answered there, too.
+func TestDeadlineDuringTheWait(t *testing.T) {
+	for _, c := range []struct {
+		name, reason string
+		want         error
+		obstacle     func(*world) (undo func())
+	}{
+		{"for another holder", interceptors.ReasonContended, zklock.ErrNotAcquired, (*world).hold},
+		{"for the ensemble", interceptors.ReasonUnavailable, zklock.ErrUnavailable, func(w *world) func() {
+			w.ensemble.Partition(memdriver.AroundClients(0))
+			return func() {}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer c.obstacle(w)()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				start := time.Now()
+				_, err := callUnary(ctx, interceptors.UnaryServerInterceptor(w.fixed), nil)
+				if waited := time.Since(start); waited != time.Second {
+					t.Errorf("waited %v", waited)
+				}
+				wantStatus(t, err, codes.DeadlineExceeded, c.reason)
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, c.want) {
+					t.Errorf("%v does not match DeadlineExceeded and %v", err, c.want)
+				}
+			})
+		})
+	}
+	for _, kind := range []string{"unary on the client", "stream on the client", "first message on the client"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.hold()()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := kinds[kind](t, ctx, w.fixed)
+				wantStatus(t, err, codes.DeadlineExceeded, interceptors.ReasonContended)
+			})
+		})
+	}
+}
+
+func TestClientGoneDuringTheWaitIsCanceledAndLeavesTheQueue(t *testing.T) {
+	everyKind(t, func(t *testing.T, call caller) {
+		w := newWorld(t)
+		release := w.hold()
+		defer release()
+		ctx, hangUp := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, hangUp)
+		start := time.Now()
+		there, here := call(ctx, w.fixed)
+		if waited := time.Since(start); waited != time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		wantStatus(t, there, codes.Canceled, "")
+		wantStatus(t, here, codes.Canceled, "")
+		if !errors.Is(here, context.Canceled) {
+			t.Errorf("%v does not match Canceled", here)
+		}
+		if st := w.client.Stats(); st.Waiting != 0 || w.locks() != 0 {
+			t.Errorf("%d still wait, %d were acquired", st.Waiting, w.locks())
+		}
+	})
+}
+
+func TestNestedLockOfTheSameNameIsAnInternalError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		lock := interceptors.UnaryServerInterceptor(w.fixed)
+		conn := serve(t, &shop{}, grpc.ChainUnaryInterceptor(lock, lock))
+		_, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+		wantStatus(t, err, codes.Internal, interceptors.ReasonError)
+	})
+}
+
+func TestStaleSequencerIsAFailedPrecondition(t *testing.T) {
+	for _, kind := range []string{"unary on the server", "stream on the server"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				guard := newerSeen(t)
+				ctx := metadata.AppendToOutgoingContext(t.Context(), fence.Key, sequencer("upstream", 10))
+				there, here := kinds[kind](t, ctx, interceptors.PassThrough, interceptors.WithSequencerCheck(guard, everybody))
+				wantStatus(t, there, codes.FailedPrecondition, interceptors.ReasonStale)
+				if !errors.Is(here, fence.ErrStale) {
+					t.Errorf("%v does not match ErrStale", here)
+				}
+			})
+		})
+	}
+}
+
+func TestReasonOfForeignErrors(t *testing.T) {
+	for _, err := range []error{nil, errors.New("plain"), status.Error(codes.Aborted, "LOCK_LOST")} {
+		if got := interceptors.Reason(err); got != "" {
+			t.Errorf("Reason(%v) = %q", err, got)
+		}
+	}
+}
+
+func TestNilPicksPanic(t *testing.T) {
+	for name, make := range map[string]func(){
+		"UnaryServerInterceptor":  func() { interceptors.UnaryServerInterceptor(nil) },
+		"StreamServerInterceptor": func() { interceptors.StreamServerInterceptor(nil) },
+		"UnaryClientInterceptor":  func() { interceptors.UnaryClientInterceptor(nil) },
+		"StreamClientInterceptor": func() { interceptors.StreamClientInterceptor(nil) },
+	} {
+		func() {
+			defer func() {
+				if v, want := recover(), "interceptors: "+name+" with a nil pick"; v != want {
+					t.Errorf("recovered %v, want %q", v, want)
+				}
+			}()
+			make()
+		}()
+	}
+}
