@@ -3,8 +3,10 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,8 +35,33 @@ func quick(kv ...string) url.Values {
 	return keys(append([]string{"session_timeout", "10s", "tick_time", "500ms"}, kv...)...)
 }
 
-// rootOf is a root that no other test uses.
-func rootOf(t testing.TB) string { return "/" + strings.ReplaceAll(t.Name(), "/", "_") }
+// roots are those in use, by test.
+var roots struct {
+	sync.Mutex
+	of    map[testing.TB]string
+	given int
+}
+
+// rootOf is a root that no other test uses, nor another run of the same one.
+func rootOf(t testing.TB) string {
+	roots.Lock()
+	defer roots.Unlock()
+	root, ok := roots.of[t]
+	if !ok {
+		if roots.of == nil {
+			roots.of = make(map[testing.TB]string)
+		}
+		roots.given++
+		root = fmt.Sprintf("/%s-%d", strings.ReplaceAll(t.Name(), "/", "_"), roots.given)
+		roots.of[t] = root
+		t.Cleanup(func() {
+			roots.Lock()
+			defer roots.Unlock()
+			delete(roots.of, t)
+		})
+	}
+	return root
+}
 
 // dial opens a client of its own root, which is closed with the test.
 func dial(t testing.TB, hosts string, params url.Values, opts ...zklock.Option) *zklock.Client {
