@@ -127,10 +127,12 @@ func (s *clientStream) isOpen() bool {
 func (s *clientStream) await() error {
 	select {
 	case <-s.opened:
-		return s.failed
 	case <-s.caller.Done():
-		return status.FromContextError(s.caller.Err()).Err()
+		if !s.isOpen() {
+			return status.FromContextError(s.caller.Err()).Err()
+		}
 	}
+	return s.failed
 }
 
 // giveBack releases the lock, if there is one and that has not been done.

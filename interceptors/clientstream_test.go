@@ -1,0 +1,490 @@
+package interceptors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// bothWays runs a test of a client's stream that is locked at its start, and by
+// its first message.
+func bothWays(t *testing.T, test func(t *testing.T, w *world, opts ...interceptors.Option)) {
+	for _, first := range []bool{false, true} {
+		t.Run(fmt.Sprintf("first message %v", first), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, newWorld(t), firstIf(first)...) })
+		})
+	}
+}
+
+// echo answers each message with one, and ends with the client.
+func echo(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+	for {
+		o, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&shoppb.Reply{Text: o.GetId()}); err != nil {
+			return err
+		}
+	}
+}
+
+func TestClientStreamIsGivenBackAtItsEnd(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+		client := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...))
+		stream, err := client.Chat(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := stream.Send(&shoppb.Order{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+			w.wantHeld()
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantHeld()
+		if _, err := stream.Recv(); err != io.EOF {
+			t.Errorf("the end is %v, want io.EOF", err)
+		}
+		if held := w.client.Stats().Held; held != 0 {
+			t.Error("still held at the end")
+		}
+		if _, err := stream.Recv(); err != io.EOF {
+			t.Errorf("behind the end: %v, want io.EOF", err)
+		}
+	})
+}
+
+func TestClientStreamIsGivenBackAtAnError(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+		client := shoppb.NewShopClient(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			_, _ = stream.Recv()
+			return status.Error(codes.NotFound, "no such order")
+		}}, onClient(w.fixed, opts...)...))
+		stream, err := client.Chat(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Send(&shoppb.Order{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); status.Code(err) != codes.NotFound {
+			t.Errorf("the end is %v, want NotFound", err)
+		}
+		if held := w.client.Stats().Held; held != 0 {
+			t.Error("still held at the end")
+		}
+	})
+}
+
+func TestClientStreamIsGivenBackAtItsOneAnswer(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+		client := shoppb.NewShopClient(serve(t, &shop{upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			n := 0
+			for ; ; n++ {
+				if _, err := stream.Recv(); err == io.EOF {
+					return stream.SendAndClose(&shoppb.Reply{Text: fmt.Sprint(n)})
+				} else if err != nil {
+					return err
+				}
+			}
+		}}, onClient(w.fixed, opts...)...))
+		stream, err := client.Upload(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := stream.Send(&shoppb.Order{}); err != nil {
+				t.Fatal(err)
+			}
+			w.wantHeld()
+		}
+		r, err := stream.CloseAndRecv()
+		if err != nil || r.GetText() != "3" {
+			t.Errorf("%v, %v", r, err)
+		}
+		if held := w.client.Stats().Held; held != 0 {
+			t.Error("still held at the end")
+		}
+	})
+}
+
+func TestClientStreamThatIsAbandonedIsGivenBackWithItsContext(t *testing.T) {
+	for _, end := range []string{"canceled", "deadline"} {
+		t.Run(end, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+				client := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...))
+				ctx, cancel := context.WithCancel(t.Context())
+				if end == "deadline" {
+					ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+				}
+				defer cancel()
+				stream, err := client.Chat(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := stream.Send(&shoppb.Order{}); err != nil {
+					t.Fatal(err)
+				}
+				w.wantHeld()
+				if end == "canceled" {
+					cancel()
+				} else {
+					time.Sleep(time.Hour)
+				}
+				synctest.Wait()
+				if held := w.client.Stats().Held; held != 0 {
+					t.Error("still held when the context has ended")
+				}
+			})
+		})
+	}
+}
+
+func TestClientStreamIsGivenBackWhenItsConnectionIsClosed(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+		conn := serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...)
+		stream, err := shoppb.NewShopClient(conn).Chat(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Send(&shoppb.Order{}); err != nil {
+			t.Fatal(err)
+		}
+		w.wantHeld()
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if held := w.client.Stats().Held; held != 0 {
+			t.Error("still held when the connection is closed")
+		}
+	})
+}
+
+func TestClientStreamIsGivenBackWhenItCannotBeOpened(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+		opts2 := append(onClient(w.fixed, opts...), grpc.WithDefaultCallOptions(grpc.CallContentSubtype("no-such-codec")))
+		err := chat(t.Context(), serve(t, &shop{}, opts2...))
+		if status.Code(err) != codes.Internal || interceptors.Reason(err) != "" {
+			t.Errorf("%v, want gRPC's own Internal", err)
+		}
+		if w.locks() != 1 || w.client.Stats().Held != 0 {
+			t.Errorf("%d locks, %d held", w.locks(), w.client.Stats().Held)
+		}
+	})
+}
+
+func TestClientStreamIsGivenBackWhenItCannotSend(t *testing.T) {
+	t.Run("what is no message", func(t *testing.T) {
+		bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...)).Chat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.SendMsg("no message"); status.Code(err) != codes.Internal {
+				t.Errorf("%v, want Internal", err)
+			}
+			if w.locks() != 1 || w.client.Stats().Held != 0 {
+				t.Errorf("%d locks, %d held", w.locks(), w.client.Stats().Held)
+			}
+		})
+	})
+	t.Run("since the server is done", func(t *testing.T) {
+		bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				for range 3 {
+					if err := stream.Send(&shoppb.Reply{}); err != nil {
+						t.Error(err)
+					}
+				}
+				return status.Error(codes.NotFound, "no such order")
+			}}, onClient(w.fixed, opts...)...)).Chat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for err == nil {
+				err = stream.Send(&shoppb.Order{})
+				synctest.Wait()
+			}
+			if err != io.EOF {
+				t.Errorf("%v, want io.EOF", err)
+			}
+			if held := w.client.Stats().Held; held != 0 {
+				t.Error("still held when the server is done")
+			}
+			// What it sent is to be had all the same, the status last.
+			for range 3 {
+				if _, err := stream.Recv(); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := stream.Recv(); status.Code(err) != codes.NotFound {
+				t.Errorf("the end is %v, want NotFound", err)
+			}
+		})
+	})
+}
+
+func TestClientStreamIsGivenBackWhenThereIsNoHeader(t *testing.T) {
+	for _, code := range []codes.Code{codes.OK, codes.NotFound} {
+		t.Run(code.String(), func(t *testing.T) {
+			bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+				stream, err := shoppb.NewShopClient(serve(t, &shop{chat: func(grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					return status.Error(code, "at once")
+				}}, onClient(w.fixed, opts...)...)).Chat(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = stream.Send(&shoppb.Order{}) // the server may be done already
+				if md, err := stream.Header(); md != nil || err != nil {
+					t.Errorf("Header: %v, %v", md, err)
+				}
+				if held := w.client.Stats().Held; held != 0 {
+					t.Error("still held when there is no header")
+				}
+				if _, err := stream.Recv(); code == codes.OK && err != io.EOF || code != codes.OK && status.Code(err) != code {
+					t.Errorf("the end is %v, want %v", err, code)
+				}
+			})
+		})
+	}
+}
+
+func TestHeaderOfALivingStreamReleasesNothing(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+		stream, err := shoppb.NewShopClient(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			if err := stream.SendHeader(metadata.Pairs("a", "b")); err != nil {
+				return err
+			}
+			return echo(stream)
+		}}, onClient(w.fixed, opts...)...)).Chat(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Send(&shoppb.Order{}); err != nil {
+			t.Fatal(err)
+		}
+		if md, err := stream.Header(); err != nil || md.Get("a")[0] != "b" {
+			t.Errorf("Header: %v, %v", md, err)
+		}
+		if l, ok := zklock.FromContext(stream.Context()); !ok || l.Name() != "orders/42" {
+			t.Error("the stream's context carries no lock")
+		}
+		w.wantHeld()
+		_ = stream.CloseSend()
+		if err := drain[shoppb.Reply](stream); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fake is a stream that ends as a test says.
+type fake struct {
+	grpc.ClientStream
+	header, send, recv error
+}
+
+func (f fake) Context() context.Context     { return context.Background() }
+func (f fake) Header() (metadata.MD, error) { return metadata.MD{}, f.header }
+func (f fake) Trailer() metadata.MD         { return nil }
+func (f fake) CloseSend() error             { return nil }
+func (f fake) SendMsg(any) error            { return f.send }
+func (f fake) RecvMsg(any) error            { return f.recv }
+
+// TestFakeStreamIsGivenBackOnce ends one stream in several ways, and at once.
+func TestFakeStreamIsGivenBackOnce(t *testing.T) {
+	boom := status.Error(codes.DataLoss, "boom")
+	for _, c := range []struct {
+		name string
+		fake fake
+	}{
+		{"header", fake{header: boom}},
+		{"send", fake{send: boom}},
+		{"recv", fake{recv: boom}},
+		{"all", fake{header: boom, send: boom, recv: boom}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+				ctx, cancel := context.WithCancel(t.Context())
+				i := interceptors.StreamClientInterceptor(w.fixed, opts...)
+				stream, err := i(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, nil, shoppb.Shop_Chat_FullMethodName,
+					func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+						return c.fake, nil
+					})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := stream.SendMsg(&shoppb.Order{}); !errors.Is(err, c.fake.send) {
+					t.Errorf("SendMsg: %v", err)
+				}
+				ended := make(chan error)
+				go func() { _, err := stream.Header(); ended <- err }()
+				go func() { ended <- stream.RecvMsg(&shoppb.Reply{}) }()
+				go func() { cancel(); ended <- nil }()
+				for range 3 {
+					if err := <-ended; err != nil && err != boom {
+						t.Errorf("%v, want %v", err, boom)
+					}
+				}
+				synctest.Wait()
+				if held := w.client.Stats().Held; held != 0 || w.locks() != 1 {
+					t.Errorf("%d held of %d", held, w.locks())
+				}
+				if stream.Trailer() != nil || stream.CloseSend() != nil {
+					t.Error("the stream does not pass through")
+				}
+			})
+		})
+	}
+}
+
+// TestFirstMessageOpensTheStream is about what a client may do before it.
+func TestFirstMessageOpensTheStream(t *testing.T) {
+	t.Run("others wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(interceptors.ByField(w.client, "id", "orders/%s"), interceptors.WithFirstMessage())...)).Chat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stream.Trailer() != nil || stream.Context() == nil {
+				t.Error("there is a trailer, or no context, before anything was sent")
+			}
+			received := make(chan string)
+			go func() {
+				r, err := stream.Recv()
+				if err != nil {
+					t.Error(err)
+				}
+				received <- r.GetText()
+			}()
+			synctest.Wait()
+			if w.locks() != 0 {
+				t.Error("locked without a message")
+			}
+			if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-received; got != "42" {
+				t.Errorf("received %q", got)
+			}
+			w.wantHeld()
+			_ = stream.CloseSend()
+			if err := drain[shoppb.Reply](stream); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("none comes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			stream, err := shoppb.NewShopClient(serve(t, &shop{}, onClient(interceptors.ByField(w.client, "id", "orders/%s"), interceptors.WithFirstMessage())...)).Chat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.CloseSend(); err != nil {
+				t.Error(err)
+			}
+			_, err = stream.Recv()
+			wantStatus(t, err, codes.InvalidArgument, interceptors.ReasonName)
+			_, err = stream.Header()
+			wantStatus(t, err, codes.InvalidArgument, interceptors.ReasonName)
+			wantStatus(t, stream.SendMsg(&shoppb.Order{}), codes.InvalidArgument, interceptors.ReasonName)
+		})
+	})
+	t.Run("none comes, and none is needed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			conn := serve(t, &shop{chat: echo}, onClient(w.fixed, interceptors.WithFirstMessage())...)
+			if err := runStream(t.Context(), conn, "chat", 0); err != nil {
+				t.Error(err)
+			}
+			if w.locks() != 1 {
+				t.Errorf("%d locks", w.locks())
+			}
+		})
+	})
+	t.Run("the context ends before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			stream, err := shoppb.NewShopClient(serve(t, &shop{}, onClient(w.fixed, interceptors.WithFirstMessage())...)).Chat(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("Recv: %v", err)
+			}
+			if _, err := stream.Header(); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("Header: %v", err)
+			}
+		})
+	})
+}
+
+func TestNilPickPassesThrough(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			without := func(ctx context.Context) {
+				if _, ok := zklock.FromContext(ctx); ok {
+					t.Error("the context carries a lock")
+				}
+			}
+			opts := append(onServer(interceptors.PassThrough, firstIf(first)...), onClient(interceptors.PassThrough, firstIf(first)...)...)
+			conn := serve(t, &shop{
+				pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+					without(ctx)
+					return &shoppb.Reply{}, nil
+				},
+				upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					_ = drain[shoppb.Order](stream)
+					without(stream.Context())
+					return stream.SendAndClose(&shoppb.Reply{})
+				},
+				watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+					without(stream.Context())
+					return stream.Send(&shoppb.Reply{})
+				},
+				chat: echo,
+			}, opts...)
+			if _, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{}); err != nil {
+				t.Error(err)
+			}
+			for _, kind := range []string{"upload", "watch", "chat"} {
+				for _, n := range []int{0, 1, 3} {
+					if err := runStream(t.Context(), conn, kind, n); err != nil {
+						t.Errorf("%s with %d messages: %v", kind, n, err)
+					}
+				}
+			}
+			if w.locks() != 0 {
+				t.Error("a lock was acquired")
+			}
+		})
+	}
+}

@@ -1,0 +1,297 @@
+package interceptors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// endings are what becomes of a call whose handler makes this of the loss of
+// its lock.
+var endings = []struct {
+	name    string
+	handler func(ctx context.Context) error
+	code    codes.Code
+	reason  string
+}{
+	{"success", func(context.Context) error { return nil }, codes.Aborted, interceptors.ReasonLost},
+	{"the context's error", func(ctx context.Context) error { return ctx.Err() }, codes.Aborted, interceptors.ReasonLost},
+	{"the context's cause", context.Cause, codes.Aborted, interceptors.ReasonLost},
+	{"a wrapped cause", func(ctx context.Context) error { return fmt.Errorf("gave up: %w", context.Cause(ctx)) }, codes.Aborted, interceptors.ReasonLost},
+	{"a status of giving up", func(context.Context) error { return status.Error(codes.Canceled, "gave up") }, codes.Aborted, interceptors.ReasonLost},
+	{"a status of its own", func(context.Context) error { return status.Error(codes.NotFound, "no such order") }, codes.NotFound, ""},
+	{"an error of its own", func(context.Context) error { return errors.New("no such order") }, codes.Unknown, ""},
+	{"a deadline of its own", func(context.Context) error { return context.DeadlineExceeded }, codes.DeadlineExceeded, ""},
+}
+
+func TestLostDuringAUnaryCall(t *testing.T) {
+	for _, c := range endings {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var own error
+				resp, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed), func(ctx context.Context, _ any) (any, error) {
+					defer w.watch(ctx)()
+					w.lose(ctx)
+					own = c.handler(ctx)
+					return &shoppb.Reply{Text: "paid"}, own
+				})
+				wantLost(t, err, own, c.code, c.reason)
+				if resp != nil && err == nil {
+					t.Error("an answer was given out after a loss")
+				}
+			})
+		})
+	}
+}
+
+// wantLost checks the error of a call whose lock was lost, in this process.
+func wantLost(t *testing.T, err, own error, code codes.Code, reason string) {
+	t.Helper()
+	if !errors.Is(err, zklock.ErrLost) {
+		t.Errorf("%v does not match ErrLost", err)
+	}
+	if own != nil && !errors.Is(err, own) {
+		t.Errorf("%v does not match the handler's own %v", err, own)
+	}
+	if got := status.Code(err); got != code {
+		t.Errorf("%v: code %v, want %v", err, got, code)
+	}
+	if got := interceptors.Reason(err); got != reason {
+		t.Errorf("reason %q, want %q", got, reason)
+	}
+	if reason == "" && status.Convert(err).Message() != statusMessage(own) {
+		t.Errorf("message %q, want the handler's %q", status.Convert(err).Message(), statusMessage(own))
+	}
+	if reason != "" {
+		wantSilence(t, err)
+	}
+}
+
+func statusMessage(err error) string { return status.Convert(err).Message() }
+
+func TestLostDuringAStream(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		for _, sends := range []bool{false, true} {
+			for _, c := range endings {
+				t.Run(fmt.Sprintf("%s, first message %v, sends before %v", c.name, first, sends), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						w := newWorld(t)
+						here := make(chan error, 1)
+						var own error
+						conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+							before := stream.Context()
+							if _, err := stream.Recv(); err != nil {
+								t.Error(err)
+							}
+							defer w.watch(stream.Context())()
+							if sends {
+								if err := stream.Send(&shoppb.Reply{}); err != nil {
+									t.Error(err)
+								}
+							}
+							w.lose(before)
+							if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
+								t.Errorf("Send after the loss: %v", err)
+							}
+							if _, err := stream.Recv(); !errors.Is(err, zklock.ErrLost) {
+								t.Errorf("Recv after the loss: %v", err)
+							}
+							own = c.handler(stream.Context())
+							return own
+						}}, grpc.ChainStreamInterceptor(record(here), interceptors.StreamServerInterceptor(w.fixed, firstIf(first)...)))
+						got, err := count(t.Context(), conn)
+						if code := status.Code(err); code != c.code {
+							t.Errorf("the client got %v, want %v", err, c.code)
+						}
+						if want := map[bool]int{true: 1}[sends]; got != want {
+							t.Errorf("the client got %d messages, want %d", got, want)
+						}
+						wantLost(t, <-here, own, c.code, c.reason)
+					})
+				})
+			}
+		}
+	}
+}
+
+func firstIf(first bool) []interceptors.Option {
+	if first {
+		return []interceptors.Option{interceptors.WithFirstMessage()}
+	}
+	return nil
+}
+
+// count chats, and counts the answers.
+func count(ctx context.Context, conn *grpc.ClientConn) (n int, err error) {
+	stream, err := shoppb.NewShopClient(conn).Chat(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := stream.Send(&shoppb.Order{}); err != nil {
+		return 0, err
+	}
+	for ; ; n++ {
+		if _, err := stream.Recv(); err != nil {
+			return n, err
+		}
+	}
+}
+
+// TestLossWakesAHandlerThatWaitsForItsClient is for streams that are quiet for
+// long: nobody but the lock would tell them.
+func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				if _, err := stream.Recv(); err != nil {
+					return err
+				}
+				defer w.watch(stream.Context())()
+				_, err := stream.Recv()
+				if !errors.Is(err, zklock.ErrLost) {
+					t.Errorf("Recv: %v", err)
+				}
+				return err
+			}}, onServer(w.fixed, firstIf(first)...)...)
+			time.AfterFunc(time.Minute, func() { w.ensemble.ExpireAll() })
+			start := time.Now()
+			_, err := count(t.Context(), conn)
+			if took := time.Since(start); took < time.Minute || took > 61*time.Second {
+				t.Errorf("told after %v, want a minute", took)
+			}
+			wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+		})
+	}
+}
+
+func TestLostThroughAPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed), func(ctx context.Context, _ any) (any, error) {
+			w.ensemble.Partition(memdriver.AroundClients(0))
+			start := time.Now()
+			<-ctx.Done()
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("told after %v, when somebody else may hold the lock", took)
+			}
+			return nil, ctx.Err()
+		})
+		wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+	})
+}
+
+func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
+	for _, kind := range []string{"unary", "stream", "first message"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				broken := func() {
+					if n := w.ensemble.Break(w.client.Mutex("orders/42").Path()); n != 1 {
+						t.Errorf("%d nodes removed", n)
+					}
+				}
+				conn := serve(t, &shop{
+					pay: func(context.Context, *shoppb.Order) (*shoppb.Reply, error) {
+						broken()
+						return &shoppb.Reply{}, nil
+					},
+					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						_, err := stream.Recv()
+						broken()
+						return err
+					},
+				}, onServer(w.fixed, firstIf(kind == "first message")...)...)
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+				} else {
+					err = chat(t.Context(), conn)
+				}
+				wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+			})
+		})
+	}
+}
+
+// TestAnotherLocksLossIsTheHandlersOwn is about handlers that lock more than the
+// interceptor does.
+func TestAnotherLocksLossIsTheHandlersOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		other := &zklock.LostError{Name: "other", Cause: errors.New("expired")}
+		_, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed), func(context.Context, any) (any, error) {
+			return nil, other
+		})
+		if err != error(other) {
+			t.Errorf("%v, want the handler's own error as it is", err)
+		}
+	})
+}
+
+func TestLostDuringAClientsCall(t *testing.T) {
+	for _, kind := range []string{"unary", "stream", "first message"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var done error
+				conn := serve(t, &shop{
+					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+						w.ensemble.ExpireAll()
+						<-ctx.Done()
+						done = ctx.Err()
+						return nil, ctx.Err()
+					},
+					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						w.ensemble.ExpireAll()
+						<-stream.Context().Done()
+						done = stream.Context().Err()
+						return done
+					},
+				}, onClient(w.fixed, firstIf(kind == "first message")...)...)
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+				} else {
+					err = chat(t.Context(), conn)
+				}
+				wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+				if !errors.Is(err, zklock.ErrLost) {
+					t.Errorf("%v does not match ErrLost", err)
+				}
+				synctest.Wait()
+				if done != context.Canceled {
+					t.Errorf("the handler's context: %v, want it canceled", done)
+				}
+			})
+		})
+	}
+}
+
+// TestSuccessOfAClientsCallAfterALossIsALoss has a server that ends the call
+// well at the moment of the loss.
+func TestSuccessOfAClientsCallAfterALossIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		i := interceptors.UnaryClientInterceptor(w.fixed)
+		err := i(t.Context(), shoppb.Shop_Pay_FullMethodName, &shoppb.Order{}, &shoppb.Reply{}, nil,
+			func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+				w.lose(ctx)
+				return nil
+			})
+		wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+	})
+}

@@ -1,0 +1,499 @@
+package interceptors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// recovering is a recovery interceptor such as stands outside of ours.
+func recovering(w *world) (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
+	recovered := func(err *error) {
+		if v := recover(); v != nil {
+			if held := w.client.Stats().Held; held != 0 {
+				w.t.Errorf("%d locks are held outside of the panic", held)
+			}
+			*err = status.Errorf(codes.Internal, "recovered %v", v)
+		}
+	}
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (_ any, err error) {
+			defer recovered(&err)
+			return h(ctx, req)
+		}, func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) (err error) {
+			defer recovered(&err)
+			return h(srv, ss)
+		}
+}
+
+func TestPanicReleasesAndGoesOn(t *testing.T) {
+	for _, kind := range []string{"unary", "stream", "first message"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				unary, stream := recovering(w)
+				conn := serve(t, &shop{
+					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+						defer w.watch(ctx)()
+						panic("boom")
+					},
+					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						if _, err := stream.Recv(); err != nil {
+							t.Error(err)
+						}
+						defer w.watch(stream.Context())()
+						panic("boom")
+					},
+				},
+					grpc.ChainUnaryInterceptor(unary, interceptors.UnaryServerInterceptor(w.fixed)),
+					grpc.ChainStreamInterceptor(stream, interceptors.StreamServerInterceptor(w.fixed, firstIf(kind == "first message")...)))
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+				} else {
+					err = chat(t.Context(), conn)
+				}
+				if status.Convert(err).Message() != "recovered boom" {
+					t.Errorf("the client got %v", err)
+				}
+				if w.locks() != 1 {
+					t.Errorf("%d locks", w.locks())
+				}
+			})
+		})
+	}
+}
+
+func TestHandlerMayReleaseEarly(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				if _, err := stream.Recv(); err != nil {
+					t.Error(err)
+				}
+				l, _ := zklock.FromContext(stream.Context())
+				if err := l.Release(context.WithoutCancel(stream.Context())); err != nil {
+					t.Error(err)
+				}
+				if err := stream.Send(&shoppb.Reply{}); err != nil {
+					t.Errorf("Send after the release: %v", err)
+				}
+				if _, err := stream.Recv(); err != io.EOF {
+					t.Errorf("Recv after the release: %v", err)
+				}
+				return nil
+			}}, onServer(w.fixed, firstIf(first)...)...)
+			stream, err := shoppb.NewShopClient(conn).Chat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Send(&shoppb.Order{}); err != nil {
+				t.Error(err)
+			}
+			time.AfterFunc(time.Second, func() { _ = stream.CloseSend() }) // lets Recv wait
+			if err := drain[shoppb.Reply](stream); err != nil {
+				t.Error(err)
+			}
+			// The books count the handler's release and the interceptor's.
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for l, n := range w.released {
+				if n != 1 {
+					t.Errorf("lock %q was released %d times", l.Name(), n)
+				}
+			}
+		})
+	}
+}
+
+// TestStreamHoldsToItsEnd holds a stream of each kind open, and looks whether
+// anybody else could have its lock.
+func TestStreamHoldsToItsEnd(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		for _, kind := range []string{"upload", "watch", "chat"} {
+			t.Run(fmt.Sprintf("%s, first message %v", kind, first), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					hold := func(ctx context.Context) {
+						defer w.watch(ctx)()
+						time.Sleep(time.Hour)
+						w.wantHeld()
+					}
+					conn := serve(t, &shop{
+						upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+							for {
+								_, err := stream.Recv()
+								if err == io.EOF {
+									return stream.SendAndClose(&shoppb.Reply{})
+								}
+								if err != nil {
+									return err
+								}
+								hold(stream.Context())
+							}
+						},
+						watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+							for range 3 {
+								hold(stream.Context())
+								if err := stream.Send(&shoppb.Reply{}); err != nil {
+									return err
+								}
+							}
+							return nil
+						},
+						chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+							for {
+								_, err := stream.Recv()
+								if err == io.EOF {
+									return nil
+								}
+								if err != nil {
+									return err
+								}
+								hold(stream.Context())
+								if err := stream.Send(&shoppb.Reply{}); err != nil {
+									return err
+								}
+							}
+						},
+					}, onServer(w.fixed, firstIf(first)...)...)
+					if err := runStream(t.Context(), conn, kind, 3); err != nil {
+						t.Error(err)
+					}
+					if w.locks() != 1 {
+						t.Errorf("%d locks, want one for the stream", w.locks())
+					}
+					if held := w.client.Stats().Held; held != 0 {
+						t.Errorf("%d locks are held when the client has seen the end", held)
+					}
+				})
+			})
+		}
+	}
+}
+
+// runStream is a whole stream of a kind, with n messages where there may be
+// more than one.
+func runStream(ctx context.Context, conn *grpc.ClientConn, kind string, n int) error {
+	client := shoppb.NewShopClient(conn)
+	switch kind {
+	case "upload":
+		stream, err := client.Upload(ctx)
+		if err != nil {
+			return err
+		}
+		for range n {
+			if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+				break // CloseAndRecv tells why
+			}
+		}
+		_, err = stream.CloseAndRecv()
+		return err
+	case "watch":
+		stream, err := client.Watch(ctx, &shoppb.Order{Id: "42"})
+		if err != nil {
+			return err
+		}
+		return drain[shoppb.Reply](stream)
+	}
+	stream, err := client.Chat(ctx)
+	if err != nil {
+		return err
+	}
+	for range n {
+		if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+			break // Recv tells why
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	return drain[shoppb.Reply](stream)
+}
+
+func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
+	for _, kind := range []string{"unary", "stream", "first message"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				left := make(chan struct{})
+				stay := func(ctx context.Context) {
+					defer close(left)
+					defer w.watch(ctx)()
+					<-ctx.Done()
+					if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+						t.Errorf("cause %v", cause)
+					}
+					time.Sleep(time.Minute)
+					w.wantHeld()
+					if l, ok := zklock.FromContext(ctx); !ok || !l.Valid() {
+						t.Error("the lock is gone with the client")
+					}
+				}
+				conn := serve(t, &shop{
+					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+						stay(ctx)
+						return &shoppb.Reply{}, nil
+					},
+					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						if _, err := stream.Recv(); err != nil {
+							t.Error(err)
+						}
+						stay(stream.Context())
+						return nil
+					},
+				}, onServer(w.fixed, firstIf(kind == "first message")...)...)
+				ctx, hangUp := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, hangUp)
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{})
+				} else {
+					err = chat(ctx, conn)
+				}
+				if status.Code(err) != codes.Canceled {
+					t.Errorf("the client got %v", err)
+				}
+				<-left
+			})
+		})
+	}
+}
+
+func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		resp, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed, interceptors.WithMaxHold(3*time.Second)),
+			func(ctx context.Context, _ any) (any, error) {
+				defer w.watch(ctx)()
+				start := time.Now()
+				<-ctx.Done()
+				if held := time.Since(start); held != 3*time.Second || context.Cause(ctx) != zklock.ErrMaxHold {
+					t.Errorf("cancelled after %v with %v", held, context.Cause(ctx))
+				}
+				time.Sleep(time.Minute)
+				if l, ok := zklock.FromContext(ctx); !ok || !l.Valid() {
+					t.Error("the lock is not held any more")
+				}
+				return "late", nil
+			})
+		if resp != "late" || err != nil {
+			t.Errorf("%v, %v: want the handler's answer", resp, err)
+		}
+	})
+}
+
+func TestMaxHoldEndsAStreamThatWaits(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				if _, err := stream.Recv(); err != nil {
+					t.Error(err)
+				}
+				_, err := stream.Recv()
+				if !errors.Is(err, zklock.ErrMaxHold) {
+					t.Errorf("Recv: %v", err)
+				}
+				return err
+			}}, onServer(w.fixed, append(firstIf(first), interceptors.WithMaxHold(time.Second))...)...)
+			if _, err := count(t.Context(), conn); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("the client got %v", err)
+			}
+		})
+	}
+}
+
+func TestMaxHoldEndsAClientsCall(t *testing.T) {
+	for _, kind := range []string{"unary", "stream", "first message"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				conn := serve(t, &shop{
+					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					},
+					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						<-stream.Context().Done()
+						return stream.Context().Err()
+					},
+				}, onClient(w.fixed, append(firstIf(kind == "first message"), interceptors.WithMaxHold(time.Second))...)...)
+				start := time.Now()
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+				} else {
+					err = chat(t.Context(), conn)
+				}
+				if status.Code(err) != codes.DeadlineExceeded || !errors.Is(err, zklock.ErrMaxHold) || time.Since(start) != time.Second {
+					t.Errorf("after %v: %v", time.Since(start), err)
+				}
+			})
+		})
+	}
+}
+
+// TestRecvLeftBehindGetsNoLock has a handler that leaves its receiver alone: at
+// the first message, in the queue for the lock, and just as it gets it.
+func TestRecvLeftBehindGetsNoLock(t *testing.T) {
+	t.Run("waiting for the client", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			left := make(chan error, 1)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				go func() {
+					_, err := stream.Recv()
+					left <- err
+				}()
+				time.Sleep(time.Second)
+				return nil
+			}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+			stream, err := shoppb.NewShopClient(conn).Chat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := drain[shoppb.Reply](stream); err != nil {
+				t.Error(err)
+			}
+			if err := <-left; err == nil {
+				t.Error("it got a message")
+			}
+			if w.locks() != 0 {
+				t.Error("it got the lock")
+			}
+		})
+	})
+	t.Run("waiting for the lock", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			release := w.hold()
+			left := make(chan error, 1)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				go func() {
+					_, err := stream.Recv()
+					left <- err
+				}()
+				<-w.waiting
+				return nil
+			}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+			if err := chat(t.Context(), conn); err != nil {
+				t.Error(err)
+			}
+			if err := <-left; err == nil {
+				t.Error("it got a message")
+			}
+			if st := w.client.Stats(); st.Waiting != 0 {
+				t.Errorf("%d still wait", st.Waiting)
+			}
+			release()
+		})
+	})
+	t.Run("at the grant", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			returned := make(chan struct{})
+			left := make(chan error, 1)
+			// An Acquirer that has its lock when the handler has returned.
+			late := lateGrant{w.client.Mutex("orders/42"), returned}
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				go func() {
+					_, err := stream.Recv()
+					left <- err
+				}()
+				time.Sleep(time.Second)
+				return nil
+			}}, grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+				defer close(returned)
+				return h(srv, ss)
+			}, interceptors.StreamServerInterceptor(func(context.Context, interceptors.Call) zklock.Acquirer { return late }, interceptors.WithFirstMessage())))
+			if err := chat(t.Context(), conn); err != nil {
+				t.Error(err)
+			}
+			if err := <-left; err == nil {
+				t.Error("it got a message")
+			}
+			if w.locks() != 1 {
+				t.Errorf("%d locks", w.locks())
+			}
+		})
+	})
+}
+
+// lateGrant acquires once a channel is closed, whatever its context says.
+type lateGrant struct {
+	zklock.Acquirer
+	when <-chan struct{}
+}
+
+func (l lateGrant) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
+	<-l.when
+	return l.Acquirer.Acquire(context.WithoutCancel(ctx), opts...)
+}
+
+// TestFirstMessageMayComeInAnotherGoroutine is for -race: the handler sends
+// while its receiver gets the lock.
+func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			received := make(chan error, 1)
+			child, cancel := context.WithCancel(stream.Context())
+			defer cancel()
+			go func() { received <- drain[shoppb.Order](stream) }()
+			for range 50 {
+				if err := stream.Send(&shoppb.Reply{}); err != nil {
+					return err
+				}
+			}
+			if err := <-received; err != nil {
+				return err
+			}
+			for _, ctx := range []context.Context{stream.Context(), child} {
+				if l, ok := zklock.FromContext(ctx); !ok || l.Name() != "orders/42" {
+					t.Errorf("the context carries %v", l)
+				}
+			}
+			return nil
+		}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+		if err := runStream(t.Context(), conn, "chat", 20); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestContextsMadeBeforeTheFirstMessageEndWithTheLock: a handler may have made
+// its contexts when there was no lock yet.
+func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			child, cancel := context.WithTimeout(stream.Context(), time.Hour)
+			defer cancel()
+			if _, ok := zklock.FromContext(child); ok {
+				t.Error("it carries a lock before the first message")
+			}
+			if _, err := stream.Recv(); err != nil {
+				return err
+			}
+			if l, ok := zklock.FromContext(child); !ok || l.Name() != "orders/42" {
+				t.Errorf("it carries %v", l)
+			}
+			w.lose(child)
+			return nil
+		}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+		wantStatus(t, chat(t.Context(), conn), codes.Aborted, interceptors.ReasonLost)
+	})
+}
