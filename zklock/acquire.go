@@ -154,13 +154,13 @@ func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64,
 
 // awaitFrontOf is awaitFront for one name.
 //
-// The queue is listed once and then walked: nobody can get in ahead of us, so
-// the set of those ahead only shrinks. A node is taken off it when a read found
-// it missing, or when its watch reported the deletion and the connection is
-// still the one the watch was armed on; any other event proves nothing. What a
-// node counts as is read with each watch, since a writer may have been
-// downgraded. For permits, who is first in line depends on all who are ahead:
-// they list again each time.
+// The queue is listed once and then walked as long as those who leave it are of
+// this library: nobody can get in ahead of us in their place, so the set of those
+// ahead only shrinks. A node is taken off it when a read found it missing, or
+// when its watch reported the deletion and the connection is still the one the
+// watch was armed on; any other event proves nothing. What a node counts as is
+// read with each watch, since a writer may have been downgraded. For permits, who
+// is first in line depends on all who are ahead: they list again each time.
 func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
 	permits := c.kind.permits > 0
 list:
@@ -185,7 +185,7 @@ list:
 			for i, j := range watch {
 				w, err := s.watch(ctx, c.dir+"/"+q[j].node)
 				if errors.Is(err, driver.ErrNoNode) {
-					if permits {
+					if permits || !s.client.cfg.dialect.walks(q[j]) {
 						continue list
 					}
 					gen, _ = s.ds.Conn()
@@ -213,7 +213,7 @@ list:
 			if err != nil {
 				return 0, err
 			}
-			if permits {
+			if permits || gone && !s.client.cfg.dialect.walks(ahead) {
 				continue list
 			}
 			if gone {

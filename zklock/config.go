@@ -49,6 +49,7 @@ type config struct {
 
 	createRoot bool
 	acl        aclMode
+	dialect    *dialect
 
 	hooks    Hooks
 	logger   *slog.Logger
@@ -74,6 +75,7 @@ func defaultConfig() config {
 		handoverLimit:   defaultHandoverLimit,
 		handoverTime:    defaultHandoverTime,
 		createRoot:      true,
+		dialect:         dialectZklock,
 		logger:          slog.New(slog.DiscardHandler),
 	}
 }
@@ -106,6 +108,7 @@ var coreKeys = map[string]func(c *config, v string) error{
 		c.createRoot = b
 		return nil
 	},
+	"dialect": parseDialect,
 	"acl": func(c *config, v string) error {
 		switch m := aclMode(v); m {
 		case aclOpen, aclCreator:

@@ -41,8 +41,8 @@ type Contender struct {
 	Since time.Time
 }
 
-// Names of queue nodes are those of Curator's InterProcessReadWriteLock, so
-// that its locks and ours exclude each other:
+// Names of queue nodes are, in the default dialect, those of Curator's
+// InterProcessReadWriteLock, so that its locks and ours exclude each other:
 //
 //	_c_<uuid>-__WRIT__<10 digits>      wants the lock for itself
 //	_c_<uuid>-__READ__<10 digits>      wants it together with other readers
@@ -78,20 +78,24 @@ func (g guid) String() string {
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", s>>32, s>>16&0xffff, s&0xffff, n>>48, n&(1<<48-1))
 }
 
-// parseGUID reads what String wrote. Other people's UUIDs parse as well, to
-// some session's id that is not ours.
+// parseGUID reads what String and hex wrote. Other people's UUIDs parse as well,
+// to some session's id that is not ours.
 func parseGUID(s string) (guid, bool) {
-	if len(s) != uuidLen || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return guid{}, false
-	}
-	var hex [32]byte
-	n := 0
-	for i := range len(s) {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			continue
+	var hex [uuidHexLen]byte
+	switch {
+	case len(s) == uuidHexLen:
+		copy(hex[:], s)
+	case len(s) == uuidLen && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-':
+		n := 0
+		for i := range len(s) {
+			if i == 8 || i == 13 || i == 18 || i == 23 {
+				continue
+			}
+			hex[n] = s[i]
+			n++
 		}
-		hex[n] = s[i]
-		n++
+	default:
+		return guid{}, false
 	}
 	session, ok1 := parseHex(hex[:16])
 	serial, ok2 := parseHex(hex[16:])
@@ -126,33 +130,12 @@ func (k kind) marker() string {
 	return writeMarker
 }
 
-// contenderPrefix is the name of a queue node up to its sequence suffix.
-func contenderPrefix(g guid, k kind) string {
-	return protectedPrefix + g.String() + "-" + k.marker()
-}
-
 // queued is a queue node as a decision sees it.
 type queued struct {
 	node string
 	seq  int64
 	kind kind
 	guid guid // zero if the node's name has none
-}
-
-// parseContender takes a child of a lock's znode apart. ok is false for a child
-// that is no contender. foreign, if not empty, names the recipe of a contender
-// that cannot see ours. A contender whose suffix is not ten plain digits has
-// seq maxSequence: servers before 3.6 count into the negative.
-func parseContender(node string) (q queued, foreign string, ok bool) {
-	head, suffix, k, ok := cutMarker(node)
-	if !ok {
-		return queued{}, foreignRecipe(node), false
-	}
-	q = queued{node: node, kind: k, seq: parseSuffix(suffix)}
-	if strings.HasPrefix(head, protectedPrefix) && strings.HasSuffix(head, "-") {
-		q.guid, _ = parseGUID(head[len(protectedPrefix) : len(head)-1])
-	}
-	return q, "", true
 }
 
 // cutMarker splits a node's name around its last marker.
@@ -170,21 +153,6 @@ func cutMarker(node string) (head, suffix string, k kind, ok bool) {
 		}
 	}
 	return "", "", kind{}, false
-}
-
-// foreignRecipe recognises contenders of recipes that look for their own kind
-// of node only, and so would not wait for ours.
-func foreignRecipe(node string) string {
-	if len(node) <= suffixLen || parseSuffix(node[len(node)-suffixLen:]) == maxSequence {
-		return ""
-	}
-	switch head := node[:len(node)-suffixLen]; {
-	case strings.HasSuffix(head, "-lock-"):
-		return "Curator's InterProcessMutex or go-zookeeper's Lock"
-	case strings.HasSuffix(head, "__lock__"), strings.HasSuffix(head, "__rlock__"):
-		return "kazoo's Lock, ReadLock or WriteLock"
-	}
-	return ""
 }
 
 func parseSuffix(s string) int64 {

@@ -44,9 +44,9 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 	var q []queued
 	var foreign []Contender
 	for _, name := range names {
-		if c, recipe, ok := parseContender(name); ok {
+		if c, other, ok := s.client.cfg.dialect.parse(name); ok {
 			q = append(q, c)
-		} else if recipe != "" {
+		} else if other != nil {
 			foreign = append(foreign, Contender{Node: name, Mode: Exclusive, Foreign: true})
 		}
 	}
@@ -84,7 +84,7 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 // driver.ErrNoNode, if there is no such contender.
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
-		if _, recipe, ok := parseContender(node); strings.Contains(node, "/") || !ok && recipe == "" {
+		if _, other, ok := c.cfg.dialect.parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a contender's node", ErrConflict, node)
 		}
 		return explain(s.repeat(ctx, "release", func(ctx context.Context) error {
@@ -102,7 +102,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
-	if err := checkName(name); err != nil {
+	if err := c.cfg.dialect.checkName(name); err != nil {
 		return err
 	}
 	ctx, cancel := c.bound(ctx, acquireConfig{})

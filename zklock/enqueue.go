@@ -141,7 +141,7 @@ func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 	}
 	for i, c := range p.nodes {
 		w.creates[i] = c.dir
-		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+contenderPrefix(c.guid, c.kind), r.data, driver.EphemeralSequential, cfg.acls()))
+		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.prefix(c.guid, c.kind), r.data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].ours {
 			w.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
@@ -243,7 +243,7 @@ func (s *session) readZxid(ctx context.Context, p *place) error {
 // there room for it among at most limit contenders, if that is not 0?
 func (s *session) admit(p *place, seen int64, children []int32, limit int) error {
 	for i, c := range p.nodes {
-		q, _, _ := parseContender(c.node)
+		q, _, _ := s.client.cfg.dialect.parse(c.node)
 		if q.seq >= maxSequence {
 			return ErrSequenceExhausted
 		}

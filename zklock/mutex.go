@@ -15,18 +15,20 @@ type described struct {
 
 func (c *Client) describe(name string, k kind) described {
 	d := described{client: c, wants: []want{{name: name, kind: k}}}
-	switch d.err = checkName(name); {
-	case d.err != nil:
-	case c == nil || c.pool == nil:
-		d.err = fmt.Errorf("%w: its Client was not made by Open", ErrInvalidName)
-	default:
-		d.wants[0].path = c.path(name)
+	if c == nil || c.pool == nil {
+		if d.err = checkName(name); d.err == nil {
+			d.err = fmt.Errorf("%w: its Client was not made by Open", ErrInvalidName)
+		}
+		return d
+	}
+	if d.err = c.cfg.dialect.checkName(name); d.err == nil {
+		d.wants[0].path, d.err = c.path(name), c.cfg.dialect.allows(k)
 	}
 	return d
 }
 
 // path returns the znode under which the contenders of a name queue.
-func (c *Client) path(name string) string { return c.cfg.root + "/" + encodeName(name) }
+func (c *Client) path(name string) string { return c.cfg.root + "/" + c.cfg.dialect.encode(name) }
 
 func (d *described) name() string {
 	if d == nil || len(d.wants) == 0 {

@@ -17,6 +17,9 @@ import (
 // other data belongs to somebody else, whose data is never written over.
 var parentMark = []byte("zklock")
 
+// isMark reports whether the data of a lock's znode is this library's.
+func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
+
 // errRootMissing is matched by the error about a root that create_root=false
 // forbids to make.
 var errRootMissing = errors.New("root does not exist, and create_root=false")
@@ -167,24 +170,26 @@ func (s *session) ensureParent(ctx context.Context, path string) (parent, error)
 		return p, nil
 	}
 	found := parent{path: path, ours: true}
-	err := s.createParent(ctx, path, driver.Container)
-	found.mine = err == nil
+	mode := s.client.cfg.dialect.parentMode()
+	create := func() error {
+		if err := s.ensureAncestors(ctx, path); err != nil {
+			return err
+		}
+		return s.createParent(ctx, path, parentMark, mode)
+	}
+	err := create()
+	found.mine = err == nil && mode == driver.Container
 	if errors.Is(err, driver.ErrNoNode) { // somebody removed the root
 		err = s.repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.ds, &s.client.cfg) })
 		if err == nil {
-			err = s.createParent(ctx, path, driver.Container)
+			err = create()
 		}
 	}
 	if errors.Is(err, driver.ErrUnimplemented) {
-		err = s.createParent(ctx, path, driver.Persistent)
+		err = s.createParent(ctx, path, parentMark, driver.Persistent)
 	}
 	if errors.Is(err, driver.ErrNodeExists) {
-		var n driver.Node
-		err = s.repeat(ctx, "parent", func(ctx context.Context) (err error) {
-			n, err = s.ds.Get(ctx, path)
-			return err
-		})
-		found.ours = bytes.HasPrefix(n.Data, parentMark)
+		found.ours, err = s.claim(ctx, path)
 	}
 	if err != nil {
 		return parent{}, err
@@ -196,9 +201,9 @@ func (s *session) ensureParent(ctx context.Context, path string) (parent, error)
 	return found, nil
 }
 
-func (s *session) createParent(ctx context.Context, path string, mode driver.Mode) error {
+func (s *session) createParent(ctx context.Context, path string, data []byte, mode driver.Mode) error {
 	return s.repeat(ctx, "parent", func(ctx context.Context) error {
-		_, err := s.ds.Create(ctx, path, parentMark, mode, s.client.cfg.acls())
+		_, err := s.ds.Create(ctx, path, data, mode, s.client.cfg.acls())
 		return err
 	})
 }

@@ -155,9 +155,9 @@ func TestKindsThatDoNotKnowEachOtherConflict(t *testing.T) {
 	}
 }
 
-func TestParseContender(t *testing.T) {
+func TestParseQueueNodes(t *testing.T) {
 	g := guid{session: 0x1000a2b3c4d50001, serial: 7}
-	own := contenderPrefix(g, kind{mode: Exclusive})
+	own := dialectZklock.prefix(g, kind{mode: Exclusive})
 	for _, c := range []struct {
 		node    string
 		want    queued
@@ -165,10 +165,10 @@ func TestParseContender(t *testing.T) {
 		ok      bool
 	}{
 		{node: own + "0000000012", want: queued{kind: kind{mode: Exclusive}, seq: 12, guid: g}, ok: true},
-		{node: contenderPrefix(g, kind{mode: Shared}) + "0000000000", want: queued{kind: kind{mode: Shared}, guid: g}, ok: true},
+		{node: dialectZklock.prefix(g, kind{mode: Shared}) + "0000000000", want: queued{kind: kind{mode: Shared}, guid: g}, ok: true},
 		{node: "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__0000000003",
 			want: queued{kind: kind{mode: Shared}, seq: 3, guid: guid{0x1b9d6bcdbbfd4b2d, 0x9b5dab8dfbbd4bed - 0}}, ok: true},
-		{node: contenderPrefix(g, kind{mode: Permit, permits: 12}) + "0000000004", want: queued{kind: kind{mode: Permit, permits: 12}, seq: 4, guid: g}, ok: true},
+		{node: dialectZklock.prefix(g, kind{mode: Permit, permits: 12}) + "0000000004", want: queued{kind: kind{mode: Permit, permits: 12}, seq: 4, guid: g}, ok: true},
 		{node: "_c_x-__PERM0__0000000004"}, {node: "_c_x-__PERM04__0000000004"}, {node: "_c_x-__PERM-1__0000000004"}, {node: "_c_x-__PERM__0000000004"},
 		{node: "__WRIT__0000000003", want: queued{kind: kind{mode: Exclusive}, seq: 3}, ok: true},
 		{node: own + "-000000012", want: queued{kind: kind{mode: Exclusive}, seq: maxSequence, guid: g}, ok: true},
@@ -182,9 +182,9 @@ func TestParseContender(t *testing.T) {
 		if !c.ok {
 			c.want = queued{}
 		}
-		got, foreign, ok := parseContender(c.node)
-		if got != c.want || (foreign != "") != c.foreign || ok != c.ok {
-			t.Errorf("parseContender(%q) = %+v, %q, %v; want %+v, foreign %v, %v", c.node, got, foreign, ok, c.want, c.foreign, c.ok)
+		got, foreign, ok := dialectZklock.parse(c.node)
+		if got != c.want || (foreign != nil) != c.foreign || ok != c.ok {
+			t.Errorf("parse(%q) = %+v, %v, %v; want %+v, foreign %v, %v", c.node, got, foreign, ok, c.want, c.foreign, c.ok)
 		}
 	}
 }
@@ -198,13 +198,15 @@ func TestGUIDTextRoundTrips(t *testing.T) {
 	})
 }
 
-func FuzzParseContender(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add("_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__0000000003")
 	f.Add("_c_-__READ__")
 	f.Fuzz(func(t *testing.T, node string) {
-		q, _, ok := parseContender(node)
-		if ok && (q.seq < 0 || q.seq > maxSequence || q.kind.mode == 0) {
-			t.Fatalf("parseContender(%q) = %+v", node, q)
+		for _, d := range dialects {
+			q, other, ok := d.parse(node)
+			if ok && (q.seq < 0 || q.seq > maxSequence || q.kind.mode == 0 || other != nil) {
+				t.Fatalf("parse(%q) = %+v, %v in dialect %s", node, q, other, d.name)
+			}
 		}
 	})
 }

@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -48,16 +47,16 @@ func (s *session) recover(ctx context.Context, p *place) (found bool, err error)
 	return true, nil
 }
 
-// list returns the contenders of a lock in order. A contender of a recipe that
+// list returns the contenders of a lock in order. A contender of a dialect that
 // does not see ours is ErrConflict.
 func (s *session) list(ctx context.Context, dir string) (q []queued, err error) {
-	var foreign string
+	var foreign *dialect
 	err = s.repeat(ctx, "list", func(ctx context.Context) error {
 		q, foreign, err = s.listOnce(ctx, dir)
 		return err
 	})
-	if err == nil && foreign != "" {
-		return nil, fmt.Errorf("%w: a contender of %s is in the queue, which does not wait for this client's nodes", ErrConflict, foreign)
+	if err == nil && foreign != nil {
+		return nil, s.client.cfg.dialect.conflictWith(foreign)
 	}
 	sortQueue(q)
 	return q, err
@@ -66,21 +65,21 @@ func (s *session) list(ctx context.Context, dir string) (q []queued, err error) 
 // listOnce does one list, unsorted, and has stray nodes of this session
 // deleted: those whose GUID nobody answers for, or which are not the node that
 // their contender settled on. A node whose outcome is open is left alone.
-// foreign names the recipe of a contender that does not see ours, if any.
-func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign string, err error) {
+// foreign is the dialect of a contender that does not see ours, if any.
+func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign *dialect, err error) {
 	names, _, err := s.ds.Children(ctx, dir)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	q = make([]queued, 0, len(names))
 	others := 0
 	for _, name := range names {
-		c, recipe, ok := parseContender(name)
+		c, other, ok := s.client.cfg.dialect.parse(name)
 		switch {
 		case ok:
 			q = append(q, c)
-		case recipe != "":
-			foreign = recipe
+		case other != nil:
+			foreign = other
 		default:
 			others++
 		}

@@ -1,0 +1,342 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// dialect is how a client names its queue nodes: the URL key of that name. Each
+// is a promise to one foreign recipe, in whose terms the nodes are named, so
+// that its contenders wait for ours and ours for them:
+//
+//	                                       dialect=
+//	beside                                 zklock     curator    zk         kazoo
+//	Curator's InterProcessReadWriteLock    excludes   conflict   conflict   conflict
+//	Curator's InterProcessMutex            conflict   excludes   excludes   conflict
+//	go-zookeeper's Lock                    conflict   excludes   excludes   conflict
+//	kazoo's Lock                           conflict   conflict   conflict   excludes
+//	kazoo's ReadLock and WriteLock         conflict   conflict   conflict   excludes
+//
+// No node name satisfies two recipes at once. Where the table says conflict,
+// acquiring fails with ErrConflict, and names the dialect to use, when such a
+// contender is seen in the queue. The other way round there is nobody to refuse:
+// the foreign recipe looks for its own kind of node, finds none, and gets in
+// beside a holder of ours. Only the right dialect, in all clients, excludes.
+//
+// What a dialect can hold:
+//
+//   - zklock: everything. Curator knows readers and writers; semaphores are ours
+//     alone, and it does not wait for them. To Curator a writer that was
+//     downgraded stays a writer. The other way round, releases of Curator up to
+//     5.4 let the next writer in when a writer of theirs becomes a reader;
+//     newer ones do not, and are waited for.
+//   - curator, zk: a Mutex, alone and in All. There are no readers and no
+//     permits: those fail with ErrConflict.
+//   - kazoo: mutexes, readers and writers, not permits. kazoo's plain Lock does
+//     not wait for any readers, be they kazoo's: beside readers, use its
+//     WriteLock. Its ReadLock waits for writers that came after it, too, which
+//     wait for it: that is a deadlock among kazoo's own locks, and with ours.
+//
+// In all but zklock a name is a literal path below the root, made of real
+// znodes: the lock orders/42 is <root>/orders/42. Names that ZooKeeper does not
+// take, or with a segment that could pass for somebody's queue node, are
+// ErrInvalidName. In curator and zk a lock below another lock would be taken for
+// one of its contenders; that is ErrConflict. Data of a lock's znode is written
+// over only if it is empty or our own mark. In kazoo all these znodes are
+// persistent and stay: its locks make them once and rely on them.
+type dialect struct {
+	name   string
+	family family
+	modes  []Mode // what its recipe can express
+	serves string // the recipe, for errors
+}
+
+var (
+	dialectZklock  = &dialect{"zklock", familyReadWrite, []Mode{Exclusive, Shared, Permit}, "Curator's InterProcessReadWriteLock"}
+	dialectCurator = &dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex"}
+	dialectZK      = &dialect{"zk", familyMutex, []Mode{Exclusive}, "go-zookeeper's Lock"}
+	dialectKazoo   = &dialect{"kazoo", familyKazoo, []Mode{Exclusive, Shared}, "kazoo's Lock, ReadLock and WriteLock"}
+)
+
+var dialects = []*dialect{dialectZklock, dialectCurator, dialectZK, dialectKazoo}
+
+// parseDialect is the URL key's parser.
+func parseDialect(c *config, v string) error {
+	names := make([]string, len(dialects))
+	for i, d := range dialects {
+		if names[i] = d.name; d.name == v {
+			c.dialect = d
+			return nil
+		}
+	}
+	return fmt.Errorf("want one of %s", strings.Join(names, ", "))
+}
+
+// family is what recipes have in common that see each other's queue nodes.
+//
+//	familyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>, __READ__ alike
+//	familyMutex       [_c_<uuid or 32 hex digits>-]lock-<10 digits>
+//	familyKazoo       <32 hex digits>__lock__<10 digits>, __rlock__ alike
+type family uint8
+
+const (
+	familyReadWrite family = iota
+	familyMutex
+	familyKazoo
+)
+
+// Markers of the families that are not this library's own.
+const (
+	mutexMarker      = "lock-"
+	kazooMarker      = "__lock__"
+	kazooReadMarker  = "__rlock__"
+	uuidHexLen       = 32
+	firstPrivateRune = 0xe000 // from here on ZooKeeper refuses characters
+	lastPrivateRune  = 0xf8ff
+	firstSpecialRune = 0xfff0
+)
+
+// literal reports whether names are paths as they stand.
+func (d *dialect) literal() bool { return d.family != familyReadWrite }
+
+// allows says why a kind of lock cannot be had in the dialect.
+func (d *dialect) allows(k kind) error {
+	for _, m := range d.modes {
+		if m == k.mode {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: with dialect=%s there are no locks held as %v, %s knows none", ErrConflict, d.name, k.mode, d.serves)
+}
+
+// prefix is the name of a queue node up to its sequence suffix.
+func (d *dialect) prefix(g guid, k kind) string {
+	switch d {
+	case dialectCurator:
+		return protectedPrefix + g.String() + "-" + mutexMarker
+	case dialectZK:
+		return protectedPrefix + g.hex() + "-" + mutexMarker
+	case dialectKazoo:
+		if k.mode == Shared {
+			return g.hex() + kazooReadMarker
+		}
+		return g.hex() + kazooMarker
+	}
+	return protectedPrefix + g.String() + "-" + k.marker()
+}
+
+// parse takes a child of a lock's znode apart. ok is false for a child that is
+// no contender of the dialect; foreign, if not nil, is the dialect of those that
+// it is a contender of, which do not see ours. A contender whose suffix is not
+// ten plain digits has seq maxSequence: servers before 3.6 count into the
+// negative.
+func (d *dialect) parse(node string) (q queued, foreign *dialect, ok bool) {
+	head, suffix, k, f, ok := classify(node)
+	if !ok {
+		return queued{}, nil, false
+	}
+	if f != d.family {
+		if !isSequence(suffix) {
+			return queued{}, nil, false
+		}
+		return queued{}, dialectOf(head, f), false
+	}
+	q = queued{node: node, kind: k, seq: parseSuffix(suffix)}
+	q.guid, _ = parseGUID(guidText(head, f))
+	return q, nil, true
+}
+
+// dialectOf tells which dialect a foreign contender's clients share. Curator
+// writes UUIDs with dashes, go-zookeeper without.
+func dialectOf(head string, f family) *dialect {
+	switch {
+	case f == familyReadWrite:
+		return dialectZklock
+	case f == familyKazoo:
+		return dialectKazoo
+	case len(guidText(head, f)) == uuidHexLen:
+		return dialectZK
+	}
+	return dialectCurator
+}
+
+// guidText is the part of a node's name, as cut off its marker, that identifies
+// the one who made it.
+func guidText(head string, f family) string {
+	if f == familyKazoo {
+		return head
+	}
+	text, protected := strings.CutPrefix(head, protectedPrefix)
+	text, dashed := strings.CutSuffix(text, "-")
+	if !protected || !dashed {
+		return ""
+	}
+	return text
+}
+
+// classify splits a node's name around its marker, as the recipes do: for
+// Curator's read and write locks whatever follows the marker is the suffix, for
+// the others it has to be a number.
+func classify(node string) (head, suffix string, k kind, f family, ok bool) {
+	if head, suffix, k, ok = cutMarker(node); ok {
+		return head, suffix, k, familyReadWrite, true
+	}
+	for _, m := range []struct {
+		text string
+		mode Mode
+		f    family
+	}{{kazooReadMarker, Shared, familyKazoo}, {kazooMarker, Exclusive, familyKazoo}, {mutexMarker, Exclusive, familyMutex}} {
+		i := strings.LastIndex(node, m.text)
+		if i < 0 {
+			continue
+		}
+		if suffix = node[i+len(m.text):]; isSequence(suffix) {
+			return node[:i], suffix, kind{mode: m.mode}, m.f, true
+		}
+	}
+	return "", "", kind{}, 0, false
+}
+
+// isSequence reports whether a suffix is what servers append: ten digits, or a
+// negative number by those before 3.6.
+func isSequence(s string) bool {
+	digits, negative := strings.CutPrefix(s, "-")
+	if len(s) != suffixLen && !(negative && len(digits) == suffixLen) {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// walks reports whether a queue that was listed once may be walked when q has
+// left it. Nobody ever gets in ahead of a queue node of this library. Curator
+// since 5.5 lets a writer that becomes a reader insert a node with the writer's
+// own sequence number, which stays when the writer's is gone. The other dialects
+// make no such assumption about anybody.
+func (d *dialect) walks(q queued) bool {
+	return !d.literal() && q.guid != guid{} && q.guid.ours()
+}
+
+// ours reports whether a GUID has the form of this library's, which others' do
+// not have: a random UUID has its variant's bits set where the serial has zeros.
+func (g guid) ours() bool { return g.serial>>48 == 0 }
+
+// hex returns the guid as 32 hexadecimal digits.
+func (g guid) hex() string { return fmt.Sprintf("%016x%016x", uint64(g.session), g.serial) }
+
+// checkName enforces the rules for names of the dialect.
+func (d *dialect) checkName(name string) error {
+	if err := checkName(name); err != nil || !d.literal() {
+		return err
+	}
+	for _, r := range name {
+		if firstPrivateRune <= r && r <= lastPrivateRune || r >= firstSpecialRune {
+			return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", ErrInvalidName, d.name, r)
+		}
+	}
+	for segment := range strings.SplitSeq(name, "/") {
+		if _, _, _, _, ok := classify(segment); ok {
+			return fmt.Errorf("%w: with dialect=%s its segment %q would pass for a queue node", ErrInvalidName, d.name, segment)
+		}
+	}
+	return nil
+}
+
+// encode maps a name to the path of its znode below the root.
+func (d *dialect) encode(name string) string {
+	if d.literal() {
+		return name
+	}
+	return encodeName(name)
+}
+
+// parentMode is the kind of znode that a lock's is made as.
+func (d *dialect) parentMode() driver.Mode {
+	if d == dialectKazoo {
+		return driver.Persistent
+	}
+	return driver.Container
+}
+
+// conflictWith is the error of meeting a contender of another dialect.
+func (d *dialect) conflictWith(other *dialect) error {
+	return fmt.Errorf("%w: a contender of %s is in the queue, and does not wait for those of dialect=%s; use dialect=%s for this lock, in all clients",
+		ErrConflict, other.serves, d.name, other.name)
+}
+
+// ensureAncestors makes the znodes between the root and that of a lock whose
+// name is a path, and refuses to go below another lock where its recipe would
+// take the one for a contender of the other.
+func (s *session) ensureAncestors(ctx context.Context, path string) error {
+	cfg := &s.client.cfg
+	for i := len(cfg.root) + 1; cfg.dialect.literal(); i++ {
+		slash := strings.IndexByte(path[i:], '/')
+		if slash < 0 {
+			break
+		}
+		i += slash
+		ancestor := path[:i]
+		err := s.createParent(ctx, ancestor, nil, cfg.dialect.parentMode())
+		if errors.Is(err, driver.ErrUnimplemented) {
+			err = s.createParent(ctx, ancestor, nil, driver.Persistent)
+		}
+		if !errors.Is(err, driver.ErrNodeExists) && !errors.Is(err, driver.ErrNoAuth) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if cfg.dialect.family == familyKazoo {
+			continue
+		}
+		n, err := s.getParent(ctx, ancestor)
+		switch {
+		case errors.Is(err, driver.ErrNoAuth):
+		case err != nil:
+			return err
+		case isMark(n.Data):
+			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", ErrConflict, ancestor, cfg.dialect.name)
+		}
+	}
+	return nil
+}
+
+// claim looks at a lock's znode that was there before. ours says that its data
+// is our mark, or was empty and is our mark now: with the version that was read,
+// so that nobody's data is written over.
+func (s *session) claim(ctx context.Context, path string) (ours bool, err error) {
+	const tries = 4
+	for range tries {
+		n, err := s.getParent(ctx, path)
+		if err != nil || len(n.Data) > 0 || !s.client.cfg.dialect.literal() {
+			return isMark(n.Data), err
+		}
+		err = s.repeat(ctx, "parent", func(ctx context.Context) error {
+			_, err := s.ds.Set(ctx, path, parentMark, n.Stat.Version)
+			return err
+		})
+		switch {
+		case errors.Is(err, driver.ErrNoAuth):
+			return false, nil
+		case !errors.Is(err, driver.ErrBadVersion): // somebody has written, or we have and did not hear of it
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+func (s *session) getParent(ctx context.Context, path string) (n driver.Node, err error) {
+	err = s.repeat(ctx, "parent", func(ctx context.Context) (err error) {
+		n, err = s.ds.Get(ctx, path)
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,361 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+var allDialects = []string{"zklock", "curator", "zk", "kazoo"}
+
+// inDialect opens a client on an ensemble.
+func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client {
+	t.Helper()
+	client, err := zklock.OpenConnector(c, zklock.WithParams(url.Values{"dialect": {dialect}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// stranger is somebody else's session, which makes nodes as other libraries do.
+type stranger struct {
+	t *testing.T
+	driver.Session
+}
+
+func newStranger(t *testing.T, e *memdriver.Ensemble) stranger {
+	t.Helper()
+	s, err := e.Connector().Connect(t.Context(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return stranger{t, s}
+}
+
+func (s stranger) create(path string, data string, mode driver.Mode) string {
+	s.t.Helper()
+	made, err := s.Create(s.t.Context(), path, []byte(data), mode, driver.OpenACL(driver.PermAll))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return made
+}
+
+func (s stranger) remove(path string) {
+	s.t.Helper()
+	if err := s.Delete(s.t.Context(), path, driver.AnyVersion); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s stranger) data(path string) string {
+	s.t.Helper()
+	n, err := s.Get(s.t.Context(), path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(n.Data)
+}
+
+func (s stranger) children(path string) []string {
+	s.t.Helper()
+	names, _, err := s.Children(s.t.Context(), path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return names
+}
+
+// The table in dialect's comment, cell by cell, with nodes as the recipes make
+// them: somebody holds, and a client of ours wants.
+func TestForeignHolderIsWaitedForOrConflictsInEveryDialect(t *testing.T) {
+	for _, recipe := range []struct {
+		name, node string
+		excludes   []string // the dialects that share the lock with it
+		use        string   // what the others advise
+	}{
+		{"Curator write lock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", []string{"zklock"}, "zklock"},
+		{"Curator read lock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__", []string{"zklock"}, "zklock"},
+		{"Curator mutex", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-", []string{"curator", "zk"}, "curator"},
+		{"go-zookeeper lock", "_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-", []string{"curator", "zk"}, "zk"},
+		{"kazoo lock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__lock__", []string{"kazoo"}, "kazoo"},
+		{"kazoo read lock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__rlock__", []string{"kazoo"}, "kazoo"},
+	} {
+		for _, dialect := range allDialects {
+			t.Run(recipe.name+"/"+dialect, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ensemble := memdriver.New()
+					defer ensemble.Close()
+					c, other := inDialect(t, ensemble.Connector(), dialect), newStranger(t, ensemble)
+					defer c.Close()
+					defer other.Close(t.Context())
+					if err := c.Ping(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					other.create("/zklock/a", "", driver.Persistent)
+					theirs := other.create("/zklock/a/"+recipe.node, "somebody", driver.EphemeralSequential)
+					excludes := false
+					for _, d := range recipe.excludes {
+						excludes = excludes || d == dialect
+					}
+					if _, err := c.Mutex("a").TryAcquire(t.Context()); excludes && !errors.Is(err, zklock.ErrNotAcquired) || !excludes && !errors.Is(err, zklock.ErrConflict) {
+						t.Errorf("TryAcquire = %v", err)
+					}
+					done := make(chan error, 1)
+					var lock *zklock.Lock
+					go func() {
+						var err error
+						lock, err = c.Mutex("a").Acquire(t.Context())
+						done <- err
+					}()
+					synctest.Wait()
+					select {
+					case err := <-done:
+						if excludes || !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), "dialect="+recipe.use+" ") {
+							t.Fatalf("Acquire = %v; want it to wait: %v, or to name dialect=%s", err, excludes, recipe.use)
+						}
+						time.Sleep(time.Second)
+						if left := other.children("/zklock/a"); len(left) != 1 {
+							t.Errorf("left in the queue: %v", left)
+						}
+						return
+					default:
+					}
+					if !excludes {
+						t.Fatal("Acquire waits for somebody who would not wait for it")
+					}
+					other.remove(theirs)
+					if err := <-done; err != nil {
+						t.Fatal(err)
+					}
+					if err := lock.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Curator since 5.5: a thread that holds the write lock takes the read lock,
+// with a node that has the write lock's own sequence number, and gives the write
+// lock back. The node was inserted ahead of those who wait.
+func TestWriterOfCuratorsThatBecomesReaderIsStillWaitedFor(t *testing.T) {
+	for _, between := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ensemble := memdriver.New()
+			defer ensemble.Close()
+			c, other := inDialect(t, ensemble.Connector(), "zklock"), newStranger(t, ensemble)
+			defer c.Close()
+			defer other.Close(t.Context())
+			if err := c.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			other.create("/zklock/a", "", driver.Persistent)
+			writer := other.create("/zklock/a/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", "", driver.EphemeralSequential)
+			giveUp, cancel := context.WithCancel(t.Context())
+			var first sync.WaitGroup
+			if between { // somebody of ours waits between the two, and gives up
+				d := inDialect(t, ensemble.Connector(), "zklock")
+				defer d.Close()
+				first.Go(func() { _, _ = d.Mutex("a").Acquire(giveUp) })
+				synctest.Wait()
+			}
+			done := make(chan *zklock.Lock, 1)
+			go func() {
+				l, err := c.Mutex("a").Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				done <- l
+			}()
+			synctest.Wait()
+			suffix := writer[len(writer)-10:]
+			reader := other.create("/zklock/a/_c_2c9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__"+suffix, "", driver.Ephemeral)
+			other.remove(writer)
+			cancel()
+			first.Wait()
+			time.Sleep(time.Second)
+			select {
+			case <-done:
+				t.Fatalf("held beside a reader (somebody between: %v)", between)
+			default:
+			}
+			other.remove(reader)
+			if l := <-done; l != nil {
+				_ = l.Release(t.Context())
+			}
+		})
+	}
+}
+
+func TestKindsThatADialectCannotExpressConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ensemble := memdriver.New()
+		defer ensemble.Close()
+		for dialect, refused := range map[string]int{"zklock": 0, "kazoo": 1, "curator": 2, "zk": 2} {
+			c := inDialect(t, ensemble.Connector(), dialect)
+			got := 0
+			for _, a := range []zklock.Acquirer{c.Mutex(dialect + "1"), c.RWMutex(dialect + "2").Writer(), c.RWMutex(dialect + "3").Reader(), c.Semaphore(dialect+"4", 2)} {
+				l, err := a.Acquire(t.Context())
+				switch {
+				case errors.Is(err, zklock.ErrConflict) && strings.Contains(err.Error(), "dialect="+dialect):
+					got++
+				case err != nil:
+					t.Errorf("%s: %v", dialect, err)
+				default:
+					_ = l.Release(t.Context())
+				}
+			}
+			if got != refused {
+				t.Errorf("%s: %d kinds of lock were refused, want %d", dialect, got, refused)
+			}
+			_ = c.Close()
+		}
+	})
+}
+
+// Slashes make real paths in the dialects of others; a lock below a lock is
+// refused where its znode would be taken for a contender.
+func TestNamesArePathsInTheDialectsOfOthers(t *testing.T) {
+	for _, dialect := range allDialects[1:] {
+		synctest.Test(t, func(t *testing.T) {
+			ensemble := memdriver.New(memdriver.WithReapInterval(24 * time.Hour))
+			defer ensemble.Close()
+			c, other := inDialect(t, ensemble.Connector(), dialect), newStranger(t, ensemble)
+			defer c.Close()
+			defer other.Close(t.Context())
+			hold := func(name string) error {
+				l, err := c.Mutex(name).Acquire(t.Context())
+				if err == nil {
+					err = l.Release(t.Context())
+				}
+				return err
+			}
+			if got := c.Mutex("a b/c").Path(); got != "/zklock/a b/c" {
+				t.Errorf("%s: path %q", dialect, got)
+			}
+			if err := c.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			other.create("/zklock/theirs", "their data", driver.Persistent)
+			other.create("/zklock/empty", "", driver.Persistent)
+			for _, name := range []string{"a b/c/d", "theirs", "empty", "theirs/below"} {
+				if err := hold(name); err != nil {
+					t.Errorf("%s: %q: %v", dialect, name, err)
+				}
+			}
+			for path, want := range map[string]string{"/zklock/a b": "", "/zklock/a b/c": "", "/zklock/a b/c/d": "zklock", "/zklock/theirs": "their data", "/zklock/empty": "zklock"} {
+				if got := other.data(path); got != want {
+					t.Errorf("%s: %s holds %q, want %q", dialect, path, got, want)
+				}
+			}
+			err := hold("empty/below")
+			if dialect == "kazoo" && err != nil || dialect != "kazoo" && !errors.Is(err, zklock.ErrConflict) {
+				t.Errorf("%s: a lock below a lock: %v", dialect, err)
+			}
+
+			time.Sleep(time.Minute) // for the client's own clean-up
+			kept := strings.Join(other.children("/zklock/a b/c"), " ")
+			if dialect == "kazoo" && kept != "d" || dialect != "kazoo" && kept != "" {
+				t.Errorf("%s: after a minute of rest there is %q", dialect, kept)
+			}
+			other.data("/zklock/theirs")
+			other.data("/zklock/empty")
+		})
+	}
+}
+
+// Somebody writes the data of a lock's znode between our read, which finds it
+// empty, and our mark: what he wrote stays.
+func TestDataWrittenMeanwhileStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ensemble := memdriver.New()
+		defer ensemble.Close()
+		other := newStranger(t, ensemble)
+		defer other.Close(t.Context())
+		other.create("/zklock", "", driver.Persistent)
+		other.create("/zklock/a", "", driver.Persistent)
+		var once sync.Once
+		write := faultdriver.If("a set of the parent", func(op faultdriver.Op) bool {
+			if op.Kind == faultdriver.Set {
+				once.Do(func() {
+					if _, err := other.Set(context.Background(), "/zklock/a", []byte("theirs"), driver.AnyVersion); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			return false
+		}, faultdriver.None())
+		c := inDialect(t, faultdriver.Wrap(ensemble.Connector(), write), "curator")
+		defer c.Close()
+		for range 2 {
+			l, err := c.Mutex("a").Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = l.Release(t.Context())
+		}
+		if got := other.data("/zklock/a"); got != "theirs" {
+			t.Errorf("the parent holds %q", got)
+		}
+	})
+}
+
+// Replies to writes are lost, again and again: each client finds its own nodes by
+// their GUID, in every dialect, and nothing stays behind.
+func TestOwnNodesAreRecoveredInEveryDialect(t *testing.T) {
+	for _, dialect := range allDialects {
+		synctest.Test(t, func(t *testing.T) {
+			ensemble := memdriver.New(memdriver.WithLatency(time.Millisecond))
+			defer ensemble.Close()
+			faults := faultdriver.NewCounter(faultdriver.Random(7, 0.2, about(faultdriver.Writes(faultdriver.LoseReply()))))
+			var wg sync.WaitGroup
+			inside := 0
+			for range 3 {
+				c := inDialect(t, faultdriver.Wrap(ensemble.Connector(), faults), dialect)
+				defer c.Close()
+				for range 3 {
+					wg.Go(func() {
+						for range 10 {
+							err := zklock.Do(t.Context(), c.Mutex("a/b"), func(context.Context) error {
+								if inside++; inside != 1 {
+									t.Error("two hold")
+								}
+								time.Sleep(time.Millisecond)
+								inside--
+								return nil
+							}, zklock.WithoutHandover())
+							if err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+			wg.Wait()
+			time.Sleep(30 * time.Second)
+			if faults.Struck() == 0 {
+				t.Error("nothing was lost")
+			}
+			for line := range strings.Lines(ensemble.Dump()) {
+				if strings.Contains(line, "_c_") || strings.Contains(line, "__lock__") {
+					t.Errorf("dialect %s: left behind: %s", dialect, line)
+				}
+			}
+		})
+	}
+}
