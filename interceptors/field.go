@@ -144,24 +144,21 @@ func nameable(k protoreflect.Kind) bool {
 	return true
 }
 
-// text is a value as part of a name.
+// text is a value as part of a name. It goes by the kind, since a value that is
+// asked for as an interface allocates one.
 func text(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
-	switch x := v.Interface().(type) {
-	case string:
-		return x
-	case int32:
-		return strconv.FormatInt(int64(x), 10)
-	case int64:
-		return strconv.FormatInt(x, 10)
-	case uint32:
-		return strconv.FormatUint(uint64(x), 10)
-	case uint64:
-		return strconv.FormatUint(x, 10)
-	case protoreflect.EnumNumber:
-		if e := f.Enum().Values().ByNumber(x); e != nil {
+	switch f.Kind() {
+	case protoreflect.StringKind:
+		return v.String()
+	case protoreflect.BoolKind:
+		return strconv.FormatBool(v.Bool())
+	case protoreflect.EnumKind:
+		if e := f.Enum().Values().ByNumber(v.Enum()); e != nil {
 			return string(e.Name())
 		}
-		return strconv.FormatInt(int64(x), 10)
+		return strconv.FormatInt(int64(v.Enum()), 10)
+	case protoreflect.Uint32Kind, protoreflect.Uint64Kind, protoreflect.Fixed32Kind, protoreflect.Fixed64Kind:
+		return strconv.FormatUint(v.Uint(), 10)
 	}
-	return v.String() // a bool
+	return strconv.FormatInt(v.Int(), 10) // of the kinds that are nameable, the rest
 }

@@ -59,10 +59,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
 	opts := c.acquire
 	if d, ok := a.(*declared); ok {
-		a = d.Acquirer
-		if d.wait != nil {
-			opts = []zklock.AcquireOption{d.wait}
-		}
+		a, opts = d.Acquirer, d.wait
 	}
 	if c.label != nil {
 		opts = append(opts[:1:1], zklock.WithLabel(c.label(ctx, call)))

@@ -79,10 +79,11 @@ func (p *declarations) pick(_ context.Context, call Call) zklock.Acquirer {
 // declaration is what a method declares, taken apart.
 type declaration struct {
 	parts   []part
+	texts   int // length of all texts in parts
 	mode    lockpb.Mode
 	permits int
-	wait    zklock.AcquireOption // nil: the interceptor's
-	err     error                // what is wrong with it
+	wait    []zklock.AcquireOption // empty: the interceptor's counts
+	err     error                  // what is wrong with it
 }
 
 // part is a piece of a name: a text, or the field whose value goes there.
@@ -125,13 +126,14 @@ func parseDeclaration(o *lockpb.Lock, request protoreflect.MessageDescriptor) (*
 		if err != nil || wait < 0 {
 			return nil, fmt.Errorf("wait %q is no duration such as 2s", text)
 		}
-		d.wait = zklock.WithWait(wait)
+		d.wait = []zklock.AcquireOption{zklock.WithWait(wait)}
 	}
 	var err error
 	if d.parts, err = parseTemplate(o.GetName()); err != nil {
 		return nil, err
 	}
 	for _, p := range d.parts {
+		d.texts += len(p.text)
 		if err := p.field.check(request); err != nil {
 			return nil, err
 		}
@@ -184,7 +186,7 @@ func (d *declaration) acquirer(c *zklock.Client, call Call) zklock.Acquirer {
 	default:
 		a = c.Mutex(name)
 	}
-	if d.wait == nil {
+	if len(d.wait) == 0 {
 		return a
 	}
 	return &declared{a, d.wait}
@@ -200,6 +202,7 @@ func (d *declaration) name(call Call) (string, zklock.Acquirer) {
 		return "", refusal
 	}
 	var b strings.Builder
+	b.Grow(d.texts + 32*(len(d.parts)-1)) // enough for most, in one piece
 	for _, p := range d.parts {
 		if p.field == nil {
 			b.WriteString(p.text)
@@ -220,10 +223,10 @@ func (d *declaration) name(call Call) (string, zklock.Acquirer) {
 // declared is an Acquirer with a wait of its own, instead of the interceptor's.
 type declared struct {
 	zklock.Acquirer
-	wait zklock.AcquireOption
+	wait []zklock.AcquireOption
 }
 
 // Acquire implements zklock.Acquirer, for those who call it themselves.
 func (d *declared) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return d.Acquirer.Acquire(ctx, append(slices.Clip(opts), d.wait)...)
+	return d.Acquirer.Acquire(ctx, slices.Concat(opts, d.wait)...)
 }

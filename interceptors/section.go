@@ -11,20 +11,27 @@ import (
 // release knew nothing of it.
 var errNotHeld = &zklock.LostError{Cause: errors.New("it was not held any more when its turn came")}
 
+// work is what a call has to do under its lock. The kinds of calls that have
+// some embed their section, so that a call is one allocation.
+type work interface {
+	// do does it. Its error is the call's, unless the lock was lost.
+	do(ctx context.Context) error
+}
+
 // section is one call that runs from beginning to end under a lock.
 type section struct {
 	*config
 	call    Call
+	work    work
 	outer   *zklock.Lock // the innermost lock that the context carried before
-	fn      func(context.Context) error
-	checks  bool  // sequencers, once more
-	entered bool  // fn was called
-	err     error // fn's
+	checks  bool         // sequencers, once more
+	entered bool         // work was begun
+	err     error        // the work's
 }
 
-// do calls fn while a is held, and returns fn's error or one with a status that
-// says what went wrong with the lock.
-func (s *section) do(ctx context.Context, a zklock.Acquirer) error {
+// hold does the work while a is held, and returns its error or one with a status
+// that says what went wrong with the lock.
+func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 	s.outer, _ = zklock.FromContext(ctx)
 	a, opts := s.acquisition(ctx, s.call, a)
 	err := zklock.Do(ctx, a, s.run, opts...)
@@ -37,8 +44,8 @@ func (s *section) do(ctx context.Context, a zklock.Acquirer) error {
 	return s.refuse(ctx, err)
 }
 
-// run calls fn, under the lock that ctx carries. Its own error is for calls that
-// do not get so far: fn's must not be taken for one of the lock's.
+// run does the work, under the lock that ctx carries. Its own error is for calls
+// that do not get so far: the work's must not be taken for one of the lock's.
 func (s *section) run(ctx context.Context) error {
 	if lock, ok := zklock.FromContext(ctx); !ok || lock == s.outer {
 		// Ours is not among the live ones: it was lost between its grant and
@@ -57,6 +64,6 @@ func (s *section) run(ctx context.Context) error {
 		defer cancel()
 	}
 	s.entered = true
-	s.err = s.fn(ctx)
+	s.err = s.work.do(ctx)
 	return nil
 }

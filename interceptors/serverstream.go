@@ -40,14 +40,26 @@ func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterce
 		if a == noMessage {
 			a = tooEarly
 		}
-		s := section{config: cfg, call: call, checks: true, fn: func(ctx context.Context) error {
-			locked := &serverStream{ServerStream: ss, ctx: ctx, waits: call.ClientStream}
-			lock, _ := zklock.FromContext(ctx)
-			locked.lock.Store(lock)
-			return handler(srv, locked)
-		}}
-		return s.do(ctx, a)
+		s := &streamServer{section: section{config: cfg, call: call, checks: true}, srv: srv, stream: ss, handler: handler}
+		s.work = s
+		return s.hold(ctx, a)
 	}
+}
+
+// streamServer is a stream that a server serves.
+type streamServer struct {
+	section
+	srv     any
+	stream  grpc.ServerStream
+	handler grpc.StreamHandler
+}
+
+// do implements work.
+func (s *streamServer) do(ctx context.Context) error {
+	locked := &serverStream{ServerStream: s.stream, ctx: ctx, waits: s.call.ClientStream}
+	lock, _ := zklock.FromContext(ctx)
+	locked.lock.Store(lock)
+	return s.handler(s.srv, locked)
 }
 
 // serverStream is the stream that a handler gets instead of the server's.

@@ -25,14 +25,24 @@ func UnaryServerInterceptor(pick Pick, opts ...Option) grpc.UnaryServerIntercept
 		if a == nil {
 			return handler(ctx, req)
 		}
-		var resp any
-		s := section{config: cfg, call: call, checks: true, fn: func(ctx context.Context) (err error) {
-			resp, err = handler(ctx, req)
-			return err
-		}}
-		err := s.do(ctx, a)
-		return resp, err
+		s := &unaryServer{section: section{config: cfg, call: call, checks: true}, handler: handler}
+		s.work = s
+		err := s.hold(ctx, a)
+		return s.resp, err
 	}
+}
+
+// unaryServer is a unary call that a server serves.
+type unaryServer struct {
+	section
+	handler grpc.UnaryHandler
+	resp    any // the handler's; gRPC sends it if there is no error
+}
+
+// do implements work.
+func (s *unaryServer) do(ctx context.Context) (err error) {
+	s.resp, err = s.handler(ctx, s.call.Request)
+	return err
 }
 
 // UnaryClientInterceptor holds a lock around a unary call: for servers that do
@@ -51,9 +61,22 @@ func UnaryClientInterceptor(pick Pick, opts ...Option) grpc.UnaryClientIntercept
 		if a == nil {
 			return invoker(cfg.send(ctx), method, req, reply, cc, opts...)
 		}
-		s := section{config: cfg, call: call, fn: func(ctx context.Context) error {
-			return overdue(ctx, invoker(cfg.send(ctx), method, req, reply, cc, opts...))
-		}}
-		return s.do(ctx, a)
+		s := &unaryClient{section: section{config: cfg, call: call}, reply: reply, cc: cc, invoker: invoker, opts: opts}
+		s.work = s
+		return s.hold(ctx, a)
 	}
+}
+
+// unaryClient is a unary call that a client makes.
+type unaryClient struct {
+	section
+	reply   any
+	cc      *grpc.ClientConn
+	invoker grpc.UnaryInvoker
+	opts    []grpc.CallOption
+}
+
+// do implements work.
+func (s *unaryClient) do(ctx context.Context) error {
+	return overdue(ctx, s.invoker(s.send(ctx), s.call.FullMethod, s.call.Request, s.reply, s.cc, s.opts...))
 }

@@ -1,0 +1,221 @@
+package interceptors_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// mem is a client for picks, which do not use it.
+func mem(t testing.TB) *zklock.Client {
+	t.Helper()
+	c, err := zklock.Open("mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// refused is the code and reason with which a call ends that has that pick.
+func refused(t *testing.T, pick interceptors.Pick, call interceptors.Call) (codes.Code, string, error) {
+	t.Helper()
+	i := interceptors.UnaryServerInterceptor(pick)
+	ctx := metadata.NewIncomingContext(t.Context(), call.Metadata)
+	_, err := i(ctx, call.Request, &grpc.UnaryServerInfo{FullMethod: call.FullMethod}, func(context.Context, any) (any, error) { return nil, nil })
+	if err == nil {
+		return codes.OK, "", nil
+	}
+	return codeOf(err), interceptors.Reason(err), err
+}
+
+func TestByField(t *testing.T) {
+	c := mem(t)
+	full := &shoppb.Order{
+		Id: "a/b", Customer: &shoppb.Customer{Name: "Ann", Number: -7}, I32: -1, U32: 2, I64: -3, U64: 1 << 63, Yes: true,
+		Size: shoppb.Size_SMALL, Maybe: proto.Int32(0), Kind: &shoppb.Order_Card{Card: "4711"}, Raw: []byte("x"), Price: 1.5,
+	}
+	odd := &shoppb.Order{Size: 7}
+	for _, x := range []struct {
+		path    string
+		request any
+		want    string // the name
+		code    codes.Code
+	}{
+		{path: "id", request: full, want: "n-a/b-m"},
+		{path: "customer.name", request: full, want: "n-Ann-m"},
+		{path: "customer.number", request: full, want: "n--7-m"},
+		{path: "i32", request: full, want: "n--1-m"},
+		{path: "u32", request: full, want: "n-2-m"},
+		{path: "i64", request: full, want: "n--3-m"},
+		{path: "u64", request: full, want: "n-9223372036854775808-m"},
+		{path: "yes", request: full, want: "n-true-m"},
+		{path: "size", request: full, want: "n-SMALL-m"},
+		{path: "size", request: odd, want: "n-7-m"},
+		{path: "maybe", request: full, want: "n-0-m"},
+		{path: "card", request: full, want: "n-4711-m"},
+		{path: "id", request: dynamic(t, full), want: "n-a/b-m"},
+		{path: "id", request: &shoppb.Order{}, code: codes.InvalidArgument},
+		{path: "i32", request: &shoppb.Order{}, code: codes.InvalidArgument},
+		{path: "maybe", request: &shoppb.Order{}, code: codes.InvalidArgument},
+		{path: "cash", request: full, code: codes.InvalidArgument},
+		{path: "customer.name", request: &shoppb.Order{}, code: codes.InvalidArgument},
+		{path: "id", request: nil, code: codes.InvalidArgument},
+		{path: "nothing", request: full, code: codes.Internal},
+		{path: "customer.nothing", request: full, code: codes.Internal},
+		{path: "customer.nothing", request: &shoppb.Order{}, code: codes.Internal},
+		{path: "customer", request: full, code: codes.Internal},
+		{path: "id.length", request: full, code: codes.Internal},
+		{path: "tags", request: full, code: codes.Internal},
+		{path: "labels", request: full, code: codes.Internal},
+		{path: "raw", request: full, code: codes.Internal},
+		{path: "price", request: full, code: codes.Internal},
+		{path: "id", request: "no message", code: codes.Internal},
+	} {
+		pick := interceptors.ByField(c, x.path, "n-%s-m")
+		call := interceptors.Call{FullMethod: shoppb.Shop_Pay_FullMethodName, Request: x.request}
+		if x.code == codes.OK {
+			if got := pick(t.Context(), call).Name(); got != x.want {
+				t.Errorf("%s: %q, want %q", x.path, got, x.want)
+			}
+			continue
+		}
+		code, reason, err := refused(t, pick, call)
+		if want := map[codes.Code]string{codes.InvalidArgument: interceptors.ReasonName, codes.Internal: interceptors.ReasonError}[x.code]; code != x.code || reason != want {
+			t.Errorf("%s: %v, %v, want %v", x.path, code, err, x.code)
+		}
+		missing := code == codes.InvalidArgument && x.request != nil
+		if optional, _, _ := refused(t, interceptors.Optional(pick), call); (optional == codes.OK) != missing {
+			t.Errorf("%s: optional: %v", x.path, optional)
+		}
+	}
+}
+
+// dynamic is a message made with the descriptor alone.
+func dynamic(t *testing.T, m proto.Message) proto.Message {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dynamicpb.NewMessage(m.ProtoReflect().Descriptor())
+	if err := proto.Unmarshal(b, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestByMetadata(t *testing.T) {
+	pick := interceptors.ByMetadata(mem(t), "Order-Id", "orders/%s")
+	for _, x := range []struct {
+		md   metadata.MD
+		want string
+		code codes.Code
+	}{
+		{md: metadata.Pairs("order-id", "42"), want: "orders/42"},
+		{md: metadata.Pairs("order-id", "42", "order-id", "42"), code: codes.InvalidArgument},
+		{md: metadata.Pairs("order-id", ""), code: codes.InvalidArgument},
+		{md: metadata.Pairs("other", "42"), code: codes.InvalidArgument},
+		{code: codes.InvalidArgument},
+	} {
+		call := interceptors.Call{Metadata: x.md}
+		if x.code == codes.OK {
+			if got := pick(t.Context(), call).Name(); got != x.want {
+				t.Errorf("%v: %q, want %q", x.md, got, x.want)
+			}
+			continue
+		}
+		if code, reason, err := refused(t, pick, call); code != x.code || reason != interceptors.ReasonName {
+			t.Errorf("%v: %v, want %v", x.md, err, x.code)
+		}
+		optional, _, _ := refused(t, interceptors.Optional(pick), call)
+		if missing := len(x.md["order-id"]) < 2; (optional == codes.OK) != missing {
+			t.Errorf("%v: optional: %v", x.md, optional)
+		}
+	}
+}
+
+func TestByMetadataGoesByWhatTravels(t *testing.T) {
+	for name, opts := range map[string]func(interceptors.Pick, ...interceptors.Option) []any{"server": onServer, "client": onClient} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			conn := serve(t, &shop{pay: func(context.Context, *shoppb.Order) (*shoppb.Reply, error) {
+				w.wantHeld()
+				return &shoppb.Reply{}, nil
+			}, chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				w.wantHeld()
+				return nil
+			}}, opts(interceptors.ByMetadata(w.client, "order-id", "orders/%s"))...)
+			ctx := metadata.AppendToOutgoingContext(t.Context(), "order-id", "42")
+			if _, err := shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{}); err != nil {
+				t.Error(err)
+			}
+			if err := chat(ctx, conn); err != nil {
+				t.Error(err)
+			}
+			w.wantFree()
+			if w.locks() != 2 {
+				t.Errorf("%d locks", w.locks())
+			}
+		})
+	}
+}
+
+func TestByMethod(t *testing.T) {
+	c := mem(t)
+	name := func(n string) interceptors.Pick {
+		return func(context.Context, interceptors.Call) zklock.Acquirer { return c.Mutex(n) }
+	}
+	pick := interceptors.ByMethod(map[string]interceptors.Pick{"/a.A/One": name("one"), "/a.A/*": name("rest"), "/a.A/None": nil, "/b.B/One": name("other")})
+	for method, want := range map[string]string{
+		"/a.A/One": "one", "/a.A/Two": "rest", "/a.A/None": "", "/b.B/One": "other", "/b.B/Two": "", "/a.AA/One": "", "nonsense": "", "": "",
+	} {
+		got := ""
+		if a := pick(t.Context(), interceptors.Call{FullMethod: method}); a != nil {
+			got = a.Name()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", method, got, want)
+		}
+	}
+}
+
+func TestPicksThatCannotBePanic(t *testing.T) {
+	c := mem(t)
+	for name, build := range map[string]func(){
+		"format without %s":     func() { interceptors.ByField(c, "id", "orders") },
+		"format with two":       func() { interceptors.ByField(c, "id", "%s/%s") },
+		"format with another":   func() { interceptors.ByMetadata(c, "id", "orders/%d") },
+		"format cut off":        func() { interceptors.ByMetadata(c, "id", "%s%") },
+		"an empty path":         func() { interceptors.ByField(c, "", "%s") },
+		"a path with a hole":    func() { interceptors.ByField(c, "a..b", "%s") },
+		"a path of no names":    func() { interceptors.ByField(c, "a.1b", "%s") },
+		"a method without /":    func() { interceptors.ByMethod(map[string]interceptors.Pick{"a.A/One": nil}) },
+		"a method of no name":   func() { interceptors.ByMethod(map[string]interceptors.Pick{"/a.A/": nil}) },
+		"a service alone":       func() { interceptors.ByMethod(map[string]interceptors.Pick{"/a.A": nil}) },
+		"a method with a third": func() { interceptors.ByMethod(map[string]interceptors.Pick{"/a.A/B/C": nil}) },
+		"a guard that is nil":   func() { interceptors.WithSequencerCheck(nil, everybody) },
+	} {
+		func() {
+			defer func() {
+				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "interceptors: ") {
+					t.Errorf("%s: recovered %v", name, v)
+				}
+			}()
+			build()
+		}()
+	}
+	percent := interceptors.ByMetadata(c, "id", "100%%/%s%%")
+	if got := percent(t.Context(), interceptors.Call{Metadata: metadata.Pairs("id", "x")}).Name(); got != "100%/x%" {
+		t.Errorf("%q", got)
+	}
+}

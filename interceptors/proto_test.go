@@ -1,0 +1,236 @@
+package interceptors_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func codeOf(err error) codes.Code { return status.Code(err) }
+
+func TestFromProtoTakesWhatIsDeclared(t *testing.T) {
+	w := newWorld(t)
+	pick := interceptors.FromProto(w.client)
+	ann := &shoppb.Order{Id: "42", Customer: &shoppb.Customer{Name: "Ann", Number: 7}}
+	for _, c := range []struct {
+		method string
+		name   string
+		mode   zklock.Mode
+	}{
+		{shoppb.Shop_Pay_FullMethodName, "orders/42", zklock.Exclusive},
+		{shoppb.Shop_Upload_FullMethodName, "orders/42", zklock.Exclusive},
+		{shoppb.Shop_Chat_FullMethodName, "chat", zklock.Exclusive},
+		{shoppb.Shop_Read_FullMethodName, "orders/42", zklock.Shared},
+		{shoppb.Shop_Deep_FullMethodName, "Ann/7/x", zklock.Exclusive},
+		{shoppb.Shop_Bake_FullMethodName, "oven", zklock.Permit},
+	} {
+		for range 2 { // the second time from memory
+			l, err := pick(t.Context(), interceptors.Call{FullMethod: c.method, Request: ann}).Acquire(t.Context())
+			if err != nil {
+				t.Errorf("%s: %v", c.method, err)
+				continue
+			}
+			if l.Name() != c.name || l.Mode() != c.mode {
+				t.Errorf("%s: %q, %v, want %q, %v", c.method, l.Name(), l.Mode(), c.name, c.mode)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, method := range []string{shoppb.Shop_Free_FullMethodName, "/zklock.test.shop.v1.Shop/Unknown", "/unknown.Service/Method", "/zklock.test.shop.v1.Order/id", "nonsense", ""} {
+		if a := pick(t.Context(), interceptors.Call{FullMethod: method, Request: ann}); a != nil {
+			t.Errorf("%q: picked %q", method, a.Name())
+		}
+	}
+}
+
+func TestFromProtoReadersShareAndWritersDoNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		i := interceptors.UnaryServerInterceptor(interceptors.FromProto(w.client))
+		call := func(method string, inside func()) error {
+			_, err := i(t.Context(), &shoppb.Order{Id: "42"}, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
+				inside()
+				return nil, nil
+			})
+			return err
+		}
+		err := call(shoppb.Shop_Read_FullMethodName, func() {
+			if err := call(shoppb.Shop_Read_FullMethodName, func() {}); err != nil {
+				t.Errorf("a reader beside a reader: %v", err)
+			}
+			start := time.Now()
+			wantStatus(t, call(shoppb.Shop_Pay_FullMethodName, func() { t.Error("a writer beside a reader") }), codes.Aborted, interceptors.ReasonContended)
+			if waited := time.Since(start); waited != 2*time.Second {
+				t.Errorf("waited %v, declared are 2s", waited)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		err = call(shoppb.Shop_Pay_FullMethodName, func() {
+			start := time.Now()
+			wantStatus(t, call(shoppb.Shop_Read_FullMethodName, func() { t.Error("a reader beside a writer") }), codes.Aborted, interceptors.ReasonContended)
+			if waited := time.Since(start); waited != 0 {
+				t.Errorf("waited %v, declared is a try", waited)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		err = call(shoppb.Shop_Bake_FullMethodName, func() {
+			if err := call(shoppb.Shop_Bake_FullMethodName, func() {
+				if err := call(shoppb.Shop_Bake_FullMethodName, func() { t.Error("three permits of two") }); codeOf(err) != codes.Aborted {
+					t.Errorf("a third permit: %v", err)
+				}
+			}); err != nil {
+				t.Errorf("a second permit: %v", err)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDeclaredWaitCountsInsteadOfTheInterceptors(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opt  interceptors.Option
+		id   string
+		wait time.Duration
+	}{
+		{"shorter", interceptors.WithWait(time.Minute), "42", 2 * time.Second},
+		{"longer", interceptors.WithTry(), "42", 2 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.hold()()
+				label := interceptors.WithLabel(func(context.Context, interceptors.Call) string { return "req-7" })
+				start := time.Now()
+				_, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(interceptors.FromProto(w.client), c.opt, label), nil)
+				wantStatus(t, err, codes.Aborted, interceptors.ReasonContended)
+				if waited := time.Since(start); waited != c.wait {
+					t.Errorf("waited %v, want %v", waited, c.wait)
+				}
+				// The wait is the pick's own wherever it is used.
+				start = time.Now()
+				a := interceptors.FromProto(w.client)(t.Context(), interceptors.Call{FullMethod: shoppb.Shop_Pay_FullMethodName, Request: &shoppb.Order{Id: c.id}})
+				if _, err := a.Acquire(t.Context()); err == nil || time.Since(start) != 2*time.Second {
+					t.Errorf("after %v: %v", time.Since(start), err)
+				}
+			})
+		})
+	}
+}
+
+func TestLabelIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, pick := range []interceptors.Pick{w.fixed, interceptors.FromProto(w.client)} {
+			i := interceptors.UnaryServerInterceptor(pick, interceptors.WithLabel(func(_ context.Context, c interceptors.Call) string { return "req" + c.FullMethod }))
+			_, err := callUnary(t.Context(), i, func(context.Context, any) (any, error) {
+				if dump := w.ensemble.Dump(); !strings.Contains(dump, "Shop/Pay") {
+					t.Errorf("the label is not in the queue node:\n%s", dump)
+				}
+				return nil, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestFromProtoOnStreams(t *testing.T) {
+	for name, opts := range map[string]func(interceptors.Pick, ...interceptors.Option) []any{"server": onServer, "client": onClient} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := &shop{
+				upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					_, err := stream.Recv()
+					w.wantHeld()
+					if err != nil {
+						return err
+					}
+					_ = drain[shoppb.Order](stream)
+					return stream.SendAndClose(&shoppb.Reply{})
+				},
+				watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+					w.wantHeld()
+					return stream.Send(&shoppb.Reply{})
+				},
+			}
+			conn := serve(t, s, opts(interceptors.FromProto(w.client), interceptors.WithFirstMessage())...)
+			for _, kind := range []string{"upload", "watch"} {
+				if err := runStream(t.Context(), conn, kind, 3); err != nil {
+					t.Errorf("%s: %v", kind, err)
+				}
+			}
+			w.wantFree()
+			if w.locks() != 2 {
+				t.Errorf("%d locks", w.locks())
+			}
+			// Without the option nobody knows the order yet: the program's error.
+			without := serve(t, &shop{}, opts(interceptors.FromProto(w.client))...)
+			for _, kind := range []string{"upload", "watch"} {
+				wantStatus(t, runStream(t.Context(), without, kind, 3), codes.Internal, interceptors.ReasonError)
+			}
+		})
+	}
+}
+
+// services are what CheckProto is shown of a server.
+type services []grpc.ServiceDesc
+
+func (s services) GetServiceInfo() map[string]grpc.ServiceInfo {
+	server := grpc.NewServer()
+	for _, d := range s {
+		server.RegisterService(&d, nil)
+	}
+	return server.GetServiceInfo()
+}
+
+func TestCheckProtoSaysWhatIsWrong(t *testing.T) {
+	if err := interceptors.CheckProto(services{shoppb.Shop_ServiceDesc}); err != nil {
+		t.Errorf("of a service that is right: %v", err)
+	}
+	err := interceptors.CheckProto(services{shoppb.Shop_ServiceDesc, shoppb.Wrong_ServiceDesc})
+	if err == nil {
+		t.Fatal("nothing is wrong")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	want := map[string]string{
+		"Closed": "every { needs its }", "Empty": "name is empty", "Field": `no field "nothing"`, "Kind": "want a string", "NoPermits": "without permits",
+		"Open": "every { needs its }", "Path": "no path", "Permits": "without mode PERMIT", "Repeated": "is repeated", "Wait": "no duration", "Negative": "no duration",
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d errors, want %d:\n%v", len(lines), len(want), err)
+	}
+	for method, text := range want {
+		found := false
+		for _, line := range lines {
+			found = found || strings.Contains(line, "Wrong."+method+":") && strings.Contains(line, text)
+		}
+		if !found {
+			t.Errorf("nothing is said about %s: %s", method, text)
+		}
+		pick := interceptors.FromProto(mem(t))
+		code, reason, _ := refused(t, pick, interceptors.Call{FullMethod: "/zklock.test.shop.v1.Wrong/" + method, Request: &shoppb.Order{Id: "1"}})
+		if code != codes.Internal || reason != interceptors.ReasonError {
+			t.Errorf("a call of %s: %v, %s", method, code, reason)
+		}
+	}
+}
