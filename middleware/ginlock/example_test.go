@@ -1,0 +1,32 @@
+package ginlock_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/zklock/go-zklock/middleware/ginlock"
+	"github.com/zklock/go-zklock/zklock"
+	_ "github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func ExampleNew() {
+	client, err := zklock.Open("mem://") // zk://host:port,host:port/root in earnest
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	router := gin.New()
+	router.POST("/orders/:id/pay", ginlock.New(ginlock.ByParam(client, "id", "orders/%s")), func(c *gin.Context) {
+		lock, _ := zklock.FromContext(c.Request.Context()) // which ends if the lock is lost
+		c.String(http.StatusOK, "paid under %s", lock.Name())
+	})
+
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest("POST", "/orders/42/pay", nil))
+	fmt.Println(w.Code, w.Body)
+	// Output: 200 paid under orders/42
+}
