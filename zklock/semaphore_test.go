@@ -33,7 +33,7 @@ func TestSemaphoreGivesPermitsInOrder(t *testing.T) {
 		if err := a.Downgrade(t.Context()); !errors.Is(err, zklock.ErrConflict) {
 			t.Errorf("Downgrade: %v", err)
 		}
-		held := []*zklock.Lock{b, a} // the newer one is released first
+		held := []*zklock.Lock{b, a} // the newest one is released first, then the oldest, and so on
 		last := b.Token()
 		for i, w := range waiting {
 			none(t, "a waiter without a permit", w)
@@ -43,7 +43,7 @@ func TestSemaphoreGivesPermitsInOrder(t *testing.T) {
 				t.Errorf("grant %d: token %v after %v", i, l.Token(), last)
 			}
 			last = l.Token()
-			held = []*zklock.Lock{l, held[1]}
+			held = []*zklock.Lock{held[1], l}
 		}
 		for _, l := range held {
 			mustRelease(t, l)

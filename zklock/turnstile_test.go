@@ -28,11 +28,14 @@ func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
 
 func nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
 
-// acquiring acquires in the background.
+// acquiring acquires in the background. Who is never woken fails after an hour,
+// or the bubble's clock would run on for ever.
 func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zklock.AcquireOption) chan *zklock.Lock {
 	t.Helper()
 	got := make(chan *zklock.Lock, 1)
 	go func() {
+		ctx, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
 		l, err := a.Acquire(ctx, opts...)
 		if err != nil {
 			t.Errorf("acquire %s: %v", a.Name(), err)
