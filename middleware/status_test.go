@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -121,35 +120,6 @@ func TestContendedRequestIsAnsweredWhenItsWaitIsOver(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsJitteredAndNeverShorter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		release := w.hold()
-		defer release()
-		for _, c := range []struct {
-			d           time.Duration
-			least, most int
-		}{{time.Second, 1, 2}, {100 * time.Millisecond, 1, 2}, {9500 * time.Millisecond, 10, 15}} {
-			h := middleware.New(w.fixed, middleware.WithTry(), middleware.WithRetryAfter(c.d))(never(t))
-			seen := make(map[int]bool)
-			for range 200 {
-				n, err := strconv.Atoi(do(h, httptest.NewRequest("GET", "/", nil)).Header().Get("Retry-After"))
-				if err != nil || n < c.least || n > c.most {
-					t.Fatalf("Retry-After %d, %v: want between %d and %d", n, err, c.least, c.most)
-				}
-				seen[n] = true
-			}
-			if len(seen) != c.most-c.least+1 {
-				t.Errorf("of %v only %v were seen", c, seen)
-			}
-		}
-		h := middleware.New(w.fixed, middleware.WithTry(), middleware.WithRetryAfter(0))(never(t))
-		if got := do(h, httptest.NewRequest("GET", "/", nil)).Header().Values("Retry-After"); got != nil {
-			t.Errorf("Retry-After %q though switched off", got)
-		}
-	})
-}
-
 func TestTooManyWaitersIsContention(t *testing.T) {
 	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrTooManyWaiters} })(never(t))
 	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
@@ -207,48 +177,6 @@ func TestUnreachableEnsemble(t *testing.T) {
 		if rec.Header().Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
-	})
-}
-
-func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		var log strings.Builder
-		served := 0
-		h := middleware.New(w.fixed, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(
-			http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				served++
-				if _, ok := zklock.FromContext(r.Context()); ok {
-					t.Error("the context carries a lock")
-				}
-				io.Copy(rw, r.Body)
-			}))
-
-		release := w.hold()
-		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
-		release()
-		if served != 0 || log.Len() != 0 {
-			t.Errorf("served %d beside another holder, logged %q", served, log.String())
-		}
-
-		w.ensemble.Partition(memdriver.AroundClients(0))
-		rec := do(h, httptest.NewRequest("POST", "/", strings.NewReader("body")))
-		if rec.Code != 200 || rec.Body.String() != "body" || served != 1 {
-			t.Errorf("%d %q, served %d", rec.Code, rec.Body, served)
-		}
-		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "orders") {
-			t.Errorf("log %q", log.String())
-		}
-
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
-		if served != 1 {
-			t.Error("served a client that is gone")
-		}
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		wantProblem(t, do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonUnavailable)
 	})
 }
 
@@ -326,70 +254,10 @@ func TestHeadGetsNoBody(t *testing.T) {
 	}
 }
 
-func TestErrorHandlerAnswersInstead(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} },
-		middleware.WithErrorHandler(func(w http.ResponseWriter, r *http.Request, err error) {
-			if !errors.Is(err, zklock.ErrNotAcquired) {
-				t.Errorf("error %v", err)
-			}
-			http.Error(w, "busy", http.StatusConflict)
-		}))(never(t))
-	rec := do(h, httptest.NewRequest("GET", "/", nil))
-	if rec.Code != 409 || rec.Body.String() != "busy\n" || rec.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
-	}
-}
-
 func TestNestedLockOfTheSameNameIsAServersError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		lock := middleware.New(w.fixed)
 		wantProblem(t, do(lock(lock(never(t))), httptest.NewRequest("GET", "/", nil)), 500, middleware.ReasonError)
-	})
-}
-
-func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		h := middleware.New(w.fixed, middleware.WithMaxHold(3*time.Second))(w.watched(func(rw http.ResponseWriter, r *http.Request) {
-			start := time.Now()
-			<-r.Context().Done()
-			if held := time.Since(start); held != 3*time.Second {
-				t.Errorf("cancelled after %v", held)
-			}
-			if cause := context.Cause(r.Context()); cause != zklock.ErrMaxHold {
-				t.Errorf("cause %v", cause)
-			}
-			time.Sleep(time.Minute)
-			if l, ok := zklock.FromContext(r.Context()); !ok || !l.Valid() {
-				t.Error("the lock is not held any more")
-			}
-			rw.WriteHeader(http.StatusAccepted)
-		}))
-		if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusAccepted {
-			t.Errorf("status %d", rec.Code)
-		}
-	})
-}
-
-func TestLabelAndTokenHeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		h := middleware.New(w.fixed, middleware.WithTokenHeader("X-Fence"),
-			middleware.WithLabel(func(r *http.Request) string { return r.Header.Get("X-Request-Id") }))(
-			w.watched(func(rw http.ResponseWriter, r *http.Request) {
-				l, _ := zklock.FromContext(r.Context())
-				if got := rw.Header().Get("X-Fence"); got != l.Token().String() {
-					t.Errorf("X-Fence %q, token %v", got, l.Token())
-				}
-				if dump := w.ensemble.Dump(); !strings.Contains(dump, "req-7") {
-					t.Errorf("the label is not in the queue node:\n%s", dump)
-				}
-			}))
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Header.Set("X-Request-Id", "req-7")
-		if rec := do(h, r); rec.Header().Get("X-Fence") == "" {
-			t.Error("no token in the answer")
-		}
 	})
 }

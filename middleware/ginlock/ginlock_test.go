@@ -4,173 +4,21 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"go.uber.org/goleak"
 
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/middleware/ginlock"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
-
-func TestMain(m *testing.M) {
-	gin.SetMode(gin.ReleaseMode)
-	goleak.VerifyTestMain(m)
-}
-
-// world is an ensemble with a client that sees to it that each lock is released
-// exactly once.
-type world struct {
-	t        *testing.T
-	ensemble *memdriver.Ensemble
-	client   *zklock.Client
-	mu       sync.Mutex
-	released map[*zklock.Lock]int // guarded by mu
-	waiting  chan struct{}
-}
-
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	w := &world{t: t, ensemble: memdriver.New(), released: make(map[*zklock.Lock]int), waiting: make(chan struct{}, 10)}
-	var err error
-	w.client, err = zklock.OpenConnector(w.ensemble.Connector(), zklock.WithHooks(zklock.Hooks{
-		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
-			return ctx, func(r zklock.AcquireResult) {
-				if r.Lock != nil {
-					w.count(r.Lock, 0)
-				}
-			}
-		},
-		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-			w.waiting <- struct{}{}
-			return ctx, nil
-		},
-		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
-			w.count(e.Lock, 1)
-			return ctx, nil
-		},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.allReleased()
-		w.client.Close()
-		w.ensemble.Close()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for l, n := range w.released {
-			if n != 1 {
-				t.Errorf("lock %q was released %d times", l.Name(), n)
-			}
-		}
-	})
-	return w
-}
-
-func (w *world) count(l *zklock.Lock, n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.released[l] += n
-}
-
-// hold takes a mutex as another client would.
-func (w *world) hold(name string) (release func()) {
-	other, err := zklock.OpenConnector(w.ensemble.Connector())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	l, err := other.Mutex(name).Acquire(context.Background())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return sync.OnceFunc(func() {
-		if err := l.Release(context.Background()); err != nil {
-			w.t.Error(err)
-		}
-		other.Close()
-	})
-}
-
-// allReleased waits until no lock is held. A loss is told to the handler a
-// moment before it is counted.
-func (w *world) allReleased() {
-	w.t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for w.client.Stats().Held > 0 {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			w.t.Fatal("a lock is not released")
-		}
-	}
-}
-
-// lose ends all sessions and waits for the lock of c to be lost.
-func (w *world) lose(c *gin.Context) {
-	w.ensemble.ExpireAll()
-	<-c.Request.Context().Done()
-	if cause := context.Cause(c.Request.Context()); !errors.Is(cause, zklock.ErrLost) {
-		w.t.Errorf("cause %v", cause)
-	}
-}
-
-func (w *world) byID() func(*gin.Context) zklock.Acquirer {
-	return ginlock.ByParam(w.client, "id", "orders/%s")
-}
-
-// outcome is what a middleware outside sees of a request.
-type outcome struct {
-	errs    []error
-	aborted bool
-	status  int
-	written bool
-	swapped bool // c.Request or c.Writer was not put back
-}
-
-// router returns an engine with one route behind the lock.
-func router(lock gin.HandlerFunc, h gin.HandlerFunc, seen *outcome) *gin.Engine {
-	e := gin.New()
-	e.Use(gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(500) }))
-	e.Use(func(c *gin.Context) {
-		r, w := c.Request, c.Writer
-		c.Header("X-Outer", "yes")
-		defer func() {
-			*seen = outcome{aborted: c.IsAborted(), status: c.Writer.Status(), written: c.Writer.Written(), swapped: c.Request != r || c.Writer != w}
-			for _, err := range c.Errors {
-				seen.errs = append(seen.errs, err.Err)
-			}
-		}()
-		c.Next()
-	})
-	e.Any("/orders/:id", lock, h)
-	e.GET("/files/*id", lock, h)
-	e.GET("/", lock, h)
-	return e
-}
-
-func do(h http.Handler, method, url string) *httptest.ResponseRecorder {
-	// gin's writer needs CloseNotify of the one underneath.
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(struct {
-		*httptest.ResponseRecorder
-		http.CloseNotifier //nolint:staticcheck // gin asks for it
-	}{rec, nil}, httptest.NewRequest(method, url, nil))
-	return rec
-}
 
 func TestHandlerRunsUnderTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -289,89 +137,6 @@ func TestPicks(t *testing.T) {
 			}()
 			f()
 		}()
-	}
-}
-
-// The ways in which a gin handler answers.
-var answers = map[string]func(*gin.Context){
-	"not at all":     func(*gin.Context) {},
-	"Status":         func(c *gin.Context) { c.Status(201) },
-	"JSON":           func(c *gin.Context) { c.JSON(201, "made") },
-	"String":         func(c *gin.Context) { c.String(201, "made") },
-	"Render nothing": func(c *gin.Context) { c.AbortWithStatus(201) },
-	"WriteString":    func(c *gin.Context) { c.Writer.WriteString("made") },
-	"Flush":          func(c *gin.Context) { c.Writer.Flush() },
-	"controller":     func(c *gin.Context) { http.NewResponseController(c.Writer).Flush() },
-	"hijack":         func(c *gin.Context) { c.Writer.Hijack() },
-	"beneath": func(c *gin.Context) {
-		c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap().Write([]byte("made"))
-	},
-	"redirect": func(c *gin.Context) { c.Redirect(303, "/elsewhere") },
-	"file":     func(c *gin.Context) { c.File("ginlock.go") },
-}
-
-func TestLostBeforeTheFirstByte(t *testing.T) {
-	for name, answer := range answers {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				var seen outcome
-				rec := do(router(ginlock.New(w.byID()), func(c *gin.Context) {
-					c.Header("X-Handler", "yes")
-					w.lose(c)
-					answer(c)
-				}, &seen), "GET", "/orders/42")
-				if rec.Code != 503 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
-					t.Errorf("%d %q, flushed %v", rec.Code, rec.Body, rec.Flushed)
-				}
-				if rec.Header().Get("X-Handler") != "" || rec.Header().Get("Location") != "" || rec.Header().Get("X-Outer") != "yes" {
-					t.Errorf("header %v", rec.Header())
-				}
-				found := false
-				for _, err := range seen.errs {
-					found = found || errors.Is(err, zklock.ErrLost)
-				}
-				if !found || seen.swapped || seen.status != 503 {
-					t.Errorf("outside saw %+v", seen)
-				}
-			})
-		})
-	}
-}
-
-func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testing.T) {
-	for _, proto := range []int{1, 2} {
-		for _, flush := range []bool{false, true} {
-			t.Run(fmt.Sprintf("HTTP/%d, flushed %v", proto, flush), func(t *testing.T) {
-				w := newWorld(t)
-				var seen outcome
-				srv := httptest.NewUnstartedServer(router(ginlock.New(w.byID()), func(c *gin.Context) {
-					c.String(200, "half an ")
-					if flush {
-						c.Writer.Flush()
-					}
-					w.lose(c)
-					if _, err := c.Writer.WriteString("answer"); !errors.Is(err, zklock.ErrLost) {
-						t.Errorf("the handler got %v", err)
-					}
-				}, &seen))
-				srv.EnableHTTP2 = proto == 2
-				srv.StartTLS()
-				defer srv.Close()
-				resp, err := srv.Client().Get(srv.URL + "/orders/42")
-				if err == nil {
-					var body []byte
-					if body, err = io.ReadAll(resp.Body); err == nil {
-						t.Errorf("the client took %q for the whole answer", body)
-					}
-					resp.Body.Close()
-				}
-				srv.Close()
-				if len(seen.errs) == 0 || !errors.Is(seen.errs[0], zklock.ErrLost) || seen.swapped {
-					t.Errorf("outside saw %+v", seen)
-				}
-			})
-		}
 	}
 }
 

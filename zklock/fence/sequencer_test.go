@@ -2,6 +2,7 @@ package fence_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,39 @@ func TestValuesOfWhatIsHeld(t *testing.T) {
 func TestNoLockHasNoSequencer(t *testing.T) {
 	if got := fence.Of(nil); got != nil {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestSequencersOfEachKindOfLock(t *testing.T) {
+	c := open(t)
+	for _, k := range []struct {
+		a     zklock.Acquirer
+		mode  zklock.Mode
+		names []string
+	}{
+		{c.Mutex("a"), zklock.Exclusive, []string{"a"}},
+		{c.RWMutex("a").Reader(), zklock.Shared, []string{"a"}},
+		{c.RWMutex("a").Writer(), zklock.Exclusive, []string{"a"}},
+		{c.Semaphore("s", 2), 0, nil},
+		{zklock.All(c.Mutex("b"), c.Mutex("a"), c.Mutex("b")), zklock.Exclusive, []string{"a", "b"}},
+	} {
+		err := zklock.Do(t.Context(), k.a, func(ctx context.Context) error {
+			held := fence.Held(ctx)
+			var names []string
+			for _, s := range held {
+				names = append(names, s.Name)
+				if s.Mode != k.mode || s.Token.IsZero() {
+					t.Errorf("%s: %#v", k.a.Name(), s)
+				}
+			}
+			if !slices.Equal(names, k.names) {
+				t.Errorf("%s has sequencers of %q, want %q", k.a.Name(), names, k.names)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 

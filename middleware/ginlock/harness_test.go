@@ -1,0 +1,168 @@
+package ginlock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"github.com/zklock/go-zklock/middleware/ginlock"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+// world is an ensemble with a client that sees to it that each lock is released
+// exactly once.
+type world struct {
+	t        *testing.T
+	ensemble *memdriver.Ensemble
+	client   *zklock.Client
+	mu       sync.Mutex
+	released map[*zklock.Lock]int // guarded by mu
+	waiting  chan struct{}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, ensemble: memdriver.New(), released: make(map[*zklock.Lock]int), waiting: make(chan struct{}, 10)}
+	var err error
+	w.client, err = zklock.OpenConnector(w.ensemble.Connector(), zklock.WithHooks(zklock.Hooks{
+		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			return ctx, func(r zklock.AcquireResult) {
+				if r.Lock != nil {
+					w.count(r.Lock, 0)
+				}
+			}
+		},
+		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			w.waiting <- struct{}{}
+			return ctx, nil
+		},
+		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			w.count(e.Lock, 1)
+			return ctx, nil
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.allReleased()
+		w.client.Close()
+		w.ensemble.Close()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for l, n := range w.released {
+			if n != 1 {
+				t.Errorf("lock %q was released %d times", l.Name(), n)
+			}
+		}
+	})
+	return w
+}
+
+func (w *world) count(l *zklock.Lock, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.released[l] += n
+}
+
+// hold takes a mutex as another client would.
+func (w *world) hold(name string) (release func()) {
+	other, err := zklock.OpenConnector(w.ensemble.Connector())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l, err := other.Mutex(name).Acquire(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return sync.OnceFunc(func() {
+		if err := l.Release(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+		other.Close()
+	})
+}
+
+// allReleased waits until no lock is held. A loss is told to the handler a
+// moment before it is counted.
+func (w *world) allReleased() {
+	w.t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for w.client.Stats().Held > 0 {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			w.t.Fatal("a lock is not released")
+		}
+	}
+}
+
+// lose ends all sessions and waits for the lock of c to be lost.
+func (w *world) lose(c *gin.Context) {
+	w.ensemble.ExpireAll()
+	<-c.Request.Context().Done()
+	if cause := context.Cause(c.Request.Context()); !errors.Is(cause, zklock.ErrLost) {
+		w.t.Errorf("cause %v", cause)
+	}
+}
+
+func (w *world) byID() func(*gin.Context) zklock.Acquirer {
+	return ginlock.ByParam(w.client, "id", "orders/%s")
+}
+
+// outcome is what a middleware outside sees of a request.
+type outcome struct {
+	errs    []error
+	aborted bool
+	status  int
+	written bool
+	swapped bool // c.Request or c.Writer was not put back
+}
+
+// router returns an engine with one route behind the lock.
+func router(lock gin.HandlerFunc, h gin.HandlerFunc, seen *outcome) *gin.Engine {
+	e := gin.New()
+	e.Use(gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(500) }))
+	e.Use(func(c *gin.Context) {
+		r, w := c.Request, c.Writer
+		c.Header("X-Outer", "yes")
+		defer func() {
+			*seen = outcome{aborted: c.IsAborted(), status: c.Writer.Status(), written: c.Writer.Written(), swapped: c.Request != r || c.Writer != w}
+			for _, err := range c.Errors {
+				seen.errs = append(seen.errs, err.Err)
+			}
+		}()
+		c.Next()
+	})
+	e.Any("/orders/:id", lock, h)
+	e.GET("/files/*id", lock, h)
+	e.GET("/", lock, h)
+	return e
+}
+
+func do(h http.Handler, method, url string) *httptest.ResponseRecorder {
+	// gin's writer needs CloseNotify of the one underneath.
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(struct {
+		*httptest.ResponseRecorder
+		http.CloseNotifier //nolint:staticcheck // gin asks for it
+	}{rec, nil}, httptest.NewRequest(method, url, nil))
+	return rec
+}

@@ -1,0 +1,100 @@
+package ginlock_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/zklock/go-zklock/middleware/ginlock"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// The ways in which a gin handler answers.
+var answers = map[string]func(*gin.Context){
+	"not at all":     func(*gin.Context) {},
+	"Status":         func(c *gin.Context) { c.Status(201) },
+	"JSON":           func(c *gin.Context) { c.JSON(201, "made") },
+	"String":         func(c *gin.Context) { c.String(201, "made") },
+	"Render nothing": func(c *gin.Context) { c.AbortWithStatus(201) },
+	"WriteString":    func(c *gin.Context) { c.Writer.WriteString("made") },
+	"Flush":          func(c *gin.Context) { c.Writer.Flush() },
+	"controller":     func(c *gin.Context) { http.NewResponseController(c.Writer).Flush() },
+	"hijack":         func(c *gin.Context) { c.Writer.Hijack() },
+	"beneath": func(c *gin.Context) {
+		c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap().Write([]byte("made"))
+	},
+	"redirect": func(c *gin.Context) { c.Redirect(303, "/elsewhere") },
+	"file":     func(c *gin.Context) { c.File("ginlock.go") },
+}
+
+func TestLostBeforeTheFirstByte(t *testing.T) {
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var seen outcome
+				rec := do(router(ginlock.New(w.byID()), func(c *gin.Context) {
+					c.Header("X-Handler", "yes")
+					w.lose(c)
+					answer(c)
+				}, &seen), "GET", "/orders/42")
+				if rec.Code != 503 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
+					t.Errorf("%d %q, flushed %v", rec.Code, rec.Body, rec.Flushed)
+				}
+				if rec.Header().Get("X-Handler") != "" || rec.Header().Get("Location") != "" || rec.Header().Get("X-Outer") != "yes" {
+					t.Errorf("header %v", rec.Header())
+				}
+				found := false
+				for _, err := range seen.errs {
+					found = found || errors.Is(err, zklock.ErrLost)
+				}
+				if !found || seen.swapped || seen.status != 503 {
+					t.Errorf("outside saw %+v", seen)
+				}
+			})
+		})
+	}
+}
+
+func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testing.T) {
+	for _, proto := range []int{1, 2} {
+		for _, flush := range []bool{false, true} {
+			t.Run(fmt.Sprintf("HTTP/%d, flushed %v", proto, flush), func(t *testing.T) {
+				w := newWorld(t)
+				var seen outcome
+				srv := httptest.NewUnstartedServer(router(ginlock.New(w.byID()), func(c *gin.Context) {
+					c.String(200, "half an ")
+					if flush {
+						c.Writer.Flush()
+					}
+					w.lose(c)
+					if _, err := c.Writer.WriteString("answer"); !errors.Is(err, zklock.ErrLost) {
+						t.Errorf("the handler got %v", err)
+					}
+				}, &seen))
+				srv.EnableHTTP2 = proto == 2
+				srv.StartTLS()
+				defer srv.Close()
+				resp, err := srv.Client().Get(srv.URL + "/orders/42")
+				if err == nil {
+					var body []byte
+					if body, err = io.ReadAll(resp.Body); err == nil {
+						t.Errorf("the client took %q for the whole answer", body)
+					}
+					resp.Body.Close()
+				}
+				srv.Close()
+				if len(seen.errs) == 0 || !errors.Is(seen.errs[0], zklock.ErrLost) || seen.swapped {
+					t.Errorf("outside saw %+v", seen)
+				}
+			})
+		}
+	}
+}
