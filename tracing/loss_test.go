@@ -1,0 +1,124 @@
+package tracing_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/zklock/go-zklock/tracing"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// tellsOfLoss checks the event and the status that a loss leaves on a span.
+func tellsOfLoss(t *testing.T, s sdktrace.ReadOnlySpan, lock *zklock.Lock, errorType string) {
+	t.Helper()
+	if s.Status().Code != codes.Error {
+		t.Errorf("status of %s is %v, want an error", s.Name(), s.Status())
+	}
+	if events := s.Events(); len(events) != 1 || events[0].Name != tracing.EventLost {
+		t.Errorf("events of %s are %v, want one %s", s.Name(), events, tracing.EventLost)
+	} else {
+		shows(t, s.Name(), events[0].Attributes, map[attribute.Key]string{
+			tracing.AttrMode: "exclusive", tracing.AttrName: "m", tracing.AttrToken: lock.Token().String(), tracing.AttrErrorType: errorType})
+	}
+}
+
+func TestLossIsToldOnTheRequestThatHeldTheLock(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e, tracing.WithHoldSpan())
+		ctx, request := p.request("pay")
+		lock := must(t, ctx, p.Mutex("m"))
+		e.ExpireAll()
+		<-lock.Done()
+		if err := lock.Release(ctx); !errors.Is(err, zklock.ErrLost) {
+			t.Fatalf("Release: %v, want the loss", err)
+		}
+		request.End()
+
+		tellsOfLoss(t, p.one("pay"), lock, "lost")
+		if text := p.one("pay").Status().Description; !strings.Contains(text, `"m"`) {
+			t.Errorf("status text is %q, want it to name the lock", text)
+		}
+		held, acquired, released := p.one(tracing.SpanHold), p.one(tracing.SpanAcquire), p.one(tracing.SpanRelease)
+		tellsOfLoss(t, held, lock, "lost")
+		childOf(t, held, request.SpanContext())
+		linksTo(t, held, acquired)
+		if acquired.Status().Code != codes.Unset {
+			t.Error("the acquisition had succeeded, its span says it had not")
+		}
+		linksTo(t, released, acquired)
+		shows(t, "release", released.Attributes(), map[attribute.Key]string{tracing.AttrErrorType: "lost"})
+		if released.Status().Code != codes.Error {
+			t.Error("the release of a lost lock has no error")
+		}
+		p.measured(map[string]float64{
+			"zklock.lost{error.type=lost,mode=exclusive}":              1,
+			"zklock.held{mode=exclusive}":                              0,
+			"zklock.hold.duration{mode=exclusive,release.reason=lost}": 1,
+			"zklock.session.lost{}":                                    1,
+		})
+	})
+}
+
+func TestLossWithoutARequestIsCounted(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		lock := must(t, t.Context(), p.Mutex("m"))
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Done()
+		p.measured(map[string]float64{
+			"zklock.lost{error.type=closed,mode=exclusive}": 1,
+			"zklock.held{mode=exclusive}":                   0,
+			"zklock.session.lost{}":                         none,
+		})
+	})
+}
+
+// A queue node that somebody deletes is a loss of that lock, and of no session.
+// Each of the readers that share it has lost it.
+func TestDeletedNodeLosesTheLocksAndNotTheSession(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		readers := p.RWMutex("m").Reader()
+		a, b := must(t, t.Context(), readers), must(t, t.Context(), readers)
+		e.Break(p.Mutex("m").Path())
+		<-a.Done()
+		<-b.Done()
+		p.measured(map[string]float64{
+			"zklock.lost{error.type=lost,mode=shared}":              2,
+			"zklock.hold.duration{mode=shared,release.reason=lost}": 2,
+			"zklock.held{mode=shared}":                              0,
+			"zklock.session.lost{}":                                 none,
+		})
+	})
+}
+
+// The hold span is the time between, no more.
+func TestHoldSpan(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e, tracing.WithHoldSpan())
+		ctx, request := p.request("pay")
+		lock := must(t, ctx, p.Mutex("m"))
+		pass(holdTime)
+		release(t, lock)
+		request.End()
+		held := p.one(tracing.SpanHold)
+		childOf(t, held, request.SpanContext())
+		linksTo(t, held, p.one(tracing.SpanAcquire))
+		shows(t, "hold", held.Attributes(), map[attribute.Key]string{
+			tracing.AttrMode: "exclusive", tracing.AttrName: "m", tracing.AttrToken: lock.Token().String()})
+		if d := held.EndTime().Sub(held.StartTime()); d != holdTime {
+			t.Errorf("the span lasts %v, want %v", d, holdTime)
+		}
+		if held.Status().Code != codes.Unset || len(held.Events()) > 0 {
+			t.Errorf("status %v and events %v, want neither", held.Status(), held.Events())
+		}
+	})
+}

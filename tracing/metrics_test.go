@@ -1,0 +1,203 @@
+package tracing_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/zklock/go-zklock/tracing"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// holdTime is how long tests hold a lock where it does not matter.
+const holdTime = 3 * time.Second
+
+func TestSessionsThatFlapAreCounted(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		lock := must(t, t.Context(), p.Mutex("m"))
+		pass(holdTime) // heartbeats
+		if n := p.values()["zklock.lease.remaining{}"]; n < 2 {
+			t.Errorf("the lease was measured %v times, want it at each heartbeat", n)
+		}
+		if sum, n := p.values()["zklock.lease.remaining.sum{}"], p.values()["zklock.lease.remaining{}"]; sum/n < 5 || sum/n > 10 {
+			t.Errorf("the lease was %vs on average, want most of a session timeout of 10s", sum/n)
+		}
+		e.Partition(memdriver.AroundClients(0).Reset())
+		pass(2 * time.Second) // shorter than the lease
+		e.Heal()
+		pass(2 * time.Second)
+		if lock.Err() != nil {
+			t.Fatalf("the lock was lost: %v", lock.Err())
+		}
+		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": none})
+		e.Partition(memdriver.AroundClients(0))
+		<-lock.Done()
+		e.Heal()
+		pass(30 * time.Second)
+		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": 1})
+	})
+}
+
+func TestRegisterStatsReportsSessions(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, q := start(t, e), start(t, e)
+		lock := must(t, t.Context(), p.Mutex("m"))
+		defer release(t, lock)
+		reader := sdkmetric.NewManualReader()
+		both := tracing.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+		first, err := tracing.RegisterStats(p.Client, both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := tracing.RegisterStats(q.Client, both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := &process{t: t, reader: reader}
+		seen.measured(map[string]float64{
+			"zklock.session.count{session.state=connected}": 1,
+			"zklock.session.count{session.state=suspended}": 0,
+			"zklock.session.count{session.state=ended}":     0,
+			"zklock.session.draining{}":                     0,
+			"zklock.session.max{}":                          float64(p.Stats().MaxSessions + q.Stats().MaxSessions),
+			"zklock.session.opened{}":                       1,
+		})
+		e.Partition(memdriver.AroundClients(0))
+		pass(8 * time.Second)
+		seen.measured(map[string]float64{
+			"zklock.session.count{session.state=connected}": 0,
+			"zklock.session.count{session.state=suspended}": 1,
+			"zklock.session.count{session.state=ended}":     0,
+		})
+		e.Heal()
+		pass(time.Second)
+		if err := first.Unregister(); err != nil {
+			t.Fatal(err)
+		}
+		seen.measured(map[string]float64{"zklock.session.max{}": float64(q.Stats().MaxSessions)})
+		if err := second.Unregister(); err != nil {
+			t.Fatal(err)
+		}
+		if got := seen.values(); len(got) > 0 {
+			t.Errorf("%v is still reported after Unregister", got)
+		}
+	})
+	if _, err := tracing.RegisterStats(nil); err == nil {
+		t.Error("RegisterStats took no Client for one")
+	}
+}
+
+// Writes of many callers travel in one transaction while two are under way.
+func TestGroupSizesAreMeasured(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		for _, name := range []string{"a", "b"} {
+			release(t, must(t, t.Context(), p.Mutex(name)))
+		}
+		before := groups(p)
+		const callers = 20
+		done := later(func() {
+			results := make(chan error, callers)
+			for i := range callers {
+				go func() {
+					l, err := p.Mutex(strings.Repeat("x", i+1)).Acquire(t.Context())
+					if err == nil {
+						err = l.Release(t.Context())
+					}
+					results <- err
+				}()
+			}
+			for range callers {
+				if err := <-results; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		done()
+		after := groups(p)
+		if members := after.members - before.members; members != 2*callers {
+			t.Errorf("%v writes were counted, want %d", members, 2*callers)
+		}
+		if n := after.groups - before.groups; n >= 2*callers || n < 2 {
+			t.Errorf("they went in %v transactions, want fewer than writes", n)
+		}
+	})
+}
+
+type grouping struct{ groups, members float64 }
+
+func groups(p *process) (g grouping) {
+	for key, v := range p.values() {
+		switch {
+		case strings.HasPrefix(key, "zklock.operation.group_size{"):
+			g.groups += v
+		case strings.HasPrefix(key, "zklock.operation.group_size.sum{"):
+			g.members += v
+		}
+	}
+	return g
+}
+
+func TestInstrumentsAreDescribed(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		lock := must(t, t.Context(), p.Mutex("m"))
+		waited := later(func() { release(t, must(t, t.Context(), p.Mutex("m"))) })
+		pass(holdTime)
+		release(t, lock)
+		waited()
+		var rm metricdata.ResourceMetrics
+		if err := p.reader.Collect(t.Context(), &rm); err != nil {
+			t.Fatal(err)
+		}
+		if len(rm.ScopeMetrics) != 1 || rm.ScopeMetrics[0].Scope.Name != tracing.ScopeName || rm.ScopeMetrics[0].Scope.Version != tracing.Version {
+			t.Fatalf("scopes %+v, want %s alone", rm.ScopeMetrics, tracing.ScopeName)
+		}
+		for _, m := range rm.ScopeMetrics[0].Metrics {
+			if m.Description == "" || m.Unit == "" {
+				t.Errorf("%s has description %q and unit %q", m.Name, m.Description, m.Unit)
+			}
+			h, ok := m.Data.(metricdata.Histogram[float64])
+			if !ok {
+				continue
+			}
+			bounds := h.DataPoints[0].Bounds
+			if m.Unit != "s" || bounds[0] != 0.001 || bounds[len(bounds)-1] != 300 || !slices.IsSorted(bounds) {
+				t.Errorf("%s has unit %s and buckets %v, want 1ms to 5min", m.Name, m.Unit, bounds)
+			}
+		}
+	})
+}
+
+// Two Hooks on one Client do not take each other's spans and grants for theirs.
+func TestTwoHooksDoNotMix(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, q := start(t, e), start(t, e)
+		hooks := zklock.JoinHooks(p.hooks, q.hooks)
+		c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(hooks))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock := must(t, t.Context(), c.Mutex("m"))
+		waited := later(func() { release(t, must(t, t.Context(), c.Mutex("m"))) })
+		pass(holdTime)
+		release(t, lock)
+		waited()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []*process{p, q} {
+			x.one(tracing.SpanWait)
+			x.measured(map[string]float64{
+				"zklock.hold.duration{mode=exclusive,release.reason=released}": 2,
+				"zklock.held{mode=exclusive}":                                  0,
+			})
+		}
+	})
+}

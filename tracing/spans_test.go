@@ -1,0 +1,372 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/zklock/go-zklock/tracing"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func TestUncontendedAcquireAndReleaseAreTwoLinkedSpans(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		ctx, request := p.request("pay")
+		lock := must(t, ctx, p.Mutex("orders/42"))
+		pass(3 * time.Second)
+		if err := lock.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		request.End()
+
+		acquired, released := p.one(tracing.SpanAcquire), p.one(tracing.SpanRelease)
+		childOf(t, acquired, request.SpanContext())
+		childOf(t, released, request.SpanContext())
+		linksTo(t, acquired)
+		linksTo(t, released, acquired)
+		if n := len(p.ended(tracing.SpanWait)) + len(p.ended(tracing.SpanHold)); n > 0 {
+			t.Errorf("%d spans of waiting or holding, want none", n)
+		}
+		for _, s := range p.spans.Ended()[:2] {
+			if s.SpanKind() != trace.SpanKindClient || s.Status().Code != codes.Unset {
+				t.Errorf("%s is of kind %v with status %v, want a client without one", s.Name(), s.SpanKind(), s.Status())
+			}
+			if scope := s.InstrumentationScope(); scope.Name != tracing.ScopeName || scope.Version != tracing.Version || scope.SchemaURL == "" {
+				t.Errorf("scope is %+v", scope)
+			}
+		}
+		token := lock.Token().String()
+		shows(t, "acquire", acquired.Attributes(), map[attribute.Key]string{
+			tracing.AttrMode: "exclusive", tracing.AttrTry: "false", tracing.AttrOutcome: tracing.OutcomeAcquired,
+			tracing.AttrName: "orders/42", tracing.AttrToken: token, tracing.AttrErrorType: ""})
+		shows(t, "release", released.Attributes(), map[attribute.Key]string{
+			tracing.AttrMode: "exclusive", tracing.AttrName: "orders/42", tracing.AttrToken: token, tracing.AttrHanded: "false"})
+		if attributes(acquired.Attributes())[tracing.AttrServerAddress] == "" || attributes(released.Attributes())[tracing.AttrServerAddress] == "" {
+			t.Error("no server is shown")
+		}
+		p.measured(map[string]float64{
+			"zklock.acquire.duration{mode=exclusive,outcome=acquired}":         1,
+			"zklock.hold.duration{mode=exclusive,release.reason=released}":     1,
+			"zklock.hold.duration.sum{mode=exclusive,release.reason=released}": 3,
+			"zklock.held{mode=exclusive}":                                      0,
+			"zklock.operation.group_size{operation.kind=enqueue}":              1,
+			"zklock.operation.group_size.sum{operation.kind=enqueue}":          1,
+			"zklock.operation.group_size{operation.kind=release}":              1,
+			"zklock.operation.group_size.sum{operation.kind=release}":          1,
+		})
+	})
+}
+
+// Two processes: the wait span of the one links to the acquire span of the
+// other, in another trace.
+func TestWaitSpanLinksToTheRequestThatHeldTheLock(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		holder, waiter := start(t, e), start(t, e)
+		fastCtx, fast := holder.request("fast")
+		slowCtx, slow := waiter.request("slow")
+		held := must(t, fastCtx, holder.Mutex("orders/42"))
+		done := later(func() { release(t, must(t, slowCtx, waiter.Mutex("orders/42"))) })
+		if v := waiter.values()["zklock.waiting{mode=exclusive}"]; v != 1 {
+			t.Errorf("%v wait, want 1", v)
+		}
+		pass(5 * time.Second)
+		release(t, held)
+		done()
+		fast.End()
+		slow.End()
+
+		acquired, waited := waiter.one(tracing.SpanAcquire), waiter.one(tracing.SpanWait)
+		childOf(t, acquired, slow.SpanContext())
+		childOf(t, waited, acquired.SpanContext())
+		linksTo(t, waited, holder.one(tracing.SpanAcquire))
+		if waited.Links()[0].SpanContext.TraceID() != fast.SpanContext().TraceID() {
+			t.Error("the link does not lead to the trace of the request that held the lock")
+		}
+		if n := len(holder.ended(tracing.SpanWait)); n > 0 {
+			t.Errorf("%d spans of waiting in the process that did not wait", n)
+		}
+		shows(t, "wait", waited.Attributes(), map[attribute.Key]string{
+			tracing.AttrMode: "exclusive", tracing.AttrName: "orders/42", tracing.AttrPosition: "1", tracing.AttrOutcome: tracing.OutcomeAcquired})
+		shows(t, "acquire", acquired.Attributes(), map[attribute.Key]string{tracing.AttrOutcome: tracing.OutcomeAcquired})
+		if node := attributes(waited.Attributes())[tracing.AttrAheadNode]; node == "" {
+			t.Error("the wait span does not show whom it waited for")
+		}
+		waiter.measured(map[string]float64{
+			"zklock.acquire.duration{mode=exclusive,outcome=acquired}":     1,
+			"zklock.acquire.duration.sum{mode=exclusive,outcome=acquired}": 5,
+			"zklock.wait.duration{mode=exclusive,outcome=acquired}":        1,
+			"zklock.wait.duration.sum{mode=exclusive,outcome=acquired}":    5,
+			"zklock.waiting{mode=exclusive}":                               0,
+		})
+	})
+}
+
+// The second in the queue leaves, so the third waits for the first from then
+// on: an event, and a link, for each of the two.
+func TestWaitSpanTellsEachTimeTheOneAheadChanges(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		first, second, third := start(t, e), start(t, e), start(t, e)
+		held := must(t, t.Context(), first.Mutex("m"))
+		impatient, hangUp := context.WithCancel(t.Context())
+		gone := later(func() {
+			if _, err := second.Mutex("m").Acquire(impatient); !errors.Is(err, context.Canceled) {
+				t.Errorf("Acquire: %v, want it cancelled", err)
+			}
+		})
+		done := later(func() { release(t, must(t, t.Context(), third.Mutex("m"))) })
+		hangUp()
+		gone()
+		pass(time.Second)
+		release(t, held)
+		done()
+
+		waited := third.one(tracing.SpanWait)
+		linksTo(t, waited, second.one(tracing.SpanAcquire), first.one(tracing.SpanAcquire))
+		events := waited.Events()
+		if len(events) != 1 || events[0].Name != tracing.EventAhead {
+			t.Fatalf("events %v, want one %s", events, tracing.EventAhead)
+		}
+		shows(t, "wait", waited.Attributes(), map[attribute.Key]string{tracing.AttrPosition: "2"})
+		shows(t, "ahead", events[0].Attributes, map[attribute.Key]string{tracing.AttrPosition: "1"})
+	})
+}
+
+func TestLocalHandoverLinksToTheRequestBefore(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		fastCtx, fast := p.request("fast")
+		slowCtx, slow := p.request("slow")
+		held := must(t, fastCtx, p.Mutex("m"))
+		var got *zklock.Lock
+		done := later(func() { got = must(t, slowCtx, p.Mutex("m")) })
+		pass(20 * time.Millisecond)
+		release(t, held)
+		done()
+		if got.Token().Turn == 0 {
+			t.Fatal("the place was not handed over")
+		}
+		release(t, got)
+		fast.End()
+		slow.End()
+
+		acquired, released := p.ended(tracing.SpanAcquire), p.ended(tracing.SpanRelease)
+		if len(acquired) != 2 || len(released) != 2 {
+			t.Fatalf("%d acquire and %d release spans, want 2 of each", len(acquired), len(released))
+		}
+		waited := p.one(tracing.SpanWait)
+		childOf(t, waited, acquired[1].SpanContext())
+		linksTo(t, waited, acquired[0])
+		linksTo(t, released[0], acquired[0])
+		linksTo(t, released[1], acquired[1])
+		shows(t, "first release", released[0].Attributes(), map[attribute.Key]string{tracing.AttrHanded: "true"})
+		shows(t, "second release", released[1].Attributes(), map[attribute.Key]string{tracing.AttrHanded: "false"})
+		p.measured(map[string]float64{
+			"zklock.handovers{mode=exclusive}":                                 1,
+			"zklock.wait.duration{mode=exclusive,outcome=acquired}":            1,
+			"zklock.wait.duration.sum{mode=exclusive,outcome=acquired}":        0.02,
+			"zklock.hold.duration{mode=exclusive,release.reason=released}":     2,
+			"zklock.hold.duration.sum{mode=exclusive,release.reason=released}": 0.02,
+		})
+	})
+}
+
+func TestAnswersAreNoErrors(t *testing.T) {
+	deadline := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, 2*time.Second)
+	}
+	cancelled := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(2*time.Second, cancel)
+		return ctx, cancel
+	}
+	plain := func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }
+	for _, c := range []struct {
+		name, outcome string
+		ctx           func(context.Context) (context.Context, context.CancelFunc)
+		opt           zklock.AcquireOption
+		waits         float64
+	}{
+		{"deadline", tracing.OutcomeTimeout, deadline, nil, 2},
+		{"cancel", tracing.OutcomeCanceled, cancelled, nil, 2},
+		{"WithWait", tracing.OutcomeContended, plain, zklock.WithWait(2 * time.Second), 2},
+		{"try", tracing.OutcomeContended, plain, zklock.WithWait(0), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			world(t, func(t *testing.T, e *memdriver.Ensemble) {
+				holder, waiter := start(t, e), start(t, e)
+				defer release(t, must(t, t.Context(), holder.Mutex("m")))
+				ctx, stop := c.ctx(t.Context())
+				defer stop()
+				var opts []zklock.AcquireOption
+				if c.opt != nil {
+					opts = append(opts, c.opt)
+				}
+				if lock, err := waiter.Mutex("m").Acquire(ctx, opts...); err == nil {
+					t.Fatalf("Acquire returned %v", lock)
+				}
+				acquired := waiter.one(tracing.SpanAcquire)
+				shows(t, "acquire", acquired.Attributes(), map[attribute.Key]string{
+					tracing.AttrOutcome: c.outcome, tracing.AttrErrorType: "", tracing.AttrToken: ""})
+				if s := acquired.Status(); s.Code != codes.Unset {
+					t.Errorf("status %v, want none", s)
+				}
+				want := map[string]float64{
+					"zklock.acquire.duration{mode=exclusive,outcome=" + c.outcome + "}":     1,
+					"zklock.acquire.duration.sum{mode=exclusive,outcome=" + c.outcome + "}": c.waits,
+				}
+				if c.waits > 0 {
+					waited := waiter.one(tracing.SpanWait)
+					shows(t, "wait", waited.Attributes(), map[attribute.Key]string{tracing.AttrOutcome: c.outcome, tracing.AttrErrorType: ""})
+					if s := waited.Status(); s.Code != codes.Unset {
+						t.Errorf("status %v, want none", s)
+					}
+					linksTo(t, waited, holder.one(tracing.SpanAcquire))
+					want["zklock.waiting{mode=exclusive}"] = 0
+					want["zklock.wait.duration{mode=exclusive,outcome="+c.outcome+"}"] = 1
+				}
+				waiter.measured(want)
+				if v, ok := waiter.values()["zklock.held{mode=exclusive}"]; ok {
+					t.Errorf("zklock.held is %v, though nothing was ever held", v)
+				}
+			})
+		})
+	}
+}
+
+func TestFailuresAreErrors(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Mutex("m").Acquire(t.Context()); !errors.Is(err, zklock.ErrClosed) {
+			t.Fatalf("Acquire: %v, want a closed client", err)
+		}
+		acquired := p.one(tracing.SpanAcquire)
+		shows(t, "acquire", acquired.Attributes(), map[attribute.Key]string{
+			tracing.AttrOutcome: tracing.OutcomeError, tracing.AttrErrorType: "closed"})
+		if s := acquired.Status(); s.Code != codes.Error || s.Description == "" {
+			t.Errorf("status %v, want an error", s)
+		}
+		p.measured(map[string]float64{"zklock.acquire.duration{error.type=closed,mode=exclusive,outcome=error}": 1})
+	})
+}
+
+// A handle that joined with Reenter is an acquisition and a release of its own.
+func TestReentry(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		outer := must(t, t.Context(), p.Mutex("m"))
+		ctx, cancel := outer.Context(t.Context())
+		defer cancel()
+		if _, err := p.Mutex("m").Acquire(ctx); !errors.Is(err, zklock.ErrDeadlock) {
+			t.Fatalf("Acquire: %v, want a deadlock", err)
+		}
+		inner := must(t, ctx, p.Mutex("m"), zklock.Reenter())
+		if v := p.values()["zklock.held{mode=exclusive}"]; v != 2 {
+			t.Errorf("%v held, want 2", v)
+		}
+		release(t, inner)
+		release(t, outer)
+
+		acquired, released := p.ended(tracing.SpanAcquire), p.ended(tracing.SpanRelease)
+		if len(acquired) != 3 || len(released) != 2 {
+			t.Fatalf("%d acquire and %d release spans, want 3 and 2", len(acquired), len(released))
+		}
+		linksTo(t, released[0], acquired[2])
+		linksTo(t, released[1], acquired[0])
+		shows(t, "inner release", released[0].Attributes(), map[attribute.Key]string{tracing.AttrHanded: "true"})
+		p.measured(map[string]float64{
+			"zklock.acquire.duration{mode=exclusive,outcome=acquired}":                  2,
+			"zklock.acquire.duration{error.type=deadlock,mode=exclusive,outcome=error}": 1,
+			"zklock.held{mode=exclusive}":                                               0,
+		})
+	})
+}
+
+func TestSharedReaders(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, other := start(t, e), start(t, e)
+		a := must(t, t.Context(), p.RWMutex("m").Reader())
+		b := must(t, t.Context(), p.RWMutex("m").Reader())
+		if v := p.values()["zklock.held{mode=shared}"]; v != 2 {
+			t.Errorf("%v held, want 2", v)
+		}
+		done := later(func() { release(t, must(t, t.Context(), other.RWMutex("m").Writer())) })
+		release(t, a)
+		release(t, b)
+		done()
+
+		linksTo(t, other.one(tracing.SpanWait), p.ended(tracing.SpanAcquire)[0]) // whose node it is
+		for i, s := range p.ended(tracing.SpanRelease) {
+			linksTo(t, s, p.ended(tracing.SpanAcquire)[i])
+			shows(t, "release", s.Attributes(), map[attribute.Key]string{tracing.AttrMode: "shared"})
+		}
+		p.measured(map[string]float64{
+			"zklock.acquire.duration{mode=shared,outcome=acquired}":     2,
+			"zklock.hold.duration{mode=shared,release.reason=released}": 2,
+			"zklock.held{mode=shared}":                                  0,
+		})
+	})
+}
+
+// A Downgrade changes the mode, and must not leave the gauges unbalanced.
+func TestDowngradeKeepsTheModeOfTheAcquisition(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		lock := must(t, t.Context(), p.RWMutex("m").Writer())
+		if err := lock.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		release(t, lock)
+		p.measured(map[string]float64{
+			"zklock.held{mode=exclusive}":                                  0,
+			"zklock.hold.duration{mode=exclusive,release.reason=released}": 1,
+		})
+	})
+}
+
+func TestAllIsOneAcquisition(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, other := start(t, e), start(t, e)
+		held := must(t, t.Context(), other.Mutex("b"))
+		done := later(func() { release(t, must(t, t.Context(), zklock.All(p.Mutex("b"), p.Mutex("a")))) })
+		pass(time.Second)
+		release(t, held)
+		done()
+		acquired := p.one(tracing.SpanAcquire)
+		shows(t, "acquire", acquired.Attributes(), map[attribute.Key]string{
+			tracing.AttrName: "a,b", tracing.AttrMode: "exclusive", tracing.AttrOutcome: tracing.OutcomeAcquired})
+		waited := p.one(tracing.SpanWait)
+		childOf(t, waited, acquired.SpanContext())
+		linksTo(t, waited, other.one(tracing.SpanAcquire))
+		linksTo(t, p.one(tracing.SpanRelease), acquired)
+		p.measured(map[string]float64{
+			"zklock.acquire.duration{mode=exclusive,outcome=acquired}":     1,
+			"zklock.acquire.duration.sum{mode=exclusive,outcome=acquired}": 1,
+			"zklock.hold.duration{mode=exclusive,release.reason=released}": 1,
+			"zklock.held{mode=exclusive}":                                  0,
+		})
+	})
+}
+
+func TestSemaphoreIsOfModePermit(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		a := must(t, t.Context(), p.Semaphore("s", 2))
+		b := must(t, t.Context(), p.Semaphore("s", 2))
+		if v := p.values()["zklock.held{mode=permit}"]; v != 2 {
+			t.Errorf("%v held, want 2", v)
+		}
+		release(t, a)
+		release(t, b)
+		p.measured(map[string]float64{"zklock.held{mode=permit}": 0})
+	})
+}
