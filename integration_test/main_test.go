@@ -36,6 +36,9 @@ func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 }
 
 func TestMain(m *testing.M) {
+	if code, ran := runPeer(); ran {
+		os.Exit(code)
+	}
 	if code, ran := runWorker(); ran {
 		os.Exit(code)
 	}

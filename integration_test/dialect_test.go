@@ -1,0 +1,186 @@
+package integration_test
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// recipes are those of other libraries, with what the table says about them.
+var recipes = []struct {
+	library, kind string
+	shares        []string // the dialects that share the lock with it
+	use           string   // what the others advise
+}{
+	{"curator", "write", []string{"zklock"}, "zklock"},
+	{"curator", "read", []string{"zklock"}, "zklock"},
+	{"curator", "mutex", []string{"curator", "zk"}, "curator"},
+	{"gozk", "lock", []string{"curator", "zk"}, "zk"},
+	{"kazoo", "lock", []string{"kazoo"}, "kazoo"},
+	{"kazoo", "write", []string{"kazoo"}, "kazoo"},
+	{"kazoo", "read", []string{"kazoo"}, "kazoo"},
+}
+
+// TestDialects has processes of the real libraries beside this one's, three of
+// each.
+func TestDialects(t *testing.T) {
+	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
+	conn := dialRaw(t, hosts, patience)
+	peers := map[string][]*peer{
+		"curator": curatorPeers(t, 3, hosts),
+		"gozk":    goPeers(t, 3, "gozk", hosts),
+		"kazoo":   kazooPeers(t, 3, hosts),
+	}
+	clients := map[string]*zklock.Client{}
+	for _, dialect := range []string{"zklock", "curator", "zk", "kazoo"} {
+		c, err := zklock.Open("zk://" + hosts + root + "?tick_time=500ms&dialect=" + dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		clients[dialect] = c
+		peers[dialect+"-zklock"] = goPeers(t, 3, "zklock", hosts, root, dialect)
+	}
+	for _, ps := range peers {
+		for _, p := range ps {
+			p.expect(t, "ready")
+		}
+	}
+	// queue waits until that many are in a queue.
+	queue := func(t *testing.T, dir string, n int) {
+		t.Helper()
+		eventually(t, "the queue has its length", func() bool {
+			names, _, err := conn.Children(dir)
+			return err == nil && len(names) == n || errors.Is(err, zk.ErrNoNode) && n == 0
+		})
+	}
+
+	for _, f := range recipes {
+		for dialect, c := range clients {
+			name := strings.Join([]string{f.library, f.kind, dialect}, "-")
+			t.Run(name, func(t *testing.T) {
+				p, m := peers[f.library][0], c.Mutex(name)
+				if !slices.Contains(f.shares, dialect) {
+					p.tell("acquire %s %s", f.kind, m.Path())
+					p.expect(t, "held")
+					if _, err := m.Acquire(within(t)); !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), "dialect="+f.use+" ") {
+						t.Errorf("Acquire = %v, want a conflict that names dialect=%s", err, f.use)
+					}
+					if _, err := m.TryAcquire(within(t)); !errors.Is(err, zklock.ErrConflict) {
+						t.Errorf("TryAcquire = %v, want a conflict", err)
+					}
+					queue(t, m.Path(), 1)
+					p.tell("release")
+					p.expect(t, "released")
+					return
+				}
+				l := acquire(t, m) // they wait for us
+				p.tell("acquire %s %s", f.kind, m.Path())
+				queue(t, m.Path(), 2)
+				p.silent(t)
+				release(t, l)
+				p.expect(t, "held")
+
+				a := try(t, within(t), m) // we wait for them
+				queue(t, m.Path(), 2)
+				if _, err := clients[dialect].Mutex(name).TryAcquire(within(t)); !errors.Is(err, zklock.ErrNotAcquired) {
+					t.Errorf("TryAcquire = %v", err)
+				}
+				a.pending(t)
+				p.tell("release")
+				p.expect(t, "released")
+				release(t, a.must(t))
+				queue(t, m.Path(), 0)
+			})
+		}
+	}
+
+	// Readers of ours, where the other library has readers, too.
+	for _, f := range []struct{ library, dialect string }{{"curator", "zklock"}, {"kazoo", "kazoo"}} {
+		t.Run(f.library+"-readers", func(t *testing.T) {
+			rw := clients[f.dialect].RWMutex(f.library + "-readers")
+			dir, p := rw.Writer().Path(), peers[f.library][0]
+			l := acquire(t, rw.Reader()) // beside a reader of ours: readers get in, writers wait
+			p.tell("acquire read %s", dir)
+			p.expect(t, "held")
+			p.tell("release")
+			p.expect(t, "released")
+			p.tell("acquire write %s", dir)
+			queue(t, dir, 2)
+			p.silent(t)
+			release(t, l)
+			p.expect(t, "held")
+			a := try(t, within(t), rw.Reader()) // beside a writer of theirs a reader of ours waits
+			queue(t, dir, 2)
+			a.pending(t)
+			p.tell("release")
+			p.expect(t, "released")
+			release(t, a.must(t))
+			p.tell("acquire read %s", dir)
+			p.expect(t, "held")
+			release(t, acquire(t, rw.Reader()))
+			p.tell("release")
+			p.expect(t, "released")
+		})
+	}
+
+	// Names in the dialects of others are paths, which anybody may have made.
+	t.Run("paths", func(t *testing.T) {
+		for library, dialect := range map[string]string{"curator": "curator", "gozk": "zk", "kazoo": "kazoo"} {
+			kind := map[string]string{"curator": "mutex", "gozk": "lock", "kazoo": "lock"}[library]
+			for _, first := range []string{"ours", "theirs"} {
+				m, p := clients[dialect].Mutex(path.Join(library, "first", first, "a")), peers[library][0]
+				l := (*zklock.Lock)(nil)
+				if first == "ours" {
+					l = acquire(t, m)
+				}
+				p.tell("acquire %s %s", kind, m.Path())
+				if first == "ours" {
+					queue(t, m.Path(), 2)
+					p.silent(t)
+					release(t, l)
+				}
+				p.expect(t, "held")
+				p.tell("release")
+				p.expect(t, "released")
+				release(t, acquire(t, m))
+			}
+		}
+	})
+
+	// All at once. kazoo's readers and writers would deadlock, if only among
+	// themselves.
+	const rounds = "50"
+	for _, contest := range []struct {
+		name  string
+		kinds map[string][]string
+	}{
+		{"read-write", map[string][]string{"curator": {"write", "read", "write"}, "zklock-zklock": {"write", "write", "read"}}},
+		{"mutex", map[string][]string{"curator": {"mutex"}, "gozk": {"lock"}, "curator-zklock": {"write"}, "zk-zklock": {"write"}}},
+		{"kazoo", map[string][]string{"kazoo": {"lock"}, "kazoo-zklock": {"write"}}},
+	} {
+		t.Run("contest/"+contest.name, func(t *testing.T) {
+			dir, guard := root+"/contest-"+contest.name, root+"/guard-"+contest.name
+			if _, err := conn.Create(guard, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			for who, kinds := range contest.kinds {
+				for i, p := range peers[who] {
+					p.tell("contend %s %s %s %s", kinds[i%len(kinds)], dir, rounds, guard)
+				}
+			}
+			for who := range contest.kinds {
+				for _, p := range peers[who] {
+					p.expect(t, "done")
+				}
+			}
+			queue(t, dir, 0)
+		})
+	}
+}

@@ -1,0 +1,99 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.List;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.retry.RetryOneTime;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
+
+/**
+ * A process that takes Curator's locks as it is told on standard input; see
+ * dialect_test.go for the commands. All runs in one thread, to which Curator's
+ * locks belong.
+ */
+public class CuratorPeer {
+    private final CuratorFramework client;
+    private final String id;
+    private InterProcessMutex held;
+
+    private CuratorPeer(String hosts, String id) {
+        this.id = id;
+        client = CuratorFrameworkFactory.newClient(hosts, 10_000, 10_000, new RetryOneTime(100));
+        client.start();
+    }
+
+    public static void main(String[] args) throws Exception {
+        CuratorPeer peer = new CuratorPeer(args[0], args[1]);
+        peer.client.blockUntilConnected();
+        say("ready");
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = in.readLine()) != null;) {
+            try {
+                say(peer.run(line.split(" ")));
+            } catch (Exception e) {
+                say("error " + e);
+            }
+        }
+        System.exit(0); // the session ends with the process
+    }
+
+    private static void say(String text) {
+        System.out.println(text);
+        System.out.flush();
+    }
+
+    private InterProcessMutex lock(String kind, String path) {
+        switch (kind) {
+        case "mutex":
+            return new InterProcessMutex(client, path);
+        case "read":
+            return new InterProcessReadWriteLock(client, path).readLock();
+        case "write":
+            return new InterProcessReadWriteLock(client, path).writeLock();
+        }
+        throw new IllegalArgumentException(kind);
+    }
+
+    private String run(String[] words) throws Exception {
+        switch (words[0]) {
+        case "acquire":
+            held = lock(words[1], words[2]);
+            held.acquire();
+            return "held";
+        case "release":
+            held.release();
+            return "released";
+        case "contend":
+            for (int i = Integer.parseInt(words[3]); i > 0; i--) {
+                InterProcessMutex lock = lock(words[1], words[2]);
+                lock.acquire();
+                String seen = inside(words[1].equals("read"), words[4]);
+                lock.release();
+                if (seen != null) {
+                    return "overlap " + seen;
+                }
+            }
+            return "done";
+        }
+        throw new IllegalArgumentException(words[0]);
+    }
+
+    /** Returns whom it met who must not be there. */
+    private String inside(boolean shared, String guard) throws Exception {
+        String mine = guard + "/" + (shared ? "reader-" + id : "writer");
+        try {
+            client.create().withMode(CreateMode.EPHEMERAL).forPath(mine);
+        } catch (KeeperException.NodeExistsException e) {
+            return mine;
+        }
+        List<String> there = client.getChildren().forPath(guard);
+        client.delete().forPath(mine);
+        if (shared ? there.contains("writer") : there.size() > 1) {
+            return there.toString();
+        }
+        return null;
+    }
+}

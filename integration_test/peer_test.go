@@ -1,0 +1,305 @@
+package integration_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// A peer is a process that takes locks as it is told, in one of four languages
+// and libraries: this test binary with zklock or go-zookeeper's Lock, Java with
+// Curator, Python with kazoo. It reads a line and answers with one:
+//
+//	acquire KIND PATH               held
+//	release                         released
+//	contend KIND PATH ROUNDS GUARD  done, or overlap and whom it met
+//
+// or, to any of them, with error and its text. The arbiter of contend is below
+// the znode GUARD: who is alone there is named writer, the others reader-NAME;
+// everybody enters his name first and then looks who else is there.
+type peer struct {
+	t       testing.TB
+	name    string
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	answers chan string
+	stderr  bytes.Buffer // complete once answers is closed
+}
+
+// peerEnv makes this test binary a peer. Its arguments are a library, the
+// servers, the name, and for zklock a root and a dialect.
+const peerEnv = "ZKLOCK_TEST_PEER"
+
+// startPeer runs a process until the test is over.
+func startPeer(t testing.TB, name string, env []string, command ...string) *peer {
+	t.Helper()
+	p := &peer{t: t, name: name, cmd: exec.Command(command[0], command[1:]...), answers: make(chan string, 16)}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stderr = &p.stderr
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdin = stdin
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.answers)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			p.answers <- lines.Text()
+		}
+		_ = p.cmd.Wait() // a killed process ends with an error, too
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // an error means that it has ended already
+		for range p.answers {
+		}
+	})
+	return p
+}
+
+// tell gives a peer a command.
+func (p *peer) tell(format string, args ...any) {
+	p.t.Helper()
+	if _, err := fmt.Fprintf(p.stdin, format+"\n", args...); err != nil {
+		p.t.Fatalf("%s: %v", p.name, err)
+	}
+}
+
+// expect waits for an answer.
+func (p *peer) expect(t testing.TB, want string) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case got, ok := <-p.answers:
+		if !ok {
+			t.Fatalf("%s has ended: %s", p.name, p.stderr.String())
+		}
+		if got != want {
+			t.Fatalf("%s says %q, want %q", p.name, got, want)
+		}
+	case <-limit.C:
+		t.Fatalf("%s does not say %q", p.name, want)
+	}
+}
+
+// silent fails if the peer says anything soon: who is told to acquire and finds
+// nobody ahead says so within milliseconds.
+func (p *peer) silent(t testing.TB) {
+	t.Helper()
+	soon := time.NewTimer(150 * time.Millisecond)
+	defer soon.Stop()
+	select {
+	case got := <-p.answers:
+		t.Fatalf("%s says %q, it should wait", p.name, got)
+	case <-soon.C:
+	}
+}
+
+// goPeers runs this binary n times.
+func goPeers(t testing.TB, n int, library, hosts string, more ...string) (peers []*peer) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		name := library + strconv.Itoa(i)
+		args := append([]string{library, hosts, name}, more...)
+		peers = append(peers, startPeer(t, name, []string{peerEnv + "=" + strings.Join(args, " ")}, self))
+	}
+	return peers
+}
+
+// curatorPeers compiles the Java program and runs it n times.
+func curatorPeers(t testing.TB, n int, hosts string) (peers []*peer) {
+	t.Helper()
+	jars := []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "slf4j-nop"}
+	for i, jar := range jars {
+		jars[i] = "/usr/share/java/" + jar + ".jar"
+		if _, err := os.Stat(jars[i]); err != nil {
+			lacks(t, "Curator (libcurator-recipes-java)", err)
+		}
+	}
+	javac, err := exec.LookPath("javac")
+	if err != nil {
+		lacks(t, "a Java compiler (default-jdk-headless)", err)
+	}
+	in, err := ensemble.Find()
+	if err != nil {
+		lacks(t, "Java", err)
+	}
+	classes := t.TempDir()
+	path := strings.Join(append(jars, classes), string(os.PathListSeparator))
+	compile := exec.Command(javac, "-J-XX:TieredStopAtLevel=1", "-d", classes, "-cp", path, filepath.Join("interop", "CuratorPeer.java"))
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("javac: %v\n%s", err, out)
+	}
+	for i := range n {
+		name := "curator" + strconv.Itoa(i)
+		peers = append(peers, startPeer(t, name, nil, in.Java,
+			"-Xmx64m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", path, "CuratorPeer", hosts, name))
+	}
+	return peers
+}
+
+// kazooPeers runs the Python program n times. The distribution's Python has the
+// distribution's packages; another one in the path may not.
+func kazooPeers(t testing.TB, n int, hosts string) (peers []*peer) {
+	t.Helper()
+	var python string
+	var err error
+	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
+		if err = exec.Command(candidate, "-c", "import kazoo").Run(); err == nil {
+			python = candidate
+			break
+		}
+	}
+	if python == "" {
+		lacks(t, "kazoo (python3-kazoo)", err)
+	}
+	for i := range n {
+		name := "kazoo" + strconv.Itoa(i)
+		peers = append(peers, startPeer(t, name, nil, python, filepath.Join("interop", "kazoo_peer.py"), hosts, name))
+	}
+	return peers
+}
+
+// lacks skips a test, or fails it where skipping is forbidden.
+func lacks(t testing.TB, what string, err error) {
+	t.Helper()
+	if os.Getenv(ensemble.RequiredEnv) == "1" {
+		t.Fatalf("no %s: %v (%s=1 forbids skipping)", what, err, ensemble.RequiredEnv)
+	}
+	t.Skipf("no %s: %v", what, err)
+}
+
+// runPeer is this binary as a peer, if the environment says so.
+func runPeer() (code int, ran bool) {
+	text := os.Getenv(peerEnv)
+	if text == "" {
+		return 0, false
+	}
+	if err := servePeer(strings.Fields(text)); err != nil {
+		fmt.Println("error", err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// takes acquires a lock and returns what gives it back.
+type takes func(kind, path string) (release func() error, err error)
+
+func servePeer(args []string) error {
+	library, hosts, name := args[0], args[1], args[2]
+	conn, events, err := zk.Connect(strings.Split(hosts, ","), 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			break
+		}
+	}
+	take := func(_, path string) (func() error, error) {
+		l := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
+		return l.Unlock, l.Lock()
+	}
+	if library == "zklock" {
+		root, dialect := args[3], args[4]
+		c, err := zklock.Open(ensemble.URL(hosts, root, quick("dialect", dialect)))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		take = ours(c, root)
+	}
+	fmt.Println("ready")
+	var release func() error
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		answer, err := "", error(nil)
+		switch words := strings.Fields(lines.Text()); words[0] {
+		case "acquire":
+			answer = "held"
+			release, err = take(words[1], words[2])
+		case "release":
+			answer, err = "released", release()
+		case "contend":
+			answer, err = contend(conn, name, take, words[1:])
+		}
+		if err != nil {
+			answer = "error " + err.Error()
+		}
+		fmt.Println(answer)
+	}
+	return nil
+}
+
+// ours takes locks of a client by their paths below its root.
+func ours(c *zklock.Client, root string) takes {
+	return func(kind, path string) (func() error, error) {
+		name := strings.TrimPrefix(path, root+"/")
+		var a zklock.Acquirer = c.Mutex(name)
+		if kind == "read" {
+			a = c.RWMutex(name).Reader()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		l, err := a.Acquire(ctx, zklock.WithoutHandover())
+		return func() error { return l.Release(context.Background()) }, err
+	}
+}
+
+func contend(conn *zk.Conn, name string, take takes, words []string) (string, error) {
+	kind, path, guard := words[0], words[1], words[3]
+	rounds, err := strconv.Atoi(words[2])
+	if err != nil {
+		return "", err
+	}
+	shared, mine := kind == "read", guard+"/writer"
+	if shared {
+		mine = guard + "/reader-" + name
+	}
+	for range rounds {
+		release, err := take(kind, path)
+		if err != nil {
+			return "", err
+		}
+		if _, err := conn.Create(mine, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); errors.Is(err, zk.ErrNodeExists) {
+			return "overlap " + mine, nil
+		} else if err != nil {
+			return "", err
+		}
+		there, _, err := conn.Children(guard)
+		if err := errors.Join(err, conn.Delete(mine, -1), release()); err != nil {
+			return "", err
+		}
+		if shared && slices.Contains(there, "writer") || !shared && len(there) > 1 {
+			return fmt.Sprint("overlap ", there), nil
+		}
+	}
+	return "done", nil
+}
