@@ -28,6 +28,7 @@ type request struct {
 	// once the request is queued.
 	waiting  bool            // the Wait hook was called
 	waitCtx  context.Context // what it returned
+	since    time.Time       // since when there has been no usable session; zero if there is one
 	waitFrom time.Time
 	endWait  func(WaitResult)
 	ahead    string // the node last told of
@@ -44,7 +45,12 @@ type request struct {
 // queued.
 func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, lock *Lock, left *place, err error) {
 	for {
-		s, err := c.pool.session(ctx, r.wants[0].path)
+		if r.since.IsZero() {
+			r.since = time.Now()
+		}
+		patient, cancel := c.patient(ctx, r.since)
+		defer cancel()
+		s, err := c.pool.session(patient, r.wants[0].path)
 		if err != nil {
 			if start != nil {
 				start.remove()
@@ -55,7 +61,7 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 			start.remove() // its session is over, or is being replaced
 			start = nil
 		}
-		h, lock, left, err = s.take(ctx, r, start)
+		h, lock, left, err = s.take(ctx, patient, r, start)
 		start = nil
 		if !errors.Is(err, errSessionOver) && !errors.Is(err, errNodeGone) {
 			return h, lock, left, err
@@ -66,19 +72,21 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 	}
 }
 
-// take is one attempt on one session.
-func (s *session) take(ctx context.Context, r *request, p *place) (h *hold, lock *Lock, left *place, err error) {
+// take is one attempt on one session. Until there is a place in the queue, which
+// only a session that works can give, it goes on for as long as patient does.
+func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *hold, lock *Lock, left *place, err error) {
 	alone := false
 	if p == nil || !p.granted.IsZero() || p.readers() && r.mode != Shared {
 		if r.try {
-			if err := s.blocked(ctx, r); err != nil {
+			if err := s.blocked(patient, r); err != nil {
 				return nil, nil, nil, err
 			}
 		}
-		if p, alone, err = s.enqueue(ctx, r, p); err != nil {
+		if p, alone, err = s.enqueue(patient, r, p); err != nil {
 			return nil, nil, nil, err
 		}
 	}
+	r.since = time.Time{}
 	for {
 		if !alone {
 			if err = s.awaitTurn(ctx, r, p); err != nil {
@@ -92,6 +100,9 @@ func (s *session) take(ctx context.Context, r *request, p *place) (h *hold, lock
 			return h, lock, nil, nil
 		}
 		alone = false // something had to be waited for, if only a longer lease
+	}
+	if errors.Is(err, ErrUnavailable) {
+		r.since = time.Now().Add(-s.client.cfg.connectTimeout)
 	}
 	if ctx.Err() == nil || errors.Is(err, errNodeGone) {
 		p.remove()
@@ -137,6 +148,15 @@ func (s *session) awaitTurn(ctx context.Context, r *request, p *place) error {
 // us on one while we wait for another. It returns the generation of the
 // connection on which that was seen, 0 if it was more than one.
 func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64, error) {
+	if p.doubtful {
+		// A twin of ours may be ahead of somebody on one name who is ahead of us
+		// on another: we would wait for each other. A list has it deleted.
+		for _, c := range p.nodes {
+			if _, err := s.listAhead(ctx, c); err != nil {
+				return 0, err
+			}
+		}
+	}
 	var gen uint64
 	for i, c := range p.nodes {
 		g, err := s.awaitFrontOf(ctx, r, p, c)
@@ -154,13 +174,13 @@ func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64,
 
 // awaitFrontOf is awaitFront for one name.
 //
-// The queue is listed once and then walked as long as those who leave it are of
-// this library: nobody can get in ahead of us in their place, so the set of those
-// ahead only shrinks. A node is taken off it when a read found it missing, or
-// when its watch reported the deletion and the connection is still the one the
-// watch was armed on; any other event proves nothing. What a node counts as is
-// read with each watch, since a writer may have been downgraded. For permits, who
-// is first in line depends on all who are ahead: they list again each time.
+// Nobody of this library can get in ahead of us, so when the only one ahead has
+// left, we are the first: that needs no second list. It has left when a read found
+// it missing, or when its watch reported the deletion and the connection is still
+// the one the watch was armed on; any other event proves nothing. Where more were
+// ahead, one list tells which of them are left: usually none is, since they were
+// served in order. What a node counts as is read with each watch, since a writer
+// may have been downgraded.
 func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
 	permits := c.kind.permits > 0
 list:
@@ -185,7 +205,7 @@ list:
 			for i, j := range watch {
 				w, err := s.watch(ctx, c.dir+"/"+q[j].node)
 				if errors.Is(err, driver.ErrNoNode) {
-					if permits || !s.client.cfg.dialect.walks(q[j]) {
+					if permits || len(q) > 2 || !s.client.cfg.dialect.walks(q[j]) {
 						continue list
 					}
 					gen, _ = s.ds.Conn()
@@ -213,7 +233,7 @@ list:
 			if err != nil {
 				return 0, err
 			}
-			if permits || gone && !s.client.cfg.dialect.walks(ahead) {
+			if permits || gone && (len(q) > 2 || !s.client.cfg.dialect.walks(ahead)) {
 				continue list
 			}
 			if gone {

@@ -22,14 +22,16 @@ type Client struct {
 	reaper    reaper
 	counters  counters
 	lastZxid  atomic.Int64 // the newest transaction that created a queue node of ours
+	regressed atomic.Bool  // a later one had a smaller id: tokens cannot be trusted any more
 
 	closing context.Context // ends, with cause ErrClosed, with Shutdown or Close
 	refuse  context.CancelCauseFunc
 
-	mu    sync.Mutex
-	names map[string]*turnstile // guarded by mu; by path; names waited for or held
-	held  int                   // guarded by mu; holds
-	idle  chan struct{}         // guarded by mu; not nil: closed when names has become empty
+	mu      sync.Mutex
+	names   map[string]*turnstile // guarded by mu; by path; names waited for or held
+	held    int                   // guarded by mu; holds
+	waiting int                   // guarded by mu; acquisitions under way
+	idle    chan struct{}         // guarded by mu; not nil: closed when names has become empty
 
 	closed   chan struct{} // closed when Close has finished
 	closeErr error         // set before closed is closed
@@ -131,6 +133,8 @@ func (c *Client) ping(ctx context.Context) error {
 	}
 	ctx, cancel := c.bound(ctx, acquireConfig{})
 	defer cancel()
+	ctx, stop := c.patient(ctx, time.Now())
+	defer stop()
 	for {
 		s, err := c.pool.session(ctx, "")
 		if err != nil {
@@ -178,6 +182,9 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if c.closing.Err() != nil {
 		return nil, ErrClosed
 	}
+	if c.regressed.Load() {
+		return nil, ErrTokenRegression
+	}
 	if ctx.Err() != nil {
 		return nil, waitEnded(ctx, ErrNotAcquired)
 	}
@@ -216,8 +223,8 @@ func (c *Client) bound(ctx context.Context, cfg acquireConfig) (context.Context,
 	if !cfg.limited || cfg.try {
 		return ctx, func() { stop(); cancel(nil) }
 	}
-	timed, cancelTimed := context.WithTimeoutCause(ctx, cfg.wait, errWaitOver)
-	return timed, func() { stop(); cancelTimed(); cancel(nil) }
+	timer := time.AfterFunc(cfg.wait, func() { cancel(errWaitOver) })
+	return ctx, func() { stop(); timer.Stop(); cancel(nil) }
 }
 
 // describe makes the data of the queue nodes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -24,6 +25,10 @@ const (
 	defaultHandoverLimit  = 16
 	defaultHandoverTime   = 100 * time.Millisecond
 )
+
+// maxPoolSessions is more sessions than anybody needs: each can carry any number
+// of locks, and each costs the ensemble a heartbeat.
+const maxPoolSessions = 1000
 
 // minTicks is how many ticks a session timeout has to be for a lease to be
 // provable and renewed in time: a proof is up to a tick, two heartbeats and
@@ -93,13 +98,13 @@ var coreKeys = map[string]func(c *config, v string) error{
 	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.sessionTimeout }),
 	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.tickTime }),
 	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.connectTimeout }),
-	"pool_max_sessions": intKey(1, func(c *config) *int { return &c.poolMaxSessions }),
+	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *config) *int { return &c.poolMaxSessions }),
 	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.poolMaxLifetime }),
-	"handover_limit":    intKey(0, func(c *config) *int { return &c.handoverLimit }),
+	"handover_limit":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.handoverLimit }),
 	"handover_time":     durationKey(0, func(c *config) *time.Duration { return &c.handoverTime }),
-	"max_waiters":       intKey(0, func(c *config) *int { return &c.maxWaiters }),
-	"max_contenders":    intKey(0, func(c *config) *int { return &c.maxContenders }),
-	"max_names":         intKey(0, func(c *config) *int { return &c.maxNames }),
+	"max_waiters":       intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxWaiters }),
+	"max_contenders":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxContenders }),
+	"max_names":         intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxNames }),
 	"create_root": func(c *config, v string) error {
 		b, err := strconv.ParseBool(v)
 		if err != nil {
@@ -133,14 +138,14 @@ func durationKey(least time.Duration, field func(*config) *time.Duration) func(*
 	}
 }
 
-func intKey(least int, field func(*config) *int) func(*config, string) error {
+func intKey(least, most int, field func(*config) *int) func(*config, string) error {
 	return func(c *config, v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil {
 			return fmt.Errorf("want a number")
 		}
-		if n < least {
-			return fmt.Errorf("want at least %d", least)
+		if n < least || n > most {
+			return fmt.Errorf("want a number from %d to %d", least, most)
 		}
 		*field(c) = n
 		return nil

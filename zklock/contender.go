@@ -175,8 +175,10 @@ func sortQueue(q []queued) {
 	slices.SortFunc(q, func(a, b queued) int { return int(a.seq - b.seq) })
 }
 
-// Limits on the texts in a queue node's data, which has to stay below 1 KiB.
+// Limits on a queue node's data and the texts in it.
 const (
+	maxNodeData = 1 << 10
+
 	maxLabel = 256
 	maxHost  = 255
 	maxTrace = 256
@@ -197,11 +199,17 @@ type nodeData struct {
 
 func (d nodeData) encode() []byte {
 	d.Host, d.Label, d.Trace = truncate(d.Host, maxHost), truncate(d.Label, maxLabel), truncate(d.Trace, maxTrace)
-	b, err := json.Marshal(d)
-	if err != nil {
-		return nil // impossible for strings and numbers
+	for {
+		b, err := json.Marshal(d)
+		if err != nil {
+			return nil // impossible for strings and numbers
+		}
+		if len(b) <= maxNodeData {
+			return b
+		}
+		// Characters that JSON escapes take up to six times their size.
+		d.Host, d.Label, d.Trace = truncate(d.Host, len(d.Host)/2), truncate(d.Label, len(d.Label)/2), truncate(d.Trace, len(d.Trace)/2)
 	}
-	return b
 }
 
 // decodeData reads a queue node's data, which may be anything.

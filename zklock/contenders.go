@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -107,6 +108,8 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 	}
 	ctx, cancel := c.bound(ctx, acquireConfig{})
 	defer cancel()
+	ctx, stop := c.patient(ctx, time.Now())
+	defer stop()
 	dir := c.path(name)
 	for {
 		s, err := c.pool.session(ctx, dir)

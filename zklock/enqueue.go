@@ -46,7 +46,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 			break
 		}
 		if !sleep(ctx, jitter(time.Duration(reaped)*5*time.Millisecond), s.ends) {
-			err = sessionWaitEnded(ctx)
+			err = s.interrupted(ctx)
 			break
 		}
 	}
@@ -76,8 +76,6 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 		return nil, false, errSessionOver
 	}
 	p.replaces = replaces
-	limit := time.NewTimer(s.client.cfg.connectTimeout)
-	defer limit.Stop()
 	// Read before the first try: the nodes may turn out to be that one's.
 	seen := s.client.lastZxid.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
@@ -89,9 +87,6 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 		case <-ctx.Done():
 			p.abandon(w)
 			return nil, false, sessionWaitEnded(ctx)
-		case <-limit.C:
-			p.abandon(w)
-			return nil, false, fmt.Errorf("%w for %v", ErrUnavailable, s.client.cfg.connectTimeout)
 		}
 		err := w.err
 		switch {
@@ -110,7 +105,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 		case transient(err):
 			if !sleep(ctx, jitter(pause), s.ends) {
 				p.abandon(nil)
-				return nil, false, sessionWaitEnded(ctx)
+				return nil, false, s.interrupted(ctx)
 			}
 		case s.ended(err):
 			return nil, false, errSessionOver
@@ -252,6 +247,7 @@ func (s *session) admit(p *place, seen int64, children []int32, limit int) error
 		}
 	}
 	if p.zxid <= seen {
+		s.client.regressed.Store(true)
 		return fmt.Errorf("%w: transaction %#x after %#x", ErrTokenRegression, uint64(p.zxid), uint64(seen))
 	}
 	for {

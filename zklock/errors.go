@@ -142,6 +142,7 @@ var (
 	errSessionOver = errors.New("session is over")             // enqueue anew on another one
 	errNodeGone    = errors.New("own queue node disappeared")  // enqueue anew at the tail
 	errWaitOver    = errors.New("the time to wait has passed") // cause set by WithWait
+	errNoSession   = errors.New("connect_timeout has passed")  // cause set by patient
 )
 
 // waitEnded is the error of a wait that ctx ended. It matches waitedFor, which
@@ -154,6 +155,8 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 		return ErrClosed
 	case cause == errWaitOver:
 		return waitedFor
+	case cause == errNoSession:
+		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
 	case cause == err || errors.Is(cause, err):
 		return fmt.Errorf("%w: %w", waitedFor, cause)
 	}
@@ -173,6 +176,8 @@ func explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, errSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed):
+		return err // it says all by itself
 	case errors.Is(err, driver.ErrNoAuth), errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
 		return fmt.Errorf("%w: %s: %w", ErrNoAuth, path, err)
 	}

@@ -52,12 +52,6 @@ func (s *session) keep() {
 	}
 }
 
-// end loses the session and tells the hooks.
-func (s *session) end(state driver.State, cause error) {
-	s.tell(state, cause)
-	s.lose(cause)
-}
-
 // noticeConnection takes note of a new connection, if there is one. It returns
 // what suspended was before the look, which is no later than any handshake that
 // a later look will find.

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -172,13 +173,17 @@ func (h *hold) lose(cause error, at time.Time) {
 	h.mu.Unlock()
 
 	h.detach()
-	for _, l := range handles {
-		l.lose(&LostError{Name: h.name, Cause: cause, At: at})
-	}
+	// First whoever works under it has to know, then others may get in, and then
+	// there is time to tell the hooks.
+	lost := &LostError{Name: h.name, Cause: cause, At: at}
+	handles = slices.DeleteFunc(handles, func(l *Lock) bool { return !l.finish(lost) })
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}
 	h.client.ended(h)
+	for _, l := range handles {
+		l.tellLost(lost)
+	}
 }
 
 // lose says that a node of the place was deleted by somebody else. Whoever holds

@@ -189,11 +189,8 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// lose ends the handle because its hold was lost.
-func (l *Lock) lose(err *LostError) {
-	if !l.finish(err) {
-		return
-	}
+// tellLost counts the loss of a handle and tells the logger and the hooks.
+func (l *Lock) tellLost(err *LostError) {
 	c := l.hold.client
 	c.counters.lost.Add(1)
 	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.ds.ID())

@@ -192,7 +192,7 @@ func (s *session) ensureParent(ctx context.Context, path string) (parent, error)
 		found.ours, err = s.claim(ctx, path)
 	}
 	if err != nil {
-		return parent{}, err
+		return parent{}, explain(err, path)
 	}
 	s.client.parents.add(found)
 	if found.mine {

@@ -60,10 +60,22 @@ func (o *opening) refusal() error {
 
 // unavailable is the error of who has waited for a session for connect_timeout.
 func (o *opening) unavailable(d time.Duration) error {
-	if last := o.last.Load(); last != nil {
+	switch last := o.last.Load(); {
+	case last == nil:
+		return fmt.Errorf("%w for %v", ErrUnavailable, d)
+	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
+		// Of this package's making: it must not pass for the caller's deadline.
+		return fmt.Errorf("%w for %v: %v", ErrUnavailable, d, *last)
+	default:
 		return fmt.Errorf("%w for %v: %w", ErrUnavailable, d, *last)
 	}
-	return fmt.Errorf("%w for %v", ErrUnavailable, d)
+}
+
+// patient derives the context of a stretch without a usable session, which began
+// at since: it ends, with cause errNoSession, when that has lasted for
+// connect_timeout.
+func (c *Client) patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, since.Add(c.cfg.connectTimeout), errNoSession)
 }
 
 func newPool(c *Client, connector driver.Connector) *pool {
@@ -79,7 +91,7 @@ func newPool(c *Client, connector driver.Connector) *pool {
 }
 
 // session returns the session for a path. It opens one if there is none, and
-// waits for that until ctx ends, but no longer than connect_timeout.
+// waits for that until ctx ends; see patient for what bounds that.
 func (p *pool) session(ctx context.Context, path string) (*session, error) {
 	n := 0
 	if len(p.slots) > 1 {
@@ -89,8 +101,6 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 	if s != nil || err != nil {
 		return s, err
 	}
-	limit := time.NewTimer(p.client.cfg.connectTimeout)
-	defer limit.Stop()
 	for {
 		select {
 		case <-o.done:
@@ -98,9 +108,10 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 				return nil, o.refusal()
 			}
 		case <-ctx.Done():
+			if context.Cause(ctx) == errNoSession {
+				return nil, o.unavailable(p.client.cfg.connectTimeout)
+			}
 			return nil, sessionWaitEnded(ctx)
-		case <-limit.C:
-			return nil, o.unavailable(p.client.cfg.connectTimeout)
 		}
 		failed := o
 		if s, o, err = p.look(n); s != nil || err != nil {
@@ -138,9 +149,10 @@ func (p *pool) look(n int) (*session, *opening, error) {
 	return nil, sl.opening, nil
 }
 
-// open tries to fill slot n until connect_timeout has passed.
+// open tries to fill slot n until connect_timeout has passed; almost, so that
+// those who wait as long as that get to know why it failed.
 func (p *pool) open(n int, o *opening) {
-	ctx, cancel := context.WithTimeout(p.ctx, p.client.cfg.connectTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, p.client.cfg.connectTimeout*19/20)
 	defer cancel()
 	var s *session
 	var err error
@@ -163,7 +175,7 @@ func (p *pool) open(n int, o *opening) {
 	}
 	p.mu.Unlock()
 	if s != nil && closed {
-		s.lose(ErrClosed)
+		s.end(driver.Closed, ErrClosed)
 	}
 	close(o.done)
 	if s != nil {
@@ -194,13 +206,13 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// retire closes a session that is to be replaced and has become idle.
+// retire closes a session that is to be replaced, if it is idle.
 func (p *pool) retire(s *session) {
 	p.mu.Lock()
 	_, draining := p.retired[s]
 	p.mu.Unlock()
-	if draining && s.idle() {
-		s.lose(errSessionEnded)
+	if draining {
+		s.endIf(driver.Closed, errSessionEnded, func() bool { return s.work == 0 })
 	}
 }
 
@@ -268,7 +280,7 @@ func (p *pool) close() {
 	p.mu.Unlock()
 	p.stop()
 	for _, s := range p.all() {
-		s.lose(ErrClosed)
+		s.end(driver.Closed, ErrClosed)
 	}
 	p.wg.Wait()
 }

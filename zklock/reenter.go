@@ -2,7 +2,8 @@ package zklock
 
 import (
 	"context"
-	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // reenter looks whether ctx carries a lock on something that r wants. Waiting
@@ -17,13 +18,17 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 	if err := l.Err(); err != nil {
 		return nil, err // it was lost: whoever runs under ctx should stop, not start over
 	}
+	if !l.Valid() { // the lease is over, and nobody has noticed yet
+		l.hold.place.s.end(driver.Expired, errLeaseOver)
+		return nil, l.endedError()
+	}
 	if !join || !l.hold.covers(r.wants) {
 		return nil, ErrDeadlock
 	}
 	if joined := l.hold.join(r.ctx); joined != nil {
 		return joined, nil
 	}
-	return nil, &LostError{Name: l.hold.name, Cause: errSessionEnded, At: time.Now()}
+	return nil, l.endedError()
 }
 
 // touches reports whether the hold has one of the names wanted.

@@ -40,9 +40,19 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		case ctx.Err() != nil:
 			return sessionWaitEnded(ctx)
 		case limited.Err() != nil:
-			return fmt.Errorf("%w for %v: %w", ErrUnavailable, s.client.cfg.connectTimeout, err)
+			// As text only: that a request's deadline passed is not the caller's
+			// deadline passing.
+			return fmt.Errorf("%w for %v: %v", ErrUnavailable, s.client.cfg.connectTimeout, err)
 		}
 	}
+}
+
+// interrupted is the error of a pause that ctx or the session's end cut short.
+func (s *session) interrupted(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return sessionWaitEnded(ctx)
+	}
+	return errSessionOver
 }
 
 // once runs an operation with a request's deadline and the Operation hook.

@@ -112,13 +112,6 @@ func (s *session) leave() {
 	}
 }
 
-// idle reports whether there is no queue node on the session.
-func (s *session) idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.work == 0
-}
-
 // spawn runs f in a goroutine that the session's end waits for. f has to return
 // soon after s.ctx has ended. false: the session is over, f does not run.
 func (s *session) spawn(f func()) bool {
@@ -232,12 +225,18 @@ func (s *session) connection() (uint64, <-chan struct{}) {
 	return s.gen, s.moved
 }
 
-// lose ends the session for this client, once and for ever: everything held on
-// it is lost with cause, everybody who waits on it is told, and its connection
-// is given up in the background. It waits for nothing.
-func (s *session) lose(cause error) {
+// end ends the session for this client, once and for ever: everything held on
+// it is lost with cause, everybody who waits on it is told, the hooks see state,
+// and its connection is given up in the background. It waits for nothing, and
+// does nothing if the session is over already.
+func (s *session) end(state driver.State, cause error) {
+	s.endIf(state, cause, func() bool { return true })
+}
+
+// endIf is end if a condition holds, in one step. s.mu is held when it is asked.
+func (s *session) endIf(state driver.State, cause error, condition func() bool) {
 	s.mu.Lock()
-	if s.over != nil {
+	if s.over != nil || !condition() {
 		s.mu.Unlock()
 		return
 	}
@@ -255,12 +254,13 @@ func (s *session) lose(cause error) {
 	for h := range holds {
 		h.lose(cause, toWall(at))
 	}
+	s.tell(state, cause)
 	s.stop()
 	s.client.pool.discard(s, cause, busy)
 }
 
 // shutdown ends the session at the ensemble and waits for all its goroutines.
-// lose has been called.
+// end has been called.
 func (s *session) shutdown() {
 	s.commits.close()
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)

@@ -106,8 +106,6 @@ func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Held = c.held
-	for _, t := range c.names {
-		st.Waiting += t.waiting
-	}
+	st.Waiting = c.waiting
 	return st
 }

@@ -45,21 +45,24 @@ type turnstile struct {
 	queue   list.List // guarded by mu; of *ticket
 	leader  *ticket   // guarded by mu
 	holds   int       // guarded by mu; not over
-	current *hold     // guarded by mu; the newest of them
+	current *hold     // guarded by mu; the newest of them, nil if that is over
+	stretch time.Time // guarded by mu; since when leaders have had no session; zero if the last one had
 }
 
 // ticket is one goroutine's place in a turnstile's queue.
 type ticket struct {
-	r    *request
-	turn chan turn // cap 1
-	at   *list.Element
+	r     *request
+	turn  chan turn // cap 1
+	since time.Time
+	at    *list.Element
 }
 
 // turn is what a ticket is sent: a handle, or else the lead and maybe a place to
 // begin with.
 type turn struct {
-	lock  *Lock
-	start *place
+	lock    *Lock
+	start   *place
+	stretch time.Time
 }
 
 // enter queues a request, or serves it at once. solo says that it should get a
@@ -73,12 +76,13 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 		}
 	}
 	if r.try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
-		if t.holds > 0 && r.mode == Shared && t.queue.Len() == 0 && t.current.shared() {
+		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.mode == Shared)
+		if r.mode == Shared && readers {
 			return nil, nil, true, nil
 		}
 		return nil, nil, false, ErrNotAcquired
 	}
-	tk = &ticket{r: r, turn: make(chan turn, 1)}
+	tk = &ticket{r: r, turn: make(chan turn, 1), since: time.Now()}
 	tk.at = t.queue.PushBack(tk)
 	t.admitLocked(nil)
 	return tk, nil, false, nil
@@ -110,16 +114,20 @@ func (t *turnstile) admitLocked(spare *place) *place {
 			tk.turn <- turn{lock: l}
 			continue
 		}
-		if t.holds > 0 && !(tk.r.mode == Shared && t.current != nil && t.current.shared()) {
+		if t.holds > 0 && !(tk.r.mode == Shared && t.sharedLocked()) {
 			return spare
 		}
 		t.popLocked()
 		t.leader = tk
-		tk.turn <- turn{start: spare}
+		tk.turn <- turn{start: spare, stretch: t.stretch}
 		return nil
 	}
 	return spare
 }
+
+// sharedLocked reports whether what is held, if anything is, is held by readers.
+// Where several holds were, all of them are shared.
+func (t *turnstile) sharedLocked() bool { return t.current == nil || t.current.shared() }
 
 func (t *turnstile) popLocked() *ticket {
 	first := t.queue.Front()
@@ -147,14 +155,16 @@ func (t *turnstile) leave(tk *ticket) {
 		got.lock.hold.drop(got.lock)
 		return
 	}
-	t.led(nil, got.start)
+	t.led(nil, got.start, got.stretch)
 }
 
 // led ends the lead: with a hold, or with none and maybe a place that is left
-// over.
-func (t *turnstile) led(h *hold, left *place) {
+// over. stretch says since when the leader had no usable session, if it had
+// none: those who have waited behind it had none either, and do not begin anew.
+func (t *turnstile) led(h *hold, left *place, stretch time.Time) {
 	t.mu.Lock()
 	t.leader = nil
+	t.stretch = stretch
 	if h != nil {
 		t.beginLocked(h)
 	}
@@ -291,8 +301,13 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	if got.lock != nil {
 		return got.lock, nil
 	}
+	if got.stretch.After(tk.since) {
+		r.since = got.stretch
+	} else if !got.stretch.IsZero() {
+		r.since = tk.since
+	}
 	h, lock, left, err := t.client.take(ctx, r, got.start)
-	t.led(h, left)
+	t.led(h, left, r.since)
 	return lock, err
 }
 

@@ -24,6 +24,7 @@ func (c *Client) startWaiting(wants []want, cfg acquireConfig) (*turnstile, erro
 	if limit := c.cfg.maxNames; limit > 0 && fresh > 0 && len(c.names)+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", ErrTooManyWaiters, limit)
 	}
+	c.waiting++
 	for _, w := range wants {
 		t := c.names[w.path]
 		if t == nil {
@@ -59,6 +60,7 @@ func (c *Client) mustWait(wants []want) {
 func (c *Client) stopWaiting(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.waiting--
 	for _, w := range r.wants {
 		t := c.names[w.path]
 		t.waiting--

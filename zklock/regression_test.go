@@ -1,0 +1,382 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func must(t *testing.T, l *zklock.Lock, err error) *zklock.Lock {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// M1: two reader holds, the newer is released: a try panics.
+func TestTryReaderAfterNewestReaderHoldLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		r := c.RWMutex("a").Reader()
+		l1, err := r.Acquire(t.Context())
+		must(t, l1, err)
+		time.Sleep(150 * time.Millisecond)
+		l2, err := r.Acquire(t.Context())
+		must(t, l2, err)
+		if err := l2.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("TryAcquire panicked: %v", p)
+				}
+			}()
+			l3, err := r.TryAcquire(t.Context())
+			if err != nil {
+				t.Errorf("TryAcquire beside a reader: %v", err)
+			} else {
+				l3.Release(t.Context())
+			}
+		}()
+	})
+}
+
+func TestReaderWaitsForOlderReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		r := c.RWMutex("a").Reader()
+		l1, err := r.Acquire(t.Context())
+		must(t, l1, err)
+		time.Sleep(150 * time.Millisecond)
+		l2, err := r.Acquire(t.Context())
+		must(t, l2, err)
+		l2.Release(t.Context())
+		l3, err := r.Acquire(t.Context(), zklock.WithWait(time.Second))
+		if err != nil {
+			t.Fatalf("a reader beside a reader: %v", err)
+		}
+		l3.Release(t.Context())
+		l1.Release(t.Context())
+	})
+}
+
+// A: concurrent reader tries on a free lock.
+func TestConcurrentReaderTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		r := c.RWMutex("a").Reader()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				l, err := r.TryAcquire(t.Context())
+				if err != nil {
+					t.Errorf("no writer anywhere: %v", err)
+					return
+				}
+				l.Release(t.Context())
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// E: session over while a create is between two tries.
+func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
+	for _, fault := range []faultdriver.Fault{faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled)} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			tog := faultdriver.If("on", func(op faultdriver.Op) bool { return len(op.Paths) > 1 && op.Session == e.Sessions()[0] }, faultdriver.On(faultdriver.Multi, fault))
+			first := int64(0)
+			_ = tog
+			inj := faultdriver.If("first session", func(op faultdriver.Op) bool {
+				if first == 0 && op.Session != 0 {
+					first = op.Session
+				}
+				return op.Session == first && len(op.Paths) > 1
+			}, faultdriver.On(faultdriver.Multi, fault))
+			c := connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
+			go func() {
+				time.Sleep(3 * time.Second)
+				e.ExpireAll()
+			}()
+			l, err := c.Mutex("a").Acquire(t.Context())
+			if err != nil {
+				t.Fatalf("%v: it should have gone on with another session: %v", fault, err)
+			}
+			l.Release(t.Context())
+		})
+	}
+}
+
+// O: writes pending in group commit when the session ends.
+func TestPendingWritesWhenSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(20 * time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		// make parents known
+		for i := range 20 {
+			l, err := c.Mutex(fmt.Sprint("n", i)).Acquire(t.Context())
+			must(t, l, err)
+			l.Release(t.Context())
+		}
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				l, err := c.Mutex(fmt.Sprint("n", i)).Acquire(t.Context())
+				if err != nil {
+					t.Errorf("Acquire across a session's end: %v", err)
+					return
+				}
+				l.Release(t.Context())
+			})
+		}
+		wg.Go(func() { time.Sleep(30 * time.Millisecond); e.ExpireAll() })
+		wg.Wait()
+	})
+}
+
+func TestPendingWritesWhenClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(20 * time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		for i := range 20 {
+			l, err := c.Mutex(fmt.Sprint("n", i)).Acquire(t.Context())
+			must(t, l, err)
+			l.Release(t.Context())
+		}
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				l, err := c.Mutex(fmt.Sprint("n", i)).Acquire(t.Context())
+				if err == nil {
+					l.Release(t.Context())
+				} else if !errors.Is(err, zklock.ErrClosed) {
+					t.Errorf("Acquire on a client that is being closed: %v", err)
+				}
+			})
+		}
+		wg.Go(func() { time.Sleep(30 * time.Millisecond); c.Close() })
+		wg.Wait()
+	})
+}
+
+// P: ctx cancelled right before a request of the wait.
+func TestCancelBeforeARequestIsUnclassified(t *testing.T) {
+	for _, kind := range []string{"parent", "enqueue", "list", "watch"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				holder := connect(t, e.Connector(), nil)
+				l, err := holder.Mutex("a").Acquire(t.Context())
+				must(t, l, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				hooks := zklock.Hooks{Operation: func(c context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+					if ev.Kind == kind {
+						cancel()
+					}
+					return c, nil
+				}}
+				c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+				_, err = c.Mutex("a").Acquire(ctx)
+				if !errors.Is(err, context.Canceled) || !errors.Is(err, zklock.ErrNotAcquired) && !errors.Is(err, zklock.ErrUnavailable) {
+					t.Errorf("cancelled at %s: %v", kind, err)
+				}
+				t.Log(err)
+				l.Release(t.Context())
+			})
+		})
+	}
+}
+
+// K: no right to create below the root.
+func TestNoAuthOnRootIsClassified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		owner := e.As("owner", driver.NewSecret("s3cret"))
+		oc := connect(t, owner, map[string]string{"acl": "creator"})
+		l, err := oc.Mutex("x").Acquire(t.Context())
+		must(t, l, err)
+		l.Release(t.Context())
+		for _, name := range []string{"x", "y"} {
+			c := connect(t, e.Connector(), nil)
+			_, err = c.Mutex(name).Acquire(t.Context())
+			if !errors.Is(err, zklock.ErrNoAuth) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestNoAuthCreateIsClassified(t *testing.T) {
+	for _, on := range []faultdriver.Kind{faultdriver.Create, faultdriver.Get, faultdriver.Children, faultdriver.Watch, faultdriver.Multi} {
+		t.Run(on.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				h := connect(t, e.Connector(), nil)
+				l, err := h.Mutex("a").Acquire(t.Context())
+				must(t, l, err)
+				inj := faultdriver.Path("/zklock/...", faultdriver.If("below", func(op faultdriver.Op) bool { return op.Paths[0] != "/zklock" }, faultdriver.On(on, faultdriver.Fail(driver.ErrNoAuth))))
+				c := connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
+				_, err = c.Mutex("a").Acquire(t.Context(), zklock.WithWait(time.Second))
+				if !errors.Is(err, zklock.ErrNoAuth) {
+					t.Errorf("%v", err)
+				}
+				l.Release(t.Context())
+			})
+		})
+	}
+}
+
+// F: root cannot be read for connect_timeout.
+func TestRootUnreadableIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		inj := faultdriver.On(faultdriver.Get, faultdriver.Drop())
+		c := connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
+		_, err := c.Mutex("a").Acquire(t.Context())
+		if !errors.Is(err, zklock.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+		t.Log(err)
+	})
+}
+
+// J: Session hook.
+func TestSessionHookTellsAnEndOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		var mu sync.Mutex
+		ends := map[int64]int{}
+		opened := map[int64]bool{}
+		hooks := zklock.Hooks{Session: func(ev zklock.SessionEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			if ev.State == driver.Expired || ev.State == driver.Closed {
+				ends[ev.ID]++
+			} else {
+				opened[ev.ID] = true
+			}
+		}}
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				l, err := c.Mutex(fmt.Sprint("n", i)).Acquire(t.Context())
+				if err != nil {
+					t.Log(err)
+					return
+				}
+				l.Release(t.Context())
+			})
+		}
+		wg.Go(func() { time.Sleep(55 * time.Millisecond); e.ExpireAll() })
+		wg.Wait()
+		c.Close()
+		for id := range opened {
+			if ends[id] != 1 {
+				t.Errorf("session %x: its end was told %d times", id, ends[id])
+			}
+		}
+	})
+}
+
+// N: local waiters each wait their own connect_timeout, one after the other.
+func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		inj := faultdriver.On(faultdriver.Connect, faultdriver.Hang())
+		c := connect(t, faultdriver.Wrap(e.Connector(), inj), map[string]string{"connect_timeout": "2s"})
+		var wg sync.WaitGroup
+		began := time.Now()
+		for range 5 {
+			wg.Go(func() {
+				_, err := c.Mutex("a").Acquire(t.Context())
+				if !errors.Is(err, zklock.ErrUnavailable) {
+					t.Errorf("%v", err)
+				}
+				if errors.Is(err, context.DeadlineExceeded) {
+					t.Logf("matches DeadlineExceeded without a deadline of the caller: %v", err)
+				}
+				if d := time.Since(began); d > 3*time.Second {
+					t.Errorf("no session for connect_timeout=2s, failed after %v", d)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// G: node data at most 1 KiB.
+func TestNodeDataBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		hooks := zklock.Hooks{Inject: func(context.Context) string { return strings.Repeat("<", 256) }}
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks), zklock.WithIdentity(zklock.Identity{Host: strings.Repeat("<", 255)}))
+		m := c.Mutex("a")
+		l, err := m.Acquire(t.Context(), zklock.WithLabel(strings.Repeat("<", 256)))
+		must(t, l, err)
+		ds, err := e.Connector().Connect(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, _, err := ds.Children(t.Context(), m.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := ds.Get(t.Context(), m.Path()+"/"+names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(n.Data) > 1024 {
+			t.Errorf("%d bytes of data", len(n.Data))
+		}
+		cs, err := c.Contenders(t.Context(), "a")
+		if err != nil || cs[0].Foreign || cs[0].Label == "" {
+			t.Errorf("%+v %v", cs, err)
+		}
+		// a downgrade must be seen by others
+		d := connect(t, e.Connector(), nil)
+		if err := l.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := d.RWMutex("a").Reader().Acquire(t.Context(), zklock.WithWait(time.Second))
+		if err != nil {
+			t.Errorf("reader beside a downgraded lock: %v", err)
+		} else {
+			r.Release(t.Context())
+		}
+		l.Release(t.Context())
+		ds.Close(t.Context())
+	})
+}
+
+// N2: the limit starts after the first failed try.
+func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		b := connect(t, e.Connector(), nil)
+		if err := b.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+		began := time.Now()
+		_, err := b.Mutex("x").Acquire(t.Context())
+		if d := time.Since(began); !errors.Is(err, zklock.ErrUnavailable) || d > 11*time.Second {
+			t.Errorf("after %v, with connect_timeout=10s: %v", d, err)
+		}
+		e.Heal()
+	})
+}
