@@ -47,7 +47,7 @@ func (o *observer) acquire(ctx context.Context, e zklock.AcquireEvent) (context.
 	if e.Try {
 		try = 1
 	}
-	inner, span := o.tracer.Start(ctx, SpanAcquire, o.acquireStart[e.Mode][try]...)
+	inner, span := o.start(ctx, SpanAcquire, o.acquireStart[e.Mode][try])
 	recording := span.IsRecording()
 	if !recording && !o.instruments.acquisitions(ctx) {
 		return inner, nil // with the span, be it to pass its parent's trace on
@@ -128,7 +128,7 @@ func (o *observer) waitFor(ctx context.Context, e zklock.WaitEvent) (context.Con
 	}
 	inner, span := ctx, trace.Span(nil)
 	if a.span.IsRecording() {
-		inner, span = o.tracer.Start(ctx, SpanWait, o.modeStart[e.Mode]...)
+		inner, span = o.start(ctx, SpanWait, o.modeStart[e.Mode])
 		span.SetAttributes(aheadAttributes(e)...)
 		o.nameSpan(span, e.Name)
 		a.mu.Lock()

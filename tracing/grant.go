@@ -32,7 +32,7 @@ type grant struct {
 func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEvent, lock *zklock.Lock) *grant {
 	g := &grant{o: o, acquire: a.span.SpanContext(), mode: a.mode, name: a.name, since: time.Now()}
 	if o.cfg.holdSpan {
-		_, span := o.tracer.Start(ctx, SpanHold, o.modeStart[e.Mode]...)
+		_, span := o.start(ctx, SpanHold, o.modeStart[e.Mode])
 		if span.IsRecording() {
 			span.AddLink(trace.Link{SpanContext: g.acquire})
 			span.SetAttributes(AttrToken.String(lock.Token().String()))
@@ -94,7 +94,7 @@ func (g *grant) tell(span trace.Span, e zklock.LostEvent) {
 // release is the Release hook.
 func (o *observer) release(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
 	g := o.grants.take(e.Lock)
-	inner, span := o.tracer.Start(ctx, SpanRelease, o.releaseStart...)
+	inner, span := o.start(ctx, SpanRelease, o.releaseStart)
 	recording := span.IsRecording()
 	if !recording && g == nil {
 		return inner, nil

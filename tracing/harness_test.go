@@ -34,9 +34,9 @@ type process struct {
 
 // world runs a test in a bubble, with an ensemble that every process started
 // in it uses.
-func world(t *testing.T, test func(t *testing.T, e *memdriver.Ensemble)) {
+func world(t *testing.T, test func(t *testing.T, e *memdriver.Ensemble), opts ...memdriver.Option) {
 	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
+		e := memdriver.New(opts...)
 		t.Cleanup(func() {
 			if err := e.Close(); err != nil {
 				t.Error(err)
@@ -62,6 +62,15 @@ func start(t *testing.T, e *memdriver.Ensemble, opts ...tracing.Option) *process
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
+		}
+		for _, s := range p.spans.Ended() {
+			if s.InstrumentationScope().Name != tracing.ScopeName {
+				continue
+			}
+			isDocumented(t, s.Name(), s.Attributes())
+			for _, event := range s.Events() {
+				isDocumented(t, event.Name, event.Attributes)
+			}
 		}
 	})
 	return p
@@ -108,15 +117,18 @@ func (p *process) values() map[string]float64 {
 			switch data := m.Data.(type) {
 			case metricdata.Sum[int64]:
 				for _, dp := range data.DataPoints {
+					isDocumented(p.t, m.Name, dp.Attributes.ToSlice())
 					values[m.Name+text(dp.Attributes)] = float64(dp.Value)
 				}
 			case metricdata.Histogram[float64]:
 				for _, dp := range data.DataPoints {
+					isDocumented(p.t, m.Name, dp.Attributes.ToSlice())
 					values[m.Name+text(dp.Attributes)] = float64(dp.Count)
 					values[m.Name+".sum"+text(dp.Attributes)] = dp.Sum
 				}
 			case metricdata.Histogram[int64]:
 				for _, dp := range data.DataPoints {
+					isDocumented(p.t, m.Name, dp.Attributes.ToSlice())
 					values[m.Name+text(dp.Attributes)] = float64(dp.Count)
 					values[m.Name+".sum"+text(dp.Attributes)] = float64(dp.Sum)
 				}

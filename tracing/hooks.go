@@ -1,11 +1,13 @@
 package tracing
 
 import (
+	"context"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -16,6 +18,7 @@ import (
 func Hooks(opts ...Option) zklock.Hooks {
 	cfg := newConfig(opts)
 	o := &observer{cfg: cfg, tracer: cfg.tracer(), instruments: newInstruments(cfg.meter())}
+	_, o.mute = o.tracer.(noop.Tracer)
 	kind := trace.WithSpanKind(trace.SpanKindClient)
 	for mode := range o.modeStart {
 		is := AttrMode.String(zklock.Mode(mode).String())
@@ -47,6 +50,9 @@ type observer struct {
 	grants      grants
 	sessions    sessions
 
+	// mute says that the tracer is known to record nothing, ever.
+	mute bool
+
 	// recorded is set by the first span that is recorded. Until then contexts
 	// are not searched for one.
 	recorded atomic.Bool
@@ -60,6 +66,15 @@ type observer struct {
 
 // modes is one more than the greatest zklock.Mode.
 const modes = int(zklock.Permit) + 1
+
+// start starts a span. A mute tracer is not asked: what others get to see is
+// the span in ctx, as it would be with the tracer's.
+func (o *observer) start(ctx context.Context, name string, opts []trace.SpanStartOption) (context.Context, trace.Span) {
+	if o.mute {
+		return ctx, noop.Span{}
+	}
+	return o.tracer.Start(ctx, name, opts...)
+}
 
 // spanName is the attribute that shows a lock's name on spans, if it is shown.
 func (o *observer) spanName(name string) (attribute.KeyValue, bool) {

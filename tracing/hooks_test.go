@@ -1,0 +1,226 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/zklock/go-zklock/tracing"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// The tests in this file call the hooks themselves, where what they test takes
+// more luck than a Client would give them.
+
+func TestOutcomesAndErrorTypes(t *testing.T) {
+	ctxEnded := func(waitedFor, err error) error {
+		return &zklock.Error{Op: "acquire", Name: "m", Err: fmt.Errorf("%w: %w", waitedFor, err)}
+	}
+	for _, c := range []struct {
+		err                error
+		outcome, errorType string
+	}{
+		{nil, tracing.OutcomeAcquired, ""},
+		{zklock.ErrNotAcquired, tracing.OutcomeContended, ""},
+		{zklock.ErrTooManyWaiters, tracing.OutcomeContended, ""},
+		{ctxEnded(zklock.ErrNotAcquired, context.DeadlineExceeded), tracing.OutcomeTimeout, ""},
+		{ctxEnded(zklock.ErrNotAcquired, context.Canceled), tracing.OutcomeCanceled, ""},
+		{ctxEnded(zklock.ErrNotAcquired, fmt.Errorf("%w: %w", context.Canceled, zklock.ErrLost)), tracing.OutcomeCanceled, ""},
+		{ctxEnded(zklock.ErrUnavailable, context.Canceled), tracing.OutcomeCanceled, ""},
+		{ctxEnded(zklock.ErrUnavailable, context.DeadlineExceeded), tracing.OutcomeError, "unavailable"},
+		{context.Canceled, tracing.OutcomeError, "canceled"},
+		{&zklock.LostError{Name: "m", Cause: zklock.ErrClosed}, tracing.OutcomeLost, "lost"},
+		{zklock.ErrClosed, tracing.OutcomeError, "closed"},
+		{zklock.ErrUnavailable, tracing.OutcomeError, "unavailable"},
+		{fmt.Errorf("%w: %w", zklock.ErrUnavailable, driver.ErrConnLoss), tracing.OutcomeError, "unavailable"},
+		{zklock.ErrInvalidName, tracing.OutcomeError, "invalid_name"},
+		{zklock.ErrConflict, tracing.OutcomeError, "conflict"},
+		{zklock.ErrDeadlock, tracing.OutcomeError, "deadlock"},
+		{zklock.ErrSequenceExhausted, tracing.OutcomeError, "sequence_exhausted"},
+		{zklock.ErrTokenRegression, tracing.OutcomeError, "token_regression"},
+		{zklock.ErrUnknownOutcome, tracing.OutcomeError, "unknown_outcome"},
+		{fmt.Errorf("%w: %w", zklock.ErrNoAuth, driver.ErrNoAuth), tracing.OutcomeError, "no_auth"},
+		{driver.ErrQuotaExceeded, tracing.OutcomeError, "quota_exceeded"},
+		{errors.New("unheard of"), tracing.OutcomeError, "_OTHER"},
+	} {
+		t.Run(fmt.Sprint(c.err), func(t *testing.T) {
+			p := start(t, memdriver.New())
+			_, end := p.hooks.Acquire(t.Context(), zklock.AcquireEvent{Name: "m", Mode: zklock.Exclusive})
+			end(zklock.AcquireResult{Err: c.err})
+			s := p.one(tracing.SpanAcquire)
+			shows(t, "acquire", s.Attributes(), map[attribute.Key]string{
+				tracing.AttrOutcome: c.outcome, tracing.AttrErrorType: c.errorType})
+			if isError := s.Status().Code == codes.Error; isError != (c.errorType != "") {
+				t.Errorf("status %v", s.Status())
+			}
+		})
+	}
+}
+
+// locked acquires a lock that the hooks under test hear nothing of.
+func locked(t *testing.T) *zklock.Lock {
+	t.Helper()
+	e := memdriver.New()
+	c, err := zklock.OpenConnector(e.Connector())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(c.Close(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return must(t, t.Context(), c.Mutex("m"))
+}
+
+// A loss can come while Acquire is about to return.
+func TestLossBeforeTheAcquisitionHasEnded(t *testing.T) {
+	for _, returned := range []bool{true, false} {
+		t.Run(fmt.Sprintf("returned=%t", returned), func(t *testing.T) {
+			p := start(t, memdriver.New())
+			lock, other := locked(t), locked(t)
+			ctx, end := p.hooks.Acquire(t.Context(), zklock.AcquireEvent{Name: "m", Mode: zklock.Exclusive})
+			p.hooks.Lost(ctx, zklock.LostEvent{Lock: lock, Err: &zklock.LostError{Name: "m", Cause: errors.New("gone")}})
+			if returned {
+				end(zklock.AcquireResult{Lock: lock})
+				p.measured(map[string]float64{
+					"zklock.held{mode=exclusive}":                              0,
+					"zklock.lost{error.type=lost,mode=exclusive}":              1,
+					"zklock.hold.duration{mode=exclusive,release.reason=lost}": 1,
+				})
+				return
+			}
+			end(zklock.AcquireResult{Lock: other}) // what was lost was never handed out
+			p.measured(map[string]float64{
+				"zklock.held{mode=exclusive}":                              1,
+				"zklock.lost{error.type=lost,mode=exclusive}":              none,
+				"zklock.hold.duration{mode=exclusive,release.reason=lost}": none,
+			})
+		})
+	}
+}
+
+// A loss can come between the begin and the end of a release, and a release can
+// find out a loss that nobody told of.
+func TestHoldEndsOnce(t *testing.T) {
+	gone := &zklock.LostError{Name: "m", Cause: errors.New("gone")}
+	for _, c := range []struct {
+		name   string
+		lost   bool  // told of
+		err    error // of the release
+		reason string
+		losses float64
+	}{
+		{"release", false, nil, tracing.ReasonReleased, none},
+		{"loss", true, gone, tracing.ReasonLost, 1},
+		{"loss found out", false, gone, tracing.ReasonLost, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := start(t, memdriver.New())
+			lock := locked(t)
+			ctx, end := p.hooks.Acquire(t.Context(), zklock.AcquireEvent{Name: "m", Mode: zklock.Exclusive})
+			end(zklock.AcquireResult{Lock: lock})
+			_, released := p.hooks.Release(t.Context(), zklock.ReleaseEvent{Lock: lock, Held: time.Second})
+			if c.lost {
+				p.hooks.Lost(ctx, zklock.LostEvent{Lock: lock, Err: gone})
+			}
+			release(t, lock)
+			released(zklock.ReleaseResult{Err: c.err})
+			p.measured(map[string]float64{
+				"zklock.held{mode=exclusive}":                                          0,
+				"zklock.lost{error.type=lost,mode=exclusive}":                          c.losses,
+				"zklock.hold.duration{mode=exclusive,release.reason=" + c.reason + "}": 1,
+			})
+		})
+	}
+}
+
+// An end of a session is told more than once, and so is a connection.
+func TestSessionEventsAreCountedOnce(t *testing.T) {
+	p := start(t, memdriver.New())
+	tell := func(id int64, state driver.State) {
+		p.hooks.Session(zklock.SessionEvent{ID: id, State: state})
+	}
+	for id := range int64(200) {
+		tell(id, driver.Connected)
+		tell(id, driver.Suspended)
+		tell(id, driver.Suspended)
+		tell(id, driver.Connected)
+		tell(id, driver.Connected)
+		tell(id, driver.Expired)
+		tell(id, driver.Suspended)
+		tell(id, driver.Connected)
+		tell(id, driver.Expired)
+		tell(-id-1, driver.Closed)
+		tell(-id-1, driver.Expired)
+	}
+	p.measured(map[string]float64{"zklock.session.reconnects{}": 200, "zklock.session.lost{}": 200, "zklock.lease.remaining{}": none})
+}
+
+// What others wrote into their queue nodes may be anything.
+func TestTracesThatAreNoneAreNotLinked(t *testing.T) {
+	p := start(t, memdriver.New())
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	ctx, end := p.hooks.Acquire(t.Context(), zklock.AcquireEvent{Name: "m", Mode: zklock.Exclusive})
+	event := func(trace string) zklock.WaitEvent {
+		return zklock.WaitEvent{Name: "m", Mode: zklock.Exclusive, Ahead: zklock.Contender{Trace: trace}}
+	}
+	ctx, waited := p.hooks.Wait(ctx, event("00-00000000000000000000000000000000-0000000000000000-00"))
+	for _, bad := range []string{"", "x", good[:54], good + "0", "ff" + good[2:]} {
+		p.hooks.Ahead(ctx, event(bad))
+	}
+	p.hooks.Ahead(ctx, event(good))
+	p.hooks.Ahead(ctx, event(good))
+	waited(zklock.WaitResult{})
+	end(zklock.AcquireResult{Err: zklock.ErrClosed})
+	s := p.one(tracing.SpanWait)
+	if links := s.Links(); len(links) != 1 || id(links[0].SpanContext) != good[3:35]+"/"+good[36:52] {
+		t.Errorf("links %v, want one, to %s", links, good)
+	}
+	if n := len(s.Events()); n != 7 {
+		t.Errorf("%d events, want 7", n)
+	}
+}
+
+// A handle that was lost need not be released, and must not be remembered for
+// ever because it may be.
+func TestLostHandlesAreForgotten(t *testing.T) {
+	p := start(t, memdriver.New())
+	forgotten := make(chan struct{})
+	func() {
+		e := memdriver.New()
+		c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(p.hooks))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock := must(t, t.Context(), c.Mutex("m"))
+		runtime.AddCleanup(lock, func(done chan struct{}) { close(done) }, forgotten)
+		if err := errors.Join(c.Close(), e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Done()
+	}()
+	limit := time.NewTimer(10 * time.Second)
+	defer limit.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		runtime.GC()
+		select {
+		case <-forgotten:
+			runtime.KeepAlive(p)
+			return
+		case <-again.C:
+		case <-limit.C:
+			t.Fatal("the handle is still reachable")
+		}
+	}
+}
