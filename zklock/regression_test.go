@@ -24,7 +24,7 @@ func must(t *testing.T, l *zklock.Lock, err error) *zklock.Lock {
 	return l
 }
 
-// M1: two reader holds, the newer is released: a try panics.
+// TestTryReaderAfterNewestReaderHoldLeft: two reader holds, the newer is released: a try panics.
 func TestTryReaderAfterNewestReaderHoldLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -72,7 +72,7 @@ func TestReaderWaitsForOlderReader(t *testing.T) {
 	})
 }
 
-// A: concurrent reader tries on a free lock.
+// TestConcurrentReaderTries: concurrent reader tries on a free lock.
 func TestConcurrentReaderTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -93,7 +93,7 @@ func TestConcurrentReaderTries(t *testing.T) {
 	})
 }
 
-// E: session over while a create is between two tries.
+// TestSessionEndsBetweenTriesOfCreate: session over while a create is between two tries.
 func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
 	}
 }
 
-// O: writes pending in group commit when the session ends.
+// TestPendingWritesWhenSessionEnds: writes pending in group commit when the session ends.
 func TestPendingWritesWhenSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(20 * time.Millisecond))
@@ -173,7 +173,7 @@ func TestPendingWritesWhenClosed(t *testing.T) {
 	})
 }
 
-// P: ctx cancelled right before a request of the wait.
+// TestCancelBeforeARequestIsUnclassified: ctx cancelled right before a request of the wait.
 func TestCancelBeforeARequestIsUnclassified(t *testing.T) {
 	for _, kind := range []string{"parent", "enqueue", "list", "watch"} {
 		t.Run(kind, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestCancelBeforeARequestIsUnclassified(t *testing.T) {
 	}
 }
 
-// K: no right to create below the root.
+// TestNoAuthOnRootIsClassified: no right to create below the root.
 func TestNoAuthOnRootIsClassified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -240,7 +240,7 @@ func TestNoAuthCreateIsClassified(t *testing.T) {
 	}
 }
 
-// F: root cannot be read for connect_timeout.
+// TestRootUnreadableIsUnavailable: root cannot be read for connect_timeout.
 func TestRootUnreadableIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -254,7 +254,7 @@ func TestRootUnreadableIsUnavailable(t *testing.T) {
 	})
 }
 
-// J: Session hook.
+// TestSessionHookTellsAnEndOnce: Session hook.
 func TestSessionHookTellsAnEndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
@@ -293,7 +293,7 @@ func TestSessionHookTellsAnEndOnce(t *testing.T) {
 	})
 }
 
-// N: local waiters each wait their own connect_timeout, one after the other.
+// TestConnectTimeoutBoundsLocalWaitersToo: local waiters each wait their own connect_timeout, one after the other.
 func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -319,7 +319,7 @@ func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
 	})
 }
 
-// G: node data at most 1 KiB.
+// TestNodeDataBound: node data at most 1 KiB.
 func TestNodeDataBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -363,7 +363,7 @@ func TestNodeDataBound(t *testing.T) {
 	})
 }
 
-// N2: the limit starts after the first failed try.
+// TestConnectTimeoutStartsWithTheCall: the limit starts after the first failed try.
 func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -378,5 +378,31 @@ func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
 			t.Errorf("after %v, with connect_timeout=10s: %v", d, err)
 		}
 		e.Heal()
+	})
+}
+
+// TestTwinOfAllOnItsSecondName: A's create is applied late, B queues behind it, and A's second try behind B:
+// A waits for B on x, and B for A's twin on y.
+func TestTwinOfAllOnItsSecondName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		gate := &faultdriver.Gate{}
+		faults := about(faultdriver.On(faultdriver.Multi, faultdriver.Script(faultdriver.Late(gate), faultdriver.Delay(100*time.Millisecond))))
+		a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil), connect(t, e.Connector(), nil)
+		all := func(c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("x"), c.Mutex("y")) }
+		gotA := acquiring(t, all(a), t.Context())
+		time.Sleep(50 * time.Millisecond)
+		if gate.Release() != 1 {
+			t.Fatal("nothing was late")
+		}
+		gotB := acquiring(t, all(b), t.Context())
+		time.Sleep(time.Minute)
+		select {
+		case l := <-gotB:
+			mustRelease(t, l)
+			mustRelease(t, <-gotA)
+		default:
+			t.Errorf("nobody got in within a minute:\n%s", e.Dump())
+		}
 	})
 }
