@@ -128,7 +128,7 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 					w := newWorld(t)
 					hold := func(ctx context.Context) {
 						defer w.watch(ctx)()
-						time.Sleep(time.Hour)
+						time.Sleep(time.Minute)
 						w.wantHeld()
 					}
 					conn := serve(t, &shop{
