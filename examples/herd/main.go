@@ -1,0 +1,123 @@
+// Command herd shows what it costs to wake those who wait for a lock, by three
+// recipes: all watch the one lock node, all watch the children of one znode, or
+// each watches the one ahead of it, as zklock does.
+//
+//	go run ./examples/herd -server 127.0.0.1:2181
+//
+// One process holds, 200 sessions wait, and when the holder lets go each of them
+// takes the lock once and passes it on. The numbers are the server's own. It
+// has to allow that many connections from one address (maxClientCnxns=0) and the
+// command mntr (4lw.commands.whitelist=mntr).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "herd:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
+	server := flags.String("server", "127.0.0.1:2181", "a ZooKeeper server, `host:port`; the only one of its ensemble, or its counters miss the others'")
+	waiters := flags.Int("waiters", 200, "how many sessions wait")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "recipe\twaiters\tnotifications\treads\ttime to drain\t")
+	for _, r := range recipes {
+		cost, err := drain(ctx, r, *server, *waiters)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%v\t\n", r.name, *waiters, cost.notifications, cost.reads, cost.took.Round(time.Millisecond))
+	}
+	return w.Flush()
+}
+
+// cost is what it took to get everybody through.
+type cost struct {
+	counters
+	took time.Duration
+}
+
+// drain lets one hold while n wait, and then everybody have the lock once.
+func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	members := make([]member, n+1)
+	defer func() {
+		var wg sync.WaitGroup
+		for _, m := range members {
+			if m != nil {
+				wg.Go(m.close)
+			}
+		}
+		wg.Wait()
+	}()
+	for i := range members {
+		var err error
+		if members[i], err = r.join(ctx, server); err != nil {
+			return cost{}, err
+		}
+	}
+	release, err := members[0].acquire(ctx, func() {})
+	if err != nil {
+		return cost{}, err
+	}
+	waits, errs := make(chan struct{}, n), make(chan error, n)
+	for _, m := range members[1:] {
+		go func() {
+			var once sync.Once
+			release, err := m.acquire(ctx, func() { once.Do(func() { waits <- struct{}{} }) })
+			if err == nil {
+				err = release()
+			}
+			errs <- err
+		}()
+	}
+	failed := 0
+	for range n {
+		select {
+		case <-waits:
+		case e := <-errs: // nobody gets through before the release
+			failed++
+			err = errors.Join(err, e)
+			cancel()
+		}
+	}
+	var before, after counters
+	if err == nil {
+		before, err = settled(ctx, server)
+	}
+	if err != nil {
+		cancel()
+	}
+	start := time.Now()
+	err = errors.Join(err, release())
+	for range n - failed {
+		err = errors.Join(err, <-errs)
+	}
+	took := time.Since(start)
+	if err == nil {
+		after, err = settled(ctx, server)
+	}
+	return cost{after.since(before), took}, err
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// recipe is a way to make a lock of ZooKeeper's znodes.
+type recipe struct {
+	name string
+	join func(ctx context.Context, server string) (member, error) // a member that is not nil is to be closed, error or not
+}
+
+// member is one session that contends.
+type member interface {
+	// acquire waits for the lock. It calls waits each time it begins to wait,
+	// when its watch is armed.
+	acquire(ctx context.Context, waits func()) (release func() error, err error)
+
+	close()
+}
+
+var recipes = []recipe{
+	{"all watch one node", raw(watchNode)},
+	{"all watch the children", raw(watchChildren)},
+	{"each watches the one ahead", queue},
+}
+
+const root = "/herd"
+
+// conn is a member by a recipe of this file.
+type conn struct {
+	*zk.Conn
+	wait func(ctx context.Context, c *zk.Conn, waits func()) (node string, err error)
+}
+
+// raw makes a recipe of what waits for a lock and returns the node to delete.
+func raw(wait func(ctx context.Context, c *zk.Conn, waits func()) (string, error)) func(context.Context, string) (member, error) {
+	return func(ctx context.Context, server string) (member, error) {
+		c, events, err := zk.Connect([]string{server}, 10*time.Second, zk.WithLogger(silent{}))
+		if err != nil {
+			return nil, err
+		}
+		for c.State() != zk.StateHasSession {
+			select {
+			case <-events:
+			case <-ctx.Done():
+				c.Close()
+				return nil, ctx.Err()
+			}
+		}
+		m := conn{c, wait}
+		for _, dir := range []string{root, root + "/children"} {
+			if _, err := c.Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				return m, err
+			}
+		}
+		return m, nil
+	}
+}
+
+func (c conn) acquire(ctx context.Context, waits func()) (func() error, error) {
+	node, err := c.wait(ctx, c.Conn, waits)
+	return func() error { return c.Delete(node, -1) }, err
+}
+
+func (c conn) close() { c.Close() }
+
+// watchNode: who can create the node holds. When it goes, all try.
+func watchNode(ctx context.Context, c *zk.Conn, waits func()) (string, error) {
+	const node = root + "/node"
+	for {
+		_, err := c.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		if !errors.Is(err, zk.ErrNodeExists) {
+			return node, err
+		}
+		there, _, event, err := c.ExistsW(node)
+		if err != nil {
+			return "", err
+		}
+		if there {
+			if err := await(ctx, event, waits); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// watchChildren: the oldest child holds. Whoever comes or goes, all look.
+func watchChildren(ctx context.Context, c *zk.Conn, waits func()) (string, error) {
+	mine, err := c.Create(root+"/children/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return "", err
+	}
+	for {
+		names, _, event, err := c.ChildrenW(path.Dir(mine))
+		if err != nil || slices.Min(names) == path.Base(mine) {
+			return mine, err
+		}
+		if err := await(ctx, event, waits); err != nil {
+			return "", err
+		}
+	}
+}
+
+func await(ctx context.Context, event <-chan zk.Event, waits func()) error {
+	waits()
+	select {
+	case e := <-event:
+		return e.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// silent is the log of the connections.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
