@@ -227,17 +227,6 @@ func (c *Client) bound(ctx context.Context, cfg acquireConfig) (context.Context,
 	return ctx, func() { stop(); timer.Stop(); cancel(nil) }
 }
 
-// describe makes the data of the queue nodes.
-func (r *request) describe(cfg acquireConfig) {
-	c := &r.client.cfg
-	r.label = cfg.label
-	if c.hooks.Inject != nil {
-		r.trace = c.hooks.Inject(r.ctx)
-	}
-	r.node = nodeData{Host: c.identity.Host, PID: c.identity.PID, Label: r.label, Mode: r.mode.String(), Since: time.Now().UnixMilli(), Trace: r.trace}
-	r.data = r.node.encode()
-}
-
 // Shutdown ends the client in order: from now on nothing is acquired, waiters
 // get ErrClosed at once, and it waits until every lock has been released, or ctx
 // ends; then it closes. Joining a held lock with Reenter still works meanwhile.

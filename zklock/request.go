@@ -1,0 +1,73 @@
+package zklock
+
+import (
+	"context"
+	"time"
+)
+
+// request is one acquisition: of one name, or of several as one lock.
+type request struct {
+	client    *Client
+	turnstile *turnstile      // through which what it gets may be handed over; nil: it may not
+	ctx       context.Context // for hooks: what the Acquire hook returned
+	name      string          // as shown: the names joined, if there are several
+	mode      Mode
+	wants     []want
+	try       bool
+	label     string
+	trace     string
+	node      nodeData // of the queue nodes
+	data      []byte   // the same, encoded
+
+	// Of the requester's goroutine only, unlike the above, which never change
+	// once the request is queued.
+	waiting  bool            // the Wait hook was called
+	waitCtx  context.Context // what it returned
+	since    time.Time       // since when there has been no usable session; zero if there is one
+	waitFrom time.Time
+	endWait  func(WaitResult)
+	ahead    string // the node last told of
+}
+
+// wait tells the hooks whom the request waits for.
+func (r *request) wait(position int, ahead Contender) {
+	hooks := &r.client.cfg.hooks
+	e := WaitEvent{Name: r.name, Mode: r.mode, Position: position, Ahead: ahead}
+	switch {
+	case !r.waiting:
+		r.waiting, r.waitFrom, r.ahead = true, time.Now(), ahead.Node
+		r.client.mustWait(r.wants)
+		r.waitCtx, r.endWait = start(hooks.Wait, r.ctx, e)
+	case r.ahead != ahead.Node:
+		r.ahead = ahead.Node
+		if hooks.Ahead != nil {
+			hooks.Ahead(r.waitCtx, e)
+		}
+	}
+}
+
+// waited ends what wait started, if it did.
+func (r *request) waited(err error) {
+	if r.waiting {
+		r.endWait(WaitResult{Err: err})
+	}
+}
+
+// waitedFor is how long the request waited for others.
+func (r *request) waitedFor() time.Duration {
+	if !r.waiting {
+		return 0
+	}
+	return time.Since(r.waitFrom)
+}
+
+// describe makes the data of the queue nodes.
+func (r *request) describe(cfg acquireConfig) {
+	c := &r.client.cfg
+	r.label = cfg.label
+	if c.hooks.Inject != nil {
+		r.trace = c.hooks.Inject(r.ctx)
+	}
+	r.node = nodeData{Host: c.identity.Host, PID: c.identity.PID, Label: r.label, Mode: r.mode.String(), Since: time.Now().UnixMilli(), Trace: r.trace}
+	r.data = r.node.encode()
+}

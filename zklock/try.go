@@ -1,0 +1,67 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// blocked answers a try without a write: somebody in the queue has to be waited
+// for. What this client itself released on another session may still show on
+// this one's server, so that is caught up with first.
+func (s *session) blocked(ctx context.Context, r *request) error {
+	for _, want := range r.wants {
+		if p, ok := s.client.parents.find(want.path); ok && p.released != 0 && p.released != s.ds.ID() {
+			err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, want.path) })
+			if err != nil && !errors.Is(err, driver.ErrNoNode) {
+				return err
+			}
+		}
+		q, err := s.list(ctx, want.path)
+		if errors.Is(err, driver.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return explainList(err, want.path)
+		}
+		q = append(q, queued{kind: want.kind})
+		if other, ok := conflict(q, len(q)-1); ok {
+			return fmt.Errorf("%w: %s is in the queue, wanting %v", ErrConflict, other.node, other.kind)
+		}
+		if err := s.blockedBy(ctx, want, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blockedBy decides for a contender that would be the last of q. A writer that
+// blocks a reader may have been downgraded, which only its data tells.
+func (s *session) blockedBy(ctx context.Context, want want, q []queued) error {
+	for {
+		held, watch := decide(q, len(q)-1)
+		if held {
+			return nil
+		}
+		if want.kind.mode != Shared {
+			return ErrNotAcquired
+		}
+		var n driver.Node
+		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
+			n, err = s.ds.Get(ctx, want.path+"/"+q[watch[0]].node)
+			return err
+		})
+		switch d, _ := decodeData(n.Data); {
+		case errors.Is(err, driver.ErrNoNode):
+			q = append(q[:watch[0]], q[watch[0]+1:]...)
+		case err != nil:
+			return explainList(err, want.path)
+		case effective(q[watch[0]].kind, d).mode != Shared:
+			return ErrNotAcquired
+		default:
+			q[watch[0]].kind.mode = Shared
+		}
+	}
+}
