@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/zklock/go-zklock/examples/grpc/orderspb"
+)
+
+const (
+	customers = 6   // at once
+	few       = 3   // orders, to quarrel over
+	slow      = 100 // one payment in so many takes long
+)
+
+// demonstrate calls the services for a while: customers that pay and look at
+// few orders, over HTTP and over gRPC, with a pause now and then.
+func demonstrate(ctx context.Context, d time.Duration, web, rpc string, t *telemetry) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	conn, err := grpc.NewClient(rpc, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithTracerProvider(t.traces), otelgrpc.WithMeterProvider(t.meters), otelgrpc.WithPropagators(t.propagator))))
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{}
+	c := caller{
+		http: &http.Client{Transport: otelhttp.NewTransport(transport,
+			otelhttp.WithTracerProvider(t.traces), otelhttp.WithMeterProvider(t.meters), otelhttp.WithPropagators(t.propagator))},
+		web:    web,
+		orders: orderspb.NewOrdersClient(conn),
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, customers)
+	for i := range customers {
+		wg.Go(func() {
+			for errs[i] == nil && work(ctx, time.Duration(rand.Int64N(int64(100*time.Millisecond)))) == nil {
+				errs[i] = c.call(ctx)
+			}
+			if ctx.Err() != nil {
+				errs[i] = nil // the demonstration is over, whatever was under way
+			}
+		})
+	}
+	wg.Wait()
+	transport.CloseIdleConnections()
+	return errors.Join(append(errs, conn.Close())...)
+}
+
+// caller calls the services.
+type caller struct {
+	http   *http.Client
+	web    string
+	orders orderspb.OrdersClient
+}
+
+// call makes one call, whose refusal is no error.
+func (c caller) call(ctx context.Context) error {
+	order := fmt.Sprint(rand.IntN(few))
+	switch rand.IntN(4) {
+	case 0:
+		_, _ = c.orders.Show(ctx, &orderspb.ShowRequest{OrderId: order})
+		return nil
+	case 1:
+		_, _ = c.orders.TryPay(ctx, &orderspb.PayRequest{OrderId: order})
+		return nil
+	case 2:
+		_, _ = c.orders.Pay(ctx, &orderspb.PayRequest{OrderId: order})
+		return nil
+	}
+	took := time.Duration(5+rand.IntN(40)) * time.Millisecond
+	if rand.IntN(slow) == 0 {
+		took = time.Second
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/orders/%s/pay?for=%v", c.web, order, took), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"google.golang.org/grpc"
+
+	"github.com/zklock/go-zklock/examples/grpc/orderspb"
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// usual is how long work on an order takes, unless the request says.
+const usual = 5 * time.Millisecond
+
+// work is what an order is locked for. It ends early when the request's context
+// does: its client has gone, or the lock was lost.
+func work(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// httpService pays orders. otelhttp is outermost: its span is the request, and
+// those of the lock are below it.
+func httpService(client *zklock.Client, t *telemetry) http.Handler {
+	lock := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
+	pay := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d, err := time.ParseDuration(r.URL.Query().Get("for"))
+		if err != nil {
+			d = usual
+		}
+		if err := work(r.Context(), d); err != nil {
+			http.Error(w, "gave up", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, "order %s paid\n", r.PathValue("id"))
+	})
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}/pay", lock(pay))
+	return otelhttp.NewHandler(mux, "http", otelhttp.WithTracerProvider(t.traces), otelhttp.WithMeterProvider(t.meters), otelhttp.WithPropagators(t.propagator),
+		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method + " /orders/{id}/pay" }))
+}
+
+// httpServer stops in order.
+type httpServer struct{ *http.Server }
+
+func (s httpServer) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return s.Shutdown(ctx)
+}
+
+// grpcService pays and shows orders. What its methods lock is in the .proto.
+func grpcService(client *zklock.Client, t *telemetry, name string) *grpc.Server {
+	declared := interceptors.FromProto(client)
+	s := grpc.NewServer(
+		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(t.traces), otelgrpc.WithMeterProvider(t.meters), otelgrpc.WithPropagators(t.propagator))),
+		grpc.ChainUnaryInterceptor(interceptors.UnaryServerInterceptor(declared)))
+	orderspb.RegisterOrdersServer(s, orders{name: name})
+	return s
+}
+
+// orders is the gRPC service.
+type orders struct {
+	orderspb.UnimplementedOrdersServer
+	name string
+}
+
+// Pay charges an order.
+func (o orders) Pay(ctx context.Context, _ *orderspb.PayRequest) (*orderspb.Receipt, error) {
+	return &orderspb.Receipt{Server: o.name}, work(ctx, usual)
+}
+
+// TryPay is Pay, but for what the .proto says about it.
+func (o orders) TryPay(ctx context.Context, r *orderspb.PayRequest) (*orderspb.Receipt, error) {
+	return o.Pay(ctx, r)
+}
+
+// Show reads an order.
+func (o orders) Show(ctx context.Context, r *orderspb.ShowRequest) (*orderspb.Order, error) {
+	return &orderspb.Order{OrderId: r.GetOrderId()}, work(ctx, usual)
+}
+
+// grpcServer stops in order.
+type grpcServer struct{ *grpc.Server }
+
+func (s grpcServer) stop(context.Context) error {
+	hurry := time.AfterFunc(10*time.Second, s.Stop)
+	defer hurry.Stop()
+	s.GracefulStop()
+	return nil
+}

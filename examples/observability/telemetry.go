@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/zklock/go-zklock/tracing"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// telemetry is where spans and metrics go. Nothing global is set.
+type telemetry struct {
+	traces     *sdktrace.TracerProvider
+	meters     *sdkmetric.MeterProvider
+	propagator propagation.TextMapPropagator
+
+	scraped string       // address of /metrics; "" for none
+	metrics *http.Server // nil for none
+	served  chan error   // of metrics
+}
+
+// export makes the exporters that the flags ask for.
+func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err error) {
+	res := resource.NewWithAttributes(semconv.SchemaURL, semconv.ServiceName(f.name), semconv.ProcessPID(os.Getpid()))
+	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	meters := []sdkmetric.Option{sdkmetric.WithResource(res)}
+	t = &telemetry{propagator: propagation.TraceContext{}}
+	if f.otlp != "" {
+		spans, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(f.otlp), otlptracegrpc.WithInsecure())
+		if err != nil {
+			return nil, err
+		}
+		metrics, err := otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithEndpoint(f.otlp), otlpmetricgrpc.WithInsecure())
+		if err != nil {
+			return nil, errors.Join(err, spans.Shutdown(ctx))
+		}
+		traces = append(traces, sdktrace.WithBatcher(spans, sdktrace.WithBatchTimeout(time.Second)))
+		meters = append(meters, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metrics, sdkmetric.WithInterval(f.every))))
+	}
+	if f.stdout {
+		spans, err1 := stdouttrace.New(stdouttrace.WithWriter(out))
+		metrics, err2 := stdoutmetric.New(stdoutmetric.WithWriter(out))
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		traces = append(traces, sdktrace.WithBatcher(spans))
+		meters = append(meters, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metrics, sdkmetric.WithInterval(f.every))))
+	}
+	if f.prometheus != "" {
+		reader, err := t.serveMetrics(f.prometheus)
+		if err != nil {
+			return nil, err
+		}
+		meters = append(meters, sdkmetric.WithReader(reader))
+	}
+	t.traces, t.meters = sdktrace.NewTracerProvider(traces...), sdkmetric.NewMeterProvider(meters...)
+	return t, nil
+}
+
+// serveMetrics serves /metrics. In OpenMetrics, buckets have exemplars: the
+// traces of requests that took that long.
+func (t *telemetry) serveMetrics(addr string) (sdkmetric.Reader, error) {
+	registry := prom.NewRegistry()
+	reader, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	t.scraped, t.served = l.Addr().String(), make(chan error, 1)
+	t.metrics = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { t.served <- t.metrics.Serve(l) }()
+	return reader, nil
+}
+
+// hooks are what a Client needs to be observed. Its metrics tell locks apart by
+// what is before the slash: orders, and not which of them.
+func (t *telemetry) hooks() zklock.Hooks {
+	return tracing.Hooks(tracing.WithTracerProvider(t.traces), tracing.WithMeterProvider(t.meters), tracing.WithHoldSpan(),
+		tracing.WithNameAttribute(func(name string) string {
+			group, _, _ := strings.Cut(name, "/")
+			return group
+		}))
+}
+
+// shutdown sends what has not been sent yet.
+func (t *telemetry) shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err := errors.Join(t.traces.Shutdown(ctx), t.meters.Shutdown(ctx))
+	if t.metrics != nil {
+		err = errors.Join(err, t.metrics.Shutdown(ctx))
+		if e := <-t.served; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
