@@ -29,9 +29,6 @@ type Call struct {
 	ServerStream bool
 }
 
-// stream reports whether it is not a unary call.
-func (c Call) stream() bool { return c.ClientStream || c.ServerStream }
-
 // Pick says which lock a call needs; nil lets it pass without one. It is called
 // once a call, by the goroutine that makes or serves it, and many of them call
 // it at once.

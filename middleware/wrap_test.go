@@ -148,7 +148,8 @@ func TestWriterHasTheInterfacesOfTheOneUnderneath(t *testing.T) {
 				func() bool { _, ok := got.(http.Flusher); return ok },
 				func() bool { _, ok := got.(http.Hijacker); return ok },
 				func() bool { _, ok := got.(http.Pusher); return ok },
-				func() bool { _, ok := got.(http.CloseNotifier); return ok }, //nolint:staticcheck // gin asks for it
+				//lint:ignore SA1019 gin asks for it
+				func() bool { _, ok := got.(http.CloseNotifier); return ok },
 			} {
 				if want := i&(1<<bit) != 0; has() != want {
 					t.Errorf("variant %04b: interface %d is there: %v", i, bit, !want)
