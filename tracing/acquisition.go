@@ -94,7 +94,7 @@ func (a *acquisition) succeed(ctx context.Context, e zklock.AcquireEvent, lock *
 	a.lost = nil
 	a.mu.Unlock()
 	if lost != nil && lost.Lock == lock {
-		g.lose(ctx, a.caller, *lost)
+		g.lose(ctx, *lost)
 	}
 }
 
@@ -116,7 +116,7 @@ func (a *acquisition) lose(ctx context.Context, e zklock.LostEvent) {
 	}
 	a.mu.Unlock()
 	if g != nil {
-		g.lose(ctx, a.caller, e)
+		g.lose(ctx, e)
 	}
 }
 

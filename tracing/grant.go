@@ -20,17 +20,23 @@ import (
 type grant struct {
 	o       *observer
 	acquire trace.SpanContext // of the acquire span
+	caller  trace.Span        // that the lock was acquired in
 	hold    trace.Span        // nil without WithHoldSpan, or if it is not recorded
 	mode    string            // as acquired: a Downgrade must not unbalance the gauge
 	name    string            // as metrics have it
 	since   time.Time
-	over    atomic.Bool
 	cleanup runtime.Cleanup // of its entry in grants
+
+	// mu is held while a loss is told, which takes no waiting: the Lost hook
+	// comes when the lock's contexts have ended already, so a release, and the
+	// end of the request after it, must not overtake it.
+	mu   sync.Mutex
+	over bool // guarded by mu
 }
 
 // begin makes the grant of an acquisition that succeeded. ctx is its caller's.
 func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEvent, lock *zklock.Lock) *grant {
-	g := &grant{o: o, acquire: a.span.SpanContext(), mode: a.mode, name: a.name, since: time.Now()}
+	g := &grant{o: o, acquire: a.span.SpanContext(), caller: a.caller, mode: a.mode, name: a.name, since: time.Now()}
 	if o.cfg.holdSpan {
 		_, span := o.start(ctx, SpanHold, o.modeStart[e.Mode])
 		if span.IsRecording() {
@@ -41,16 +47,18 @@ func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEv
 		}
 	}
 	o.instruments.held.Add(ctx, 1, o.series.get(series{mode: g.mode, name: g.name}).add...)
+	o.series.get(series{mode: g.mode, name: g.name, errorType: ReasonLost}).begin(ctx, o.instruments.lost)
 	o.grants.put(lock, g)
 	return g
 }
 
-// end ends the grant, unless it has ended before: a release and a loss may come
-// at the same time. false: it has.
-func (g *grant) end(ctx context.Context, reason string, held time.Duration) bool {
-	if g.over.Swap(true) {
+// endLocked ends the grant, unless it has ended before: a release and a loss may
+// come at the same time. false: it has.
+func (g *grant) endLocked(ctx context.Context, reason string, held time.Duration) bool {
+	if g.over {
 		return false
 	}
+	g.over = true
 	i := g.o.instruments
 	counted := g.o.series.get(series{mode: g.mode, name: g.name})
 	i.held.Add(ctx, -1, counted.add...)
@@ -59,21 +67,18 @@ func (g *grant) end(ctx context.Context, reason string, held time.Duration) bool
 }
 
 // lose ends the grant with a loss, and tells the request that held the lock.
-func (g *grant) lose(ctx context.Context, caller trace.Span, e zklock.LostEvent) {
-	if !g.end(ctx, ReasonLost, time.Since(g.since)) {
+func (g *grant) lose(ctx context.Context, e zklock.LostEvent) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.endLocked(ctx, ReasonLost, time.Since(g.since)) {
 		return
 	}
-	g.count(ctx, e.Err)
-	g.tell(caller, e)
+	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(series{mode: g.mode, name: g.name, errorType: lossType(e.Err)}).add...)
+	g.tell(g.caller, e)
 	if g.hold != nil {
 		g.tell(g.hold, e)
 		g.hold.End()
 	}
-}
-
-// count counts a loss.
-func (g *grant) count(ctx context.Context, err *zklock.LostError) {
-	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(series{mode: g.mode, name: g.name, errorType: lossType(err)}).add...)
 }
 
 // tell puts a loss on a span. That of the request may have ended: a lock may
@@ -131,27 +136,17 @@ func (o *observer) startRelease(ctx context.Context, span trace.Span, g *grant, 
 	return context.WithValue(ctx, releaseKey{o}, &server{span: span})
 }
 
-// release ends the grant with its release. What the release found out may be a
-// loss that nobody was told of before.
+// release ends the grant with its release. One that finds the lock lost tells of
+// the loss itself, if the Lost hook has not been called yet, or will not be.
 func (g *grant) release(ctx context.Context, e zklock.ReleaseEvent, r zklock.ReleaseResult) {
-	reason := ReasonReleased
 	var lost *zklock.LostError
 	if errors.As(r.Err, &lost) {
-		if e.Lock.Err() != zklock.ErrReleased {
-			return // the Lost hook is told, or was
-		}
-		reason = ReasonLost
-	}
-	if !g.end(ctx, reason, e.Held) {
+		g.lose(ctx, zklock.LostEvent{Lock: e.Lock, Err: lost})
 		return
 	}
-	if lost != nil {
-		g.count(ctx, lost)
-	}
-	if g.hold != nil {
-		if lost != nil {
-			g.tell(g.hold, zklock.LostEvent{Lock: e.Lock, Err: lost})
-		}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.endLocked(ctx, ReasonReleased, e.Held) && g.hold != nil {
 		g.hold.End()
 	}
 }

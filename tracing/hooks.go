@@ -19,6 +19,8 @@ func Hooks(opts ...Option) zklock.Hooks {
 	cfg := newConfig(opts)
 	o := &observer{cfg: cfg, tracer: cfg.tracer(), instruments: newInstruments(cfg.meter())}
 	_, o.mute = o.tracer.(noop.Tracer)
+	o.instruments.sessions.Add(context.Background(), 0) // see measurement.begin
+	o.instruments.reconnects.Add(context.Background(), 0)
 	kind := trace.WithSpanKind(trace.SpanKindClient)
 	for mode := range o.modeStart {
 		is := AttrMode.String(zklock.Mode(mode).String())

@@ -101,7 +101,7 @@ func TestLossBeforeTheAcquisitionHasEnded(t *testing.T) {
 			end(zklock.AcquireResult{Lock: other}) // what was lost was never handed out
 			p.measured(map[string]float64{
 				"zklock.held{mode=exclusive}":                              1,
-				"zklock.lost{error.type=lost,mode=exclusive}":              none,
+				"zklock.lost{error.type=lost,mode=exclusive}":              0,
 				"zklock.hold.duration{mode=exclusive,release.reason=lost}": none,
 			})
 		})
@@ -119,14 +119,16 @@ func TestHoldEndsOnce(t *testing.T) {
 		reason string
 		losses float64
 	}{
-		{"release", false, nil, tracing.ReasonReleased, none},
+		{"release", false, nil, tracing.ReasonReleased, 0},
 		{"loss", true, gone, tracing.ReasonLost, 1},
+		{"loss and a clean release", true, nil, tracing.ReasonLost, 1},
 		{"loss found out", false, gone, tracing.ReasonLost, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := start(t, memdriver.New())
 			lock := locked(t)
-			ctx, end := p.hooks.Acquire(t.Context(), zklock.AcquireEvent{Name: "m", Mode: zklock.Exclusive})
+			request, span := p.request("pay")
+			ctx, end := p.hooks.Acquire(request, zklock.AcquireEvent{Name: "m", Mode: zklock.Exclusive})
 			end(zklock.AcquireResult{Lock: lock})
 			_, released := p.hooks.Release(t.Context(), zklock.ReleaseEvent{Lock: lock, Held: time.Second})
 			if c.lost {
@@ -134,6 +136,11 @@ func TestHoldEndsOnce(t *testing.T) {
 			}
 			release(t, lock)
 			released(zklock.ReleaseResult{Err: c.err})
+			span.End()
+			p.hooks.Lost(ctx, zklock.LostEvent{Lock: lock, Err: gone}) // late, or twice
+			if n := len(p.one("pay").Events()); n != int(c.losses) {
+				t.Errorf("the request is told of %d losses, want %v", n, c.losses)
+			}
 			p.measured(map[string]float64{
 				"zklock.held{mode=exclusive}":                                          0,
 				"zklock.lost{error.type=lost,mode=exclusive}":                          c.losses,

@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -97,6 +98,15 @@ type series struct {
 type measurement struct {
 	record []metric.RecordOption
 	add    []metric.AddOption
+	begun  atomic.Bool // see begin
+}
+
+// begin makes a counter's series begin at 0. A rate is the difference of two
+// values: of a counter that appears with its first event, that is never seen.
+func (m *measurement) begin(ctx context.Context, c metric.Int64Counter) {
+	if !m.begun.Swap(true) {
+		c.Add(ctx, 0, m.add...)
+	}
 }
 
 // maxSeries bounds what is remembered; beyond it attribute sets are made for

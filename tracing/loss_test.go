@@ -75,8 +75,9 @@ func TestLossWithoutARequestIsCounted(t *testing.T) {
 		<-lock.Done()
 		p.measured(map[string]float64{
 			"zklock.lost{error.type=closed,mode=exclusive}": 1,
+			"zklock.lost{error.type=lost,mode=exclusive}":   0,
 			"zklock.held{mode=exclusive}":                   0,
-			"zklock.session.lost{}":                         none,
+			"zklock.session.lost{}":                         0,
 		})
 	})
 }
@@ -95,7 +96,7 @@ func TestDeletedNodeLosesTheLocksAndNotTheSession(t *testing.T) {
 			"zklock.lost{error.type=lost,mode=shared}":              2,
 			"zklock.hold.duration{mode=shared,release.reason=lost}": 2,
 			"zklock.held{mode=shared}":                              0,
-			"zklock.session.lost{}":                                 none,
+			"zklock.session.lost{}":                                 0,
 		})
 	})
 }

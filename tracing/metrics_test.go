@@ -35,11 +35,12 @@ func TestSessionsThatFlapAreCounted(t *testing.T) {
 		if lock.Err() != nil {
 			t.Fatalf("the lock was lost: %v", lock.Err())
 		}
-		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": none})
+		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": 0})
 		e.Partition(memdriver.AroundClients(0))
 		<-lock.Done()
+		pass(20 * time.Second) // until the ensemble has expired it, too
 		e.Heal()
-		pass(30 * time.Second)
+		pass(10 * time.Second)
 		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": 1})
 	})
 }
