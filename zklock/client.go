@@ -31,6 +31,7 @@ type Client struct {
 	names   map[string]*turnstile // guarded by mu; by path; names waited for or held
 	held    int                   // guarded by mu; holds
 	waiting int                   // guarded by mu; acquisitions under way
+	waits   map[*request]struct{} // guarded by mu; those of them that wait for other holders
 	idle    chan struct{}         // guarded by mu; not nil: closed when names has become empty
 
 	closed   chan struct{} // closed when Close has finished
@@ -110,7 +111,7 @@ func (c *config) finish(opts []Option) error {
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), closed: make(chan struct{})}
+	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), waits: make(map[*request]struct{}), closed: make(chan struct{})}
 	c.closing, c.refuse = context.WithCancelCause(context.Background())
 	c.pool = newPool(c, connector)
 	c.reaper.client = c

@@ -97,6 +97,7 @@ func (s *session) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var attempt time.Time // instant of the last one
+	var looked time.Time  // for handles that may have been dropped
 	for {
 		s.mu.Lock()
 		urgent, busy, every := s.urgent, s.work > 0, s.lease.syncEvery()
@@ -120,6 +121,10 @@ func (s *session) beat() {
 			s.mu.Unlock()
 			s.prove(busy)
 			continue
+		}
+		if looked.Add(every).Before(now()) {
+			looked = now()
+			s.letGo()
 		}
 		timer.Reset(wait)
 		select {

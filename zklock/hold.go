@@ -30,7 +30,7 @@ type hold struct {
 	mu      sync.Mutex
 	mode    Mode          // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
-	handles []*Lock       // guarded by mu; not yet released
+	handles []*handle     // guarded by mu; not yet released
 	over    bool          // guarded by mu
 	txns    int           // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; not nil: closed when txns reaches 0
@@ -94,14 +94,15 @@ func (h *hold) join(ctx context.Context) *Lock {
 	if h.over {
 		return nil
 	}
-	l := &Lock{hold: h, token: h.token, hookCtx: ctx, since: time.Now(), done: make(chan struct{})}
-	h.handles = append(h.handles, l)
+	l := &Lock{&handle{hold: h, token: h.token, hookCtx: ctx, since: time.Now(), done: make(chan struct{})}}
+	l.strong = l
+	h.handles = append(h.handles, l.handle)
 	return l
 }
 
 // part takes a handle off. last says that it was the last one, and that the
 // hold is over now.
-func (h *hold) part(l *Lock) (last bool) {
+func (h *hold) part(l *handle) (last bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.handles {
@@ -150,7 +151,7 @@ func (h *hold) giveBack(ctx context.Context) (handed bool, err error) {
 // drop gives a hold back that its requester has no use for, in the background
 // and without a word to the hooks.
 func (h *hold) drop(l *Lock) {
-	if !l.finish(ErrReleased) || !h.part(l) {
+	if !l.finish(ErrReleased) || !h.part(l.handle) {
 		return
 	}
 	defer h.client.ended(h)
@@ -176,7 +177,7 @@ func (h *hold) lose(cause error, at time.Time) {
 	// First whoever works under it has to know, then others may get in, and then
 	// there is time to tell the hooks.
 	lost := &LostError{Name: h.name, Cause: cause, At: at}
-	handles = slices.DeleteFunc(handles, func(l *Lock) bool { return !l.finish(lost) })
+	handles = slices.DeleteFunc(handles, func(l *handle) bool { return !l.finish(lost) })
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}

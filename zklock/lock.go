@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -19,7 +20,15 @@ import (
 // with Context end, before the ensemble can let anybody else in, as long as
 // this process gets to run; a process that was stopped finds Valid false when
 // it goes on. What such a process had begun to do is what Token is for.
-type Lock struct {
+//
+// A Lock that is dropped without a Release stays held until its session ends.
+// It is logged as an error and counted in Stats when the garbage collector finds
+// it, unless a context made with Context keeps it.
+type Lock struct{ *handle }
+
+// handle is what a Lock refers to. It is what the hold keeps, so that it can
+// tell of a loss while the Lock itself may be collected.
+type handle struct {
 	hold    *hold
 	token   Token
 	hookCtx context.Context // what the Acquire hook returned
@@ -30,6 +39,8 @@ type Lock struct {
 	err      error                               // guarded by mu until done is closed, immutable after
 	released bool                                // guarded by mu; Release was called
 	contexts map[*context.CancelCauseFunc]func() // guarded by mu; to cancel when done
+	strong   *Lock                               // guarded by mu; nil once letGo has been called
+	weak     weak.Pointer[Lock]                  // guarded by mu; set by letGo
 }
 
 // Name returns the lock's name.
@@ -84,7 +95,9 @@ func (l *Lock) Done() <-chan struct{} { return l.done }
 
 // Err returns nil while Done is open; then ErrReleased after a Release, or a
 // *LostError, which matches ErrLost.
-func (l *Lock) Err() error {
+func (l *Lock) Err() error { return l.handle.ended() }
+
+func (l *handle) ended() error {
 	select {
 	case <-l.done:
 		return l.err
@@ -149,7 +162,7 @@ func (l *Lock) verify(ctx context.Context) error {
 // A handle that joined a lock with Reenter, or was joined, gives the lock back
 // only if it is the last one.
 func (l *Lock) Release(ctx context.Context) error {
-	if l == nil || l.hold == nil {
+	if l == nil || l.handle == nil {
 		return &Error{Op: "release", Err: ErrReleased}
 	}
 	if err := l.release(ctx); err != nil {
@@ -177,7 +190,7 @@ func (l *Lock) release(ctx context.Context) error {
 		end(ReleaseResult{Err: l.err})
 		return l.err
 	}
-	if !h.part(l) {
+	if !h.part(l.handle) {
 		end(ReleaseResult{Handed: true})
 		return nil
 	}
@@ -190,18 +203,18 @@ func (l *Lock) release(ctx context.Context) error {
 }
 
 // tellLost counts the loss of a handle and tells the logger and the hooks.
-func (l *Lock) tellLost(err *LostError) {
+func (l *handle) tellLost(err *LostError) {
 	c := l.hold.client
 	c.counters.lost.Add(1)
 	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.ds.ID())
 	if hook := c.cfg.hooks.Lost; hook != nil {
-		hook(l.hookCtx, LostEvent{Lock: l, Err: err})
+		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
 	}
 }
 
 // finish sets err, closes done and ends the contexts, unless that has been done
 // before.
-func (l *Lock) finish(err error) bool {
+func (l *handle) finish(err error) bool {
 	l.mu.Lock()
 	select {
 	case <-l.done:

@@ -36,7 +36,7 @@ func (r *request) wait(position int, ahead Contender) {
 	switch {
 	case !r.waiting:
 		r.waiting, r.waitFrom, r.ahead = true, time.Now(), ahead.Node
-		r.client.mustWait(r.wants)
+		r.client.mustWait(r)
 		r.waitCtx, r.endWait = start(hooks.Wait, r.ctx, e)
 	case r.ahead != ahead.Node:
 		r.ahead = ahead.Node

@@ -46,6 +46,17 @@ type Stats struct {
 	// Lost counts handles that were lost.
 	Lost uint64
 
+	// Forgotten counts handles that were dropped without a Release, as far as the
+	// garbage collector has found them; they stay held.
+	Forgotten uint64
+
+	// LongestHold is for how long the oldest lock that is held now has been.
+	LongestHold time.Duration
+
+	// LongestWait is for how long the oldest acquisition that waits now for other
+	// holders has done so.
+	LongestWait time.Duration
+
 	// Handovers counts locks passed on inside the process, without a request.
 	Handovers uint64
 
@@ -62,7 +73,7 @@ type Stats struct {
 // counters is what is only ever added to.
 type counters struct {
 	acquired, failed, contended, lost  atomic.Uint64
-	handovers                          atomic.Uint64
+	handovers, forgotten               atomic.Uint64
 	sessions, sessionsLost, reconnects atomic.Uint64
 	waited                             atomic.Int64
 }
@@ -89,6 +100,7 @@ func (c *Client) Stats() Stats {
 		WaitDuration:   time.Duration(c.counters.waited.Load()),
 		Lost:           c.counters.lost.Load(),
 		Handovers:      c.counters.handovers.Load(),
+		Forgotten:      c.counters.forgotten.Load(),
 		SessionsOpened: c.counters.sessions.Load(),
 		SessionsLost:   c.counters.sessionsLost.Load(),
 		Reconnects:     c.counters.reconnects.Load(),
@@ -96,6 +108,7 @@ func (c *Client) Stats() Stats {
 	}
 	for _, s := range c.pool.all() {
 		st.Open++
+		st.LongestHold = max(st.LongestHold, s.longest())
 		switch state, _ := s.ds.State(); state {
 		case driver.Connected:
 			st.Connected++
@@ -107,5 +120,8 @@ func (c *Client) Stats() Stats {
 	defer c.mu.Unlock()
 	st.Held = c.held
 	st.Waiting = c.waiting
+	for r := range c.waits {
+		st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
+	}
 	return st
 }

@@ -48,10 +48,11 @@ func (t *turnstile) waitersLocked() int {
 }
 
 // mustWait counts an acquisition as one that has to wait for others.
-func (c *Client) mustWait(wants []want) {
+func (c *Client) mustWait(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, w := range wants {
+	c.waits[r] = struct{}{}
+	for _, w := range r.wants {
 		c.names[w.path].blocked++
 	}
 }
@@ -61,6 +62,7 @@ func (c *Client) stopWaiting(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting--
+	delete(c.waits, r)
 	for _, w := range r.wants {
 		t := c.names[w.path]
 		t.waiting--

@@ -1,0 +1,90 @@
+package zklock
+
+import (
+	"runtime"
+	"time"
+	"weak"
+)
+
+// A handle that is dropped without a Release stays held: that nobody refers to
+// it any more does not prove that the work under it has ended. It is logged and
+// counted. To see it, nothing in this package must refer to the Lock itself but
+// weakly, which costs more than a short lock should pay. So the Lock is referred
+// to plainly at first, and is let go of, with a clean-up attached, when the
+// heart finds it older than a tenth of the session timeout.
+
+// lock returns the Lock that the caller has, or had, for a hook to be told of.
+func (h *handle) lock() *Lock {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.strong != nil {
+		return h.strong
+	}
+	if l := h.weak.Value(); l != nil {
+		return l
+	}
+	return &Lock{h}
+}
+
+// letGo has the garbage collector tell when the caller has dropped the Lock.
+func (h *handle) letGo() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.strong == nil || h.err != nil {
+		return
+	}
+	h.weak = weak.Make(h.strong)
+	runtime.AddCleanup(h.strong, (*handle).forgotten, h)
+	h.strong = nil
+}
+
+// forgotten is called when the Lock was collected.
+func (h *handle) forgotten() {
+	h.mu.Lock()
+	ended := h.err != nil
+	h.mu.Unlock()
+	if ended {
+		return
+	}
+	c := h.hold.client
+	c.counters.forgotten.Add(1)
+	c.cfg.logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", "held", time.Since(h.since), "session", h.hold.place.s.ds.ID())
+}
+
+// letGo does so for the session's handles that have been held for a while.
+func (s *session) letGo() {
+	s.mu.Lock()
+	holds := make([]*hold, 0, len(s.holds))
+	for h := range s.holds {
+		holds = append(holds, h)
+	}
+	s.mu.Unlock()
+	before := time.Now().Add(-s.timeout / 10)
+	for _, h := range holds {
+		h.mu.Lock()
+		for _, l := range h.handles {
+			if l.since.Before(before) {
+				l.letGo()
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+// longest returns for how long the oldest handle of the session has been held.
+func (s *session) longest() (d time.Duration) {
+	s.mu.Lock()
+	holds := make([]*hold, 0, len(s.holds))
+	for h := range s.holds {
+		holds = append(holds, h)
+	}
+	s.mu.Unlock()
+	for _, h := range holds {
+		h.mu.Lock()
+		if len(h.handles) > 0 { // the first is the oldest
+			d = max(d, time.Since(h.handles[0].since))
+		}
+		h.mu.Unlock()
+	}
+	return d
+}

@@ -1,0 +1,149 @@
+package zklock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// locked is a writer for a log that several goroutines write and read.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *locked) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *locked) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// The clean-ups of the garbage collector run outside of any bubble, so this test
+// is in real time, with a short session timeout.
+func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
+	ensemble := memdriver.New(memdriver.WithTickTime(100 * time.Millisecond))
+	defer ensemble.Close()
+	params := zklock.WithParams(url.Values{"session_timeout": {"2s"}, "tick_time": {"100ms"}})
+	var log locked
+	c, err := zklock.OpenConnector(ensemble.Connector(), params, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	acquire := func(name string) *zklock.Lock {
+		l, err := c.Mutex(name).Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	kept := acquire("kept")
+	func() {
+		done := acquire("dropped").Done()
+		go func() { <-done }() // who waits for a loss does not keep the lock, and is still told
+		if err := acquire("released").Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for limit := time.Now().Add(20 * time.Second); c.Stats().Forgotten == 0 && time.Now().Before(limit); {
+		runtime.GC()
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	if n := c.Stats().Forgotten; n != 1 {
+		t.Errorf("%d handles count as forgotten, want 1", n)
+	}
+	if !strings.Contains(log.String(), "dropped without Release") {
+		t.Errorf("the log says %q", log.String())
+	}
+	other, err := zklock.OpenConnector(ensemble.Connector(), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Mutex("dropped").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+		t.Errorf("a dropped lock was given to somebody else: %v", err)
+	}
+	if err := kept.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A loss is told with the very handle that the caller has, however old it is.
+func TestLossOfAnOldLockIsToldWithItsHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ensemble := memdriver.New()
+		defer ensemble.Close()
+		told := make(chan *zklock.Lock, 1)
+		var id atomic.Int64
+		c, err := zklock.OpenConnector(ensemble.Connector(), zklock.WithHooks(zklock.Hooks{
+			Lost:    func(_ context.Context, e zklock.LostEvent) { told <- e.Lock },
+			Session: func(e zklock.SessionEvent) { id.Store(e.ID) },
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		l, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		ensemble.Expire(id.Load())
+		if got := <-told; got != l {
+			t.Errorf("told of %p, the handle is %p", got, l)
+		}
+		<-l.Done()
+	})
+}
+
+func TestStatsShowTheLongestHoldAndWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, "mem://")
+		if s := c.Stats(); s.LongestHold != 0 || s.LongestWait != 0 {
+			t.Errorf("at rest: %+v", s)
+		}
+		l, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { _, _ = c.Mutex("a").Acquire(ctx) })
+			time.Sleep(time.Second)
+		}
+		if s := c.Stats(); s.LongestHold != 4*time.Second || s.LongestWait != 2*time.Second {
+			t.Errorf("longest hold %v, longest wait %v; want 4s and 2s", s.LongestHold, s.LongestWait)
+		}
+		cancel()
+		wg.Wait()
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if s := c.Stats(); s.LongestHold != 0 || s.LongestWait != 0 {
+			t.Errorf("afterwards: %+v", s)
+		}
+	})
+}
