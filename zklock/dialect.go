@@ -31,9 +31,10 @@ import (
 //
 //   - zklock: everything. Curator knows readers and writers; semaphores are ours
 //     alone, and it does not wait for them. To Curator a writer that was
-//     downgraded stays a writer. The other way round, releases of Curator up to
-//     5.4 let the next writer in when a writer of theirs becomes a reader;
-//     newer ones do not, and are waited for.
+//     downgraded stays a writer. A writer of Curator's that takes the read lock
+//     and gives the write lock back goes on as a reader that is waited for, with
+//     releases that put its new node in the old one's place; with those that put
+//     it at the end of the queue, such as 5.4.0, the next writer gets in.
 //   - curator, zk: a Mutex, alone and in All. There are no readers and no
 //     permits: those fail with ErrConflict.
 //   - kazoo: mutexes, readers and writers, not permits. kazoo's plain Lock does
@@ -217,10 +218,10 @@ func isSequence(s string) bool {
 }
 
 // walks reports whether a queue that was listed once may be walked when q has
-// left it. Nobody ever gets in ahead of a queue node of this library. Curator
-// since 5.5 lets a writer that becomes a reader insert a node with the writer's
-// own sequence number, which stays when the writer's is gone. The other dialects
-// make no such assumption about anybody.
+// left it. Nobody ever gets in ahead of a queue node of this library. With newer
+// releases of Curator a writer that becomes a reader inserts a node with the
+// writer's own sequence number, which stays when the writer's is gone. The other
+// dialects make no such assumption about anybody.
 func (d *dialect) walks(q queued) bool {
 	return !d.literal() && q.guid != guid{} && q.guid.ours()
 }

@@ -150,7 +150,7 @@ func TestForeignHolderIsWaitedForOrConflictsInEveryDialect(t *testing.T) {
 	}
 }
 
-// Curator since 5.5: a thread that holds the write lock takes the read lock,
+// Newer releases of Curator: a thread that holds the write lock takes the read lock,
 // with a node that has the write lock's own sequence number, and gives the write
 // lock back. The node was inserted ahead of those who wait.
 func TestWriterOfCuratorsThatBecomesReaderIsStillWaitedFor(t *testing.T) {
