@@ -340,6 +340,16 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 				if err := stream.SendMsg(&shoppb.Order{}); !errors.Is(err, c.fake.send) {
 					t.Errorf("SendMsg: %v", err)
 				}
+				switch {
+				case c.fake.send != nil:
+				case c.fake.header != nil:
+					_, _ = stream.Header()
+				default:
+					_ = stream.RecvMsg(&shoppb.Reply{})
+				}
+				if held := w.client.Stats().Held; held != 0 {
+					t.Error("still held behind the error")
+				}
 				ended := make(chan error)
 				go func() { _, err := stream.Header(); ended <- err }()
 				go func() { ended <- stream.RecvMsg(&shoppb.Reply{}) }()

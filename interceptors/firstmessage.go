@@ -122,8 +122,8 @@ func (s *firstMessage) end() (refusal, released error) {
 	if h != nil {
 		released = h.giveBack()
 	}
-	if errors.Is(failed, zklock.ErrLost) {
-		failed = nil // which released tells better
+	if errors.Is(failed, zklock.ErrLost) && errors.Is(released, zklock.ErrLost) {
+		failed = nil // settle tells the same, with what the handler made of it
 	}
 	return failed, released
 }

@@ -150,6 +150,27 @@ func count(ctx context.Context, conn *grpc.ClientConn) (n int, err error) {
 	}
 }
 
+// TestNothingGoesThroughAStreamOfOneRequestAfterALoss asks a stream for more
+// whose client has nothing more to say.
+func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			conn := serve(t, &shop{watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+				w.lose(stream.Context())
+				if err := stream.RecvMsg(&shoppb.Order{}); !errors.Is(err, zklock.ErrLost) {
+					t.Errorf("RecvMsg after the loss: %v", err)
+				}
+				if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
+					t.Errorf("Send after the loss: %v", err)
+				}
+				return nil
+			}}, onServer(w.fixed, firstIf(first)...)...)
+			wantStatus(t, runStream(t.Context(), conn, "watch", 1), codes.Aborted, interceptors.ReasonLost)
+		})
+	}
+}
+
 // TestLossWakesAHandlerThatWaitsForItsClient is for streams that are quiet for
 // long: nobody but the lock would tell them.
 func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {

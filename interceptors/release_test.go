@@ -443,6 +443,29 @@ func (l lateGrant) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*
 	return l.Acquirer.Acquire(context.WithoutCancel(ctx), opts...)
 }
 
+// TestStreamWithoutAMessageIsPickedForAllTheSame: what a handler does at the end
+// of a stream is to be locked even if there was nothing before.
+func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := func() *shop {
+			return &shop{upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				if _, err := stream.Recv(); err != io.EOF {
+					return err
+				}
+				w.wantHeld()
+				return stream.SendAndClose(&shoppb.Reply{})
+			}}
+		}
+		if err := runStream(t.Context(), serve(t, s(), onServer(w.fixed, interceptors.WithFirstMessage())...), "upload", 0); err != nil {
+			t.Error(err)
+		}
+		byField := interceptors.ByField(w.client, "id", "orders/%s")
+		err := runStream(t.Context(), serve(t, s(), onServer(byField, interceptors.WithFirstMessage())...), "upload", 0)
+		wantStatus(t, err, codes.InvalidArgument, interceptors.ReasonName)
+	})
+}
+
 // TestFirstMessageMayComeInAnotherGoroutine is for -race: the handler sends
 // while its receiver gets the lock.
 func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
