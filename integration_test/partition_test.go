@@ -110,9 +110,9 @@ func (d *duels) judge() {
 			d.t.Errorf("%s: the contender did not get in: %v", name(i), e.err)
 			continue
 		}
-		if !e.doneFirst || e.valid {
-			d.t.Errorf("%s: when the contender had the lock, Done of the holder's was closed: %v, it was valid: %v; want true and false",
-				name(i), e.doneFirst, e.valid)
+		if !e.doneFirst || e.valid || e.lead < 0 {
+			d.t.Errorf("%s: when the contender had the lock, Done of the holder's was closed: %v (%v before), it was valid: %v; want true and false",
+				name(i), e.doneFirst, e.lead, e.valid)
 			continue
 		}
 		held := d.locks[i]

@@ -159,7 +159,7 @@ func (c *config) applyParams(params url.Values, driverKeys []string) (url.Values
 	for _, key := range slices.Sorted(maps.Keys(params)) {
 		values := params[key]
 		if len(values) != 1 {
-			return nil, fmt.Errorf("key %q is given %d times, want it once", key, len(values))
+			return nil, fmt.Errorf("key %s is given %d times, want it once", shownKey(key), len(values))
 		}
 		set, core := coreKeys[key]
 		switch {
@@ -174,10 +174,22 @@ func (c *config) applyParams(params url.Values, driverKeys []string) (url.Values
 		default:
 			known := slices.Sorted(maps.Keys(coreKeys))
 			known = slices.Compact(slices.Sorted(slices.Values(append(known, driverKeys...))))
-			return nil, fmt.Errorf("unknown key %q (known: %s)", key, strings.Join(known, ", "))
+			return nil, fmt.Errorf("unknown key %s (known: %s)", shownKey(key), strings.Join(known, ", "))
 		}
 	}
 	return rest, nil
+}
+
+// shownKey is how a key that may be anything appears in an error: as it is, if
+// it looks like a key, and not at all if it may be a password that got there by
+// a misplaced character.
+func shownKey(key string) string {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
+	}) {
+		return "that is no name (not shown)"
+	}
+	return strconv.Quote(key)
 }
 
 // check looks at what the settings say together.

@@ -166,9 +166,25 @@
 // data is left alone. Queue nodes are ephemeral. Who can read them can see what
 // [WithLabel] and [WithIdentity] put there.
 //
-// Other lock libraries must not use the same znodes. Where queue nodes of
-// Curator's InterProcessMutex, of go-zookeeper's Lock or of kazoo's locks are
-// met in a queue, acquiring fails with [ErrConflict].
+// # Other libraries
+//
+// By default queue nodes are named as those of Curator's
+// InterProcessReadWriteLock, and exclude them. The URL key dialect names them in
+// the terms of another recipe instead, one for all clients that share a lock:
+//
+//	                                       dialect=
+//	beside                                 zklock     curator    zk         kazoo
+//	Curator's InterProcessReadWriteLock    excludes   conflict   conflict   conflict
+//	Curator's InterProcessMutex            conflict   excludes   excludes   conflict
+//	go-zookeeper's Lock                    conflict   excludes   excludes   conflict
+//	kazoo's Lock, ReadLock and WriteLock   conflict   conflict   conflict   excludes
+//
+// Where it says conflict, acquiring fails with [ErrConflict] when such a
+// contender is in the queue. The other way round there is nobody to refuse: the
+// foreign recipe does not see our nodes, and gets in beside a holder of ours.
+//
+// In the dialects curator and zk there are mutexes only, in kazoo no semaphores;
+// in all three a name is a literal path of znodes below the root.
 //
 // # URLs
 //
@@ -193,6 +209,8 @@
 //   - pool_max_sessions (2): how many sessions a client has at most.
 //   - pool_max_lifetime (0): the age at which a session is replaced; it is
 //     closed when its last lock is released. 0 is never.
+//   - dialect (zklock): in whose terms queue nodes are named: zklock, curator, zk
+//     or kazoo.
 //   - handover_limit (16), handover_time (100ms): how often, and for how long
 //     after it was granted, a place in ZooKeeper's queue is passed on inside the
 //     process. 0 turns that off, and with it the sharing of nodes by readers.

@@ -3,9 +3,11 @@ package zklock
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -71,6 +73,9 @@ func parseCredentials(u *driver.URL, text string) error {
 	if strings.ContainsAny(text, "/?") {
 		return errors.New("URL user or password has a / or ? in it: write it as %2F or %3F")
 	}
+	if strings.Contains(text, ",") {
+		return errors.New("URL has a comma before the @: credentials go in front of the first host, for all of them; write a comma in a user or password as %2C")
+	}
 	var err1, err2 error
 	u.User, err1 = url.PathUnescape(user)
 	password, err2 = url.PathUnescape(password)
@@ -89,38 +94,45 @@ func parseCredentials(u *driver.URL, text string) error {
 
 // checkHost refuses what is no host or host:port by its form. What a host means,
 // and whether it needs a port, is the driver's affair.
+//
+// Where the "@" was forgotten or escaped, what stands here is a user and a
+// password. So errors show only what is a plain name, and nothing behind a colon.
 func checkHost(host string) error {
+	const wantIPv6 = "want [address]:port for IPv6"
 	name, port, hasPort := host, "", false
 	switch {
 	case host == "":
 		return errors.New("URL has an empty host in its list")
 	case host[0] == '[':
-		end := strings.IndexByte(host, ']')
-		if end < 0 {
-			return errors.New("URL has a host with a bracket that is not closed: want [address]:port for IPv6")
+		address, rest, closed := strings.Cut(host[1:], "]")
+		if _, err := netip.ParseAddr(address); !closed || err != nil {
+			return errors.New("URL has brackets in its list of hosts that hold no IPv6 address: " + wantIPv6)
 		}
-		name = host[1:end]
-		if host[end+1:] != "" {
-			if host[end+1] != ':' {
-				return fmt.Errorf("URL host [%s] is followed by something: want [address]:port", name)
-			}
-			port, hasPort = host[end+2:], true
+		name = address
+		if port, hasPort = strings.CutPrefix(rest, ":"); rest != "" && !hasPort {
+			return fmt.Errorf("URL host [%s] is followed by something: %s", address, wantIPv6)
 		}
 	default:
 		name, port, hasPort = strings.Cut(host, ":")
+		if !isHostName(name) {
+			return errors.New("URL has a host with characters that are in no host name (a user and a password go in front of the first host, as user:password@, with special characters as %XX)")
+		}
 		if strings.Contains(port, ":") {
-			return fmt.Errorf("URL host %q is followed by several colons: write an IPv6 address in brackets", name)
+			return fmt.Errorf("URL host %q is followed by several colons: %s", name, wantIPv6)
 		}
 	}
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`"\<>^{}|%[]`, r) }) {
-		return fmt.Errorf("URL host %q is no host name", name)
-	}
 	if hasPort && !isPort(port) {
-		// The text after the colon stays out of the error: where the "@" was
-		// forgotten it is a password.
 		return fmt.Errorf("URL host %q: what follows the colon is no port from 1 to 65535 (for a user and password, put user:password@ in front)", name)
 	}
 	return nil
+}
+
+// isHostName reports whether s could be a host's name: letters, digits, dots,
+// hyphens and underscores.
+func isHostName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".-_", r)
+	})
 }
 
 func isPort(s string) bool {

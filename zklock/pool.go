@@ -111,7 +111,11 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 			if context.Cause(ctx) == errNoSession {
 				return nil, o.unavailable(p.client.cfg.connectTimeout)
 			}
-			return nil, sessionWaitEnded(ctx)
+			err := sessionWaitEnded(ctx)
+			if last := o.last.Load(); last != nil {
+				err = fmt.Errorf("%w (%v)", err, *last) // as text: what ended the wait is ctx
+			}
+			return nil, err
 		}
 		failed := o
 		if s, o, err = p.look(n); s != nil || err != nil {
