@@ -498,3 +498,31 @@ func TestNilPickPassesThrough(t *testing.T) {
 		})
 	}
 }
+
+// TestEndOfAnAttemptIsNotTheEndOfAStream has an interceptor inside that tries
+// again: gRPC finishes its first stream, and the lock is for all of them.
+func TestEndOfAnAttemptIsNotTheEndOfAStream(t *testing.T) {
+	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
+		attempts := 0
+		again := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			first, err := streamer(ctx, desc, cc, method, opts...)
+			if err != nil {
+				return nil, err
+			}
+			if err := first.CloseSend(); err != nil {
+				return nil, err
+			}
+			if err := first.RecvMsg(&shoppb.Reply{}); err != io.EOF {
+				t.Errorf("the first attempt ended with %v", err)
+			}
+			synctest.Wait()
+			w.wantHeld()
+			attempts++
+			return streamer(ctx, desc, cc, method, opts...)
+		}
+		conn := serve(t, &shop{chat: echo}, grpc.WithChainStreamInterceptor(interceptors.StreamClientInterceptor(w.fixed, opts...), again))
+		if err := runStream(t.Context(), conn, "chat", 3); err != nil || attempts != 1 {
+			t.Errorf("%d attempts, %v", attempts, err)
+		}
+	})
+}

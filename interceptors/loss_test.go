@@ -316,3 +316,33 @@ func TestSuccessOfAClientsCallAfterALossIsALoss(t *testing.T) {
 		wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
 	})
 }
+
+// TestLostBeforeTheHandlerBegins loses the lock between its grant and the
+// handler, which must not run then.
+func TestLostBeforeTheHandlerBegins(t *testing.T) {
+	for _, kind := range []string{"unary on the server", "stream on the server", "first message on the server"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				defer e.Close()
+				c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(zklock.Hooks{
+					Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+						return ctx, func(r zklock.AcquireResult) {
+							e.ExpireAll()
+							<-r.Lock.Done()
+						}
+					},
+				}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				there, here := kinds[kind](t, t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return c.Mutex("orders/42") })
+				wantStatus(t, there, codes.Aborted, interceptors.ReasonLost)
+				if !errors.Is(here, zklock.ErrLost) {
+					t.Errorf("%v does not match ErrLost", here)
+				}
+			})
+		})
+	}
+}
