@@ -34,17 +34,22 @@ type telemetry struct {
 	meters     *sdkmetric.MeterProvider
 	propagator propagation.TextMapPropagator
 
-	scraped string       // address of /metrics; "" for none
+	scraped string       // address of /metrics, or none
 	metrics *http.Server // nil for none
 	served  chan error   // of metrics
 }
+
+// sessionsOpen renames a metric whose name follows OpenTelemetry's conventions
+// and meets Prometheus' at the one point where they disagree: promtool takes
+// _count for the end of a histogram.
+var sessionsOpen = sdkmetric.NewView(sdkmetric.Instrument{Name: tracing.MetricSessionCount}, sdkmetric.Stream{Name: "zklock.session.open"})
 
 // export makes the exporters that the flags ask for.
 func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err error) {
 	res := resource.NewWithAttributes(semconv.SchemaURL, semconv.ServiceName(f.name), semconv.ProcessPID(os.Getpid()))
 	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
-	meters := []sdkmetric.Option{sdkmetric.WithResource(res)}
-	t = &telemetry{propagator: propagation.TraceContext{}}
+	meters := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithView(sessionsOpen)}
+	t = &telemetry{propagator: propagation.TraceContext{}, scraped: "none"}
 	if f.otlp != "" {
 		spans, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(f.otlp), otlptracegrpc.WithInsecure())
 		if err != nil {

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds what a test waits for.
+const patience = 60 * time.Second
+
+// programEnv, set to arguments, makes the test binary be the program.
+const programEnv = "OBSERVABILITY_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if args := os.Getenv(programEnv); args != "" {
+		os.Args = append(os.Args[:1], strings.Fields(args)...)
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program is the example as a process of its own.
+type program struct {
+	http, grpc, metrics string // addresses
+	stop                func() // in order; the process has ended when it returns
+}
+
+// start runs the program until it is stopped, or the test is over.
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), programEnv+"="+strings.Join(args, " "))
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &program{}
+	lines := bufio.NewReader(stderr)
+	first, err := lines.ReadString('\n')
+	if _, scan := fmt.Sscanf(first, "http %s grpc %s metrics %s", &p.http, &p.grpc, &p.metrics); err != nil || scan != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Fatalf("the program said %q, %v", first, err)
+	}
+	stopped := false
+	p.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		hurry := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		defer hurry.Stop()
+		_ = cmd.Process.Signal(os.Interrupt) // an error means that it has ended
+		rest, _ := io.ReadAll(lines)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the program ended with %v\n%s", err, rest)
+		}
+	}
+	t.Cleanup(p.stop)
+	return p
+}
+
+// eventually polls a condition until it holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("waited %v until %s, in vain", patience, what)
+		}
+	}
+}
+
+// The demonstration ends by itself, and prints one trace from the request to
+// its lock.
+func TestDemonstrationPrintsSpansAndMetrics(t *testing.T) {
+	var out, log bytes.Buffer
+	if err := run(t.Context(), []string{"-url", "mem://" + t.Name(), "-demo", "2s", "-stdout"}, &out, &log); err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	type span struct {
+		Name                string
+		SpanContext, Parent struct{ TraceID, SpanID string }
+	}
+	byID := make(map[string]span)
+	metrics := 0
+	for d := json.NewDecoder(&out); ; {
+		var line struct {
+			span
+			ScopeMetrics []any
+		}
+		if err := d.Decode(&line); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		byID[line.SpanContext.SpanID] = line.span
+		metrics += len(line.ScopeMetrics)
+	}
+	parents := make(map[string]bool)
+	for _, s := range byID {
+		if p, ok := byID[s.Parent.SpanID]; ok && p.SpanContext.TraceID == s.SpanContext.TraceID {
+			parents[p.Name+" > "+s.Name] = true
+		}
+	}
+	for _, want := range []string{
+		"HTTP POST > POST /orders/{id}/pay",
+		"POST /orders/{id}/pay > zklock.acquire", "POST /orders/{id}/pay > zklock.hold", "POST /orders/{id}/pay > zklock.release",
+		"orders.v1.Orders/Pay > zklock.acquire", "zklock.acquire > zklock.wait",
+	} {
+		if !parents[want] {
+			t.Errorf("no span is part of another as in %s", want)
+		}
+	}
+	if metrics == 0 {
+		t.Error("no metrics")
+	}
+}
+
+func TestArguments(t *testing.T) {
+	if f, err := parse([]string{"-prometheus", ":9464"}); err != nil || f.prometheus != "127.0.0.1:9464" {
+		t.Errorf("-prometheus :9464 is %q, %v, want the loopback", f.prometheus, err)
+	}
+	for _, args := range [][]string{{"-nonsense"}, {"argument"}, {"-url", "nonsense://"}, {"-http", "nonsense"}, {"-prometheus", "nonsense"}} {
+		if err := run(context.Background(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Two processes have nothing in common but a real ZooKeeper, and a collector.
+// The wait span of the one leads to the request of the other.
+func TestCollectorSeesWhoMadeWhomWait(t *testing.T) {
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{})
+	collector := listen(t)
+	url := zk.URL("/shop", nil)
+	holder := start(t, "-name", "holder", "-url", url, "-otlp", collector.addr, "-every", "100ms")
+	waiter := start(t, "-name", "waiter", "-url", url, "-otlp", collector.addr, "-every", "100ms")
+
+	onlooker, err := zklock.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer onlooker.Close()
+	queue := func(n int) func() bool {
+		return func() bool {
+			c, err := onlooker.Contenders(t.Context(), "orders/42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(c) == n
+		}
+	}
+	// The holder holds until its client hangs up, whenever that is.
+	ctx, hangUp := context.WithCancel(t.Context())
+	held := post(ctx, "http://"+holder.http+"/orders/42/pay?for=10m")
+	eventually(t, "the order is held", queue(1))
+	waited := post(t.Context(), "http://"+waiter.http+"/orders/42/pay?for=1ms")
+	eventually(t, "the other request waits", queue(2))
+	hangUp()
+	if err := <-held; err == nil {
+		t.Error("the request that was hung up got an answer")
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	holder.stop() // which sends what has not been sent
+	waiter.stop()
+
+	request, blocker := collector.one(t, "holder", "POST /orders/{id}/pay"), collector.one(t, "holder", "zklock.acquire")
+	slow, acquired, wait := collector.one(t, "waiter", "POST /orders/{id}/pay"), collector.one(t, "waiter", "zklock.acquire"), collector.one(t, "waiter", "zklock.wait")
+	if len(wait.links) != 1 || wait.links[0] != request.trace+"/"+blocker.id {
+		t.Errorf("the wait span links to %v, want %s/%s", wait.links, request.trace, blocker.id)
+	}
+	if blocker.trace != request.trace || blocker.parent != request.id {
+		t.Error("the span linked to is no part of the holder's request")
+	}
+	if wait.trace != slow.trace || wait.parent != acquired.id || acquired.parent != slow.id {
+		t.Error("the wait span is no part of the waiter's request")
+	}
+	if slow.trace == request.trace {
+		t.Error("both requests are of one trace")
+	}
+	if release := collector.one(t, "waiter", "zklock.release"); len(release.links) != 1 || release.links[0] != slow.trace+"/"+acquired.id {
+		t.Errorf("the release links to %v, want its acquisition", release.links)
+	}
+	if blocker.attributes["server.address"] != "127.0.0.1" || acquired.attributes["zklock.outcome"] != "acquired" {
+		t.Errorf("attributes %v and %v", blocker.attributes, acquired.attributes)
+	}
+	for _, m := range []string{"holder/zklock.acquire.duration", "waiter/zklock.wait.duration", "waiter/zklock.session.open"} {
+		if !collector.metrics[m] {
+			t.Errorf("the collector got no %s", m)
+		}
+	}
+}
+
+// post makes a request, and tells how it ended.
+func post(ctx context.Context, url string) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+		if err == nil {
+			var resp *http.Response
+			if resp, err = http.DefaultClient.Do(r); err == nil {
+				err = resp.Body.Close()
+			}
+		}
+		ended <- err
+	}()
+	return ended
+}

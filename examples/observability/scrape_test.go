@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/zklock/go-zklock/tracing"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// get reads a page.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v\n%s", url, resp.Status, err, body)
+	}
+	return string(body)
+}
+
+// scrape is the page that Prometheus gets of a client with all that can be
+// measured: contention, a hand-over, a failure, a session that comes and goes,
+// and a loss.
+func scrape(t *testing.T) string {
+	t.Helper()
+	tel, err := export(t.Context(), flags{name: "shop", prometheus: "127.0.0.1:0"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tel.shutdown(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	e := memdriver.New()
+	defer e.Close()
+	c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(tel.hooks()), zklock.WithParams(url.Values{"handover_time": {"1m"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stats, err := tracing.RegisterStats(c, tracing.WithMeterProvider(tel.meters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stats.Unregister()
+	lock, err := c.Mutex("orders/1").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	heir := make(chan *zklock.Lock, 1)
+	go func() {
+		l, _ := c.Mutex("orders/1").Acquire(t.Context())
+		heir <- l
+	}()
+	eventually(t, "somebody waits", func() bool { return c.Stats().Waiting == 1 })
+	if _, err := c.Mutex("orders/1").TryAcquire(lockContext(t, lock)); err == nil {
+		t.Fatal("no deadlock")
+	}
+	metrics := func() string { return get(t, "http://"+tel.scraped+"/metrics") }
+	eventually(t, "a heartbeat", func() bool { return strings.Contains(metrics(), "zklock_lease_remaining") })
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if lock = <-heir; lock == nil {
+		t.Fatal("no lock")
+	}
+	e.ExpireAll()
+	<-lock.Done()
+	eventually(t, "the loss is counted", func() bool {
+		return regexp.MustCompile(`zklock_lost_total\{error_type="lost",.*\} 1\n`).MatchString(metrics())
+	})
+	return metrics()
+}
+
+func lockContext(t *testing.T, lock *zklock.Lock) context.Context {
+	ctx, cancel := lock.Context(t.Context())
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestScrape(t *testing.T) {
+	page := scrape(t)
+	for _, want := range []string{
+		`zklock_acquire_duration_seconds_count{.*zklock_mode="exclusive",zklock_name="orders",zklock_outcome="acquired"} 2`,
+		`zklock_acquire_duration_seconds_count{error_type="deadlock",.*zklock_outcome="error"} 1`,
+		`zklock_wait_duration_seconds_count{.*zklock_outcome="acquired"} 1`,
+		`zklock_wait_duration_seconds_bucket{.*le="300"} 1`,
+		`zklock_hold_duration_seconds_count{.*zklock_release_reason="lost"} 1`,
+		`zklock_held{.*zklock_mode="exclusive",zklock_name="orders"} 0`,
+		`zklock_handovers_total{.*} 1`,
+		`zklock_session_lost_total{.*} 1`,
+		`zklock_session_open{.*zklock_session_state="suspended"} 0`,
+	} {
+		if !regexp.MustCompile(want).MatchString(page) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(page)
+	}
+	if strings.Contains(page, "orders/1") {
+		t.Error("the name of a lock is in the metrics")
+	}
+
+	// What the dashboard and the alerts ask for is there.
+	there := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^zklock_[a-z_]+|zklock_[a-z_]+=|error_type=`).FindAllString(page, -1) {
+		there[strings.TrimSuffix(m, "=")] = true
+	}
+	for _, file := range []string{"dashboard.json", "alerts.yml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := regexp.MustCompile(`\bzklock_[a-z_]+|\berror_type\b`).FindAllString(string(text), -1)
+		if len(asked) < 5 {
+			t.Errorf("%s asks for %v only", file, asked)
+		}
+		for _, name := range asked {
+			if !there[name] {
+				t.Errorf("%s asks for %s, which is not measured", file, name)
+			}
+		}
+	}
+}
