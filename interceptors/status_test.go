@@ -21,98 +21,12 @@ import (
 )
 
 // failing is an Acquirer with an error of its own.
-type failing struct{ err error }
-
-func (f failing) Name() string { return "orders/42" }
-func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return nil, &zklock.Error{Op: "acquire", Name: f.Name(), Err: f.err}
-}
-func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return f.Acquire(ctx)
-}
-
 // kinds are the ways to make a call whose lock somebody takes, on either side
 // of the connection. Each returns the error that the one who calls sees, and
 // the one that this process sees if they differ.
-var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error){
-	"unary on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-		here := make(chan error, 1)
-		conn := serve(t, &shop{}, grpc.ChainUnaryInterceptor(
-			func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
-				resp, err := h(ctx, req)
-				here <- err
-				return resp, err
-			}, interceptors.UnaryServerInterceptor(pick, opts...)))
-		_, err := shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{})
-		return err, <-here
-	},
-	"stream on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-		here := make(chan error, 1)
-		conn := serve(t, &shop{}, grpc.ChainStreamInterceptor(record(here), interceptors.StreamServerInterceptor(pick, opts...)))
-		return chat(ctx, conn), <-here
-	},
-	"first message on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-		here := make(chan error, 1)
-		opts = append(opts, interceptors.WithFirstMessage())
-		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
-			if _, err := stream.Recv(); err == nil {
-				t.Error("the handler got a message without a lock")
-			}
-			if _, err := stream.Recv(); err == nil {
-				t.Error("the handler got another message without a lock")
-			}
-			return nil // as if nothing had happened
-		}}, grpc.ChainStreamInterceptor(record(here), interceptors.StreamServerInterceptor(pick, opts...)))
-		return chat(ctx, conn), <-here
-	},
-	"unary on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-		_, err := shoppb.NewShopClient(serve(t, &shop{}, onClient(pick, opts...)...)).Pay(ctx, &shoppb.Order{})
-		return err, err
-	},
-	"stream on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-		err := chat(ctx, serve(t, &shop{}, onClient(pick, opts...)...))
-		return err, err
-	},
-	"first message on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-		err := chat(ctx, serve(t, &shop{}, onClient(pick, append(opts, interceptors.WithFirstMessage())...)...))
-		return err, err
-	},
-}
-
 // record is an interceptor that tells how streams end.
-func record(ends chan<- error) grpc.StreamServerInterceptor {
-	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
-		err := h(srv, ss)
-		ends <- err
-		return err
-	}
-}
-
 // chat sends one message, and receives until the end.
-func chat(ctx context.Context, conn *grpc.ClientConn) error {
-	stream, err := shoppb.NewShopClient(conn).Chat(ctx)
-	if err != nil {
-		return err
-	}
-	_ = stream.Send(&shoppb.Order{}) // Recv tells
-	return drain[shoppb.Reply](stream)
-}
-
 // everyKind runs a test in a bubble for each kind of call.
-func everyKind(t *testing.T, test func(t *testing.T, call func(ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error))) {
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				test(t, func(ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-					return kind(t, ctx, pick, opts...)
-				})
-			})
-		})
-	}
-}
-
-type caller = func(ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error)
-
 func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -1,0 +1,182 @@
+package interceptors_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func TestRecvLeftBehindGetsNoLock(t *testing.T) {
+	t.Run("waiting for the client", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			left := make(chan error, 1)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				go func() {
+					_, err := stream.Recv()
+					left <- err
+				}()
+				time.Sleep(time.Second)
+				return nil
+			}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+			stream, err := shoppb.NewShopClient(conn).Chat(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := drain[shoppb.Reply](stream); err != nil {
+				t.Error(err)
+			}
+			if err := <-left; err == nil {
+				t.Error("it got a message")
+			}
+			if w.locks() != 0 {
+				t.Error("it got the lock")
+			}
+		})
+	})
+	t.Run("waiting for the lock", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			release := w.hold()
+			left := make(chan error, 1)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				go func() {
+					_, err := stream.Recv()
+					left <- err
+				}()
+				<-w.waiting
+				return nil
+			}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+			if err := chat(t.Context(), conn); err != nil {
+				t.Error(err)
+			}
+			if err := <-left; err == nil {
+				t.Error("it got a message")
+			}
+			if st := w.client.Stats(); st.Waiting != 0 {
+				t.Errorf("%d still wait", st.Waiting)
+			}
+			release()
+		})
+	})
+	t.Run("at the grant", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			returned := make(chan struct{})
+			left := make(chan error, 1)
+			// An Acquirer that has its lock when the handler has returned.
+			late := lateGrant{w.client.Mutex("orders/42"), returned}
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				go func() {
+					_, err := stream.Recv()
+					left <- err
+				}()
+				time.Sleep(time.Second)
+				return nil
+			}}, grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+				defer close(returned)
+				return h(srv, ss)
+			}, interceptors.StreamServerInterceptor(func(context.Context, interceptors.Call) zklock.Acquirer { return late }, interceptors.WithFirstMessage())))
+			if err := chat(t.Context(), conn); err != nil {
+				t.Error(err)
+			}
+			if err := <-left; err == nil {
+				t.Error("it got a message")
+			}
+			if w.locks() != 1 {
+				t.Errorf("%d locks", w.locks())
+			}
+		})
+	})
+}
+
+type lateGrant struct {
+	zklock.Acquirer
+	when <-chan struct{}
+}
+
+func (l lateGrant) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
+	<-l.when
+	return l.Acquirer.Acquire(context.WithoutCancel(ctx), opts...)
+}
+
+func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := func() *shop {
+			return &shop{upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				if _, err := stream.Recv(); err != io.EOF {
+					return err
+				}
+				w.wantHeld()
+				return stream.SendAndClose(&shoppb.Reply{})
+			}}
+		}
+		if err := runStream(t.Context(), serve(t, s(), onServer(w.fixed, interceptors.WithFirstMessage())...), "upload", 0); err != nil {
+			t.Error(err)
+		}
+		byField := interceptors.ByField(w.client, "id", "orders/%s")
+		err := runStream(t.Context(), serve(t, s(), onServer(byField, interceptors.WithFirstMessage())...), "upload", 0)
+		wantStatus(t, err, codes.InvalidArgument, interceptors.ReasonName)
+	})
+}
+
+func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			received := make(chan error, 1)
+			child, cancel := context.WithCancel(stream.Context())
+			defer cancel()
+			go func() { received <- drain[shoppb.Order](stream) }()
+			for range 50 {
+				if err := stream.Send(&shoppb.Reply{}); err != nil {
+					return err
+				}
+			}
+			if err := <-received; err != nil {
+				return err
+			}
+			for _, ctx := range []context.Context{stream.Context(), child} {
+				if l, ok := zklock.FromContext(ctx); !ok || l.Name() != "orders/42" {
+					t.Errorf("the context carries %v", l)
+				}
+			}
+			return nil
+		}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+		if err := runStream(t.Context(), conn, "chat", 20); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			child, cancel := context.WithTimeout(stream.Context(), time.Hour)
+			defer cancel()
+			if _, ok := zklock.FromContext(child); ok {
+				t.Error("it carries a lock before the first message")
+			}
+			if _, err := stream.Recv(); err != nil {
+				return err
+			}
+			if l, ok := zklock.FromContext(child); !ok || l.Name() != "orders/42" {
+				t.Errorf("it carries %v", l)
+			}
+			w.lose(child)
+			return nil
+		}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
+		wantStatus(t, chat(t.Context(), conn), codes.Aborted, interceptors.ReasonLost)
+	})
+}
