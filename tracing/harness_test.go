@@ -166,7 +166,7 @@ func (p *process) measured(want map[string]float64) {
 func text(set attribute.Set) string {
 	var kvs []string
 	for _, kv := range set.ToSlice() {
-		kvs = append(kvs, fmt.Sprintf("%s=%s", strings.TrimPrefix(string(kv.Key), "zklock."), kv.Value.Emit()))
+		kvs = append(kvs, fmt.Sprintf("%s=%s", strings.TrimPrefix(string(kv.Key), "zklock."), kv.Value.String()))
 	}
 	sort.Strings(kvs)
 	return "{" + strings.Join(kvs, ",") + "}"
@@ -176,7 +176,7 @@ func text(set attribute.Set) string {
 func attributes(kvs []attribute.KeyValue) map[attribute.Key]string {
 	m := make(map[attribute.Key]string)
 	for _, kv := range kvs {
-		m[kv.Key] = kv.Value.Emit()
+		m[kv.Key] = kv.Value.String()
 	}
 	return m
 }
