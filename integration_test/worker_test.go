@@ -22,12 +22,15 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is what a worker process does.
 type task struct {
-	Role   string   // contend, hold or refuse
+	Role   string   // contend, hold, mix or refuse
 	URL    string   // of its client
 	URLs   []string // for refuse
 	Name   string   // of the lock
 	Rounds int      // for contend: how often it takes the lock
 	Guard  string   // for contend: a file that exists while somebody holds the lock
+
+	For time.Duration // for mix: how long
+	Log string        // for mix: the file that gets what was held
 }
 
 // report is one line that a worker prints.
@@ -96,8 +99,11 @@ func (w *worker) run() error {
 	if _, err := stdin.ReadString('\n'); err != nil {
 		return fmt.Errorf("before the start: %w", err)
 	}
-	if w.task.Role == "hold" {
+	switch w.task.Role {
+	case "hold":
 		return w.hold(ctx, c, stdin)
+	case "mix":
+		return w.mix(c)
 	}
 	for range w.task.Rounds {
 		if err := w.round(ctx, c); err != nil {
