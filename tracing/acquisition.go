@@ -180,6 +180,9 @@ func (o *observer) handover(ctx context.Context, e zklock.HandoverEvent) {
 	if o.instruments.handovers.Enabled(ctx) {
 		o.instruments.handovers.Add(ctx, 1, o.series.get(s).add...)
 	}
+	if o.recorded.Load() {
+		o.handOver(e)
+	}
 	a := o.acquisition(ctx)
 	if a == nil {
 		return

@@ -17,6 +17,11 @@
 // made it wait, in whichever process and on whichever host that ran. Each time
 // the contender ahead changes, the wait span gets an event and another link.
 //
+// A place that is handed over inside a process keeps the data of the request that
+// took it. So where the request linked to was fast, the links go on from there:
+// its release span links to the request that got the place from it, whose
+// release span may link to the next.
+//
 // A queue node is readable for everybody who may read the queue, and with it
 // the ids of the trace; no tracestate and no baggage goes there.
 //
@@ -41,7 +46,7 @@
 //	zklock.acquire    an acquisition    zklock.mode, zklock.try, zklock.outcome, zklock.name, zklock.token, error.type, server.address, server.port
 //	zklock.wait       waiting for others, a child of zklock.acquire; links to those waited for
 //	                                    zklock.mode, zklock.outcome, zklock.name, error.type, zklock.queue.position, zklock.ahead.node, zklock.ahead.host, zklock.ahead.pid
-//	zklock.release    a release; links to its zklock.acquire
+//	zklock.release    a release; links to its zklock.acquire, and to that of who got the place by hand-over
 //	                                    zklock.mode, zklock.name, zklock.token, zklock.release.handed, error.type, server.address, server.port
 //	zklock.hold       WithHoldSpan; links to its zklock.acquire
 //	                                    zklock.mode, zklock.name, zklock.token

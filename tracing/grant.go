@@ -114,6 +114,9 @@ func (o *observer) release(ctx context.Context, e zklock.ReleaseEvent) (context.
 		if !recording {
 			return
 		}
+		if g != nil {
+			o.releases.Delete(idsOf(g.acquire))
+		}
 		span.SetAttributes(AttrHanded.Bool(r.Handed))
 		if r.Err != nil {
 			o.fail(span, r.Err, errorType(r.Err))
@@ -130,10 +133,36 @@ func (o *observer) startRelease(ctx context.Context, span trace.Span, g *grant, 
 		mode = g.mode
 		if g.acquire.IsValid() {
 			span.AddLink(trace.Link{SpanContext: g.acquire})
+			o.releases.Store(idsOf(g.acquire), span)
 		}
 	}
 	span.SetAttributes(append(o.modeAttributes(mode, e.Lock.Name()), AttrToken.String(e.Lock.Token().String()))...)
 	return context.WithValue(ctx, releaseKey{o}, &server{span: span})
+}
+
+// ids are what a traceparent identifies a span by.
+type ids struct {
+	trace trace.TraceID
+	span  trace.SpanID
+}
+
+func idsOf(sc trace.SpanContext) ids { return ids{sc.TraceID(), sc.SpanID()} }
+
+// handOver links the release span of who held the place to who got it, so that
+// those who wait for the place in other processes find the one who has it: all
+// that they can read is who took it.
+func (o *observer) handOver(e zklock.HandoverEvent) {
+	from, ok := linkTo(e.From)
+	if !ok {
+		return
+	}
+	span, ok := o.releases.Load(idsOf(from.SpanContext))
+	if !ok {
+		return
+	}
+	if to, ok := linkTo(e.To); ok {
+		span.(trace.Span).AddLink(to)
+	}
 }
 
 // release ends the grant with its release. One that finds the lock lost tells of

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -50,6 +51,7 @@ type observer struct {
 	instruments *instruments
 	series      seriesCache
 	grants      grants
+	releases    sync.Map // of ids of an acquire span to the release span under way
 	sessions    sessions
 
 	// mute says that the tracer is known to record nothing, ever.

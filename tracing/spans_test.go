@@ -163,7 +163,7 @@ func TestLocalHandoverLinksToTheRequestBefore(t *testing.T) {
 		waited := p.one(tracing.SpanWait)
 		childOf(t, waited, acquired[1].SpanContext())
 		linksTo(t, waited, acquired[0])
-		linksTo(t, released[0], acquired[0])
+		linksTo(t, released[0], acquired[0], acquired[1]) // and whom it was handed to
 		linksTo(t, released[1], acquired[1])
 		shows(t, "first release", released[0].Attributes(), map[attribute.Key]string{tracing.AttrHanded: "true"})
 		shows(t, "second release", released[1].Attributes(), map[attribute.Key]string{tracing.AttrHanded: "false"})

@@ -1,0 +1,95 @@
+// Command picture draws what processes of the example printed with -stdout: a
+// slow request with the one it waited for, and the panels of the dashboard. It
+// is no screenshot of Jaeger or Grafana; spans, links and values are those of
+// the run.
+//
+//	go run ./picture -trace trace.svg -panels panels.svg north.json south.json
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "picture:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	set := flag.NewFlagSet("picture", flag.ContinueOnError)
+	trace := set.String("trace", "trace.svg", "where the picture of the traces goes")
+	panels := set.String("panels", "panels.svg", "where the picture of the panels goes")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	var r record
+	for _, file := range set.Args() {
+		if err := r.read(file); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	waiter, holder, err := r.longestWait()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s of %s waited %v for %s of %s\n", waiter.Name, waiter.service, waiter.EndTime.Sub(waiter.StartTime), holder.Name, holder.service)
+	return errors.Join(
+		os.WriteFile(*trace, drawTraces(r.trace(waiter), r.trace(holder), waiter, holder), 0o666),
+		os.WriteFile(*panels, r.drawPanels(), 0o666))
+}
+
+// longestWait finds the longest wait for a request of another process, and the
+// span that its link leads to. Time that the other one did not hold the lock for
+// does not count: it may have handed it over.
+func (r *record) longestWait() (waiter, holder *span, err error) {
+	byID := make(map[string]*span)
+	holds := make(map[string]time.Duration) // by trace
+	for i := range r.spans {
+		s := &r.spans[i]
+		byID[s.SpanContext.SpanID] = s
+		if s.Name == "zklock.hold" {
+			holds[s.SpanContext.TraceID] = s.EndTime.Sub(s.StartTime)
+		}
+	}
+	most := time.Duration(0)
+	for i := range r.spans {
+		s := &r.spans[i]
+		if s.Name != "zklock.wait" || len(s.Links) != 1 {
+			continue
+		}
+		to := byID[s.Links[0].SpanContext.SpanID]
+		if to == nil || to.service == s.service {
+			continue
+		}
+		if d := min(s.EndTime.Sub(s.StartTime), holds[to.SpanContext.TraceID]); d > most {
+			most, waiter, holder = d, s, to
+		}
+	}
+	if waiter == nil {
+		return nil, nil, errors.New("no request waited for one of another process; run two on one ensemble")
+	}
+	return waiter, holder, nil
+}
+
+// trace returns the spans of a span's trace, as they began.
+func (r *record) trace(of *span) []*span {
+	var spans []*span
+	for i := range r.spans {
+		if r.spans[i].SpanContext.TraceID == of.SpanContext.TraceID {
+			spans = append(spans, &r.spans[i])
+		}
+	}
+	slices.SortStableFunc(spans, func(a, b *span) int {
+		return cmp.Or(a.StartTime.Compare(b.StartTime), b.EndTime.Compare(a.EndTime))
+	})
+	return spans
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// attribute is one as OpenTelemetry's stdout exporters print it.
+type attribute struct {
+	Key   string
+	Value struct{ Value any }
+}
+
+// valueOf returns an attribute's text; "" for none.
+func valueOf(attributes []attribute, key string) string {
+	for _, a := range attributes {
+		if a.Key == key {
+			text, _ := a.Value.Value.(string)
+			return text
+		}
+	}
+	return ""
+}
+
+type spanContext struct{ TraceID, SpanID string }
+
+// span is one as it is printed.
+type span struct {
+	service             string
+	Name                string
+	SpanContext, Parent spanContext
+	StartTime, EndTime  time.Time
+	Attributes          []attribute
+	Links               []struct{ SpanContext spanContext }
+}
+
+// point is a value of a metric at a time: a sum, or a histogram.
+type point struct {
+	Attributes   []attribute
+	Time         time.Time
+	Value        float64
+	Count, Sum   float64
+	Bounds       []float64
+	BucketCounts []float64
+}
+
+// collection is all metrics of a process at a time, by name.
+type collection map[string][]point
+
+// record is what processes printed.
+type record struct {
+	spans     []span
+	processes [][]collection
+}
+
+// read adds what one process printed.
+func (r *record) read(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var collections []collection
+	for d := json.NewDecoder(f); ; {
+		var line struct {
+			span
+			Resource     []attribute
+			ScopeMetrics []struct {
+				Scope   struct{ Name string }
+				Metrics []struct {
+					Name string
+					Data struct{ DataPoints []point }
+				}
+			}
+		}
+		if err := d.Decode(&line); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		if line.ScopeMetrics == nil {
+			line.service = valueOf(line.Resource, "service.name")
+			r.spans = append(r.spans, line.span)
+			continue
+		}
+		c := make(collection)
+		for _, scope := range line.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				if strings.HasPrefix(m.Name, "zklock.") {
+					c[m.Name] = m.Data.DataPoints
+				}
+			}
+		}
+		collections = append(collections, c)
+	}
+	r.processes = append(r.processes, collections)
+	return nil
+}
+
+// steps is how many collections every process has, without the one made when it
+// ended, which is out of step.
+func (r *record) steps() int {
+	n := len(r.processes[0])
+	for _, p := range r.processes {
+		n = min(n, len(p))
+	}
+	return n - 1
+}
+
+// at adds up a metric's points over all processes, at a step, by an attribute.
+func (r *record) at(step int, metric, by string) map[string]point {
+	sum := make(map[string]point)
+	for _, p := range r.processes {
+		for _, d := range p[step][metric] {
+			key := valueOf(d.Attributes, by)
+			s := sum[key]
+			s.Value, s.Count, s.Sum = s.Value+d.Value, s.Count+d.Count, s.Sum+d.Sum
+			if s.Bounds = d.Bounds; s.BucketCounts == nil {
+				s.BucketCounts = make([]float64, len(d.BucketCounts))
+			}
+			for i, n := range d.BucketCounts {
+				s.BucketCounts[i] += n
+			}
+			s.Time = d.Time
+			sum[key] = s
+		}
+	}
+	return sum
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"time"
+)
+
+// Measures of the picture of traces, in pixels.
+const (
+	width   = 1000
+	margin  = 20
+	label   = 300 // the names, left of the bars
+	row     = 26
+	heading = 34
+)
+
+var colours = map[string]string{"zklock.acquire": "#3b82f6", "zklock.wait": "#f59e0b", "zklock.hold": "#22c55e", "zklock.release": "#8b5cf6"}
+
+// drawTraces draws two traces on one axis of time, and the link between them.
+func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
+	all := append(append([]*span(nil), slow...), fast...)
+	from, to := all[0].StartTime, all[0].EndTime
+	for _, s := range all {
+		if s.StartTime.Before(from) {
+			from = s.StartTime
+		}
+		if s.EndTime.After(to) {
+			to = s.EndTime
+		}
+	}
+	x := func(t time.Time) float64 {
+		return label + float64(t.Sub(from))/float64(to.Sub(from))*(width-label-margin)
+	}
+	height := 3*heading + row*len(all) + margin
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`, width, height)
+	fmt.Fprintf(&b, `<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z" fill="#dc2626"/></marker></defs>`)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`, width, height)
+	y := 0
+	middle := make(map[*span]int)
+	part := func(title string, spans []*span) {
+		y += heading
+		fmt.Fprintf(&b, `<text x="%d" y="%d" font-weight="bold" fill="#111827">%s</text>`, margin, y-10, html.EscapeString(title))
+		depth := make(map[string]int)
+		for _, s := range spans {
+			if d, ok := depth[s.Parent.SpanID]; ok {
+				depth[s.SpanContext.SpanID] = d + 1
+			} else {
+				depth[s.SpanContext.SpanID] = 0
+			}
+			colour := colours[s.Name]
+			if colour == "" {
+				colour = "#9ca3af"
+			}
+			at := x(s.StartTime)
+			fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#374151">%s</text>`, margin+14*depth[s.SpanContext.SpanID], y+row-9, html.EscapeString(s.Name))
+			fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s"/>`, at, y+4, max(x(s.EndTime)-at, 2), row-8, colour)
+			fmt.Fprintf(&b, `<text x="%.1f" y="%d" font-size="11" fill="#111827">%s</text>`, min(at+4, width-90), y+row-9, s.EndTime.Sub(s.StartTime).Round(10*time.Microsecond))
+			middle[s] = y + row/2
+			y += row
+		}
+	}
+	part(fmt.Sprintf("The slow request, process %s, trace %s", waiter.service, waiter.SpanContext.TraceID), slow)
+	part(fmt.Sprintf("The request it waited for, process %s, trace %s", holder.service, holder.SpanContext.TraceID), fast)
+	fmt.Fprintf(&b, `<path d="M%.1f %dC%.1f %d %.1f %d %.1f %d" fill="none" stroke="#dc2626" stroke-width="2" marker-end="url(#tip)"/>`,
+		x(waiter.StartTime)+2, middle[waiter]+9, x(waiter.StartTime)-60, middle[waiter]+60, x(holder.StartTime)+80, middle[holder]-60, x(holder.StartTime)+2, middle[holder]-9)
+	y += heading
+	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#dc2626">the link of zklock.wait: from span %s to span %s, %s in all</text></svg>`,
+		margin, y-10, waiter.SpanContext.SpanID, holder.SpanContext.SpanID, to.Sub(from).Round(time.Millisecond))
+	b.WriteByte('\n')
+	return b.Bytes()
+}
