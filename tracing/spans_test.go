@@ -177,6 +177,38 @@ func TestLocalHandoverLinksToTheRequestBefore(t *testing.T) {
 	})
 }
 
+// A place that is handed over keeps the traceparent of who took it. From there on
+// each release links to the next who got it, so whoever waits in another process
+// finds the one who makes it wait.
+func TestHandoversAreAChainOfLinks(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, other := start(t, e), start(t, e)
+		locks := make(chan *zklock.Lock, 2)
+		first := must(t, t.Context(), p.Mutex("m"))
+		var waits []func()
+		for range cap(locks) {
+			waits = append(waits, later(func() { locks <- must(t, t.Context(), p.Mutex("m")) }))
+		}
+		outside := later(func() { release(t, must(t, t.Context(), other.Mutex("m"))) })
+		release(t, first)
+		release(t, <-locks)
+		pass(time.Second)
+		release(t, <-locks)
+		for _, wait := range waits {
+			wait()
+		}
+		outside()
+		acquired, released := p.ended(tracing.SpanAcquire), p.ended(tracing.SpanRelease)
+		if len(acquired) != 3 || len(released) != 3 {
+			t.Fatalf("%d acquire and %d release spans, want 3 of each", len(acquired), len(released))
+		}
+		linksTo(t, other.one(tracing.SpanWait), acquired[0])
+		linksTo(t, released[0], acquired[0], acquired[1])
+		linksTo(t, released[1], acquired[1], acquired[2])
+		linksTo(t, released[2], acquired[2])
+	})
+}
+
 func TestAnswersAreNoErrors(t *testing.T) {
 	deadline := func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(ctx, 2*time.Second)
@@ -326,6 +358,7 @@ func TestDowngradeKeepsTheModeOfTheAcquisition(t *testing.T) {
 			t.Fatal(err)
 		}
 		release(t, lock)
+		shows(t, "release", p.one(tracing.SpanRelease).Attributes(), map[attribute.Key]string{tracing.AttrMode: "exclusive"})
 		p.measured(map[string]float64{
 			"zklock.held{mode=exclusive}":                                  0,
 			"zklock.hold.duration{mode=exclusive,release.reason=released}": 1,
