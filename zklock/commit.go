@@ -205,7 +205,7 @@ func groupKind(group []*write) string {
 
 // multi runs one transaction, and lets a committed one prove the lease.
 func (s *session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
-	_, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: group, Server: s.server()})
+	_, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: group, Server: s.server(), Session: s.ds.ID()})
 	callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	gen, sent := s.beforeExchange()
 	results, err := s.ds.Multi(callCtx, ops)

@@ -45,11 +45,7 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 	defer func() {
 		// Release bounds itself by the session timeout.
 		released := lock.Release(context.WithoutCancel(ctx))
-		switch {
-		case released == nil:
-		case errors.Is(released, ErrReleasePending):
-			lock.hold.client.cfg.logger.Warn("zklock: release goes on in the background", "error", errors.Unwrap(released))
-		default:
+		if released != nil && !errors.Is(released, ErrReleasePending) { // which was logged
 			err = errors.Join(err, released)
 		}
 	}()

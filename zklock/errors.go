@@ -105,7 +105,8 @@ type LostError struct {
 	// Name is the lock.
 	Name string
 
-	// Cause says what happened; it matches ErrClosed if the Client was closed.
+	// Cause says what happened; it matches ErrLeaseOver, ErrSessionExpired,
+	// ErrNodeDeleted, or ErrClosed if the Client was closed.
 	Cause error
 
 	// At is when this process learned of it, or when the lease ran out if that
@@ -124,11 +125,20 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// Causes of loss that are no operation's error.
+// ErrLeaseOver is a cause of loss: no quorum renewed the lease in time. The
+// session may still have been alive.
+var ErrLeaseOver = errors.New("lease ran out before a quorum renewed it")
+
+// ErrNodeDeleted is a cause of loss: somebody else deleted the queue node, an
+// operator for example.
+var ErrNodeDeleted = errors.New("queue node was deleted by somebody else")
+
+// ErrSessionExpired is a cause of loss: the ensemble said that the session is
+// over.
+var ErrSessionExpired = errors.New("session expired")
+
+// Causes of loss that are too rare to be told apart by programs.
 var (
-	errLeaseOver    = errors.New("lease ran out before a quorum renewed it")
-	errNodeDeleted  = errors.New("queue node was deleted by somebody else")
-	errExpired      = errors.New("session expired")
 	errShrunk       = errors.New("the ensemble shortened the session timeout on a reconnect")
 	errSessionEnded = errors.New("session ended")
 )

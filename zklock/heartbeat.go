@@ -17,7 +17,7 @@ func (s *session) keep() {
 		state, changed := s.ds.State()
 		switch state {
 		case driver.Expired:
-			s.end(driver.Expired, errExpired)
+			s.end(driver.Expired, ErrSessionExpired)
 			return
 		case driver.Closed:
 			s.end(driver.Closed, errSessionEnded)
@@ -35,7 +35,7 @@ func (s *session) keep() {
 		if counting {
 			left := until.Sub(now())
 			if left <= 0 {
-				s.end(driver.Expired, errLeaseOver)
+				s.end(driver.Expired, ErrLeaseOver)
 				return
 			}
 			timer.Reset(left)
@@ -144,7 +144,7 @@ func (s *session) prove(busy bool) {
 		kind = "heartbeat"
 	}
 	root := s.client.cfg.root
-	_, end := start(s.client.cfg.hooks.Operation, s.ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server()})
+	_, end := start(s.client.cfg.hooks.Operation, s.ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	defer cancel()
 	gen, sent := s.beforeExchange()

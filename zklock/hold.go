@@ -140,7 +140,9 @@ func (h *hold) giveBack(ctx context.Context) (handed bool, err error) {
 		return true, nil
 	}
 	err = h.place.release(ctx)
-	if !errors.Is(err, ErrReleasePending) {
+	if errors.Is(err, ErrReleasePending) {
+		h.client.cfg.logger.Warn("zklock: a release goes on in the background", "session", h.place.s.ds.ID())
+	} else {
 		for _, w := range h.wants {
 			h.client.parents.noteRelease(w.path, h.place.s.ds.ID())
 		}
@@ -196,7 +198,7 @@ func (p *place) lose() {
 	h := p.hold
 	s.mu.Unlock()
 	if h != nil {
-		h.lose(errNodeDeleted, time.Now())
+		h.lose(ErrNodeDeleted, time.Now())
 	}
 	p.remove()
 }

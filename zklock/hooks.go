@@ -153,6 +153,9 @@ type OperationEvent struct {
 
 	// Server is the server it is sent to, as far as known.
 	Server string
+
+	// Session is the id of the session it is sent on.
+	Session int64
 }
 
 // SessionEvent tells about a session.

@@ -182,7 +182,7 @@ func (l *Lock) release(ctx context.Context) error {
 	l.mu.Unlock()
 	h := l.hold
 	if !valid && l.Err() == nil {
-		h.place.s.end(driver.Expired, errLeaseOver)
+		h.place.s.end(driver.Expired, ErrLeaseOver)
 	}
 	held := time.Since(l.since)
 	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
@@ -195,8 +195,8 @@ func (l *Lock) release(ctx context.Context) error {
 		return nil
 	}
 	handed, err := h.giveBack(ctx)
-	if errors.Is(err, errNodeDeleted) {
-		err = &LostError{Name: h.name, Cause: errNodeDeleted, At: time.Now()}
+	if errors.Is(err, ErrNodeDeleted) {
+		err = &LostError{Name: h.name, Cause: ErrNodeDeleted, At: time.Now()}
 	}
 	end(ReleaseResult{Handed: handed, Err: err})
 	return err

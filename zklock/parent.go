@@ -76,6 +76,8 @@ type parent struct {
 	released int64
 
 	used time.Time // when it was last looked for
+
+	foreign bool // it was told that there are children which are no contenders
 }
 
 // maxParents bounds the cache to some tens of megabytes.
@@ -100,7 +102,7 @@ func (p *parents) add(found parent) {
 	defer p.mu.Unlock()
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
-		found.released = e.Value.(*parent).released
+		found.released, found.foreign = e.Value.(*parent).released, e.Value.(*parent).foreign
 		e.Value = &found
 		p.recent.MoveToFront(e)
 		return
@@ -122,6 +124,19 @@ func (p *parents) noteRelease(path string, session int64) {
 	if e, ok := p.byPath[path]; ok {
 		e.Value.(*parent).released = session
 	}
+}
+
+// firstForeign reports, once for a path that is known, that it has foreign
+// children: so that it is told once and not at every list.
+func (p *parents) firstForeign(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.byPath[path]
+	if !ok || e.Value.(*parent).foreign {
+		return false
+	}
+	e.Value.(*parent).foreign = true
+	return true
 }
 
 // takeIdle takes out what this client has created and has not looked for since a

@@ -84,7 +84,7 @@ func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign
 			others++
 		}
 	}
-	if others > 0 {
+	if others > 0 && s.client.parents.firstForeign(dir) {
 		s.client.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition", "children", others)
 	}
 	for _, path := range s.strays(dir, q) {

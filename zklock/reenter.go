@@ -19,7 +19,7 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 		return nil, err // it was lost: whoever runs under ctx should stop, not start over
 	}
 	if !l.Valid() { // the lease is over, and nobody has noticed yet
-		l.hold.place.s.end(driver.Expired, errLeaseOver)
+		l.hold.place.s.end(driver.Expired, ErrLeaseOver)
 		return nil, l.endedError()
 	}
 	if !join || !l.hold.covers(r.wants) {

@@ -66,9 +66,8 @@ func (p *place) removeUntilGone() error {
 			continue // never seen; a sweep deletes it should it show up
 		}
 		if err := p.s.deleteNode(c.path()); err != nil {
-			err = explain(err, c.path())
-			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays until its session ends", "error", err)
-			return err
+			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays until its session ends", "session", p.s.ds.ID(), "error", err)
+			return explain(err, c.path())
 		}
 	}
 	p.finish()
@@ -89,7 +88,7 @@ func (s *session) deleteNode(path string) error {
 
 // release takes a place that was held out of its queues and waits for the
 // outcome, at most until ctx ends or a session timeout has passed. It returns
-// errNodeDeleted if somebody else had deleted a node before.
+// ErrNodeDeleted if somebody else had deleted a node before.
 func (p *place) release(ctx context.Context) error {
 	s := p.s
 	p.giveUp()
@@ -110,7 +109,7 @@ func (p *place) release(ctx context.Context) error {
 			p.finish()
 			return nil
 		case errors.Is(w.err, driver.ErrNoNode):
-			missing = errNodeDeleted
+			missing = ErrNodeDeleted
 			if len(p.nodes) == 1 {
 				p.finish()
 				return missing

@@ -57,7 +57,7 @@ func (s *session) interrupted(ctx context.Context) error {
 
 // once runs an operation with a request's deadline and the Operation hook.
 func (s *session) once(ctx context.Context, kind string, op func(ctx context.Context) error) error {
-	ctx, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server()})
+	ctx, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx)
@@ -77,7 +77,7 @@ func transient(err error) bool {
 func (s *session) ended(err error) bool {
 	switch {
 	case errors.Is(err, driver.ErrSessionExpired):
-		s.end(driver.Expired, errExpired)
+		s.end(driver.Expired, ErrSessionExpired)
 	case errors.Is(err, driver.ErrClosed):
 		s.end(driver.Closed, errSessionEnded)
 	default:

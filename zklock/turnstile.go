@@ -220,13 +220,14 @@ func (t *turnstile) pass(h *hold) bool {
 	h.place.handovers++
 	t.popLocked()
 	t.beginLocked(heir)
-	next.turn <- turn{lock: lock}
 	t.admitLocked(nil)
 	t.mu.Unlock()
 	t.client.counters.handovers.Add(1)
+	// Before the next one goes on: its own wait ends after it was told of.
 	if hook := t.client.cfg.hooks.Handover; hook != nil {
 		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: next.r.mode, Turn: lock.token.Turn, From: h.node.Trace, To: heir.node.Trace})
 	}
+	next.turn <- turn{lock: lock}
 	return true
 }
 
