@@ -114,11 +114,11 @@ func checkHost(host string) error {
 		}
 	default:
 		name, port, hasPort = strings.Cut(host, ":")
+		if strings.Contains(port, ":") {
+			return errors.New("URL has a host with several colons: an IPv6 address goes in brackets, " + wantIPv6)
+		}
 		if !isHostName(name) {
 			return errors.New("URL has a host with characters that are in no host name (a user and a password go in front of the first host, as user:password@, with special characters as %XX)")
-		}
-		if strings.Contains(port, ":") {
-			return fmt.Errorf("URL host %q is followed by several colons: %s", name, wantIPv6)
 		}
 	}
 	if hasPort && !isPort(port) {

@@ -193,3 +193,15 @@ func explain(err error, path string) error {
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
+
+// logged says what a driver's error means, for the log: drivers' own texts have
+// paths in them, and so names of locks.
+func logged(err error) string {
+	for _, known := range []error{driver.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL, driver.ErrBadVersion,
+		driver.ErrNotEmpty, driver.ErrQuotaExceeded, driver.ErrTooLarge, ErrUnavailable} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "refused by the server"
+}

@@ -130,7 +130,7 @@ func (o *ownWatches) guard(p *place, i int) {
 				return
 			case err != nil:
 				if s.ctx.Err() == nil {
-					s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.ds.ID(), "error", err)
+					s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.ds.ID(), "cause", logged(err))
 				}
 				return
 			}
