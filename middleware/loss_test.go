@@ -3,9 +3,11 @@ package middleware_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -137,56 +139,102 @@ func TestPanicAfterALossLeavesNoneOfTheHandlersHeaders(t *testing.T) {
 
 func TestLostAfterTheFirstByteAbortsTheConnection(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		for _, recovers := range []bool{false, true} {
-			for _, flushes := range []bool{false, true} {
-				name := proto
-				if recovers {
-					name += ", with a recovery that lets nothing through"
+		for outside, around := range map[string]func(http.Handler) http.Handler{
+			"":                  func(h http.Handler) http.Handler { return h },
+			", with a recovery": recovery,
+			", with a recovery that lets nothing pass": swallow,
+		} {
+			for how, end := range map[string]func(){
+				"returns": func() {},
+				"panics":  func() { panic("boom") },
+				"aborts":  func() { panic(http.ErrAbortHandler) },
+			} {
+				for _, flushes := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s%s, %s, flushed %v", proto, outside, how, flushes), func(t *testing.T) {
+						lostAfterTheFirstByte(t, proto, around, end, flushes)
+					})
 				}
-				if flushes {
-					name += ", flushed"
-				}
-				t.Run(name, func(t *testing.T) {
-					w := newWorld(t)
-					var observed error
-					h := middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(
-						w.watched(func(rw http.ResponseWriter, r *http.Request) {
-							if _, err := io.WriteString(rw, "half an "); err != nil {
-								t.Error(err)
-							}
-							if flushes {
-								rw.(http.Flusher).Flush()
-							}
-							w.lose(r.Context())
-							if _, err := io.WriteString(rw, "answer"); !errors.Is(err, zklock.ErrLost) {
-								t.Errorf("the handler got %v", err)
-							}
-						}))
-					if recovers {
-						h = swallow(h)
-					}
-					srv := serveProto(t, proto, h)
-					resp, err := srv.Client().Get(srv.URL)
-					if err == nil {
-						var body []byte
-						body, err = io.ReadAll(resp.Body)
-						resp.Body.Close()
-						if strings.Contains(string(body), "answer") || !flushes {
-							t.Errorf("the client read %q", body)
-						}
-					}
-					if err == nil {
-						t.Error("the client took half an answer for a whole one")
-					}
-					srv.Close()
-					if !errors.Is(observed, zklock.ErrLost) {
-						t.Errorf("observed %v", observed)
-					}
-				})
 			}
 		}
 	}
 }
+
+func lostAfterTheFirstByte(t *testing.T, proto string, around func(http.Handler) http.Handler, end func(), flushes bool) {
+	w := newWorld(t)
+	observed := make(chan error, 10)
+	h := middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { observed <- err }))(
+		w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			if _, err := io.WriteString(rw, "half an "); err != nil {
+				t.Error(err)
+			}
+			if flushes {
+				rw.(http.Flusher).Flush()
+			}
+			w.lose(r.Context())
+			if _, err := io.WriteString(rw, "answer"); !errors.Is(err, zklock.ErrLost) {
+				t.Errorf("the handler got %v", err)
+			}
+			end()
+		}))
+	srv := serveProto(t, proto, around(h))
+	resp, err := srv.Client().Get(srv.URL)
+	if err == nil {
+		var body []byte
+		body, err = io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if strings.Contains(string(body), "answer") || !flushes {
+			t.Errorf("the client read %q", body)
+		}
+	}
+	if err == nil {
+		t.Error("the client took half an answer for a whole one")
+	}
+	eventually(t, "the observer to be told", func() bool { return len(observed) > 0 })
+	if err := <-observed; !errors.Is(err, zklock.ErrLost) {
+		t.Errorf("observed %v", err)
+	}
+	srv.Close()
+	if len(observed) != 0 {
+		t.Errorf("observed again: %v", <-observed)
+	}
+}
+
+// TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer has a handler that
+// aborts since it could not write, as httputil.ReverseProxy does.
+func TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		w := newWorld(t)
+		srv := serveProto(t, proto, swallow(middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			w.lose(r.Context())
+			rw.WriteHeader(http.StatusCreated)
+			panic(fmt.Errorf("cannot copy: %w", http.ErrAbortHandler))
+		}))))
+		if resp, err := srv.Client().Get(srv.URL); err == nil {
+			resp.Body.Close()
+			t.Errorf("%s: the client read %s", proto, resp.Status)
+		}
+	}
+}
+
+func TestPanicAfterALossShowsItsStackOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+			w.lose(r.Context())
+			blowUp()
+		}))
+		defer func() {
+			if v, stack := recover(), string(debug.Stack()); v != "boom" || !strings.Contains(stack, "blowUp") {
+				t.Errorf("recovered %v from\n%s", v, stack)
+			}
+		}()
+		do(h, httptest.NewRequest("GET", "/", nil))
+		t.Error("the panic did not go on")
+	})
+}
+
+//go:noinline
+func blowUp() { panic("boom") }
 
 // swallow is a recovery that thinks that it knows better, as gin's does.
 func swallow(next http.Handler) http.Handler {

@@ -51,7 +51,24 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{handler: h, request: r, body: h.readAhead(r)}
 	c.writer.inner = w
 	c.outer, _ = zklock.FromContext(r.Context())
-	c.finish(zklock.Do(r.Context(), a, c.run, h.acquireOptions(r)...))
+	returned := false
+	defer func() {
+		if returned || !c.entered {
+			return
+		}
+		if loss := c.loss(nil); loss != nil {
+			// It is recovered to be looked at. Panicking again from here keeps
+			// the stack that a recovery further out prints.
+			v := recover()
+			c.broke(loss, v)
+			if v != nil { // nil: runtime.Goexit
+				panic(v)
+			}
+		}
+	}()
+	err := zklock.Do(r.Context(), a, c.run, h.acquireOptions(r)...)
+	returned = true
+	c.finish(err)
 }
 
 // call is one request that is served under a lock.
@@ -101,10 +118,6 @@ func (c *call) left(inner *http.Request) {
 	// which removes the files of its form, and whoever names the route.
 	c.request.Pattern = inner.Pattern
 	c.request.MultipartForm = inner.MultipartForm
-	if c.writer.phase == refused {
-		// If the handler panics, whoever recovers writes the answer.
-		c.writer.restore()
-	}
 }
 
 // finish settles the response, given what Do returned.
@@ -131,6 +144,24 @@ func (c *call) finish(err error) {
 	default:
 		c.writer.restore()
 		c.fail(w, r, loss)
+	}
+}
+
+// broke is finish for a handler that panics with v and had lost its lock. A
+// recovery outside may keep the panic from the server, so that it alone does
+// not end the connection.
+func (c *call) broke(loss error, v any) {
+	c.observe(c.request, loss)
+	abort, _ := v.(error)
+	switch {
+	case c.writer.phase == hijacked:
+	case c.writer.phase == begun, errors.Is(abort, http.ErrAbortHandler):
+		// Whoever recovers http.ErrAbortHandler has nothing to answer, as the
+		// connection is meant to be gone: the server would make a 200 of it.
+		silence(c.writer.inner)
+	default:
+		// Whoever recovers writes the answer.
+		c.writer.restore()
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 func TestHandlerRunsUnderTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		var seen outcome
-		e := router(ginlock.New(w.byID()), func(c *gin.Context) {
+		seen := make(chan outcome, 10)
+		e := w.router(ginlock.New(w.byID()), func(c *gin.Context) {
 			l, ok := zklock.FromContext(c.Request.Context())
 			if !ok || l.Name() != "orders/42" || !l.Valid() {
 				t.Error("no lock")
@@ -34,13 +34,14 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 			if !c.Writer.Written() || c.Writer.Status() != http.StatusCreated || c.Writer.Size() != len(`{"id":"42"}`) {
 				t.Errorf("written %v, status %d, size %d", c.Writer.Written(), c.Writer.Status(), c.Writer.Size())
 			}
-		}, &seen)
+		}, seen)
 		rec := do(e, "POST", "/orders/42")
 		if rec.Code != 201 || rec.Body.String() != `{"id":"42"}` || rec.Header().Get("X-Handler") != "yes" {
 			t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
 		}
-		if seen.swapped || seen.aborted || len(seen.errs) != 0 || seen.status != 201 || len(w.released) != 1 {
-			t.Errorf("outside saw %+v, %d locks", seen, len(w.released))
+		got := <-seen
+		if got.swapped || got.aborted || len(got.errs) != 0 || got.status != 201 || len(w.released) != 1 {
+			t.Errorf("outside saw %+v, %d locks", got, len(w.released))
 		}
 	})
 }
@@ -83,16 +84,17 @@ func TestWhatIsNotServed(t *testing.T) {
 				if c.before != nil {
 					c.before(w)
 				}
-				var seen outcome
+				seen := make(chan outcome, 10)
 				observed := 0
 				opts := append(c.opts, middleware.WithObserver(func(*http.Request, error) { observed++ }))
-				e := router(ginlock.New(w.byID(), opts...), func(*gin.Context) { t.Error("the handler ran") }, &seen)
+				e := w.router(ginlock.New(w.byID(), opts...), func(*gin.Context) { t.Error("the handler ran") }, seen)
 				rec := do(e, "GET", c.url)
 				if rec.Code != c.status || rec.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(rec.Body.String(), "LOCK_") {
 					t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
 				}
-				if !seen.aborted || seen.swapped || seen.status != c.status || len(seen.errs) != 1 || !errors.Is(seen.errs[0], c.matches) || observed != 1 {
-					t.Errorf("outside saw %+v, the user's observer %d", seen, observed)
+				got := <-seen
+				if !got.aborted || got.swapped || got.status != c.status || len(got.errs) != 1 || !errors.Is(got.errs[0], c.matches) || observed != 1 {
+					t.Errorf("outside saw %+v, the user's observer %d", got, observed)
 				}
 			})
 		})
@@ -118,13 +120,14 @@ func TestPicks(t *testing.T) {
 		{func(*gin.Context) zklock.Acquirer { return nil }, "/orders/7", "", 200},
 	} {
 		var name string
-		var seen outcome
-		rec := do(router(ginlock.New(c.pick), func(g *gin.Context) {
+		seen := make(chan outcome, 10)
+		rec := do(w.router(ginlock.New(c.pick), func(g *gin.Context) {
 			if l, ok := zklock.FromContext(g.Request.Context()); ok {
 				name = l.Name()
 			}
-		}, &seen), "GET", c.url)
-		if rec.Code != c.status || name != c.name || seen.swapped {
+		}, seen), "GET", c.url)
+		got := <-seen
+		if rec.Code != c.status || name != c.name || got.swapped {
 			t.Errorf("%s: lock %q, status %d, want %q, %d", c.url, name, rec.Code, c.name, c.status)
 		}
 	}
@@ -143,10 +146,11 @@ func TestPicks(t *testing.T) {
 func TestPanicReleasesAndReachesRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		var seen outcome
-		rec := do(router(ginlock.New(w.byID()), func(*gin.Context) { panic("boom") }, &seen), "GET", "/orders/42")
-		if rec.Code != 500 || len(w.released) != 1 || seen.swapped {
-			t.Errorf("status %d, %d locks, outside saw %+v", rec.Code, len(w.released), seen)
+		seen := make(chan outcome, 10)
+		rec := do(w.router(ginlock.New(w.byID()), func(*gin.Context) { panic("boom") }, seen), "GET", "/orders/42")
+		got := <-seen
+		if rec.Code != 500 || len(w.released) != 1 || got.swapped {
+			t.Errorf("status %d, %d locks, outside saw %+v", rec.Code, len(w.released), got)
 		}
 	})
 }
@@ -155,9 +159,9 @@ func TestClientThatHangsUpWhileWaiting(t *testing.T) {
 	w := newWorld(t)
 	defer w.hold("orders/42")()
 	gone := make(chan error, 1)
-	var seen outcome
-	srv := httptest.NewServer(router(ginlock.New(w.byID(), middleware.WithObserver(func(_ *http.Request, err error) { gone <- err })),
-		func(*gin.Context) { t.Error("the handler ran") }, &seen))
+	seen := make(chan outcome, 10)
+	srv := httptest.NewServer(w.router(ginlock.New(w.byID(), middleware.WithObserver(func(_ *http.Request, err error) { gone <- err })),
+		func(*gin.Context) { t.Error("the handler ran") }, seen))
 	defer srv.Close()
 	ctx, hangUp := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, "POST", srv.URL+"/orders/42", strings.NewReader("order"))
@@ -173,8 +177,9 @@ func TestClientThatHangsUpWhileWaiting(t *testing.T) {
 		t.Errorf("observed %v", err)
 	}
 	srv.Close()
-	if !seen.aborted {
-		t.Errorf("outside saw %+v", seen)
+	got := <-seen
+	if !got.aborted {
+		t.Errorf("outside saw %+v", got)
 	}
 }
 
@@ -244,12 +249,12 @@ func TestNestedLocksAndOptions(t *testing.T) {
 
 func TestServerSeesTheForm(t *testing.T) {
 	w := newWorld(t)
-	var seen outcome
-	e := router(ginlock.New(w.byID()), func(c *gin.Context) {
+	seen := make(chan outcome, 10)
+	e := w.router(ginlock.New(w.byID()), func(c *gin.Context) {
 		if _, err := c.MultipartForm(); err != nil {
 			t.Error(err)
 		}
-	}, &seen)
+	}, seen)
 	r := httptest.NewRequest("POST", "/orders/42", strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n--b--\r\n"))
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	e.ServeHTTP(httptest.NewRecorder(), r)

@@ -24,25 +24,26 @@ func TestMain(m *testing.M) {
 }
 
 // world is an ensemble with a client that sees to it that each lock is released
-// exactly once.
+// exactly once, and never under a running handler.
 type world struct {
 	t        *testing.T
 	ensemble *memdriver.Ensemble
 	client   *zklock.Client
 	mu       sync.Mutex
 	released map[*zklock.Lock]int // guarded by mu
+	running  map[*zklock.Lock]int // guarded by mu; handlers at work
 	waiting  chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, ensemble: memdriver.New(), released: make(map[*zklock.Lock]int), waiting: make(chan struct{}, 10)}
+	w := &world{t: t, ensemble: memdriver.New(), released: make(map[*zklock.Lock]int), running: make(map[*zklock.Lock]int), waiting: make(chan struct{}, 10)}
 	var err error
 	w.client, err = zklock.OpenConnector(w.ensemble.Connector(), zklock.WithHooks(zklock.Hooks{
 		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
 			return ctx, func(r zklock.AcquireResult) {
 				if r.Lock != nil {
-					w.count(r.Lock, 0)
+					w.count(w.released, r.Lock, 0)
 				}
 			}
 		},
@@ -51,7 +52,12 @@ func newWorld(t *testing.T) *world {
 			return ctx, nil
 		},
 		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
-			w.count(e.Lock, 1)
+			w.count(w.released, e.Lock, 1)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if n := w.running[e.Lock]; n != 0 {
+				t.Errorf("lock %q was released under %d running handlers", e.Lock.Name(), n)
+			}
 			return ctx, nil
 		},
 	}))
@@ -73,10 +79,21 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) count(l *zklock.Lock, n int) {
+func (w *world) count(of map[*zklock.Lock]int, l *zklock.Lock, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.released[l] += n
+	of[l] += n
+}
+
+// watched wraps a handler for the hooks to know when it runs.
+func (w *world) watched(h gin.HandlerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		for _, l := range zklock.HeldIn(c.Request.Context()) {
+			w.count(w.running, l, 1)
+			defer w.count(w.running, l, -1)
+		}
+		h(c)
+	}
 }
 
 // hold takes a mutex as another client would.
@@ -136,18 +153,22 @@ type outcome struct {
 	swapped bool // c.Request or c.Writer was not put back
 }
 
-// router returns an engine with one route behind the lock.
-func router(lock gin.HandlerFunc, h gin.HandlerFunc, seen *outcome) *gin.Engine {
+// router returns an engine with one handler behind the lock. seen gets an
+// outcome for each request, when its handlers have returned: a client may have
+// its answer before, and in HTTP/2 the server may have closed its connection.
+func (w *world) router(lock gin.HandlerFunc, h gin.HandlerFunc, seen chan<- outcome) *gin.Engine {
+	h = w.watched(h)
 	e := gin.New()
 	e.Use(gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(500) }))
 	e.Use(func(c *gin.Context) {
 		r, w := c.Request, c.Writer
 		c.Header("X-Outer", "yes")
 		defer func() {
-			*seen = outcome{aborted: c.IsAborted(), status: c.Writer.Status(), written: c.Writer.Written(), swapped: c.Request != r || c.Writer != w}
+			got := outcome{aborted: c.IsAborted(), status: c.Writer.Status(), written: c.Writer.Written(), swapped: c.Request != r || c.Writer != w}
 			for _, err := range c.Errors {
-				seen.errs = append(seen.errs, err.Err)
+				got.errs = append(got.errs, err.Err)
 			}
+			seen <- got
 		}()
 		c.Next()
 	})

@@ -1,11 +1,15 @@
 package ginlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,12 +43,12 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				var seen outcome
-				rec := do(router(ginlock.New(w.byID()), func(c *gin.Context) {
+				seen := make(chan outcome, 10)
+				rec := do(w.router(ginlock.New(w.byID()), func(c *gin.Context) {
 					c.Header("X-Handler", "yes")
 					w.lose(c)
 					answer(c)
-				}, &seen), "GET", "/orders/42")
+				}, seen), "GET", "/orders/42")
 				if rec.Code != 503 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
 					t.Errorf("%d %q, flushed %v", rec.Code, rec.Body, rec.Flushed)
 				}
@@ -52,11 +56,12 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 					t.Errorf("header %v", rec.Header())
 				}
 				found := false
-				for _, err := range seen.errs {
+				got := <-seen
+				for _, err := range got.errs {
 					found = found || errors.Is(err, zklock.ErrLost)
 				}
-				if !found || seen.swapped || seen.status != 503 {
-					t.Errorf("outside saw %+v", seen)
+				if !found || got.swapped || got.status != 503 {
+					t.Errorf("outside saw %+v", got)
 				}
 			})
 		})
@@ -68,8 +73,8 @@ func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testi
 		for _, flush := range []bool{false, true} {
 			t.Run(fmt.Sprintf("HTTP/%d, flushed %v", proto, flush), func(t *testing.T) {
 				w := newWorld(t)
-				var seen outcome
-				srv := httptest.NewUnstartedServer(router(ginlock.New(w.byID()), func(c *gin.Context) {
+				seen := make(chan outcome, 10)
+				srv := httptest.NewUnstartedServer(w.router(ginlock.New(w.byID()), func(c *gin.Context) {
 					c.String(200, "half an ")
 					if flush {
 						c.Writer.Flush()
@@ -78,7 +83,7 @@ func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testi
 					if _, err := c.Writer.WriteString("answer"); !errors.Is(err, zklock.ErrLost) {
 						t.Errorf("the handler got %v", err)
 					}
-				}, &seen))
+				}, seen))
 				srv.EnableHTTP2 = proto == 2
 				srv.StartTLS()
 				defer srv.Close()
@@ -91,10 +96,59 @@ func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testi
 					resp.Body.Close()
 				}
 				srv.Close()
-				if len(seen.errs) == 0 || !errors.Is(seen.errs[0], zklock.ErrLost) || seen.swapped {
-					t.Errorf("outside saw %+v", seen)
+				got := <-seen
+				if len(got.errs) == 0 || !errors.Is(got.errs[0], zklock.ErrLost) || got.swapped {
+					t.Errorf("outside saw %+v", got)
 				}
 			})
 		}
+	}
+}
+
+// TestProxyThatAbortsAfterALoss has handlers that panic when their answer is
+// cut, as httputil.ReverseProxy does, with gin.Recovery around.
+func TestProxyThatAbortsAfterALoss(t *testing.T) {
+	for _, proto := range []int{1, 2} {
+		t.Run(fmt.Sprintf("HTTP/%d", proto), func(t *testing.T) {
+			w := newWorld(t)
+			lost := make(chan struct{})
+			backend := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				io.WriteString(rw, "half an ")
+				rw.(http.Flusher).Flush()
+				<-lost
+				io.WriteString(rw, "answer")
+			}))
+			defer backend.Close()
+			to, err := url.Parse(backend.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := httputil.NewSingleHostReverseProxy(to)
+			proxy.FlushInterval = -1
+			proxy.ErrorLog = log.New(io.Discard, "", 0)
+			seen := make(chan outcome, 10)
+			srv := httptest.NewUnstartedServer(w.router(ginlock.New(w.byID()), func(c *gin.Context) {
+				context.AfterFunc(c.Request.Context(), func() { close(lost) })
+				proxy.ServeHTTP(c.Writer, c.Request)
+			}, seen))
+			srv.EnableHTTP2 = proto == 2
+			srv.StartTLS()
+			defer srv.Close()
+			resp, err := srv.Client().Get(srv.URL + "/orders/42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if _, err := io.ReadFull(resp.Body, make([]byte, len("half an "))); err != nil {
+				t.Fatal(err)
+			}
+			w.ensemble.ExpireAll()
+			if rest, err := io.ReadAll(resp.Body); err == nil {
+				t.Errorf("the client took an answer that ends in %q for the whole", rest)
+			}
+			if got := <-seen; len(got.errs) == 0 || !errors.Is(got.errs[0], zklock.ErrLost) || got.swapped {
+				t.Errorf("outside saw %+v", got)
+			}
+		})
 	}
 }
