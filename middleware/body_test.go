@@ -1,13 +1,19 @@
 package middleware_test
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/zklock/go-zklock/middleware"
 )
@@ -81,4 +87,105 @@ func TestBodyIsNotReadForATryOrForHTTP2(t *testing.T) {
 	}
 	untouched([]middleware.Option{middleware.WithTry()}, 1)
 	untouched(nil, 2)
+}
+
+// TestBodyMayBeClosedWhileItIsRead does what HTTP/2 clients do with the body of
+// a request that is answered early. The race detector is what it is for.
+func TestBodyMayBeClosedWhileItIsRead(t *testing.T) {
+	w := newWorld(t)
+	for range 50 {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 10000)))
+		do(middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
+			read := make(chan error, 1)
+			begun := make(chan struct{})
+			go func() {
+				buf := make([]byte, 1)
+				_, err := r.Body.Read(buf)
+				close(begun)
+				for err == nil {
+					_, err = r.Body.Read(buf)
+				}
+				read <- err
+			}()
+			<-begun
+			if err := r.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-read; err != http.ErrBodyReadAfterClose && err != io.EOF {
+				t.Error(err)
+			}
+		})), r)
+	}
+}
+
+// TestBodyThatDoesNotArrive has a client that stops in the middle of its body,
+// while somebody else has the lock.
+func TestBodyThatDoesNotArrive(t *testing.T) {
+	for head, sent := range map[string]string{"Content-Length: 10": "abc", "Transfer-Encoding: chunked": "3\r\nabc\r\n"} {
+		for _, c := range []struct {
+			name   string
+			around func(http.Handler) http.Handler
+			wait   time.Duration
+			status int
+			reason string
+		}{
+			{"longer than the wait", func(h http.Handler) http.Handler { return h }, 50 * time.Millisecond, 408, middleware.ReasonBody},
+			{"longer than the request's deadline", func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					ctx, cancel := context.WithTimeout(r.Context(), 50*time.Millisecond)
+					defer cancel()
+					h.ServeHTTP(rw, r.WithContext(ctx))
+				})
+			}, time.Hour, 503, middleware.ReasonContended},
+		} {
+			t.Run(head+", "+c.name, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.hold()()
+				srv := serve(t, c.around(middleware.New(w.fixed, middleware.WithWait(c.wait))(never(t))))
+				conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(10 * time.Second))
+				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n%s", head, sent)
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatalf("no answer: %v", err)
+				}
+				defer resp.Body.Close()
+				var p problem
+				if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || resp.StatusCode != c.status || p.Reason != c.reason || !resp.Close {
+					t.Errorf("%s, %+v, close %v, %v", resp.Status, p, resp.Close, err)
+				}
+			})
+		}
+	}
+}
+
+// TestBodyThatWaitsForTheAnswer needs a handler that is called before all of
+// the body is there.
+func TestBodyThatWaitsForTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	srv := serve(t, middleware.New(w.fixed, middleware.WithBufferBody(0))(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(rw)
+		if err := rc.EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		if err := rc.Flush(); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.Copy(rw, r.Body)
+	})))
+	body, send := io.Pipe()
+	resp, err := srv.Client().Post(srv.URL, "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	io.WriteString(send, "hello")
+	send.Close()
+	if got, err := io.ReadAll(resp.Body); string(got) != "hello" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
 }

@@ -27,6 +27,7 @@
 //	contended: the try failed, the wait is over, too many wait    423 (WithStatus) and Retry-After
 //	no ensemble to be reached, or the Client was closed           503 and Retry-After
 //	the request's own deadline passed during the wait             503 and Retry-After
+//	the body took longer than the wait (WithBufferBody)           408 and Retry-After
 //	the client is gone                                            nothing is written
 //	the lock was lost before the handler wrote anything           503, with none of its headers
 //	the lock was lost later                                       the connection is aborted

@@ -48,7 +48,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	c := &call{handler: h, request: r, body: h.readAhead(r)}
+	body, err := h.readAhead(w, r)
+	if err != nil {
+		w.Header().Set("Connection", "close") // else the server reads on to the body's end
+		h.fail(w, r, err)
+		return
+	}
+	c := &call{handler: h, request: r, body: body}
 	c.writer.inner = w
 	c.outer, _ = zklock.FromContext(r.Context())
 	returned := false
@@ -66,7 +72,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	err := zklock.Do(r.Context(), a, c.run, h.acquireOptions(r)...)
+	err = zklock.Do(r.Context(), a, c.run, h.acquireOptions(r)...)
 	returned = true
 	c.finish(err)
 }

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -86,8 +87,9 @@ func WithLabel(label func(*http.Request) string) Option {
 
 // WithErrorHandler sets who answers a request that did not get its lock, or
 // lost it before anything was written, instead of the built-in answer. err
-// matches one of zklock's errors, or fence.ErrStale; it may contain the lock's
-// name, so it is not for the client's eyes. Retry-After is set already where it
+// matches one of zklock's errors, fence.ErrStale, or os.ErrDeadlineExceeded if
+// the body did not arrive in time; it may contain the lock's name, so it is not
+// for the client's eyes. Retry-After is set already where it
 // makes sense.
 //
 // It is not called when there is nobody or nothing left to answer: for a client
@@ -112,7 +114,15 @@ func WithObserver(f func(r *http.Request, err error)) Option {
 // lock was in the way of: 423 Locked by default. Clients retry 429 and 503 by
 // themselves, 423 and 409 they hand to whoever called them. Other cases have
 // statuses of their own.
-func WithStatus(code int) Option { return optionFunc(func(c *config) { c.status = code }) }
+//
+// WithStatus panics if code is none of 400 to 599: a client would take others
+// for a yes.
+func WithStatus(code int) Option {
+	if code < 400 || code > 599 {
+		panic(fmt.Sprintf("middleware: WithStatus(%d): want a status from 400 to 599", code))
+	}
+	return optionFunc(func(c *config) { c.status = code })
+}
 
 // WithRetryAfter sets the Retry-After header of answers to requests that have
 // not been served and may be sent again: d, rounded up to whole seconds, and
@@ -134,6 +144,17 @@ func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c
 // request with a longer body keeps its place in the queue after its client has
 // gone, for as long as WithWait allows. HTTP/2 needs no buffer and gets none,
 // nor does WithTry.
+//
+// The body has as long to arrive as WithWait allows for the lock, which is
+// waited for after that, and as the request's context lasts. If it is late the
+// answer is 408, and the connection is closed. Around us that takes a
+// ResponseWriter that http.ResponseController can set a read deadline of, as
+// the server's; under others only the server's ReadTimeout ends it.
+//
+// A client that sends the rest of its body only when it has read some of the
+// answer, as with http.ResponseController.EnableFullDuplex, is late for that
+// reason: set 0 for such handlers, and where the wait is shorter than slow
+// clients need to send their bodies.
 func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.bufferBody = limit }) }
 
 // WithFailOpen serves requests without their lock while no ensemble can be

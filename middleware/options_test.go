@@ -148,3 +148,16 @@ func TestLabelAndTokenHeader(t *testing.T) {
 		}
 	})
 }
+
+func TestStatusThatDoesNotSayNoIsRefused(t *testing.T) {
+	refused := func(code int) (refused bool) {
+		defer func() { refused = recover() != nil }()
+		middleware.WithStatus(code)
+		return false
+	}
+	for code, want := range map[int]bool{0: true, -1: true, 200: true, 399: true, 600: true, 400: false, 423: false, 599: false} {
+		if refused(code) != want {
+			t.Errorf("status %d refused: %v", code, !want)
+		}
+	}
+}

@@ -13,8 +13,8 @@ import (
 )
 
 // Reasons are the member "reason" of the problem that a request is answered
-// with: for programs, which must not depend on its title or detail. They are
-// those of ErrorInfo on the gRPC side.
+// with: for programs, which must not depend on its title or detail. But for
+// ReasonBody, they are those of ErrorInfo on the gRPC side.
 const (
 	// ReasonContended means that somebody else's lock was in the way. The
 	// handler has not run.
@@ -35,6 +35,10 @@ const (
 	// ReasonStale means that the request was sent on behalf of a lock that has
 	// passed on to somebody else. The handler has not run.
 	ReasonStale = "LOCK_STALE"
+
+	// ReasonBody means that the request's body took longer to arrive than a
+	// request may wait for its lock. The handler has not run.
+	ReasonBody = "LOCK_BODY"
 
 	// ReasonError means that something is wrong on the server's side. The
 	// handler has not run.
@@ -58,6 +62,8 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return problem{http.StatusConflict, ReasonStale, "The lock that this request was sent under has passed on.", false}
 	case is(errBadSequencer):
 		return problem{http.StatusBadRequest, ReasonName, "The request's sequencer cannot be read.", false}
+	case is(errSlowBody):
+		return problem{http.StatusRequestTimeout, ReasonBody, "The request's body took too long to arrive.", true}
 	case is(zklock.ErrLost):
 		// No Retry-After: nobody knows how far the handler has come.
 		return problem{http.StatusServiceUnavailable, ReasonLost, "The lock was lost while the request was served; what came of it is unknown.", false}

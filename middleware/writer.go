@@ -161,10 +161,15 @@ func (f firstWrite) Write(p []byte) (int, error) { return f.w.Write(p) }
 
 // FlushError is what http.ResponseController calls for Flush.
 func (w *writer) FlushError() error {
+	before := w.phase
 	if err := w.begin(); err != nil {
 		return err
 	}
-	return http.NewResponseController(w.inner).Flush()
+	err := http.NewResponseController(w.inner).Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		w.phase = before // nothing went out
+	}
+	return err
 }
 
 // Unwrap is for http.ResponseController.
@@ -176,5 +181,8 @@ func (w *writer) Unwrap() http.ResponseWriter { return (*beneath)(w) }
 // it, as gin's does, and the server takes a half answer for a whole one.
 func silence(w http.ResponseWriter) {
 	// What cannot have a deadline has no connection of its own either.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
+	_ = http.NewResponseController(w).SetWriteDeadline(past)
 }
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)

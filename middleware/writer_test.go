@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -212,4 +213,17 @@ func TestOutsideSeesTheRouteAndTheFormOfTheRequest(t *testing.T) {
 	if _, ok := zklock.FromContext(r.Context()); ok {
 		t.Error("the request that was passed in carries the lock")
 	}
+}
+
+func TestFlushThatTheServerDoesNotHaveIsNotTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(rw).Flush(); !errors.Is(err, http.ErrNotSupported) {
+			t.Errorf("Flush: %v", err)
+		}
+		w.lose(r.Context())
+	}))
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(struct{ http.ResponseWriter }{rec}, httptest.NewRequest("GET", "/", nil))
+	wantProblem(t, rec, 503, middleware.ReasonLost)
 }
