@@ -24,8 +24,8 @@ import (
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/middleware/ginlock"
 	"github.com/zklock/go-zklock/zklock"
-	_ "github.com/zklock/go-zklock/zklock/memdriver" // mem://
-	_ "github.com/zklock/go-zklock/zklock/zkdriver"  // zk:// and zks://
+	"github.com/zklock/go-zklock/zklock/memdriver"  // mem://
+	_ "github.com/zklock/go-zklock/zklock/zkdriver" // zk:// and zks://
 )
 
 func main() {
@@ -81,6 +81,9 @@ func router(client *zklock.Client, s *shop) http.Handler {
 	r.POST("/orders/:id/pay", one, s.work)
 	all := ginlock.New(ginlock.ByFullPath(client, "routes/%s"), middleware.WithTry(), middleware.WithStatus(http.StatusConflict))
 	r.POST("/reports/:id", all, s.work) // one lock, whatever the id
+	r.POST("/expire", func(*gin.Context) {
+		memdriver.Named("gin-shop").ExpireAll() // what a partition does, without the wait; on mem://gin-shop only
+	})
 	return r
 }
 
