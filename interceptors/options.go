@@ -2,6 +2,7 @@ package interceptors
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -86,7 +87,14 @@ func WithLabel(label func(ctx context.Context, call Call) string) Option {
 // Unavailable and ResourceExhausted ask for just the same call again, which
 // clients may do by themselves; Unavailable looks like an outage to whoever
 // counts errors. Other cases have codes of their own.
-func WithCode(code codes.Code) Option { return optionFunc(func(c *config) { c.code = code }) }
+//
+// WithCode panics if code is OK, which would be no refusal, or no code at all.
+func WithCode(code codes.Code) Option {
+	if code == codes.OK || code > codes.Unauthenticated {
+		panic(fmt.Sprintf("interceptors: WithCode(%v): want a code that says no", code))
+	}
+	return optionFunc(func(c *config) { c.code = code })
+}
 
 // WithRetryDelay sets the delay in the RetryInfo of calls that have not been
 // served and may be made again: d, and up to half as much again at random, so

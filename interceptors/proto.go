@@ -132,6 +132,9 @@ func parseDeclaration(o *lockpb.Lock, request protoreflect.MessageDescriptor) (*
 	if d.parts, err = parseTemplate(o.GetName()); err != nil {
 		return nil, err
 	}
+	if err := checkTemplate(d.parts, d.permits); err != nil {
+		return nil, fmt.Errorf("name %q: %w", o.GetName(), err)
+	}
 	for _, p := range d.parts {
 		d.texts += len(p.text)
 		if err := p.field.check(request); err != nil {
@@ -166,6 +169,26 @@ func parseTemplate(name string) ([]part, error) {
 		rest = behind
 	}
 	return parts, nil
+}
+
+// checkTemplate says what is wrong with a name whatever the fields hold, and with
+// the number of permits: it would not be the caller's fault.
+func checkTemplate(parts []part, permits int) error {
+	var name strings.Builder
+	for _, p := range parts {
+		if p.field == nil {
+			name.WriteString(p.text)
+		} else {
+			name.WriteString("x")
+		}
+	}
+	switch err := zklock.CheckName(name.String()); {
+	case err != nil:
+		return err
+	case permits < 0 || permits > zklock.MaxPermits:
+		return fmt.Errorf("%d permits: a semaphore has 1 to %d", permits, zklock.MaxPermits)
+	}
+	return nil
 }
 
 // acquirer is what a call is to acquire.

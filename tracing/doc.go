@@ -43,11 +43,11 @@
 // All are of kind client. Their status is an error for the outcomes lost and
 // error only: that a lock is taken, or that the caller went away, is an answer.
 //
-//	zklock.acquire    an acquisition    zklock.mode, zklock.try, zklock.outcome, zklock.name, zklock.token, error.type, server.address, server.port
+//	zklock.acquire    an acquisition    zklock.mode, zklock.try, zklock.outcome, zklock.name, zklock.token, error.type, zklock.session.id, server.address, server.port
 //	zklock.wait       waiting for others, a child of zklock.acquire; links to those waited for
 //	                                    zklock.mode, zklock.outcome, zklock.name, error.type, zklock.queue.position, zklock.ahead.node, zklock.ahead.host, zklock.ahead.pid
 //	zklock.release    a release; links to its zklock.acquire, and to that of who got the place by hand-over
-//	                                    zklock.mode, zklock.name, zklock.token, zklock.release.handed, error.type, server.address, server.port
+//	                                    zklock.mode, zklock.name, zklock.token, zklock.release.handed, error.type, zklock.session.id, server.address, server.port
 //	zklock.hold       WithHoldSpan; links to its zklock.acquire
 //	                                    zklock.mode, zklock.name, zklock.token
 //
@@ -98,6 +98,7 @@
 //	zklock.release.reason    released or lost
 //	zklock.operation.kind    what a request was for: enqueue, release, watch ...
 //	zklock.session.state     connected, suspended or ended
+//	zklock.session.id        the id of the session asked last, in hexadecimal
 //	server.address           the host of the server asked last
 //	server.port              its port
 package tracing

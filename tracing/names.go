@@ -140,6 +140,9 @@ const (
 	// AttrSessionState is connected, suspended or ended.
 	AttrSessionState = attribute.Key("zklock.session.state")
 
+	// AttrSessionID is the id of the session asked last, in hexadecimal.
+	AttrSessionID = attribute.Key("zklock.session.id")
+
 	// AttrServerAddress is the host of the server asked last.
 	AttrServerAddress = attribute.Key("server.address")
 

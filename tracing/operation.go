@@ -18,15 +18,21 @@ type server struct {
 
 	mu   sync.Mutex
 	addr string // guarded by mu; shown
+
+	session int64 // guarded by mu; shown
 }
 
 // releaseKey is the context key of the server of an observer's release span.
 type releaseKey struct{ *observer }
 
-// show puts a server's address on the span.
-func (s *server) show(addr string) {
+// show puts a server's address and the session's id on the span.
+func (s *server) show(addr string, session int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if session != s.session {
+		s.session = session
+		s.span.SetAttributes(AttrSessionID.String(strconv.FormatUint(uint64(session), 16)))
+	}
 	if addr == "" || addr == s.addr {
 		return
 	}
@@ -48,7 +54,7 @@ var grouped = map[string]bool{"commit": true, "enqueue": true, "requeue": true, 
 // one or two, and which they are the metrics tell.
 func (o *observer) operation(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
 	if o.recorded.Load() {
-		o.showServer(ctx, e.Server)
+		o.showServer(ctx, e)
 	}
 	timed, counted := o.instruments.operation.Enabled(ctx), o.instruments.group.Enabled(ctx)
 	if !timed && !counted {
@@ -67,9 +73,9 @@ func (o *observer) operation(ctx context.Context, e zklock.OperationEvent) (cont
 	}
 }
 
-// showServer puts a server's address on the acquire or release span that ctx
+// showServer puts a server's address and the session's id on the acquire or release span that ctx
 // belongs to. The span in ctx itself may be the application's.
-func (o *observer) showServer(ctx context.Context, addr string) {
+func (o *observer) showServer(ctx context.Context, e zklock.OperationEvent) {
 	s, _ := ctx.Value(releaseKey{o}).(*server)
 	if s == nil {
 		if a := o.acquisition(ctx); a != nil {
@@ -77,6 +83,6 @@ func (o *observer) showServer(ctx context.Context, addr string) {
 		}
 	}
 	if s != nil && s.span.IsRecording() {
-		s.show(addr)
+		s.show(e.Server, e.Session)
 	}
 }

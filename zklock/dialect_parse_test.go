@@ -50,7 +50,7 @@ func TestOwnNamesReadBack(t *testing.T) {
 		d := rapid.SampledFrom(dialects).Draw(t, "dialect")
 		k := kind{mode: rapid.SampledFrom(d.modes).Draw(t, "mode")}
 		if k.mode == Permit {
-			k.permits = rapid.IntRange(1, maxPermits).Draw(t, "permits")
+			k.permits = rapid.IntRange(1, MaxPermits).Draw(t, "permits")
 		}
 		node := d.prefix(g, k) + "0000000042"
 		q, other, ok := d.parse(node)

@@ -136,8 +136,10 @@ func (h *hold) giveBack(ctx context.Context) (handed bool, err error) {
 	defer h.client.ended(h)
 	h.awaitTxns(ctx)
 	h.detach()
-	if h.turnstile != nil && h.turnstile.pass(h) {
-		return true, nil
+	if h.turnstile != nil {
+		if taken, handed := h.turnstile.pass(h); taken {
+			return handed, nil
+		}
 	}
 	err = h.place.release(ctx)
 	if errors.Is(err, ErrReleasePending) {
@@ -158,9 +160,12 @@ func (h *hold) drop(l *Lock) {
 	}
 	defer h.client.ended(h)
 	h.detach()
-	if h.turnstile == nil || !h.turnstile.pass(h) {
-		h.place.remove()
+	if h.turnstile != nil {
+		if taken, _ := h.turnstile.pass(h); taken {
+			return
+		}
 	}
+	h.place.remove()
 }
 
 // lose ends the hold and tells every handle, unless it is over already.

@@ -12,6 +12,10 @@ import (
 // what ZooKeeper's request limit allows.
 const maxName = 512
 
+// CheckName says what is wrong with a lock's name, before anything is acquired:
+// nil, or an error that matches ErrInvalidName.
+func CheckName(name string) error { return checkName(name) }
+
 // checkName enforces the rules for lock names. They are those of a relative
 // path, so that a name means the same to every recipe and tool.
 func checkName(name string) error {

@@ -16,6 +16,7 @@ import (
 // remove takes a place out of its queues, in the background.
 func (p *place) remove() {
 	p.giveUp()
+	p.s.client.cfg.logger.Debug("zklock: a queue node is being removed in the background", "session", p.s.ds.ID())
 	p.s.spawn(func() { _ = p.removeUntilGone() })
 }
 

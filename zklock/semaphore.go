@@ -17,15 +17,16 @@ type Semaphore struct{ d described }
 
 var _ Acquirer = (*Semaphore)(nil)
 
-// maxPermits keeps the first in line from watching more holders than is sane.
-const maxPermits = 10_000
+// MaxPermits is how many permits a semaphore can have: the first in line watches
+// all holders, and should not watch more than is sane.
+const MaxPermits = 10_000
 
 // Semaphore returns the semaphore of that name. permits is from 1 to 10,000;
 // anything else is ErrConflict when it is acquired.
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
 	s := &Semaphore{c.describe(name, kind{mode: Permit, permits: permits})}
-	if s.d.err == nil && (permits < 1 || permits > maxPermits) {
-		s.d.err = fmt.Errorf("%w: a semaphore has 1 to %d permits, not %d", ErrConflict, maxPermits, permits)
+	if s.d.err == nil && (permits < 1 || permits > MaxPermits) {
+		s.d.err = fmt.Errorf("%w: a semaphore has 1 to %d permits, not %d", ErrConflict, MaxPermits, permits)
 	}
 	return s
 }

@@ -196,15 +196,16 @@ func (t *turnstile) endLocked(h *hold) {
 	}
 }
 
-// pass passes the place of a hold that is over on to the next in the queue, as
-// it is or to be replaced. false: the place is the caller's to give up.
-func (t *turnstile) pass(h *hold) bool {
+// pass passes the place of a hold that is over on to the next in the queue: as it
+// is, which is a hand-over, or to be replaced. If it is not taken, the place is
+// the caller's to give up.
+func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Lock()
 	t.endLocked(h)
 	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
 		t.admitLocked(nil)
 		t.mu.Unlock()
-		return false
+		return false, false
 	}
 	next := t.queue.Front().Value.(*ticket)
 	var heir *hold
@@ -215,7 +216,7 @@ func (t *turnstile) pass(h *hold) bool {
 	if heir == nil {
 		spare := t.admitLocked(h.place)
 		t.mu.Unlock()
-		return spare == nil
+		return spare == nil, false
 	}
 	h.place.handovers++
 	t.popLocked()
@@ -228,7 +229,7 @@ func (t *turnstile) pass(h *hold) bool {
 		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: next.r.mode, Turn: lock.token.Turn, From: h.node.Trace, To: heir.node.Trace})
 	}
 	next.turn <- turn{lock: lock}
-	return true
+	return true, true
 }
 
 // mayPass reports whether a place may be handed over to a holder of that mode,
