@@ -93,7 +93,12 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stats.Unregister()) }()
+	defer func() {
+		// What was not collected yet has to be before it is unregistered.
+		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, t.meters.ForceFlush(flush), stats.Unregister())
+	}()
 	return serve(ctx, f, client, t, log)
 }
 
