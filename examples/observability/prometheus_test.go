@@ -18,10 +18,14 @@ import (
 // ZKLOCK_TEST_PROMETHEUS says.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	if home := os.Getenv("ZKLOCK_TEST_PROMETHEUS"); home != "" {
+	home := os.Getenv("ZKLOCK_TEST_PROMETHEUS")
+	if home != "" {
 		name = filepath.Join(home, name)
 	}
 	path, err := exec.LookPath(name)
+	if err != nil && home != "" {
+		t.Fatal(err) // it was promised
+	}
 	if err != nil {
 		t.Skipf("%v: install Debian's package prometheus, or set ZKLOCK_TEST_PROMETHEUS to a folder with promtool and prometheus", err)
 	}
