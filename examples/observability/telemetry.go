@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	prom "github.com/prometheus/client_golang/prometheus"
@@ -63,6 +64,7 @@ func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err erro
 		meters = append(meters, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metrics, sdkmetric.WithInterval(f.every))))
 	}
 	if f.stdout {
+		out := &serialWriter{w: out} // spans and metrics are exported side by side
 		spans, err1 := stdouttrace.New(stdouttrace.WithWriter(out))
 		metrics, err2 := stdoutmetric.New(stdoutmetric.WithWriter(out))
 		if err := errors.Join(err1, err2); err != nil {
@@ -124,4 +126,17 @@ func (t *telemetry) shutdown(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// serialWriter passes writes on one at a time. The exporters write a record with
+// one call, so records do not mix.
+type serialWriter struct {
+	mu sync.Mutex
+	w  io.Writer // guarded by mu
+}
+
+func (s *serialWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
 }
