@@ -72,7 +72,7 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	s, err := carry(ctx, op, fault, nil, func(ctx context.Context) (driver.Session, error) {
 		return c.Connector.Connect(ctx, timeout)
 	}, func(s driver.Session) {
-		// The caller will never see this session: nobody else can end it.
+		// The caller never gets to see it, so nobody else can end it.
 		_ = s.Close(context.WithoutCancel(ctx))
 	})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func strikes(inj faultdriver.Injector, names string) string {
 	var struck strings.Builder
 	for _, name := range names {
-		op := faultdriver.Op{Kind: faultdriver.Create, Session: 7, Paths: []string{"/x", "/root/" + string(name)}}
+		op := faultdriver.Op{Kind: faultdriver.Create, Session: 7, Paths: []string{"/x", "/locks/" + string(name)}}
 		if !inj.Inject(op).IsNone() {
 			struck.WriteRune(name)
 		}
@@ -38,22 +38,22 @@ func TestInjectorsStrikeAndPrint(t *testing.T) {
 		{faultdriver.Session(7, drop), "abcabc", "session(0x7, drop)"},
 		{faultdriver.Session(8, drop), "", "session(0x8, drop)"},
 		{faultdriver.If("is b", isB, drop), "bb", "if(is b, drop)"},
-		{faultdriver.Path("/root/c", drop), "cc", "path(/root/c, drop)"},
-		{faultdriver.Path("/root/[ab]", drop), "abab", "path(/root/[ab], drop)"},
+		{faultdriver.Path("/locks/c", drop), "cc", "path(/locks/c, drop)"},
+		{faultdriver.Path("/locks/[ab]", drop), "abab", "path(/locks/[ab], drop)"},
 		{faultdriver.Path("/root", drop), "", "path(/root, drop)"},
-		{faultdriver.Path("/root/...", drop), "abcabc", "path(/root/..., drop)"},
+		{faultdriver.Path("/locks/...", drop), "abcabc", "path(/locks/..., drop)"},
 		{faultdriver.Path("/roo/...", drop), "", "path(/roo/..., drop)"},
-		{faultdriver.Path("/root/[", drop), "", "path(/root/[, drop)"},
+		{faultdriver.Path("/locks/[", drop), "", "path(/locks/[, drop)"},
 		{faultdriver.Once(drop), "a", "first(1, drop)"},
 		{faultdriver.First(2, drop), "ab", "first(2, drop)"},
 		{faultdriver.Nth(3, drop), "c", "nth(3, drop)"},
 		{faultdriver.After(4, drop), "bc", "after(4, drop)"},
-		{faultdriver.Nth(2, faultdriver.Path("/root/b", drop)), "b", "nth(2, path(/root/b, drop))"},
+		{faultdriver.Nth(2, faultdriver.Path("/locks/b", drop)), "b", "nth(2, path(/locks/b, drop))"},
 		{faultdriver.Nth(1, faultdriver.LoseEvent()), "", "nth(1, lose-event)"},
 		{faultdriver.Any(), "", "any()"},
 		{faultdriver.Any(faultdriver.Nth(1, drop), faultdriver.Nth(1, drop)), "ab", "any(nth(1, drop), nth(1, drop))"},
 		{faultdriver.All(), "", "all()"},
-		{faultdriver.All(faultdriver.First(4, drop), faultdriver.Path("/root/a", drop)), "aa", "all(first(4, drop), path(/root/a, drop))"},
+		{faultdriver.All(faultdriver.First(4, drop), faultdriver.Path("/locks/a", drop)), "aa", "all(first(4, drop), path(/locks/a, drop))"},
 		{faultdriver.Script(none, drop, none, drop), "ba", "script(none, drop, none, drop)"},
 		{faultdriver.Random(1, 1, drop), "abcabc", "random(seed=1, rate=1, drop)"},
 		{faultdriver.Random(1, 0, drop), "", "random(seed=1, rate=0, drop)"},
@@ -119,7 +119,7 @@ func TestRandomRepeatsItselfAndNestsByRate(t *testing.T) {
 }
 
 func TestToggleCounterAndLogObserve(t *testing.T) {
-	toggle := faultdriver.NewToggle(faultdriver.Path("/root/b", faultdriver.Drop()))
+	toggle := faultdriver.NewToggle(faultdriver.Path("/locks/b", faultdriver.Drop()))
 	counter := faultdriver.NewCounter(toggle)
 	log := faultdriver.NewLog(counter)
 	for range 2 {
@@ -135,11 +135,11 @@ func TestToggleCounterAndLogObserve(t *testing.T) {
 	if counter.Seen() != 14 || counter.Struck() != 4 {
 		t.Errorf("counted %d of %d, want 4 of 14", counter.Struck(), counter.Seen())
 	}
-	if got := log.Strikes(); len(got) != 4 || got[3].Op.Paths[1] != "/root/b" || got[3].Fault != faultdriver.Drop() {
+	if got := log.Strikes(); len(got) != 4 || got[3].Op.Paths[1] != "/locks/b" || got[3].Fault != faultdriver.Drop() {
 		t.Errorf("logged %v", got)
 	}
-	const want = "counter(toggle(path(/root/b, drop))): 4 struck\n" + "\t#0 create /x,/root/b session 0x7: drop\n"
-	if got := log.Text(); !strings.HasPrefix(got, want) || log.String() != "log(counter(toggle(path(/root/b, drop))))" {
+	const want = "counter(toggle(path(/locks/b, drop))): 4 struck\n" + "\t#0 create /x,/locks/b session 0x7: drop\n"
+	if got := log.Text(); !strings.HasPrefix(got, want) || log.String() != "log(counter(toggle(path(/locks/b, drop))))" {
 		t.Errorf("log reads %q, and prints as %v", got, log)
 	}
 	// What can not strike an operation of that kind is not counted as if it had.
