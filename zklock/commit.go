@@ -218,5 +218,8 @@ func (s *session) multi(ctx context.Context, kind string, group int, ops []drive
 }
 
 // requestTimeout is how long a request may go unanswered before its outcome is
-// taken for unknown: what ZooKeeper's clients allow a silent server.
-func (s *session) requestTimeout() time.Duration { return s.timeout * 2 / 3 }
+// taken for unknown: what ZooKeeper's clients allow a silent server, of the time
+// that leases are made of.
+func (s *session) requestTimeout() time.Duration {
+	return s.client.cfg.leaseTimeout(s.timeout) * 2 / 3
+}

@@ -35,12 +35,17 @@ const maxPoolSessions = 1000
 // their round trips old when it counts.
 const minTicks = 3
 
+// maxDuration is more than any duration has to be, and little enough to be
+// added and multiplied without overflow.
+const maxDuration = 10 * 365 * 24 * time.Hour
+
 // config is everything that can be set about a Client, checked.
 type config struct {
 	root           string
 	sessionTimeout time.Duration
 	tickTime       time.Duration
 	connectTimeout time.Duration
+	lossDelay      time.Duration // how much sooner than its session a lock ends that is lost
 
 	poolMaxSessions int
 	poolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
@@ -98,6 +103,7 @@ var coreKeys = map[string]func(c *config, v string) error{
 	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.sessionTimeout }),
 	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.tickTime }),
 	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.connectTimeout }),
+	"loss_delay":        durationKey(0, func(c *config) *time.Duration { return &c.lossDelay }),
 	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *config) *int { return &c.poolMaxSessions }),
 	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.poolMaxLifetime }),
 	"handover_limit":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.handoverLimit }),
@@ -130,8 +136,8 @@ func durationKey(least time.Duration, field func(*config) *time.Duration) func(*
 		if err != nil {
 			return fmt.Errorf("want a duration such as 10s or 1500ms")
 		}
-		if d < least {
-			return fmt.Errorf("want at least %v", least)
+		if d < least || d > maxDuration {
+			return fmt.Errorf("want from %v to %v", least, maxDuration)
 		}
 		*field(c) = d
 		return nil
@@ -200,6 +206,9 @@ func (c *config) check() error {
 	if c.sessionTimeout < minTicks*c.tickTime {
 		return fmt.Errorf("key \"session_timeout\" is %v: want at least %d times tick_time, which is %v (tick_time has to be at least the servers' tickTime; where that is known to be smaller, say so)",
 			c.sessionTimeout, minTicks, c.tickTime)
+	}
+	if err := c.lossDelayFits(c.sessionTimeout); err != nil {
+		return fmt.Errorf("key \"session_timeout\": %w", err)
 	}
 	return nil
 }

@@ -59,6 +59,17 @@
 //     stopped process: fencing covers it;
 //   - sessions are not connected to observers that follow another observer.
 //
+// Where a resource cannot look at tokens, loss_delay gives what a lost holder has
+// under way some time to arrive. Its lock then ends that much before the session
+// can expire, and what is left of it in the queue is left alone for as long, so
+// that between the moment at which the lock stops being valid and the next grant
+// at least loss_delay passes, whoever is next. Releases are not delayed, nor is
+// Close, which is the program's word that the work is over; [Client.Shutdown]
+// waits for it. Not covered are nodes deleted and sessions ended by others, an
+// operator with [Client.Break] among them, and what the lease itself assumes.
+// The price is a lease that is shorter: a holder out of touch loses its lock
+// that much sooner, unless session_timeout is raised by as much.
+//
 // The locks of one session share its fate. If it expires, all of them are lost;
 // pool_max_sessions says over how many sessions a client's names are spread.
 //
@@ -206,6 +217,9 @@
 //     asked for and as granted, must be three times this or more.
 //   - connect_timeout (10s): how long one call puts up with having no usable
 //     session, before it fails with [ErrUnavailable].
+//   - loss_delay (0): how much time passes, after a lock was lost, before the
+//     next one can get it; see above. The session timeout, as asked for and as
+//     granted, must be at least this and three times tick_time, and twice this.
 //   - pool_max_sessions (2): how many sessions a client has at most.
 //   - pool_max_lifetime (0): the age at which a session is replaced; it is
 //     closed when its last lock is released. 0 is never.

@@ -202,8 +202,10 @@ func (p *place) lose() {
 	p.gone = true
 	h := p.hold
 	s.mu.Unlock()
-	if h != nil {
-		h.lose(ErrNodeDeleted, time.Now())
+	if h == nil {
+		p.remove()
+		return
 	}
-	p.remove()
+	h.lose(ErrNodeDeleted, time.Now())
+	p.removeLost()
 }

@@ -37,7 +37,7 @@ import "time"
 //
 // A lease is not safe for concurrent use; its session guards it.
 type lease struct {
-	timeout time.Duration // negotiated; the smallest of the session's life
+	timeout time.Duration // negotiated, less loss_delay; the smallest of the session's life
 	tick    time.Duration // at least the servers' tickTime
 
 	// chain holds exchanges of the present connection, oldest first, each sent

@@ -296,6 +296,9 @@ var errSessionTimeout = errors.New("session timeout too short")
 // checkTimeout looks at what the ensemble granted.
 func (c *config) checkTimeout(granted time.Duration) error {
 	if granted >= minTicks*c.tickTime {
+		if err := c.lossDelayFits(granted); err != nil {
+			return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: %w; raise the servers' maxSessionTimeout", errSessionTimeout, granted, c.sessionTimeout, err)
+		}
 		return nil
 	}
 	return fmt.Errorf("%w: the ensemble granted %v, asked for were %v, and at least %d times tick_time=%v are needed; raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller",

@@ -35,6 +35,7 @@ type session struct {
 
 	mu       sync.Mutex
 	lease    lease                 // guarded by mu
+	spared   time.Time             // guarded by mu; an instant: until then lost locks' nodes stay
 	gen      uint64                // guarded by mu; connection the lease's chain belongs to
 	moved    chan struct{}         // guarded by mu; closed and replaced when gen grows
 	renewed  chan struct{}         // guarded by mu; closed and replaced when the lease moves
@@ -65,7 +66,7 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.commits = committer{multi: s.multi, ctx: s.ctx, wg: &s.wg}
-	s.lease = lease{timeout: s.timeout, tick: c.cfg.tickTime}
+	s.lease = lease{timeout: c.cfg.leaseTimeout(s.timeout), tick: c.cfg.tickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the first connection's handshake created the session. If it has been
@@ -254,6 +255,9 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	for h := range holds {
 		h.lose(cause, toWall(at))
 	}
+	if len(holds) > 0 && cause != ErrClosed {
+		s.spare() // from now, when all of them have been told
+	}
 	s.tell(state, cause)
 	s.stop()
 	s.client.pool.discard(s, cause, busy)
@@ -262,6 +266,7 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 // shutdown ends the session at the ensemble and waits for all its goroutines.
 // end has been called.
 func (s *session) shutdown() {
+	s.awaitSpared()
 	s.commits.close()
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()

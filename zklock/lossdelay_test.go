@@ -1,0 +1,336 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// delayed are the settings of these tests: an ensemble's tick of 500ms, and a
+// delay that is long beside everything but the session timeout.
+const lossDelay = 2 * time.Second
+
+func delayed() map[string]string {
+	return map[string]string{"session_timeout": "6s", "tick_time": "500ms", "loss_delay": lossDelay.String()}
+}
+
+func delayEnsemble(servers int) *memdriver.Ensemble {
+	return memdriver.New(memdriver.WithServers(servers), memdriver.WithTickTime(500*time.Millisecond), memdriver.WithLatency(time.Millisecond))
+}
+
+// ended is when a lock's Done was closed, in a channel.
+func ended(l *zklock.Lock) <-chan time.Time {
+	at := make(chan time.Time, 1)
+	go func() { <-l.Done(); at <- time.Now() }()
+	return at
+}
+
+// A holder that can reach the ensemble again right after its loss does not let
+// the next one in any sooner.
+func TestLossDelayHoldsTheNextBackThoughTheSessionIsReachable(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		params map[string]string
+		gap    func(time.Duration) bool
+	}{
+		{"with loss_delay", delayed(), func(d time.Duration) bool { return d >= lossDelay && d < lossDelay+100*time.Millisecond }},
+		{"without", map[string]string{"session_timeout": "6s", "tick_time": "500ms"}, func(d time.Duration) bool { return d < 100*time.Millisecond }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := delayEnsemble(1)
+			a, b := connect(t, e.Connector(), c.params), connect(t, e.Connector(), nil) // the other one has no delay and needs none
+			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+			next := acquiring(t, b.Mutex("x"), t.Context())
+			time.Sleep(time.Second)
+			lost := ended(l)
+			cut := memdriver.AroundSession(e.Sessions()[0])
+			e.Partition(cut)
+			at := <-lost
+			e.Heal()
+			n := <-next
+			if gap := time.Since(at); !c.gap(gap) {
+				t.Errorf("%s: granted %v after the loss", c.what, gap)
+			}
+			if !errors.Is(l.Err(), zklock.ErrLeaseOver) {
+				t.Errorf("%s: lost because of %v", c.what, l.Err())
+			}
+			mustRelease(t, n)
+		})
+	}
+}
+
+func TestLossDelayDoesNotDelayReleasesNorClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		a, b := connect(t, e.Connector(), delayed()), connect(t, e.Connector(), delayed())
+		prompt := func(what string, next <-chan *zklock.Lock, began time.Time) *zklock.Lock {
+			l := <-next
+			if d := time.Since(began); d > 100*time.Millisecond {
+				t.Errorf("granted %v after %s", d, what)
+			}
+			return l
+		}
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("x"), t.Context())
+		time.Sleep(time.Second)
+		began := time.Now()
+		mustRelease(t, l)
+		l = prompt("a release", next, began)
+
+		next = acquiring(t, a.Mutex("x"), t.Context())
+		time.Sleep(time.Second)
+		began = time.Now()
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if !errors.Is(l.Err(), zklock.ErrClosed) {
+			t.Errorf("after Close: %v", l.Err())
+		}
+		mustRelease(t, prompt("Close", next, began))
+	})
+}
+
+// What was lost before Close is spared all the same, and Close waits for it.
+func TestLossDelayOutlastsACloseAfterTheLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		a, b := connect(t, e.Connector(), delayed()), connect(t, e.Connector(), delayed())
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("x"), t.Context())
+		time.Sleep(time.Second)
+		lost := ended(l)
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+		at := <-lost
+		e.Heal()
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		n := <-next
+		if gap := time.Since(at); gap < lossDelay {
+			t.Errorf("granted %v after the loss", gap)
+		}
+		mustRelease(t, n)
+	})
+}
+
+// An operator frees the name whose node goes; the others of an All are this
+// client's to keep.
+func TestLossDelayKeepsTheOtherNodesOfAnAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		a, b := connect(t, e.Connector(), delayed()), connect(t, e.Connector(), delayed())
+		all := mustLock(t)(zklock.All(a.Mutex("x"), a.Mutex("y")).Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("y"), t.Context())
+		time.Sleep(3 * time.Second) // the holder watches its nodes
+		lost := ended(all)
+		if n := e.Break("/zklock/x"); n != 1 {
+			t.Fatalf("%d nodes were broken", n)
+		}
+		at := <-lost
+		n := <-next
+		if gap := time.Since(at); gap < lossDelay || gap > lossDelay+100*time.Millisecond {
+			t.Errorf("y was granted %v after x was broken", gap)
+		}
+		mustRelease(t, n)
+		if !errors.Is(all.Err(), zklock.ErrNodeDeleted) {
+			t.Errorf("lost because of %v", all.Err())
+		}
+	})
+}
+
+func TestLossDelayThatDoesNotFitIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		params string
+		says   []string // nil: it is taken
+	}{
+		{"loss_delay=1s", nil},
+		{"loss_delay=1100ms", []string{"loss_delay=1.1s", "10s", "at least 10.1s"}},
+		{"loss_delay=5s", []string{"at least 14s"}},
+		{"loss_delay=5s&session_timeout=14s", nil},
+		{"loss_delay=5s&tick_time=500ms", nil},
+		{"loss_delay=6s&tick_time=500ms", []string{"at least 12s"}},
+		{"loss_delay=-1s", []string{`"loss_delay"`}},
+		{"loss_delay=soon", []string{`"loss_delay"`, "duration"}},
+		{"loss_delay=2000000h", []string{`"loss_delay"`}},
+	} {
+		client, err := zklock.Open("mem://?" + c.params)
+		if err == nil {
+			_ = client.Close()
+		}
+		if (err == nil) != (c.says == nil) {
+			t.Errorf("%s: %v", c.params, err)
+		}
+		for _, word := range c.says {
+			if err != nil && !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %q does not say %q", c.params, err, word)
+			}
+		}
+	}
+	// What the ensemble grants may be too short for what was asked for.
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithTickTime(500 * time.Millisecond)) // grants 10s at most
+		c := connect(t, e.Connector(), map[string]string{"session_timeout": "20s", "tick_time": "500ms", "loss_delay": "6s"})
+		began := time.Now()
+		_, err := c.Mutex("x").Acquire(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "loss_delay=6s") || !strings.Contains(err.Error(), "granted 10s") {
+			t.Errorf("with 10s granted: %v", err)
+		}
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+// losses remembers when locks were lost, and judges grants by that.
+type losses struct {
+	mu     sync.Mutex
+	last   map[string]map[zklock.Mode]time.Time // guarded by mu; by name and mode
+	lost   int                                  // guarded by mu
+	judged int                                  // guarded by mu; grants within a session timeout of a loss
+	faults []string                             // guarded by mu
+}
+
+func (s *losses) note(l *zklock.Lock) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost++
+	for _, name := range l.Names() {
+		if s.last[name] == nil {
+			s.last[name] = map[zklock.Mode]time.Time{}
+		}
+		s.last[name][l.Mode()] = now
+	}
+}
+
+func (s *losses) judge(l *zklock.Lock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range l.Names() {
+		for mode, at := range s.last[name] {
+			if mode == zklock.Shared && l.Mode() == zklock.Shared {
+				continue // readers hold beside each other
+			}
+			gap := time.Since(at)
+			if gap < 6*time.Second {
+				s.judged++
+			}
+			if gap < lossDelay {
+				s.faults = append(s.faults, fmt.Sprintf("%s: %v granted %v after a %v lock was lost", name, l.Mode(), gap, mode))
+			}
+		}
+	}
+}
+
+// delay runs clients against an ensemble in trouble, as simulate does, without an
+// operator. A frozen client is to the ensemble what a cut session is, and its
+// lock ends when its lease does, whenever it looks.
+func delay(t *testing.T, seed uint64) *losses {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	e := delayEnsemble(3)
+	s := &losses{last: map[string]map[zklock.Mode]time.Time{}}
+	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
+	defer stop()
+	var workers sync.WaitGroup
+	for range 3 {
+		c := connect(t, e.Connector(), delayed())
+		for range 2 {
+			own := rand.New(rand.NewPCG(seed, rng.Uint64()))
+			workers.Go(func() {
+				for ctx.Err() == nil {
+					l, err := pickExclusive(c, own).Acquire(ctx)
+					if err != nil {
+						continue
+					}
+					s.judge(l)
+					work := time.NewTimer(time.Duration(own.IntN(6000)) * time.Millisecond)
+					select {
+					case <-work.C:
+					case <-l.Done():
+					}
+					if errors.Is(l.Err(), zklock.ErrLost) {
+						s.note(l)
+					}
+					_ = l.Release(context.Background())
+				}
+			})
+		}
+	}
+	for ctx.Err() == nil {
+		pause := time.NewTimer(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			continue
+		}
+		sessions, server := e.Sessions(), rng.IntN(3)
+		switch rng.IntN(8) {
+		case 0, 1, 2:
+			if len(sessions) > 0 {
+				e.Partition(memdriver.AroundSession(sessions[rng.IntN(len(sessions))]))
+			}
+		case 3:
+			e.Partition(memdriver.AroundServer(server))
+		case 4:
+			e.Restart(server)
+		case 5:
+			e.Partition(memdriver.AroundClients(server))
+		default:
+			e.Heal()
+		}
+	}
+	e.Heal()
+	workers.Wait()
+	return s
+}
+
+func pickExclusive(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
+	name := "n" + strconv.Itoa(rng.IntN(2))
+	switch rng.IntN(5) {
+	case 0:
+		return c.RWMutex(name).Reader()
+	case 1:
+		return zklock.All(c.Mutex("n0"), c.Mutex("n1"))
+	}
+	return c.Mutex(name)
+}
+
+// ZKLOCK_SEED replays one run, ZKLOCK_RUNS makes more of them.
+func TestSimulatedLossesAreFollowedByTheDelay(t *testing.T) {
+	from, n := uint64(1), uint64(15)
+	if s := os.Getenv("ZKLOCK_SEED"); s != "" {
+		from, _ = strconv.ParseUint(s, 10, 64)
+		n = 1
+	}
+	if s := os.Getenv("ZKLOCK_RUNS"); s != "" {
+		n, _ = strconv.ParseUint(s, 10, 64)
+	}
+	lost, judged := 0, 0
+	for seed := from; seed < from+n; seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			s := delay(t, seed)
+			lost, judged = lost+s.lost, judged+s.judged
+			for _, f := range s.faults {
+				t.Errorf("seed %d: %s", seed, f)
+			}
+		})
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	t.Logf("%d runs, %d locks lost, %d grants soon after that", n, lost, judged)
+	if n > 1 && (lost < int(n) || judged < int(n)) {
+		t.Errorf("%d losses and %d grants after them in %d runs prove little", lost, judged, n)
+	}
+}
