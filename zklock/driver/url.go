@@ -33,18 +33,32 @@ type URL struct {
 
 // Secret is a string that does not show itself: printed in any way, logged or
 // marshalled it reads "REDACTED". Reveal returns the text.
-type Secret struct{ text string }
+//
+// The text is behind a function, and not in a field: package fmt prints the
+// unexported fields of whatever struct a Secret is in without asking its
+// methods. So Secrets cannot be compared.
+type Secret struct{ reveal func() string }
 
 // NewSecret makes a Secret of text.
-func NewSecret(text string) Secret { return Secret{text} }
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{func() string { return text }}
+}
 
 const redacted = "REDACTED"
 
 // Reveal returns the secret text.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string {
+	if s.reveal == nil {
+		return ""
+	}
+	return s.reveal()
+}
 
 // IsZero reports whether the secret is empty.
-func (s Secret) IsZero() bool { return s.text == "" }
+func (s Secret) IsZero() bool { return s.reveal == nil }
 
 // String implements fmt.Stringer.
 func (s Secret) String() string { return redacted }
