@@ -161,6 +161,9 @@ var errNoClient = errors.New("the Client was not made by Open")
 // acquire is what all acquisitions come down to.
 func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []want, cfg acquireConfig) (*Lock, error) {
 	ctx, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: mode, Try: cfg.try})
+	if c.cfg.acquireStacks {
+		ctx = withStack(ctx)
+	}
 	r := &request{client: c, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try}
 	lock, err := c.acquireLock(ctx, r, cfg)
 	r.waited(err)

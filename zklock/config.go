@@ -65,6 +65,8 @@ type config struct {
 	logger   *slog.Logger
 	identity Identity
 	params   url.Values // of WithParams, applied after the URL's own
+
+	acquireStacks bool
 }
 
 // aclMode says whom znodes that zklock makes are open to.

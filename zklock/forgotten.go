@@ -1,7 +1,10 @@
 package zklock
 
 import (
+	"context"
+	"fmt"
 	"runtime"
+	"strings"
 	"time"
 	"weak"
 )
@@ -48,7 +51,48 @@ func (h *handle) forgotten() {
 	}
 	c := h.hold.client
 	c.counters.forgotten.Add(1)
-	c.cfg.logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", "held", time.Since(h.since), "session", h.hold.place.s.ds.ID())
+	told := []any{"held", time.Since(h.since), "session", h.hold.place.s.ds.ID()}
+	if at := acquiredAt(h.hookCtx); at != nil {
+		told = append(told, "acquired", at)
+	}
+	c.cfg.logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
+}
+
+// stackKey is where a context has the stack of an acquisition. A handle keeps
+// the context of its acquisition anyway, for the Lost hook: so neither a handle
+// nor an acquisition is any bigger where stacks are not wanted.
+type stackKey struct{}
+
+// maxStack bounds how many frames are remembered of an acquisition.
+const maxStack = 32
+
+// withStack adds where the calling goroutine is, from the caller's caller on.
+func withStack(ctx context.Context) context.Context {
+	const itself, caller = 2, 1 // runtime.Callers and withStack; Client.acquire
+	pcs := make([]uintptr, maxStack)
+	return context.WithValue(ctx, stackKey{}, pcs[:runtime.Callers(itself+caller, pcs)])
+}
+
+// ownFrames is what this package's functions are called, without the others' of
+// the module.
+const ownFrames = "github.com/zklock/go-zklock/zklock."
+
+// acquiredAt returns the frames that withStack added, the innermost first, from
+// the caller of this package on; nil if there are none.
+func acquiredAt(ctx context.Context) (at []string) {
+	pcs, _ := ctx.Value(stackKey{}).([]uintptr)
+	if len(pcs) == 0 {
+		return nil
+	}
+	frames := runtime.CallersFrames(pcs)
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if len(at) > 0 || !strings.HasPrefix(f.Function, ownFrames) {
+			at = append(at, fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line))
+		}
+	}
+	return at
 }
 
 // letGo does so for the session's handles that have been held for a while.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,6 +87,85 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	}
 	if err := kept.Release(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// leak acquires a lock and drops it.
+func leak(t *testing.T, a zklock.Acquirer) {
+	if _, err := a.Acquire(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// leakHanded does so, and gets it from somebody else in the process: it is the
+// waiter's stack that counts.
+func leakHanded(t *testing.T, c *zklock.Client, waiting <-chan struct{}) {
+	l, err := c.Mutex("handed").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { leak(t, c.Mutex("handed")) })
+	<-waiting
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if n := c.Stats().Handovers; n != 1 {
+		t.Errorf("%d hand-overs, want 1", n)
+	}
+}
+
+// With the option the log says where a dropped lock was acquired, and not where
+// this package did so; without it, nothing.
+func TestDroppedLockIsLoggedWithItsStack(t *testing.T) {
+	for _, with := range []bool{true, false} {
+		ensemble := memdriver.New(memdriver.WithTickTime(100 * time.Millisecond))
+		defer ensemble.Close()
+		var log locked
+		waiting := make(chan struct{}, 1)
+		opts := []zklock.Option{
+			zklock.WithParams(url.Values{"session_timeout": {"2s"}, "tick_time": {"100ms"}, "handover_time": {"1m"}}),
+			zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+			zklock.WithHooks(zklock.Hooks{Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+				waiting <- struct{}{}
+				return ctx, nil
+			}}),
+		}
+		if with {
+			opts = append(opts, zklock.WithAcquireStacks())
+		}
+		c, err := zklock.OpenConnector(ensemble.Connector(), opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		leak(t, c.Semaphore("s", 2))
+		leakHanded(t, c, waiting)
+		for limit := time.Now().Add(20 * time.Second); c.Stats().Forgotten < 2 && time.Now().Before(limit); {
+			runtime.GC()
+			if err := c.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Close(); err != nil { // nothing is written to the log any more
+			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, "dropped without Release") })
+		if len(lines) != 2 {
+			t.Fatalf("stacks: %v: the log says %q", with, log.String())
+		}
+		for _, line := range lines {
+			_, stack, told := strings.Cut(line, "acquired=")
+			if told != with || with && (!strings.Contains(stack, "zklock_test.leak (") || !strings.Contains(stack, "forgotten_test.go:")) {
+				t.Errorf("stacks: %v: the log says %s", with, line)
+			}
+			if strings.Contains(stack, "go-zklock/zklock.") || strings.Contains(stack, "leakHanded (") {
+				t.Errorf("frames of this package, or of the one who released: %s", line)
+			}
+		}
+		t.Log(lines[0])
 	}
 }
 

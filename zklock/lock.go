@@ -23,7 +23,8 @@ import (
 //
 // A Lock that is dropped without a Release stays held until its session ends.
 // It is logged as an error and counted in Stats when the garbage collector finds
-// it, unless a context made with Context keeps it.
+// it, unless a context made with Context keeps it. WithAcquireStacks adds where
+// it was acquired.
 type Lock struct{ *handle }
 
 // handle is what a Lock refers to. It is what the hold keeps, so that it can
@@ -31,7 +32,7 @@ type Lock struct{ *handle }
 type handle struct {
 	hold    *hold
 	token   Token
-	hookCtx context.Context // what the Acquire hook returned
+	hookCtx context.Context // what the Acquire hook returned; see withStack
 	since   time.Time       // when it was acquired
 	done    chan struct{}   // closed once err is set
 
