@@ -1,8 +1,10 @@
 package integration_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
 )
 
 // section is one stretch for which a goroutine held something, on the machine's
@@ -35,6 +38,11 @@ const (
 
 // mix has many goroutines hold locks of all kinds for a while.
 func (w *worker) mix(c *zklock.Client) error {
+	r, err := dialTally(w.task.Register)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), w.task.For)
 	defer cancel()
 	var mu sync.Mutex
@@ -43,35 +51,17 @@ func (w *worker) mix(c *zklock.Client) error {
 	var all sync.WaitGroup
 	for g := range mixGoroutines {
 		all.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(g)))
-			var mine []section
-			for ctx.Err() == nil {
-				l, err := mixed(c, rng).Acquire(context.WithoutCancel(ctx))
-				if err != nil {
-					mu.Lock()
-					failed = err
-					mu.Unlock()
-					return
-				}
-				s := section{Goroutine: g, Names: l.Names(), Mode: l.Mode(), Token: l.Token(), From: monotonic()}
-				if rng.IntN(4) == 0 {
-					err = l.Verify(context.WithoutCancel(ctx)) // takes a round trip
-				}
-				s.To = monotonic()
-				mine = append(mine, s)
-				if released := l.Release(context.WithoutCancel(ctx)); err == nil {
-					err = released
-				}
-				if err != nil {
-					mu.Lock()
-					failed = err
-					mu.Unlock()
-					return
-				}
+			m := mixer{Client: c, remote: r, goroutine: g, rng: rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(g)))}
+			var err error
+			for ctx.Err() == nil && err == nil {
+				err = m.cycle(context.WithoutCancel(ctx))
 			}
 			mu.Lock()
-			held = append(held, mine...)
-			mu.Unlock()
+			defer mu.Unlock()
+			held = append(held, m.held...)
+			if failed == nil {
+				failed = err
+			}
 		})
 	}
 	all.Wait()
@@ -83,6 +73,48 @@ func (w *worker) mix(c *zklock.Client) error {
 		return err
 	}
 	return os.WriteFile(w.task.Log, text, 0o600)
+}
+
+// mixer is one of the goroutines.
+type mixer struct {
+	*zklock.Client
+	remote
+	goroutine int
+	rng       *rand.Rand
+	held      []section
+
+	// What it wrote to the register in an earlier cycle, and has not tried to
+	// write again.
+	late map[string]uint64
+	with []fence.Sequencer
+}
+
+// cycle acquires something, works with it, and releases it. Now and then it
+// then does what a holder does that was stopped in the middle: it writes again
+// what it wrote in an earlier cycle. If nobody has had the lock since, that
+// changes nothing; else the register has to refuse it, or an update is lost.
+func (m *mixer) cycle(ctx context.Context) error {
+	l, err := mixed(m.Client, m.rng).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	s := section{Goroutine: m.goroutine, Names: l.Names(), Mode: l.Mode(), Token: l.Token(), From: monotonic()}
+	seqs, wrote, err := m.work(l)
+	if err == nil && m.rng.IntN(4) == 0 {
+		err = l.Verify(ctx) // takes a round trip
+	}
+	s.To = monotonic()
+	m.held = append(m.held, s)
+	if err = errors.Join(err, l.Release(ctx)); err != nil {
+		return err
+	}
+	if m.late != nil {
+		_, _, err = m.use(m.with, m.late)
+		m.late = nil
+	} else if m.rng.IntN(8) == 0 {
+		m.late, m.with = wrote, seqs
+	}
+	return err
 }
 
 // mixed picks what to hold. All is exclusive on every name, so that its mode
@@ -100,11 +132,12 @@ func mixed(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 	return zklock.All(c.Mutex(name()), c.Mutex(name()), c.Mutex(name()))
 }
 
-// TestProcessesMixLocksOfAllKinds looks at what three processes held together.
-// ZKLOCK_MIX makes it last longer.
+// TestProcessesMixLocksOfAllKinds looks at what three processes held together,
+// by the clock and by what they did to a register under their tokens, and at how
+// long each of their goroutines went without. ZKLOCK_MIX makes it last longer.
 func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	ensemble.Require(t)
-	length := 10 * time.Second
+	length := 20 * time.Second
 	if s := os.Getenv("ZKLOCK_MIX"); s != "" {
 		var err error
 		if length, err = time.ParseDuration(s); err != nil {
@@ -113,10 +146,11 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	}
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3})
 	root := rootOf(t)
+	register, addr := serveTally(t)
 	var workers []*process
 	for i := range 3 {
 		workers = append(workers, startWorker(t, task{Role: "mix", For: length, Log: filepath.Join(t.TempDir(), fmt.Sprint(i)),
-			URL: ensemble.URL(zk.Server(i).Addr(), root, quick())}))
+			Register: addr, URL: ensemble.URL(zk.Server(i).Addr(), root, quick())}))
 	}
 	for _, w := range workers {
 		w.await("ready")
@@ -126,6 +160,7 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	}
 	byName := map[string][]section{}
 	cycles := map[zklock.Mode]int{}
+	var grants []grant
 	for i, w := range workers {
 		for r, ok := w.next(); ok && r.What != "done"; r, ok = w.next() {
 		}
@@ -137,25 +172,34 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 		if err := json.Unmarshal(text, &held); err != nil {
 			t.Fatal(err)
 		}
-		progress := make([]int, mixGoroutines)
 		for _, s := range held {
-			progress[s.Goroutine]++
 			cycles[s.Mode]++
+			grants = append(grants, grant{s.From, i*mixGoroutines + s.Goroutine})
 			for _, name := range s.Names {
 				byName[name] = append(byName[name], s)
 			}
 		}
-		if starved := slices.Index(progress, 0); starved >= 0 {
-			t.Errorf("process %d: goroutine %d never got anything", i, starved)
-		}
 	}
 	for name, sections := range byName {
 		checkSections(t, name, sections)
+		writes := uint64(0)
+		for _, s := range sections {
+			if s.Mode == zklock.Exclusive {
+				writes++
+			}
+		}
+		if got := register.values[name]; got != writes {
+			t.Errorf("%s: the register has counted %d, there were %d writers: updates were lost", name, got, writes)
+		}
 	}
-	t.Logf("%v, cycles by mode: %v", length, cycles)
+	t.Logf("%v, cycles by mode: %v; the register let %d accesses in and refused %d", length, cycles, register.accesses, register.refused)
 	if len(cycles) != 3 {
 		t.Errorf("not all modes were held: %v", cycles)
 	}
+	if register.refused == 0 {
+		t.Error("no late write of a former holder was refused: the register proves nothing")
+	}
+	checkProgress(t, grants, len(workers)*mixGoroutines)
 	raw := dialRaw(t, zk.Server(0).Addr(), 10*time.Second)
 	if _, err := raw.Sync(root); err != nil {
 		t.Fatal(err)
@@ -170,6 +214,38 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 			t.Errorf("left behind below %s: %s", name, strings.Join(left, " "))
 		}
 	}
+}
+
+// grant is when one of the goroutines got something.
+type grant struct {
+	at  int64
+	who int
+}
+
+// checkProgress demands that nobody starves: between two grants of one goroutine
+// the others had so many that it should have had some dozens of its own. Counting
+// grants and not time, it does not matter how fast the machine is.
+func checkProgress(t *testing.T, grants []grant, goroutines int) {
+	t.Helper()
+	const most = 50 // times a fair share
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.at, b.at) })
+	last := make([]int, goroutines)
+	longest := 0
+	check := func(who, i int) {
+		if gap := i - last[who]; gap > most*goroutines {
+			t.Errorf("goroutine %d of process %d: %d grants to others, from the %dth on, and none to it", who%mixGoroutines, who/mixGoroutines, gap, last[who])
+		} else {
+			longest = max(longest, gap)
+		}
+		last[who] = i
+	}
+	for i, g := range grants {
+		check(g.who, i)
+	}
+	for who := range goroutines {
+		check(who, len(grants))
+	}
+	t.Logf("%d grants to %d goroutines; the longest that one of them went without: %d to others", len(grants), goroutines, longest)
 }
 
 // checkSections demands of what was held under one name: nobody beside an
