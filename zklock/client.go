@@ -60,7 +60,7 @@ func open(text string, opts []Option) (*Client, error) {
 		return nil, err
 	}
 	cfg := defaultConfig()
-	cfg.root = u.Root
+	cfg.root, cfg.user = u.Root, u.User
 	if u.Params, err = cfg.applyParams(u.Params, d.Keys()); err != nil {
 		return nil, err
 	}
@@ -118,9 +118,17 @@ func newClient(cfg config, connector driver.Connector) *Client {
 	return c
 }
 
-// Ping reports whether a quorum of the ensemble answers and whether the root is
-// there, or could be made, with the right to read it. It waits until ctx ends,
-// but no longer than connect_timeout.
+// Ping reports whether a quorum of the ensemble answers, whether the root is
+// there, or could be made, and whether this client has the rights that locks
+// need, on the root and on the znodes that it makes: the error, which matches
+// [ErrNoAuth], says which is missing on which path. Znodes of locks that were
+// made by others may have access lists of their own, which Ping does not look at.
+// It waits until ctx ends, but no longer than connect_timeout.
+//
+// It costs two transactions. The first proves the quorum. The second does all
+// that a lock would do, and a check that cannot hold, so that nothing of it is
+// applied. A right that there is a way round, which is DELETE on the root, is
+// logged if it is missing, and no error.
 func (c *Client) Ping(ctx context.Context) error {
 	if err := c.ping(ctx); err != nil {
 		return &Error{Op: "ping", Err: err}
@@ -149,8 +157,13 @@ func (c *Client) ping(ctx context.Context) error {
 			}
 			return err
 		})
+		if err == nil {
+			err = s.probe(ctx)
+		} else {
+			err = c.cfg.explainRight(err, c.cfg.root)
+		}
 		if !errors.Is(err, errSessionOver) {
-			return explain(err, c.cfg.root)
+			return err
 		}
 	}
 }

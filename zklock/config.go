@@ -42,6 +42,7 @@ const maxDuration = 10 * 365 * 24 * time.Hour
 // config is everything that can be set about a Client, checked.
 type config struct {
 	root           string
+	user           string // of the URL, for errors
 	sessionTimeout time.Duration
 	tickTime       time.Duration
 	connectTimeout time.Duration

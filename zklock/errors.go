@@ -186,7 +186,7 @@ func explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed):
+	case errors.Is(err, errSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed), errors.Is(err, ErrNoAuth):
 		return err // it says all by itself
 	case errors.Is(err, driver.ErrNoAuth), errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
 		return fmt.Errorf("%w: %s: %w", ErrNoAuth, path, err)

@@ -32,7 +32,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 	case err == nil:
 		return nil
 	case !errors.Is(err, driver.ErrNoNode):
-		return explain(err, cfg.root)
+		return cfg.explainRight(err, cfg.root)
 	case !cfg.createRoot:
 		return fmt.Errorf("%w: create %s by hand, or leave the key out", errRootMissing, cfg.root)
 	}
@@ -47,7 +47,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 			// An ancestor that may be seen but not created under is met again,
 			// more to the point, one step further down.
 			if path == cfg.root || !errors.Is(err, driver.ErrNoAuth) {
-				return explain(err, path)
+				return cfg.explainRight(err, path)
 			}
 		}
 		end++

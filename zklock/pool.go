@@ -55,6 +55,9 @@ func (o *opening) refusal() error {
 	if errors.Is(o.err, ErrNoAuth) || errors.Is(o.err, errRootMissing) {
 		return o.err // the session was to be had
 	}
+	if errors.Is(o.err, driver.ErrAuthFailed) {
+		return fmt.Errorf("%w: %w", ErrNoAuth, o.err) // it was not, but not for want of servers
+	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, o.err)
 }
 

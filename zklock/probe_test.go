@@ -1,0 +1,161 @@
+package zklock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// rooted makes the root with an access list, and returns a session that may do
+// everything with it.
+func rooted(t *testing.T, e *memdriver.Ensemble, everybody driver.Perm) driver.Session {
+	t.Helper()
+	s, err := e.As("operator", driver.NewSecret("all")).Connect(t.Context(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	acl := append(driver.CreatorACL(driver.PermAll), driver.OpenACL(everybody)...)
+	if _, err := s.Create(t.Context(), "/zklock", nil, driver.Persistent, acl); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestPingSaysWhichRightIsMissingWhere(t *testing.T) {
+	const all = driver.PermRead | driver.PermCreate | driver.PermDelete
+	for _, c := range []struct {
+		what   string
+		perms  driver.Perm
+		says   []string // in the error; none: there is no error
+		logged string
+	}{
+		{what: "all", perms: all},
+		{what: "no READ", perms: all &^ driver.PermRead, says: []string{"/zklock"}},
+		{what: "no CREATE", perms: all &^ driver.PermCreate, says: []string{"no CREATE on /zklock,"}},
+		{what: "no DELETE", perms: all &^ driver.PermDelete, logged: "permission=DELETE on=/zklock "},
+		{what: "only READ", perms: driver.PermRead, says: []string{"no CREATE on /zklock,"}},
+		{what: "no WRITE, which the root does not need", perms: all &^ driver.PermWrite},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			operator := rooted(t, e, c.perms)
+			var log bytes.Buffer
+			client := connect(t, e.Connector(), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			znodes := func() string {
+				_, tree, _ := strings.Cut(e.Dump(), "\n/ ")
+				return tree
+			}
+			before := znodes()
+			err := client.Ping(t.Context())
+			if (err == nil) != (c.says == nil) || err != nil && !errors.Is(err, zklock.ErrNoAuth) {
+				t.Errorf("%s: %v", c.what, err)
+			}
+			for _, word := range append(c.says, "without a user") {
+				if err != nil && !strings.Contains(err.Error(), word) {
+					t.Errorf("%s: %q does not say %q", c.what, err, word)
+				}
+			}
+			if !strings.Contains(log.String(), c.logged) || c.logged == "" && log.Len() > 0 {
+				t.Errorf("%s: logged %q", c.what, log.String())
+			}
+			// What Ping allows can be done.
+			_, err2 := client.Mutex("x").Acquire(t.Context())
+			if (err2 == nil) != (err == nil) {
+				t.Errorf("%s: Ping %v, but Acquire %v", c.what, err, err2)
+			}
+			if err != nil && znodes() != before {
+				t.Errorf("%s: it left something:\n%s", c.what, znodes())
+			}
+			if _, _, err := operator.Children(t.Context(), "/zklock"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A probe is not seen by anybody: nothing is made, changed or removed, not for a
+// moment, and nobody's counters move.
+func TestPingChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		operator := rooted(t, e, driver.PermAll)
+		client := connect(t, e.Connector(), nil)
+		before, err := operator.Get(t.Context(), "/zklock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, changed, err := operator.Watch(t.Context(), "/zklock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after, err := operator.Get(t.Context(), "/zklock")
+		if err != nil || after.Stat != before.Stat {
+			t.Errorf("the root changed from %+v to %+v, %v", before.Stat, after.Stat, err)
+		}
+		select {
+		case e := <-changed:
+			t.Errorf("a watch fired: %+v", e)
+		default:
+		}
+		if dump := e.Dump(); strings.Contains(dump, "probe") {
+			t.Errorf("left behind:\n%s", dump)
+		}
+	})
+}
+
+// A password is not checked by anybody but access lists: the first use of one
+// that is wrong says so, whatever it is.
+func TestWrongPasswordIsToldOnFirstUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.Named(t.Name())
+		defer e.Close()
+		open := func(password string) *zklock.Client {
+			c, err := zklock.Open("mem://app:" + password + "@" + t.Name() + "/locks")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		}
+		right := open("s3cret")
+		held := mustLock(t)(right.Mutex("x").Acquire(t.Context()))
+		for what, use := range map[string]func(c *zklock.Client) error{
+			"Ping":       func(c *zklock.Client) error { return c.Ping(t.Context()) },
+			"Acquire":    func(c *zklock.Client) error { _, err := c.Mutex("x").Acquire(t.Context()); return err },
+			"TryAcquire": func(c *zklock.Client) error { _, err := c.Mutex("y").TryAcquire(t.Context()); return err },
+			"Contenders": func(c *zklock.Client) error { _, err := c.Contenders(t.Context(), "x"); return err },
+			"Break":      func(c *zklock.Client) error { return c.Break(t.Context(), "x", "_c_0-__WRIT__0000000000") },
+		} {
+			began := time.Now()
+			err := use(open("wr0ng"))
+			if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `"app"`) || !strings.Contains(err.Error(), "password is wrong") || !strings.Contains(err.Error(), "/locks") {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err != nil && (strings.Contains(err.Error(), "wr0ng") || strings.Count(err.Error(), "not authorized") > 2) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if d := time.Since(began); d > time.Second {
+				t.Errorf("%s took %v", what, d)
+			}
+		}
+		if err := right.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustRelease(t, held)
+	})
+}
