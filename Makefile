@@ -5,10 +5,13 @@ SHELL := bash
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# What to benchmark, how long to fuzz each target, how often to repeat.
+# What to benchmark, how long to fuzz each target, to make faults and to soak,
+# how often to repeat.
 BENCH ?= .
 FUZZTIME ?= 30s
 COUNT ?= 50
+CHAOS ?= 60s
+SOAK ?= 30m
 
 # The tests that need ZooKeeper fail without one, here and in what is called.
 export ZKLOCK_TEST_REQUIRED := 1
@@ -84,6 +87,14 @@ fuzz: ## each fuzz target for FUZZTIME
 .PHONY: stress
 stress: ## the core's and drivers' tests COUNT times, with the race detector
 	$(TEST) -count=$(COUNT) -timeout=60m ./zklock/...
+
+.PHONY: chaos
+chaos: install ## real servers and clients are killed, stopped and cut off for CHAOS; ZKLOCK_SEED repeats a schedule
+	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos' ./integration_test
+
+.PHONY: soak
+soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in all
+	@.ci/soak $(SOAK)
 
 .PHONY: cover
 cover: install ## what the tests cover, by function: cover.out

@@ -22,26 +22,30 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is what a worker process does.
 type task struct {
-	Role   string   // contend, hold, mix or refuse
+	Role   string   // contend, hold, mix, refuse, chaos or cycle
 	URL    string   // of its client
 	URLs   []string // for refuse
 	Name   string   // of the lock
 	Rounds int      // for contend: how often it takes the lock
 	Guard  string   // for contend: a file that exists while somebody holds the lock
 
-	For time.Duration // for mix: how long
-	Log string        // for mix: the file that gets what was held
+	For time.Duration // for mix and cycle: how long
+	Log string        // for mix and chaos: the file that gets what was held
 
 	Register string // for mix: the address of the register that the locks protect
+
+	Chaos *chaosTask // for chaos
 }
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, gave, beat, refused, done, error
+	What  string // ready, waiting, held, gave, beat, refused, progress, idle, violation, done, error
 	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was had
 	At    int64  // monotonic, when the line was made
 	Token zklock.Token
 	Err   string
+
+	Chaos *chaosReport `json:",omitempty"`
 }
 
 // worker is the inside of a worker process.
@@ -83,8 +87,11 @@ func (w *worker) tell(r report) {
 }
 
 func (w *worker) run() error {
-	if w.task.Role == "refuse" {
+	switch w.task.Role {
+	case "refuse":
 		return w.refuse()
+	case "chaos":
+		return w.chaos()
 	}
 	c, err := zklock.Open(w.task.URL, zklock.WithHooks(w.hooks()))
 	if err != nil {

@@ -1,0 +1,215 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+const (
+	// chaosPermits is how many hold the semaphore at once.
+	chaosPermits = 2
+
+	// chaosHold is the longest turn of those that are long: longer than a
+	// session lives, so that a fault that outlasts a session meets a holder.
+	chaosHold = 6 * time.Second
+)
+
+// job is what one goroutine of a chaos worker does again and again.
+type job struct {
+	pick func(*rand.Rand) zklock.Acquirer
+	work func(*visit)
+	long bool // it holds for so long that others of its kind wait for it
+}
+
+// jobs are those of one worker. Each worker has one lock that it holds for long
+// stretches most of the time, and its neighbour in between, so that whatever
+// server or client a fault strikes, something is held behind it.
+func (c *chaosWorker) jobs() []job {
+	always := func(a zklock.Acquirer) func(*rand.Rand) zklock.Acquirer {
+		return func(*rand.Rand) zklock.Acquirer { return a }
+	}
+	k := c.task.Chaos
+	long := func(i int) zklock.Acquirer { return c.client.Mutex(fmt.Sprint("long-", i%k.Of)) }
+	one := func(rng *rand.Rand) zklock.Acquirer { return c.client.Mutex(fmt.Sprint("several-", rng.IntN(3))) }
+	two := func(rng *rand.Rand) zklock.Acquirer { return zklock.All(one(rng), one(rng)) }
+	rw := c.client.RWMutex("rw")
+	mutex := job{pick: always(c.client.Mutex("mutex")), work: (*visit).update}
+	txn := job{pick: always(c.client.Mutex("znode")), work: (*visit).updateZnode}
+	reader := job{pick: always(rw.Reader()), work: (*visit).readTwice}
+	permit := job{pick: always(c.client.Semaphore("permits", chaosPermits)), work: (*visit).linger}
+	return []job{
+		mutex, mutex,
+		txn, txn,
+		{pick: always(rw.Writer()), work: (*visit).update},
+		reader, reader,
+		permit, permit, permit,
+		{pick: one, work: (*visit).update},
+		{pick: two, work: (*visit).update},
+		{pick: two, work: (*visit).update},
+		{pick: always(long(k.Index)), work: func(v *visit) { v.stay(chaosHold) }, long: true},
+		{pick: always(long(k.Index + 1)), work: func(v *visit) { v.stay(chaosHold / 20) }, long: true},
+	}
+}
+
+// linger holds the lock for a moment.
+func (v *visit) linger() {
+	v.pause(time.Duration(v.rng.IntN(4000)) * time.Microsecond)
+	v.held()
+}
+
+// update raises the registers of the lock's names. It may go wrong only if the
+// lock is lost.
+func (v *visit) update() {
+	read, err := v.registers.read(v.lock)
+	if v.turnedDown(err) {
+		return
+	}
+	v.linger()
+	if v.turnedDown(v.registers.write(v.lock, read)) {
+		return
+	}
+	for _, name := range v.lock.Names() {
+		v.count("write: " + name)
+	}
+}
+
+// turnedDown reports whether the registers did not do what was asked for: for
+// who has lost the lock and nobody else.
+func (v *visit) turnedDown(err error) bool {
+	switch {
+	case err == nil:
+		return false
+	case !errors.Is(err, errStale):
+		v.violation("the registers failed: %v", err)
+	case v.lock.Valid():
+		v.violation("%s %v: %v, though the lock is valid", v.lock.Name(), v.lock.Token(), err)
+	default:
+		v.count("write: stale")
+	}
+	return true
+}
+
+// readTwice reads a register as a reader: no writer gets in between.
+func (v *visit) readTwice() {
+	first, err := v.registers.read(v.lock)
+	if v.turnedDown(err) {
+		return
+	}
+	v.linger()
+	again, err := v.registers.read(v.lock)
+	if v.turnedDown(err) {
+		return
+	}
+	if !slices.Equal(first, again) {
+		v.violation("%s: %v became %v under a reader with token %v", v.lock.Name(), first, again, v.lock.Token())
+	}
+}
+
+// updateZnode writes the register in ZooKeeper, whose value is the znode's
+// version: once to see what it is, and once to raise it by one.
+func (v *visit) updateZnode() {
+	first, ok := v.txn()
+	if !ok {
+		return
+	}
+	v.linger()
+	if second, ok := v.txn(); ok && second != first+1 {
+		v.violation("%s: version %d was followed by %d under token %v", v.lock.Name(), first, second, v.lock.Token())
+	}
+}
+
+// txn writes the znode, and returns the version that this made.
+func (v *visit) txn() (version int32, ok bool) {
+	results, err := v.lock.Txn(context.Background(), driver.SetOp(v.task.Chaos.Znode, []byte(v.lock.Token().String()), driver.AnyVersion))
+	switch {
+	case err == nil:
+		version = results[0].Stat.Version
+		v.count("txn: done")
+		v.writes = append(v.writes, entry{Worker: v.task.Chaos.Index, Name: v.lock.Name(), Token: v.lock.Token(), Version: version})
+		return version, true
+	case errors.Is(err, zklock.ErrUnknownOutcome):
+		v.count("txn: unknown")
+	case errors.Is(err, zklock.ErrLost):
+		v.count("txn: lost")
+	case errors.Is(err, zklock.ErrUnavailable):
+		v.count("txn: unavailable")
+	default:
+		v.violation("Txn: an error of no known class: %v", err)
+	}
+	return 0, false
+}
+
+// stay holds the lock for up to most, and mostly to the end if it is lost. Then it
+// writes without a look at it, as a process does that was stopped just after the
+// look.
+func (v *visit) stay(most time.Duration) {
+	read, err := v.registers.read(v.lock)
+	if v.turnedDown(err) {
+		return
+	}
+	const step = 20 * time.Millisecond
+	for range v.rng.Int64N(int64(most / step)) {
+		v.pause(step)
+		if v.stop.Err() != nil || !v.held() && v.rng.IntN(100) == 0 {
+			break
+		}
+	}
+	if !v.turnedDown(v.registers.write(v.lock, read)) {
+		v.count("write: " + v.lock.Name())
+	}
+}
+
+// control runs one side of the trusting client, for the control's lock of that
+// number, until the worker stops.
+func (c *chaosWorker) control(i int, side func(*trusting)) {
+	k := c.task.Chaos
+	t, err := newTrusting(k.Hosts, k.Timeout, fmt.Sprint("/control-", i))
+	if err != nil {
+		c.violation("control: %v", err)
+		return
+	}
+	defer t.conn.Close()
+	for c.stop.Err() == nil {
+		if t.take() == nil {
+			side(t)
+		}
+		c.pause(20 * time.Millisecond)
+	}
+}
+
+// trust holds the control's lock for as long as it believes to.
+func (c *chaosWorker) trust(t *trusting) { c.believe(t, time.Hour) }
+
+// covet holds it for a moment and gives it back: mostly it waits.
+func (c *chaosWorker) covet(t *trusting) {
+	c.believe(t, 200*time.Millisecond)
+	if err := t.conn.Delete(t.path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		c.count("control: " + err.Error())
+	}
+	c.pause(200 * time.Millisecond)
+}
+
+// believe notes for how long the control took itself for the holder.
+func (c *chaosWorker) believe(t *trusting, most time.Duration) {
+	e := entry{Worker: c.task.Chaos.Index, Name: t.path, Mode: zklock.Exclusive}
+	for end := monotonic() + int64(most); c.stop.Err() == nil && monotonic() < end; c.pause(10 * time.Millisecond) {
+		now := monotonic()
+		if !t.believes() {
+			break
+		}
+		if e.From == 0 {
+			e.From = now
+		}
+		e.To = now
+	}
+	c.journal.note(e)
+}

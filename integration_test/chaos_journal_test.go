@@ -1,0 +1,86 @@
+package integration_test
+
+import (
+	"bufio"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// entry is what a goroutine of a chaos worker notes of one turn with a lock, or
+// of one write.
+type entry struct {
+	Worker, Goroutine int
+	Name              string
+	Mode              zklock.Mode
+	Token             zklock.Token
+
+	// Version is what a write made of the znode it wrote, from 1; 0 says that
+	// the entry is about a turn.
+	Version int32
+
+	// Began is when Acquire was called, Ended when Release had returned.
+	Began, Ended int64
+
+	// From and To are the first and the last moment at which the lock was held
+	// for certain: Valid was true afterwards. Both are 0 if there was none.
+	From, To int64
+
+	// Lost is when the lock was lost, or 0.
+	Lost int64
+}
+
+// journal is the file that a worker notes entries in.
+type journal struct {
+	mu   sync.Mutex
+	file *os.File
+	buf  *bufio.Writer
+	enc  *gob.Encoder
+	err  error // the first one
+}
+
+func createJournal(path string) (*journal, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	buf := bufio.NewWriterSize(file, 1<<16)
+	return &journal{file: file, buf: buf, enc: gob.NewEncoder(buf)}, nil
+}
+
+func (j *journal) note(entries ...entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range entries {
+		j.err = errors.Join(j.err, j.enc.Encode(e))
+	}
+}
+
+func (j *journal) close() error {
+	return errors.Join(j.err, j.buf.Flush(), j.file.Close())
+}
+
+// readJournal returns what a worker has noted.
+func readJournal(path string) (entries []entry, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	dec := gob.NewDecoder(bufio.NewReaderSize(file, 1<<16))
+	for {
+		var e entry
+		switch err := dec.Decode(&e); {
+		case errors.Is(err, io.EOF):
+			return entries, nil
+		case err != nil:
+			return nil, fmt.Errorf("journal %s: %w", path, err)
+		}
+		entries = append(entries, e)
+	}
+}

@@ -1,0 +1,201 @@
+//go:build linux
+
+package integration_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row is what happened under one kind of fault.
+type row struct {
+	injected, lost, overlaps, control int
+	recovery, pause                   time.Duration
+}
+
+// judge reads the journals, prints the table, and fails the test if anything is
+// wrong.
+func (c *chaos) judge(registers *registers, znode string) {
+	byName := make(map[string][]entry)
+	rows := make(map[string]*row)
+	for _, s := range c.strokes {
+		if rows[s.kind] == nil {
+			rows[s.kind] = &row{}
+		}
+		rows[s.kind].injected++
+	}
+	during := func(at int64) *row { // the last fault that had struck
+		i := sort.Search(len(c.strokes), func(i int) bool { return c.strokes[i].struck > at })
+		if i == 0 {
+			return &row{}
+		}
+		return rows[c.strokes[i-1].kind]
+	}
+	counts := make(map[string]int)
+	goroutines := make(map[[2]int][]entry) // turns
+	for _, v := range c.victims {
+		for _, text := range v.violations {
+			c.t.Errorf("worker %d: %s", v.index, text)
+		}
+		for what, n := range v.newest.Counts {
+			counts[what] += n
+		}
+		entries, err := readJournal(v.process.task.Log)
+		if err != nil {
+			c.t.Error(err)
+		}
+		for _, e := range entries {
+			byName[e.Name] = append(byName[e.Name], e)
+			if e.Ended == 0 {
+				continue
+			}
+			if e.Lost != 0 {
+				during(e.Lost).lost++
+			} else if !strings.HasPrefix(e.Name, "long-") {
+				g := [2]int{e.Worker, e.Goroutine}
+				goroutines[g] = append(goroutines[g], e)
+			}
+		}
+	}
+	for name, entries := range byName {
+		found := judge(entries)
+		for _, f := range found {
+			switch {
+			case !strings.HasPrefix(name, "/control-"):
+				if f.overlap {
+					during(f.at).overlaps++
+				}
+				c.t.Error(f.text)
+			case f.overlap:
+				during(f.at).control++
+			}
+		}
+	}
+	c.judgeRegisters(registers, counts)
+	c.judgeZnode(znode, byName["znode"], counts)
+	c.timeRows(rows, goroutines)
+	c.print(rows, counts, registers)
+}
+
+// judgeRegisters demands that each update that was acknowledged is in the value,
+// and that none overwrote another.
+func (c *chaos) judgeRegisters(r *registers, counts map[string]int) {
+	for _, text := range r.lost {
+		c.t.Errorf("lost update: %s", text)
+	}
+	for name, value := range r.values {
+		if n := counts["write: "+name]; n != value {
+			c.t.Errorf("register %s is at %d after %d updates", name, value, n)
+		}
+	}
+}
+
+// judgeZnode does the same for the register in ZooKeeper, where the outcome of
+// some updates is unknown.
+func (c *chaos) judgeZnode(znode string, entries []entry, counts map[string]int) {
+	for _, f := range judgeWrites(entries) {
+		c.t.Errorf("znode: %s", f.text)
+	}
+	if _, err := c.raw.Sync(znode); err != nil {
+		c.t.Error(err)
+	}
+	_, stat, err := c.raw.Get(znode)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	done, unknown := counts["txn: done"], counts["txn: unknown"]
+	if v := int(stat.Version); v < done || v > done+unknown {
+		c.t.Errorf("the znode's version is %d after %d writes and %d of unknown outcome", v, done, unknown)
+	}
+	if done == 0 {
+		c.t.Error("the znode was never written")
+	}
+}
+
+// timeRows measures how long it took after each fault until the last goroutine
+// had completed a turn that began when the fault was over, and what the longest
+// time was in which nobody did.
+func (c *chaos) timeRows(rows map[string]*row, goroutines map[[2]int][]entry) {
+	var grants []int64
+	for _, turns := range goroutines {
+		slices.SortFunc(turns, func(a, b entry) int { return cmp.Compare(a.Began, b.Began) })
+		for _, e := range turns {
+			grants = append(grants, e.Ended)
+		}
+	}
+	slices.Sort(grants)
+	for i, s := range c.strokes {
+		r := rows[s.kind]
+		next := grants[len(grants)-1]
+		if i+1 < len(c.strokes) {
+			next = c.strokes[i+1].struck
+		}
+		for g, turns := range goroutines {
+			k := sort.Search(len(turns), func(k int) bool { return turns[k].Began > s.lifted })
+			if k == len(turns) {
+				c.t.Errorf("goroutine %v did nothing any more after: %s", g, s.kind)
+				continue
+			}
+			r.recovery = max(r.recovery, time.Duration(turns[k].Ended-s.lifted))
+		}
+		last := s.struck
+		for _, at := range grants[sort.Search(len(grants), func(k int) bool { return grants[k] > s.struck }):] {
+			r.pause = max(r.pause, time.Duration(at-last))
+			if last = at; at > next {
+				break
+			}
+		}
+	}
+}
+
+func (c *chaos) print(rows map[string]*row, counts map[string]int, r *registers) {
+	var b bytes.Buffer
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "kind of fault\tinjected\tlocks lost\toverlaps\tlongest time to recover\tlongest pause\tcontrol's overlaps\t")
+	var sum row
+	line := func(kind string, r row) {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2fs\t%.2fs\t%d\t\n", kind, r.injected, r.lost, r.overlaps, r.recovery.Seconds(), r.pause.Seconds(), r.control)
+	}
+	for _, k := range kinds {
+		r := rows[k.name]
+		if slices.Contains(c.denied, k.name) {
+			fmt.Fprintf(table, "%s\tnot allowed\t\t\t\t\t\t\n", k.name)
+			continue
+		}
+		if r == nil {
+			c.t.Errorf("no fault of the kind: %s", k.name)
+			continue
+		}
+		line(k.name, *r)
+		sum.injected += r.injected
+		sum.lost += r.lost
+		sum.overlaps += r.overlaps
+		sum.control += r.control
+		sum.recovery = max(sum.recovery, r.recovery)
+		sum.pause = max(sum.pause, r.pause)
+	}
+	line("all", sum)
+	_ = table.Flush()
+	cycles := 0
+	for _, v := range c.victims {
+		cycles += v.newest.Cycles
+	}
+	fmt.Fprintf(&b, "%d turns; %d requests refused by the registers as stale, %d updates lost\n", cycles, r.stale, len(r.lost))
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&b, "%7d  %s\n", counts[what], what)
+	}
+	c.t.Logf("\n%s", b.String())
+	if sum.lost == 0 {
+		c.t.Error("no lock was lost: the faults were too weak to prove anything")
+	}
+	if sum.control == 0 {
+		c.t.Error("the client that trusts its connection never overlapped: the faults were too weak to prove anything")
+	}
+}

@@ -1,0 +1,298 @@
+//go:build linux
+
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+)
+
+// chaosLength is for how long the chaos test makes faults: as long as
+// ZKLOCK_CHAOS says. Without it the test is skipped, see make chaos.
+func chaosLength(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("ZKLOCK_CHAOS")
+	if text == "" {
+		t.Skip("ZKLOCK_CHAOS is not set: make chaos sets it")
+	}
+	length, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return length
+}
+
+// chaos is one run: workers on an ensemble, each behind proxies of its own, and
+// faults.
+type chaos struct {
+	t        *testing.T
+	ensemble *ensemble.Ensemble
+	root     string
+	raw      *zk.Conn // not behind any proxy
+	victims  []*victim
+	strokes  []*stroke
+	denied   []string // kinds that take rights which are not there
+}
+
+// victim is a worker and what can be done to it.
+type victim struct {
+	index   int
+	process *process
+	links   []*proxy.Proxy // to each server
+
+	mu         sync.Mutex
+	newest     chaosReport // guarded by mu
+	idle       bool        // guarded by mu
+	ended      bool        // guarded by mu
+	violations []string    // guarded by mu
+}
+
+const (
+	chaosWorkers = 3
+
+	// chaosProgress is how often the test tells how it gets on.
+	chaosProgress = 10 * time.Second
+)
+
+// TestChaos has processes guard registers with locks of all kinds on three real
+// servers while servers and clients are killed, stopped, cut off and slowed
+// down. ZKLOCK_CHAOS says for how long, ZKLOCK_SEED repeats a schedule.
+func TestChaos(t *testing.T) {
+	length := chaosLength(t)
+	ensemble.Require(t)
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("ZKLOCK_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("faults for %v, ZKLOCK_SEED=%d", length, seed)
+	c := &chaos{t: t, root: rootOf(t)}
+	c.ensemble = ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit})
+	c.raw = dialRaw(t, c.ensemble.Hosts(), 10*time.Second)
+	const znode = "/register"
+	if _, err := c.raw.Create(znode, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	registers, url := serveRegisters(t)
+	for i := range chaosWorkers {
+		c.startVictim(i, url, znode)
+	}
+	for _, v := range c.victims {
+		v.process.await("ready")
+		v.process.start()
+	}
+	var watching sync.WaitGroup
+	for _, v := range c.victims {
+		watching.Go(v.watch)
+	}
+	c.torment(rand.New(rand.NewPCG(seed, 0)), length)
+
+	for _, v := range c.victims {
+		v.process.start() // stops it
+	}
+	c.must(c.until("all workers are idle", func() bool { return c.all(func(v *victim) bool { return v.idle }) }))
+	c.nothingLeft()
+	for _, v := range c.victims {
+		v.process.start() // closes it
+	}
+	c.must(c.until("all workers have ended", func() bool { return c.all(func(v *victim) bool { return v.ended }) }))
+	watching.Wait()
+	c.judge(registers, znode)
+}
+
+// startVictim starts a worker with proxies between it and the servers.
+func (c *chaos) startVictim(i int, registers, znode string) {
+	v := &victim{index: i}
+	var hosts []string
+	for _, s := range c.ensemble.Servers() {
+		p, err := proxy.New(s.Addr())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.t.Cleanup(func() { _ = p.Close() })
+		v.links = append(v.links, p)
+		hosts = append(hosts, p.Addr())
+	}
+	params := quick("session_timeout", chaosSession.String(), "tick_time", chaosTick.String())
+	v.process = startWorker(c.t, task{
+		Role: "chaos",
+		URL:  ensemble.URL(fmt.Sprintf("%s,%s,%s", hosts[0], hosts[1], hosts[2]), c.root, params),
+		Log:  filepath.Join(c.t.TempDir(), fmt.Sprint("journal-", i)),
+		Chaos: &chaosTask{Index: i, Of: chaosWorkers, Registers: registers, Znode: znode,
+			Hosts: hosts, Timeout: chaosSession},
+	})
+	c.victims = append(c.victims, v)
+}
+
+// watch follows what the worker tells, until it has ended.
+func (v *victim) watch() {
+	for r := range v.process.reports {
+		v.mu.Lock()
+		if r.Chaos != nil {
+			v.newest = *r.Chaos
+		}
+		switch r.What {
+		case "idle":
+			v.idle = true
+		case "violation", "error":
+			v.violations = append(v.violations, r.Err)
+		case "done":
+			v.ended = true
+		}
+		v.mu.Unlock()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.ended {
+		v.violations = append(v.violations, "it ended before its time: "+v.process.stderr.String())
+		v.idle, v.ended = true, true
+	}
+}
+
+// torment makes faults: all kinds in some order, then again until the time is
+// over. Each begins when the workers have recovered from the one before.
+func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
+	begun := time.Now()
+	c.must(c.recovered(&stroke{lifted: monotonic()})) // it can be done at all
+	told := begun
+	for round := 0; round == 0 || time.Since(begun) < length; round++ {
+		for _, i := range rng.Perm(len(kinds)) {
+			if round > 0 && time.Since(begun) > length {
+				break
+			}
+			s := &stroke{kind: kinds[i].name, victim: c.victims[rng.IntN(len(c.victims))], rng: rng, struck: monotonic()}
+			c.strokes = append(c.strokes, s)
+			err := kinds[i].strike(c, s)
+			switch {
+			case errors.Is(err, syscall.EPERM):
+				c.t.Logf("not allowed on this machine: %v", err)
+				c.denied = append(c.denied, s.kind)
+				s.lift()
+			case err != nil:
+				c.t.Fatalf("%s: %v", s.kind, err)
+			}
+			if err := c.recovered(s); err != nil {
+				c.t.Fatal(err)
+			}
+			if c.t.Failed() {
+				return
+			}
+			if time.Since(told) > chaosProgress {
+				told = time.Now()
+				c.progress(time.Since(begun))
+			}
+		}
+	}
+}
+
+// progress tells how far it is.
+func (c *chaos) progress(after time.Duration) {
+	cycles, lost, violations := 0, 0, 0
+	for _, v := range c.victims {
+		v.mu.Lock()
+		cycles += v.newest.Cycles
+		lost += v.newest.Lost
+		violations += len(v.violations)
+		v.mu.Unlock()
+	}
+	c.t.Logf("%4.0fs: %d faults, the last one: %s; %d turns, %d locks lost, %d violations",
+		after.Seconds(), len(c.strokes), c.strokes[len(c.strokes)-1].kind, cycles, lost, violations)
+}
+
+// recovered waits until every goroutine of every worker has completed a turn
+// that began after the fault.
+func (c *chaos) recovered(s *stroke) error {
+	return c.until("all workers have recovered from: "+s.kind, func() bool {
+		return c.all(func(v *victim) bool { return v.newest.Since > s.lifted })
+	})
+}
+
+// all reports whether something holds for all workers, or cannot any more.
+func (c *chaos) all(holds func(*victim) bool) bool {
+	for _, v := range c.victims {
+		v.mu.Lock()
+		ok := holds(v) || v.ended
+		v.mu.Unlock()
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// neighbour is the worker that shares the victim's locks of long turns.
+func (c *chaos) neighbour(v *victim) *victim {
+	return c.victims[(v.index+len(c.victims)-1)%len(c.victims)]
+}
+
+// until polls a condition for as long as there is patience.
+func (c *chaos) until(what string, holds func() bool) error {
+	for giveUp := time.Now().Add(patience); !holds(); c.pause(20 * time.Millisecond) {
+		if time.Now().After(giveUp) {
+			return fmt.Errorf("waited %v until %s, in vain", patience, what)
+		}
+	}
+	return nil
+}
+
+func (c *chaos) pause(d time.Duration) { <-time.After(d) }
+
+func (c *chaos) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// nothingLeft demands, with all clients still open, that no contender is left in
+// any queue and no watch on any server.
+func (c *chaos) nothingLeft() {
+	var left []string
+	err := c.until("no contender is left", func() bool {
+		left = nil
+		names, _, err := c.raw.Children(c.root)
+		for _, name := range names {
+			nodes, _, e := c.raw.Children(c.root + "/" + name)
+			if e != nil && !errors.Is(e, zk.ErrNoNode) {
+				err = e
+			}
+			for _, node := range nodes {
+				left = append(left, name+"/"+node)
+			}
+		}
+		return err == nil && len(left) == 0
+	})
+	if err != nil {
+		c.t.Errorf("%v: %q", err, left)
+	}
+	watches := make([]float64, len(c.ensemble.Servers()))
+	err = c.until("no watch is left", func() bool {
+		for i, s := range c.ensemble.Servers() {
+			stats, err := s.Stats()
+			watches[i] = stats["watch_count"]
+			if err != nil {
+				watches[i] = -1
+			}
+		}
+		return slices.Max(watches) == 0 && slices.Min(watches) == 0
+	})
+	if err != nil {
+		c.t.Errorf("%v: %v", err, watches)
+	}
+}

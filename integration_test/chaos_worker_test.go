@@ -1,0 +1,253 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// chaosTask is what a worker of the chaos test needs beside a task's URL and
+// Log.
+type chaosTask struct {
+	Index, Of int      // which of how many workers it is
+	Registers string   // URL
+	Znode     string   // the register in ZooKeeper
+	Hosts     []string // of the control
+	Timeout   time.Duration
+}
+
+// chaosReport is what such a worker tells a few times a second.
+type chaosReport struct {
+	Since  int64          // all goroutines whose turns are short have completed one that began at this time or later
+	Cycles int            // turns completed
+	Lost   int            // locks lost
+	Counts map[string]int // errors by their class, and writes acknowledged; at the end only
+}
+
+// chaosWorker is the inside of a worker of the chaos test. Its goroutines take
+// all kinds of locks and write to registers under them, until it is told to
+// stop. Nothing is an error of the worker that an application has to expect:
+// what is, is told as a violation.
+type chaosWorker struct {
+	*worker
+	client    *zklock.Client
+	registers *registerClient
+	journal   *journal
+	stop      context.Context
+
+	since  []atomic.Int64 // by goroutine: when the newest turn began that was completed
+	cycles atomic.Int64
+	lost   atomic.Int64
+
+	mu     sync.Mutex
+	counts map[string]int // guarded by mu
+}
+
+const (
+	// reportInterval is how often a worker tells how it gets on.
+	reportInterval = 100 * time.Millisecond
+
+	// maxThought is the longest pause between two turns of a goroutine.
+	maxThought = 16 * time.Millisecond
+)
+
+// chaos runs a worker of the chaos test. Standard input has one line for each of
+// start, stop, and close.
+func (w *worker) chaos() error {
+	k := w.task.Chaos
+	client, err := zklock.Open(w.task.URL)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	log, err := createJournal(w.task.Log)
+	if err != nil {
+		return err
+	}
+	c := &chaosWorker{worker: w, client: client, registers: newRegisterClient(k.Registers), journal: log, counts: make(map[string]int)}
+	ctx, done := context.WithTimeout(context.Background(), patience)
+	defer done()
+	if err := client.Ping(ctx); err != nil {
+		return err
+	}
+	lines := bufio.NewReader(os.Stdin)
+	w.tell(report{What: "ready"})
+	if _, err := lines.ReadString('\n'); err != nil {
+		return fmt.Errorf("before the start: %w", err)
+	}
+	stop, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c.stop = stop
+	var all, telling sync.WaitGroup
+	jobs := c.jobs()
+	c.since = make([]atomic.Int64, len(jobs))
+	for g, j := range jobs {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(k.Index), uint64(g)))
+			for stop.Err() == nil {
+				c.turn(g, j, rng)
+			}
+		})
+	}
+	all.Go(func() { c.control(k.Index, c.trust) })
+	all.Go(func() { c.control((k.Index+1)%k.Of, c.covet) })
+	quiet := make(chan struct{})
+	telling.Go(func() { c.tellUntil(quiet, jobs) })
+
+	if _, err := lines.ReadString('\n'); err != nil {
+		return fmt.Errorf("before the stop: %w", err)
+	}
+	cancel()
+	all.Wait()
+	close(quiet)
+	telling.Wait()
+	c.registers.http.CloseIdleConnections()
+	w.tell(report{What: "idle", Chaos: c.report(jobs)})
+	if _, err := lines.ReadString('\n'); err != nil {
+		return fmt.Errorf("before the close: %w", err)
+	}
+	return errors.Join(client.Close(), log.close(), goleak.Find())
+}
+
+// tellUntil reports until quiet is closed.
+func (c *chaosWorker) tellUntil(quiet <-chan struct{}, jobs []job) {
+	tick := time.NewTicker(reportInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.tell(report{What: "progress", Chaos: c.report(jobs)})
+		case <-quiet:
+			return
+		}
+	}
+}
+
+func (c *chaosWorker) report(jobs []job) *chaosReport {
+	r := &chaosReport{Since: monotonic(), Cycles: int(c.cycles.Load()), Lost: int(c.lost.Load()), Counts: make(map[string]int)}
+	for g := range c.since {
+		if !jobs[g].long {
+			r.Since = min(r.Since, c.since[g].Load())
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for what, n := range c.counts {
+		r.Counts[what] = n
+	}
+	return r
+}
+
+func (c *chaosWorker) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what]++
+}
+
+// violation tells of something that must not happen.
+func (c *chaosWorker) violation(format string, args ...any) {
+	c.tell(report{What: "violation", Err: fmt.Sprintf(format, args...)})
+}
+
+// pause waits for d, or until the worker stops.
+func (c *chaosWorker) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.stop.Done():
+	}
+}
+
+// visit is one turn with a lock.
+type visit struct {
+	*chaosWorker
+	lock     *zklock.Lock
+	rng      *rand.Rand
+	from, to int64
+	writes   []entry
+}
+
+// held notes that the lock is held now, and reports whether it is. The clock is
+// read before Valid: if that is true, the lock was held when it was read.
+func (v *visit) held() bool {
+	now := monotonic()
+	if !v.lock.Valid() {
+		return false
+	}
+	if v.from == 0 {
+		v.from = now
+	}
+	v.to = now
+	return true
+}
+
+// turn takes a lock, works under it, and gives it back. One in ten has no
+// patience.
+func (c *chaosWorker) turn(g int, j job, rng *rand.Rand) {
+	c.pause(time.Duration(rng.Int64N(int64(maxThought))))
+	ctx, cancel := c.stop, context.CancelFunc(func() {})
+	hasty := rng.IntN(10) == 0
+	if hasty {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(1+rng.IntN(100))*time.Millisecond)
+	}
+	defer cancel()
+	began := monotonic()
+	l, err := j.pick(rng).Acquire(ctx)
+	if err != nil {
+		c.refused(ctx, err)
+		return
+	}
+	v := &visit{chaosWorker: c, lock: l, rng: rng}
+	v.held()
+	j.work(v)
+	v.held()
+	switch err := l.Release(context.Background()); {
+	case err == nil:
+	case errors.Is(err, zklock.ErrReleasePending):
+		c.count("release: pending")
+	case errors.Is(err, zklock.ErrLost):
+		c.count("release: lost")
+	default:
+		c.violation("Release: an error of no known class: %v", err)
+	}
+	e := entry{Worker: c.task.Chaos.Index, Goroutine: g, Mode: l.Mode(), Token: l.Token(), Began: began, Ended: monotonic(),
+		From: v.from, To: v.to}
+	if lost := (*zklock.LostError)(nil); errors.As(l.Err(), &lost) {
+		e.Lost = monotonic() - int64(time.Since(lost.At))
+	}
+	for _, name := range l.Names() {
+		e.Name = name
+		v.writes = append(v.writes, e)
+	}
+	c.journal.note(v.writes...)
+	if e.Lost != 0 {
+		c.lost.Add(1)
+		return
+	}
+	c.cycles.Add(1)
+	c.since[g].Store(began)
+}
+
+// refused checks the error of an Acquire: who waits for others gives up only
+// with its context.
+func (c *chaosWorker) refused(ctx context.Context, err error) {
+	switch ended := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
+	case errors.Is(err, zklock.ErrUnavailable):
+		c.count("acquire: unavailable")
+	case errors.Is(err, zklock.ErrNotAcquired) && ended:
+		c.count("acquire: gave up")
+	default:
+		c.violation("Acquire: an error of no class that fits (context: %v): %v", ctx.Err(), err)
+	}
+}
