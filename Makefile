@@ -90,7 +90,7 @@ stress: ## the core's and drivers' tests COUNT times, with the race detector
 
 .PHONY: chaos
 chaos: install ## real servers and clients are killed, stopped and cut off for CHAOS; ZKLOCK_SEED repeats a schedule
-	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos' ./integration_test
+	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
 
 .PHONY: soak
 soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in all

@@ -18,9 +18,10 @@ const (
 	// chaosPermits is how many hold the semaphore at once.
 	chaosPermits = 2
 
-	// chaosHold is the longest turn of those that are long: longer than a
-	// session lives, so that a fault that outlasts a session meets a holder.
-	chaosHold = 6 * time.Second
+	// chaosHold is the longest turn of those that are long: some times as long
+	// as a session lives, so that a fault that outlasts a session mostly meets
+	// a holder who has not finished by then.
+	chaosHold = 20 * time.Second
 )
 
 // job is what one goroutine of a chaos worker does again and again.
@@ -56,7 +57,7 @@ func (c *chaosWorker) jobs() []job {
 		{pick: two, work: (*visit).update},
 		{pick: two, work: (*visit).update},
 		{pick: always(long(k.Index)), work: func(v *visit) { v.stay(chaosHold) }, long: true},
-		{pick: always(long(k.Index + 1)), work: func(v *visit) { v.stay(chaosHold / 20) }, long: true},
+		{pick: always(long(k.Index + 1)), work: func(v *visit) { v.stay(chaosHold / 100) }, long: true},
 	}
 }
 
@@ -148,7 +149,7 @@ func (v *visit) txn() (version int32, ok bool) {
 	return 0, false
 }
 
-// stay holds the lock for up to most, and mostly to the end if it is lost. Then it
+// stay holds the lock for half of most to most, and mostly to the end if it is lost. Then it
 // writes without a look at it, as a process does that was stopped just after the
 // look.
 func (v *visit) stay(most time.Duration) {
@@ -157,7 +158,7 @@ func (v *visit) stay(most time.Duration) {
 		return
 	}
 	const step = 20 * time.Millisecond
-	for range v.rng.Int64N(int64(most / step)) {
+	for range int64(most/step)/2 + v.rng.Int64N(int64(most/step)/2) {
 		v.pause(step)
 		if v.stop.Err() != nil || !v.held() && v.rng.IntN(100) == 0 {
 			break

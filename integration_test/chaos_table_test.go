@@ -17,7 +17,7 @@ import (
 // row is what happened under one kind of fault.
 type row struct {
 	injected, lost, overlaps, control int
-	recovery, pause                   time.Duration
+	recovery, turn                    time.Duration
 }
 
 // judge reads the journals, prints the table, and fails the test if anything is
@@ -80,7 +80,7 @@ func (c *chaos) judge(registers *registers, znode string) {
 	}
 	c.judgeRegisters(registers, counts)
 	c.judgeZnode(znode, byName["znode"], counts)
-	c.timeRows(rows, goroutines)
+	c.timeRows(rows, during, goroutines)
 	c.print(rows, counts, registers)
 }
 
@@ -120,37 +120,22 @@ func (c *chaos) judgeZnode(znode string, entries []entry, counts map[string]int)
 }
 
 // timeRows measures how long it took after each fault until the last goroutine
-// had completed a turn that began when the fault was over, and what the longest
-// time was in which nobody did.
-func (c *chaos) timeRows(rows map[string]*row, goroutines map[[2]int][]entry) {
-	var grants []int64
-	for _, turns := range goroutines {
+// had completed a turn that began when the fault was over, and the longest turn
+// from the call of Acquire to the return of Release.
+func (c *chaos) timeRows(rows map[string]*row, during func(int64) *row, goroutines map[[2]int][]entry) {
+	for g, turns := range goroutines {
 		slices.SortFunc(turns, func(a, b entry) int { return cmp.Compare(a.Began, b.Began) })
 		for _, e := range turns {
-			grants = append(grants, e.Ended)
+			r := during(e.Ended)
+			r.turn = max(r.turn, time.Duration(e.Ended-e.Began))
 		}
-	}
-	slices.Sort(grants)
-	for i, s := range c.strokes {
-		r := rows[s.kind]
-		next := grants[len(grants)-1]
-		if i+1 < len(c.strokes) {
-			next = c.strokes[i+1].struck
-		}
-		for g, turns := range goroutines {
+		for _, s := range c.strokes {
 			k := sort.Search(len(turns), func(k int) bool { return turns[k].Began > s.lifted })
 			if k == len(turns) {
 				c.t.Errorf("goroutine %v did nothing any more after: %s", g, s.kind)
 				continue
 			}
-			r.recovery = max(r.recovery, time.Duration(turns[k].Ended-s.lifted))
-		}
-		last := s.struck
-		for _, at := range grants[sort.Search(len(grants), func(k int) bool { return grants[k] > s.struck }):] {
-			r.pause = max(r.pause, time.Duration(at-last))
-			if last = at; at > next {
-				break
-			}
+			rows[s.kind].recovery = max(rows[s.kind].recovery, time.Duration(turns[k].Ended-s.lifted))
 		}
 	}
 }
@@ -158,10 +143,10 @@ func (c *chaos) timeRows(rows map[string]*row, goroutines map[[2]int][]entry) {
 func (c *chaos) print(rows map[string]*row, counts map[string]int, r *registers) {
 	var b bytes.Buffer
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "kind of fault\tinjected\tlocks lost\toverlaps\tlongest time to recover\tlongest pause\tcontrol's overlaps\t")
+	fmt.Fprintln(table, "kind of fault\tinjected\tlocks lost\toverlaps\tlongest time to recover\tlongest turn\tcontrol's overlaps\t")
 	var sum row
 	line := func(kind string, r row) {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2fs\t%.2fs\t%d\t\n", kind, r.injected, r.lost, r.overlaps, r.recovery.Seconds(), r.pause.Seconds(), r.control)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2fs\t%.2fs\t%d\t\n", kind, r.injected, r.lost, r.overlaps, r.recovery.Seconds(), r.turn.Seconds(), r.control)
 	}
 	for _, k := range kinds {
 		r := rows[k.name]
@@ -179,7 +164,7 @@ func (c *chaos) print(rows map[string]*row, counts map[string]int, r *registers)
 		sum.overlaps += r.overlaps
 		sum.control += r.control
 		sum.recovery = max(sum.recovery, r.recovery)
-		sum.pause = max(sum.pause, r.pause)
+		sum.turn = max(sum.turn, r.turn)
 	}
 	line("all", sum)
 	_ = table.Flush()
