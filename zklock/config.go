@@ -62,6 +62,7 @@ type config struct {
 	acl        aclMode
 	dialect    *dialect
 
+	jitter   func(time.Duration) time.Duration // the function of that name, but for runs that have to repeat themselves
 	hooks    Hooks
 	logger   *slog.Logger
 	identity Identity
@@ -89,6 +90,7 @@ func defaultConfig() config {
 		handoverTime:    defaultHandoverTime,
 		createRoot:      true,
 		dialect:         dialectZklock,
+		jitter:          jitter,
 		logger:          slog.New(slog.DiscardHandler),
 	}
 }

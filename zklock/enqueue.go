@@ -45,7 +45,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 			err = explain(err, r.wants[0].path)
 			break
 		}
-		if !sleep(ctx, jitter(time.Duration(reaped)*5*time.Millisecond), s.ends) {
+		if !sleep(ctx, s.client.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ends) {
 			err = s.interrupted(ctx)
 			break
 		}
@@ -103,7 +103,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 				return s.created(ctx, p, seen, nil)
 			}
 		case transient(err):
-			if !sleep(ctx, jitter(pause), s.ends) {
+			if !sleep(ctx, s.client.cfg.jitter(pause), s.ends) {
 				p.abandon(nil)
 				return nil, false, s.interrupted(ctx)
 			}

@@ -147,7 +147,7 @@ func (s *session) awaitChange(ctx context.Context, ws []*watched) (gone bool, er
 	for {
 		gen, moved := s.connection()
 		if gen > ws[0].gen {
-			if !sleep(ctx, jitter(s.timeout/6), s.ends) {
+			if !sleep(ctx, s.client.cfg.jitter(s.timeout/6), s.ends) {
 				return false, s.waitError(ctx)
 			}
 			return false, nil

@@ -137,7 +137,7 @@ func (o *ownWatches) guard(p *place, i int) {
 		}
 		gen, moved := s.connection()
 		if gen > w.gen {
-			if !sleep(s.ctx, jitter(s.timeout/6), p.left) {
+			if !sleep(s.ctx, s.client.cfg.jitter(s.timeout/6), p.left) {
 				return
 			}
 			w = nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,6 @@ import (
 type pool struct {
 	client    *Client
 	connector driver.Connector
-	seed      maphash.Seed
 	ctx       context.Context // ends with the pool
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
@@ -85,7 +83,6 @@ func newPool(c *Client, connector driver.Connector) *pool {
 	p := &pool{
 		client:    c,
 		connector: connector,
-		seed:      maphash.MakeSeed(),
 		slots:     make([]slot, c.cfg.poolMaxSessions),
 		retired:   make(map[*session]struct{}),
 	}
@@ -98,7 +95,7 @@ func newPool(c *Client, connector driver.Connector) *pool {
 func (p *pool) session(ctx context.Context, path string) (*session, error) {
 	n := 0
 	if len(p.slots) > 1 {
-		n = int(maphash.String(p.seed, path) % uint64(len(p.slots)))
+		n = int(spread(path) % uint64(len(p.slots)))
 	}
 	s, o, err := p.look(n)
 	if s != nil || err != nil {
@@ -128,6 +125,18 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 			o.last.Store(failed.last.Load()) // until it knows better
 		}
 	}
+}
+
+// spread is the FNV-1a hash of a path. It has no seed, so that a name has the
+// same slot in every run: what many names on one slot cost is shared fate, no
+// long chain that somebody could want to provoke.
+func spread(path string) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(path) {
+		h = (h ^ uint64(path[i])) * prime
+	}
+	return h
 }
 
 // look returns slot n's session, or else the attempt to open one, which it
@@ -169,7 +178,7 @@ func (p *pool) open(n int, o *opening) {
 		}
 		failure := err
 		o.last.Store(&failure)
-		if permanent(err) || !sleep(ctx, jitter(pause), nil) {
+		if permanent(err) || !sleep(ctx, p.client.cfg.jitter(pause), nil) {
 			break
 		}
 	}

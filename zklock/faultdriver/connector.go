@@ -21,6 +21,14 @@ func Wrap(c driver.Connector, inj Injector) driver.Connector {
 	return &connector{Connector: c, faults: &faults{inj: inj}}
 }
 
+// Control is Wrap for a controller that decides when each operation goes on, and
+// not only how. decide is called in the goroutine of the operation, before it is
+// carried out, with no lock held and for several operations at a time: it may
+// block for as long as it likes.
+func Control(c driver.Connector, decide func(Op) Fault) driver.Connector {
+	return &connector{Connector: c, faults: &faults{decide: decide}}
+}
+
 // Unwrap returns the session underneath s, below all that was wrapped around
 // it, and s itself if it is not wrapped.
 func Unwrap(s driver.Session) driver.Session {
@@ -35,7 +43,8 @@ func Unwrap(s driver.Session) driver.Session {
 
 // faults numbers the operations of one Wrap and asks its injector about them.
 type faults struct {
-	inj Injector
+	inj    Injector // nil if decide is not
+	decide func(Op) Fault
 
 	mu  sync.Mutex
 	seq uint64 // guarded by mu; operations so far
@@ -46,9 +55,13 @@ type faults struct {
 // counts, and what a log lists, is one order and not several.
 func (f *faults) strike(op Op, attempt func(Op) int) (Op, Fault) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.seq++
 	op.Seq, op.Attempt = f.seq, attempt(op)
+	if f.decide != nil {
+		f.mu.Unlock()
+		return op, f.decide(op).on(op.Kind)
+	}
+	defer f.mu.Unlock()
 	return op, f.inj.Inject(op).on(op.Kind)
 }
 

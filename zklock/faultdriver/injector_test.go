@@ -1,12 +1,15 @@
 package faultdriver_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // strikes shows inj one create of each of the names and returns those that
@@ -159,5 +162,36 @@ func TestErrorTellsWhatWasStruckByWhatAndWhatItMeans(t *testing.T) {
 	const want = "faultdriver: #3 delete /a session 0x1f attempt 2 by lose-reply: connection lost, outcome unknown"
 	if err.Error() != want || !errors.Is(err, driver.ErrConnLoss) {
 		t.Errorf("error is %q, want %q", err, want)
+	}
+}
+
+// Whoever controls the operations may hold one back while others pass.
+func TestControlMayBlock(t *testing.T) {
+	ctx := context.Background()
+	e := memdriver.New()
+	defer e.Close()
+	held, release := make(chan struct{}), make(chan struct{})
+	c := faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		if op.Kind != faultdriver.Sync {
+			return faultdriver.None()
+		}
+		close(held)
+		<-release
+		return faultdriver.Drop()
+	})
+	s, err := c.Connect(ctx, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(ctx)
+	result := make(chan error)
+	go func() { result <- s.Sync(ctx, "/") }()
+	<-held
+	if _, err := s.Get(ctx, "/"); err != nil {
+		t.Errorf("get beside an operation that is held back: %v", err)
+	}
+	close(release)
+	if err := <-result; !errors.Is(err, driver.ErrConnLoss) {
+		t.Errorf("sync: %v, want the fault that was decided on", err)
 	}
 }

@@ -37,13 +37,15 @@ type session struct {
 	addr     string
 	lastZxid int64
 
-	conn  *conn // nil while waiting for the next attempt
-	ready bool  // the handshake on conn is through
-	heard time.Time
-	pause time.Duration
-	retry *event
-	ping  *event
-	limit *event // checks heard
+	conn   *conn // nil while waiting for the next attempt
+	ready  bool  // the handshake on conn is through
+	frozen bool  // between Freeze and thaw: no timer runs, nothing is sent
+	broken bool  // conn was lost while frozen: that is noticed at the thaw
+	heard  time.Time
+	pause  time.Duration
+	retry  *event
+	ping   *event
+	limit  *event // checks heard
 
 	queue   []*request // waiting for a connection
 	watches map[string][]chan driver.Event
@@ -59,7 +61,7 @@ type session struct {
 func (s *session) dial() {
 	e := s.e
 	s.retry = nil
-	if s.over {
+	if s.over || s.frozen {
 		return
 	}
 	srv := s.route[s.hop%len(s.route)]
@@ -146,6 +148,10 @@ func (s *session) giveUp(c *conn) {
 
 // disconnected follows the loss of a connection, for whatever reason.
 func (s *session) disconnected(c *conn) {
+	if s.frozen && !s.over && s.conn == c {
+		s.broken = true
+		return
+	}
 	c.clientOpen = false
 	e := s.e
 	c.forget()
@@ -231,7 +237,7 @@ func (s *session) signal() {
 
 // submit sends a request, now or with the next connection.
 func (s *session) submit(r *request) {
-	if !s.ready {
+	if !s.ready || s.frozen {
 		r.own()
 		s.queue = append(s.queue, r)
 		return
@@ -328,22 +334,4 @@ func (s *session) withdraw(r *request, cause error) {
 		}
 	}
 	r.finish(errors.Join(cause, driver.ErrNotSent))
-}
-
-// newClient makes the client's side of a session that is to be established
-// with one of the servers in route.
-func (e *Ensemble) newClient(ids []identity, route []*server, timeout time.Duration) *session {
-	s := &session{
-		e: e, ids: ids, route: route, hop: e.turn, asked: timeout,
-		up: make(chan struct{}), ended: make(chan struct{}),
-	}
-	// Sessions are spread over the servers.
-	e.turn++
-	idle := !e.busy()
-	e.clients[s] = struct{}{}
-	if idle {
-		e.wake()
-	}
-	s.dial()
-	return s
 }

@@ -95,3 +95,21 @@ func (c *connector) Close() error {
 	c.e.leave()
 	return nil
 }
+
+// newClient makes the client's side of a session that is to be established
+// with one of the servers in route.
+func (e *Ensemble) newClient(ids []identity, route []*server, timeout time.Duration) *session {
+	s := &session{
+		e: e, ids: ids, route: route, hop: e.turn, asked: timeout,
+		up: make(chan struct{}), ended: make(chan struct{}),
+	}
+	// Sessions are spread over the servers.
+	e.turn++
+	idle := !e.busy()
+	e.clients[s] = struct{}{}
+	if idle {
+		e.wake()
+	}
+	s.dial()
+	return s
+}

@@ -32,6 +32,7 @@ type Ensemble struct {
 	turn     int
 	solo     bool // one server that applies at once: a call is over when it returns
 	ops      Ops
+	recorded int64 // newest transaction that the journal has seen
 	closed   bool
 	// private is set once the connector of an ensemble of its own is closed:
 	// the ensemble is closed with the last client.

@@ -61,6 +61,7 @@ func (s *server) lead() {
 	log := s.log
 	s.log = nil
 	for _, tx := range log {
+		e.record(tx)
 		s.apply(tx)
 	}
 	s.role, s.leader = leading, l
@@ -176,6 +177,9 @@ func (l *leadership) propose(tx *txn) {
 	tx.ms = l.srv.e.clock.now.UnixMilli()
 	tx.failed = -1
 	l.head.exec(tx)
+	if l.srv.e.config.journal != nil {
+		tx.noteChanges(l.head)
+	}
 	if len(l.srv.e.servers) == 1 {
 		l.commit(tx)
 		return
@@ -211,6 +215,7 @@ func (l *leadership) acknowledged(tx *txn, s *server) {
 
 // commit applies a transaction on the leader itself.
 func (l *leadership) commit(tx *txn) {
+	l.srv.e.record(tx)
 	if tx.kind == txnCloseSession && tx.err == nil {
 		delete(l.sessions, tx.session)
 		l.srv.e.rest()

@@ -28,6 +28,7 @@ type config struct {
 	syncLimit    int
 	reapInterval time.Duration
 	latency      time.Duration
+	journal      func(Transaction) // nil: none
 }
 
 // Option is a setting of an [Ensemble]. Make one with the With functions.

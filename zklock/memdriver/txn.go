@@ -58,6 +58,8 @@ type txn struct {
 	request *request
 	acks    uint64 // servers that have it in their log, a bit each
 	syncs   []*txn // to be answered right behind it
+
+	changes []Change // what it did, if there is a journal
 }
 
 // permits reports whether the transaction's session has a permission.
