@@ -3,6 +3,7 @@ module github.com/zklock/go-zklock
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-zookeeper/zk v1.0.4
 	go.opentelemetry.io/otel v1.47.0

@@ -8,13 +8,14 @@ import "time"
 // as a reset does. Closing one end is itself a message (see conn and learner),
 // so behind a cut the other end does not learn of it.
 type pipe struct {
-	e      *Ensemble
-	delay  time.Duration
-	cut    bool     // silent: what arrives is held
-	paused bool     // the same, for this pipe alone and not by a partition
-	broken bool     // reset: what arrives is dropped
-	held   []func() // arrived while cut, in order
-	flying int      // sent and not arrived yet
+	e       *Ensemble
+	delay   time.Duration
+	cut     bool     // silent: what arrives is held
+	paused  bool     // the same, for this pipe alone and not by a partition
+	broken  bool     // reset: what arrives is dropped
+	held    []func() // arrived while cut, or behind what did, in order
+	flowing bool     // trickle will be called
+	flying  int      // sent and not arrived yet
 }
 
 // clear reports whether a message sent now would arrive now, with none in front
@@ -33,7 +34,7 @@ func (p *pipe) send(deliver func()) {
 		p.flying--
 		switch {
 		case p.broken:
-		case p.cut || p.paused:
+		case p.cut || p.paused || len(p.held) > 0:
 			p.held = append(p.held, deliver)
 		default:
 			deliver()
@@ -58,20 +59,36 @@ func (p *pipe) setPaused(paused bool) {
 	p.flow()
 }
 
-// flow lets what was held arrive, if nothing holds it any more.
+// flow lets what was held arrive, if nothing holds it any more. Posted and not
+// called: what it causes must not overtake what is behind it.
 func (p *pipe) flow() {
+	if p.cut || p.paused || len(p.held) == 0 || p.flowing {
+		return
+	}
+	p.flowing = true
+	p.e.post(p.trickle)
+}
+
+// trickle delivers what was held, one after the other. Where messages take time,
+// each arrives at an instant of its own, as from a wire: then what the receivers
+// do about it has an order that repeats itself.
+func (p *pipe) trickle() {
+	p.flowing = false
 	if p.cut || p.paused || len(p.held) == 0 {
 		return
 	}
-	// Posted and not called: what they cause must not overtake those behind.
-	held := p.held
-	p.held = nil
-	delay := p.delay
-	p.delay = 0
-	for _, deliver := range held {
-		p.send(deliver)
+	deliver := p.held[0]
+	p.held = p.held[1:]
+	deliver()
+	if len(p.held) == 0 {
+		return
 	}
-	p.delay = delay
+	p.flowing = true
+	if p.delay > 0 {
+		p.e.after(1, p.trickle)
+		return
+	}
+	p.e.post(p.trickle)
 }
 
 // breakOff drops what is under way and all that is sent from now on.

@@ -1,0 +1,161 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// promptly is how much later than asked a call may return: a request that is
+// held back for a moment does not look at contexts.
+const promptly = 20 * time.Millisecond
+
+func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bool, limit time.Duration, opts []zklock.AcquireOption) {
+	g.called = k.w.model.tick()
+	began := time.Now()
+	var err error
+	if try {
+		g.lock, err = a.TryAcquire(ctx, opts...)
+	} else {
+		g.lock, err = a.Acquire(ctx, opts...)
+	}
+	took := time.Since(began)
+	k.w.trace.note("worker %d: acquired %v %v", k.id, token(g.lock), class(err))
+	if limit > 0 && took > limit+promptly {
+		k.w.model.violate("error", "worker %d was to wait for %v and waited for %v: %v", k.id, limit, took, err)
+	}
+	if late := k.sinceCancelled(); late > promptly {
+		k.w.model.violate("error", "worker %d went on waiting for %v after it was cancelled", k.id, late)
+	}
+	k.expect("acquire", err, zklock.ErrNotAcquired, zklock.ErrUnavailable, zklock.ErrClosed)
+	if err != nil {
+		k.has(nil)
+		return
+	}
+	k.w.model.granted(g)
+	k.has([]*grip{g})
+}
+
+func token(l *zklock.Lock) string {
+	if l == nil {
+		return "nothing"
+	}
+	return l.Token().String()
+}
+
+// class is what a caller can tell of an error: why something failed may depend on
+// which of two things of one instant was seen first.
+func class(err error) error {
+	for _, known := range []error{zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased, zklock.ErrUnknownOutcome,
+		zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
+}
+
+// expect checks that an error is one that a caller can tell.
+func (k *worker) expect(what string, err error, known ...error) {
+	if err == nil {
+		return
+	}
+	for _, target := range known {
+		if errors.Is(err, target) {
+			return
+		}
+	}
+	k.w.model.violate("error", "worker %d: %s: %v", k.id, what, err)
+}
+
+func (k *worker) release(g *grip) {
+	began := time.Now()
+	call := k.w.model.releasing(g)
+	err := g.lock.Release(background)
+	k.w.trace.note("worker %d: released %v", k.id, class(err))
+	k.expect("release", err, zklock.ErrLost, zklock.ErrReleasePending)
+	if took := time.Since(began); took > simTimeout+promptly {
+		k.w.model.violate("error", "worker %d: a release took %v", k.id, took)
+	}
+	if again := g.lock.Release(background); !errors.Is(again, zklock.ErrReleased) {
+		k.w.model.violate("error", "worker %d: a second release: %v", k.id, again)
+	}
+	k.w.model.released(g, call)
+	k.has(k.grips[:len(k.grips)-1])
+}
+
+// txn adds to the register of a name that is held exclusively.
+func (k *worker) txn(g *grip) {
+	defer k.become(holding)
+	if k.grips[0].doubt || g.lock.Mode() != zklock.Exclusive {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.modes)) {
+		if g.modes[name] != zklock.Exclusive {
+			continue
+		}
+		k.writes++
+		value := strconv.Itoa(k.id) + "." + strconv.Itoa(k.writes)
+		k.w.model.read(g, name, value)
+		_, err := g.lock.Txn(background, driver.SetOp(register(name), []byte(value), driver.AnyVersion))
+		k.w.trace.note("worker %d: wrote %v", k.id, class(err))
+		// It may still be applied: what is written after it would be built on sand.
+		k.grips[0].doubt = errors.Is(err, zklock.ErrUnknownOutcome)
+		k.w.model.wrote(value, err)
+		k.expect("txn", err, zklock.ErrLost, zklock.ErrReleased, zklock.ErrUnknownOutcome, zklock.ErrUnavailable, driver.ErrThrottled)
+		return
+	}
+}
+
+func (k *worker) verify(g *grip) {
+	defer k.become(holding)
+	err := g.lock.Verify(background)
+	k.w.trace.note("worker %d: verified %v", k.id, class(err))
+	k.expect("verify", err, zklock.ErrLost, zklock.ErrUnavailable)
+}
+
+func (k *worker) downgrade(g *grip, limit time.Duration) {
+	defer k.become(holding)
+	ctx, cancel := context.WithTimeout(background, limit)
+	defer cancel()
+	call := k.w.model.tick()
+	before := g.lock.Mode()
+	err := g.lock.Downgrade(ctx)
+	k.w.trace.note("worker %d: downgraded %v", k.id, class(err))
+	k.expect("downgrade", err, zklock.ErrLost, zklock.ErrReleased, zklock.ErrConflict, context.DeadlineExceeded)
+	k.w.model.downgraded(g, before, call)
+}
+
+// reenter acquires again what the worker holds, under its context.
+func (k *worker) reenter(g *grip) {
+	defer k.become(holding)
+	if len(g.modes) > 1 || g.lock.Mode() == zklock.Permit {
+		return
+	}
+	var a zklock.Acquirer = g.client.Mutex(g.lock.Name())
+	mode := g.lock.Mode() // it may have been downgraded
+	if mode == zklock.Shared {
+		a = g.client.RWMutex(g.lock.Name()).Reader()
+	}
+	ctx, cancel := g.lock.Context(background)
+	defer cancel()
+	if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrDeadlock) && !errors.Is(err, zklock.ErrLost) {
+		k.w.model.violate("error", "worker %d: acquired what it holds: %v", k.id, err)
+	}
+	called := k.w.model.tick()
+	lock, err := a.Acquire(ctx, zklock.Reenter())
+	k.w.trace.note("worker %d: joined %v %v", k.id, token(lock), class(err))
+	k.expect("reenter", err, zklock.ErrLost, zklock.ErrClosed, zklock.ErrNotAcquired, zklock.ErrUnavailable)
+	if err != nil {
+		return
+	}
+	joined := &grip{lock: lock, worker: k, client: g.client, modes: map[string]zklock.Mode{g.lock.Name(): mode}, called: called, joined: true}
+	k.w.model.granted(joined)
+	k.has(append(k.grips, joined))
+}

@@ -1,0 +1,176 @@
+package zklock_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// breakage is a kind of fault of the ensemble, the network or a process.
+type breakage struct {
+	kind   string
+	weight int
+	do     func(w *world, p *process) (what string)
+
+	operator bool // only where an operator is at work
+	several  bool // only with several servers
+}
+
+// breakages are all kinds there are, in the order of the table.
+var breakages = []breakage{
+	{kind: "connection killed", weight: 4, do: func(w *world, p *process) string {
+		w.ensemble.KillConnection(p.session.Load())
+		return fmt.Sprint("client ", p.index)
+	}},
+	{kind: "late past a reconnect", weight: 3, do: func(w *world, p *process) string {
+		// What is sent now arrives on a connection that the client has given up.
+		release := w.ensemble.HoldRequests(p.session.Load())
+		return fmt.Sprint("client ", p.index, w.lasting("late past a reconnect", p, release))
+	}},
+	{kind: "replies held", weight: 3, do: func(w *world, p *process) string {
+		release := w.ensemble.HoldReplies(p.session.Load())
+		return fmt.Sprint("client ", p.index, w.lasting("replies held", p, release))
+	}},
+	{kind: "client cut off", weight: 4, do: func(w *world, p *process) string {
+		return w.cut("client cut off", p, fmt.Sprint("client ", p.index), memdriver.AroundSession(p.session.Load()))
+	}},
+	{kind: "client cut from a server", weight: 2, do: func(w *world, p *process) string {
+		n := w.rng.IntN(w.p.servers)
+		return w.cut("client cut from a server", p, fmt.Sprintf("client %d from server %d", p.index, n), memdriver.BetweenSession(p.session.Load(), n))
+	}},
+	{kind: "server cut from clients", weight: 2, do: func(w *world, _ *process) string {
+		n := w.rng.IntN(w.p.servers)
+		return w.cut("server cut from clients", nil, fmt.Sprint("server ", n), memdriver.AroundClients(n))
+	}},
+	{kind: "follower cut off", weight: 5, several: true, do: func(w *world, _ *process) string {
+		n := (max(w.ensemble.Leader(), 0) + 1 + w.rng.IntN(w.p.servers-1)) % w.p.servers
+		return w.cut("follower cut off", nil, fmt.Sprint("server ", n), memdriver.AroundServer(n))
+	}},
+	{kind: "leader cut off", weight: 4, several: true, do: func(w *world, _ *process) string {
+		n := max(w.ensemble.Leader(), 0)
+		return w.cut("leader cut off", nil, fmt.Sprint("server ", n), memdriver.AroundServer(n))
+	}},
+	{kind: "two servers cut", weight: 2, several: true, do: func(w *world, _ *process) string {
+		a := w.rng.IntN(w.p.servers)
+		b := (a + 1 + w.rng.IntN(w.p.servers-1)) % w.p.servers
+		return w.cut("two servers cut", nil, fmt.Sprintf("servers %d and %d", a, b), memdriver.BetweenServers(a, b))
+	}},
+	{kind: "server restarted", weight: 2, do: func(w *world, _ *process) string {
+		n := w.rng.IntN(w.p.servers)
+		w.ensemble.Restart(n)
+		return fmt.Sprint("server ", n)
+	}},
+	{kind: "leader restarted", weight: 2, several: true, do: func(w *world, _ *process) string {
+		n := max(w.ensemble.Leader(), 0)
+		w.ensemble.Restart(n)
+		return fmt.Sprint("server ", n)
+	}},
+	{kind: "server lags", weight: 4, do: func(w *world, _ *process) string {
+		n, d := w.rng.IntN(w.p.servers), w.between(time.Millisecond, simTimeout/2)
+		w.ensemble.Lag(n, d)
+		return fmt.Sprintf("server %d by %v", n, d) + w.lasting("server lags", nil, func() { w.ensemble.Lag(n, 0) })
+	}},
+	{kind: "process stopped", weight: 5, do: func(w *world, p *process) string {
+		thaw := w.ensemble.Freeze(p.session.Load())
+		return fmt.Sprint("client ", p.index, w.lasting("process stopped", p, thaw))
+	}},
+	{kind: "clock jumped", weight: 1, do: func(w *world, _ *process) string {
+		d := w.between(time.Millisecond, 2*simTimeout)
+		zklock.Suspend(d)
+		return fmt.Sprint("all clients by ", d)
+	}},
+	{kind: "client closed", weight: 1, do: func(w *world, p *process) string {
+		old := p.client
+		p.closing.Go(func() {
+			if err := old.Close(); err != nil {
+				w.model.violate("error", "close: %v", err)
+			}
+		})
+		p.reopen(nil)
+		return fmt.Sprint("client ", p.index)
+	}},
+	{kind: "session expired", weight: 5, operator: true, do: func(w *world, p *process) string {
+		w.ensemble.Expire(p.session.Load())
+		return fmt.Sprint("client ", p.index)
+	}},
+	{kind: "node deleted", weight: 8, operator: true, do: func(w *world, _ *process) string {
+		paths := w.model.paths()
+		if len(paths) == 0 {
+			return "none there"
+		}
+		path := paths[w.rng.IntN(len(paths))]
+		w.helpers.Go(func() { _ = w.ensemble.Delete(path) }) // gone already, or no leader: no matter
+		return withoutGUID(path)
+	}},
+}
+
+// inject breaks something.
+func (w *world) inject() {
+	total := 0
+	for i := range breakages {
+		if w.possible(&breakages[i]) {
+			total += breakages[i].weight
+		}
+	}
+	n := w.rng.IntN(total)
+	p := w.clients[w.rng.IntN(len(w.clients))]
+	for i := range breakages {
+		b := &breakages[i]
+		if !w.possible(b) {
+			continue
+		}
+		if n -= b.weight; n < 0 {
+			w.broke(b.kind, p, b.do(w, p))
+			return
+		}
+	}
+}
+
+func (w *world) possible(b *breakage) bool {
+	return (!b.operator || w.p.operator) && (!b.several || w.p.servers > 1)
+}
+
+// broke counts a fault; p is whom it struck, nil for everybody.
+func (w *world) broke(kind string, p *process, what string) {
+	w.trace.note("FAULT %s: %s", kind, what)
+	w.tally.injected(kind)
+	w.recent[kind] = time.Now()
+	w.model.broke(kind, p)
+}
+
+// lasting has a fault end some time later.
+func (w *world) lasting(kind string, p *process, end func()) string {
+	d := w.between(time.Millisecond, 500*time.Millisecond)
+	switch w.rng.IntN(4) {
+	case 0:
+		d = w.between(simTimeout/4, simTimeout)
+	case 1:
+		d = w.between(simTimeout, 2*simTimeout)
+	}
+	l := lift{time.Now().Add(d), kind, func() {
+		w.model.broke(kind, p)
+		w.recent[kind] = time.Now()
+		end()
+	}}
+	at, _ := slices.BinarySearchFunc(w.lifts, l, func(a, b lift) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	w.lifts = slices.Insert(w.lifts, at, l)
+	return fmt.Sprint(" for ", d)
+}
+
+// cut is a partition for a while, with connections that fall silent or break.
+func (w *world) cut(kind string, p *process, what string, c memdriver.Cut) string {
+	if w.rng.IntN(4) == 0 {
+		c = c.Reset()
+		what += " by reset"
+	}
+	w.ensemble.Partition(c)
+	return what + w.lasting(kind, p, func() { w.ensemble.Heal(c) })
+}
+
+// background is the context of what outlives its caller.
+var background = context.Background()

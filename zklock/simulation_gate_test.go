@@ -1,0 +1,203 @@
+package zklock_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+)
+
+// ask is a request of a client of the library, held at the driver until the
+// controller has decided what becomes of it.
+type ask struct {
+	op      faultdriver.Op
+	process *process
+	fate    chan fate // cap 1
+}
+
+// fate is what becomes of a request: it is carried out a little later, with a
+// fault or without.
+type fate struct {
+	delay time.Duration
+	fault faultdriver.Fault
+}
+
+// decide holds a request until the controller has decided.
+func (p *process) decide(op faultdriver.Op) faultdriver.Fault {
+	w := p.w
+	a := &ask{op: op, process: p, fate: make(chan fate, 1)}
+	w.mu.Lock()
+	if w.open {
+		w.mu.Unlock()
+		return faultdriver.None()
+	}
+	w.pending = append(w.pending, a)
+	w.mu.Unlock()
+	w.poke()
+	f := <-a.fate
+	time.Sleep(f.delay)
+	return f.fault
+}
+
+// settle decides on all requests that wait.
+func (w *world) settle() {
+	w.mu.Lock()
+	pending := w.pending
+	w.pending = nil
+	w.mu.Unlock()
+	if len(pending) > 1 {
+		slices.SortStableFunc(pending, compareAsks)
+	}
+	for _, a := range pending {
+		f := fate{delay: w.between(time.Microsecond, time.Millisecond)}
+		if w.breaking && w.rng.Float64() < w.p.rate {
+			f.fault = w.strike(a)
+		}
+		if w.trace.verbose {
+			w.trace.note("client %d: %v %v: %v", a.process.index, a.op.Kind, anonymous(a.op.Paths), f.fault)
+		}
+		a.fate <- f
+	}
+}
+
+// compareAsks orders requests by what they are about and not by when they came.
+func compareAsks(a, b *ask) int {
+	return cmp.Or(
+		cmp.Compare(a.process.index, b.process.index),
+		cmp.Compare(a.op.Session, b.op.Session),
+		cmp.Compare(a.op.Kind, b.op.Kind),
+		slices.Compare(anonymous(a.op.Paths), anonymous(b.op.Paths)),
+		cmp.Compare(a.op.Attempt, b.op.Attempt),
+	)
+}
+
+// anonymous returns paths without what differs between contenders that are alike:
+// their GUIDs.
+func anonymous(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = withoutGUID(p)
+	}
+	return out
+}
+
+func withoutGUID(p string) string {
+	const shortest = 32
+	for start, run := 0, 0; start+run <= len(p); {
+		if i := start + run; i < len(p) && strings.IndexByte("0123456789abcdef-", p[i]) >= 0 {
+			run++
+			continue
+		}
+		if run >= shortest {
+			return p[:start] + "*" + p[start+run:]
+		}
+		start, run = start+run+1, 0
+	}
+	return p
+}
+
+// Faults of single requests. Each tells the client that the outcome is unknown,
+// or keeps it waiting.
+var requestFaults = []string{
+	"request dropped", "reply lost", "applied late", "never answered", "answer never came", "request delayed", "reply delayed", "throttled",
+}
+
+// strike chooses what goes wrong with a request.
+func (w *world) strike(a *ask) faultdriver.Fault {
+	kind := requestFaults[w.rng.IntN(len(requestFaults))]
+	var f faultdriver.Fault
+	switch kind {
+	case "request dropped":
+		f = faultdriver.Drop()
+	case "reply lost":
+		f = faultdriver.LoseReply()
+	case "applied late":
+		d := w.between(time.Millisecond, simTimeout/2)
+		w.late = later(w.late, time.Now().Add(d+10*time.Millisecond))
+		f = faultdriver.LateAfter(d)
+	case "never answered":
+		f = faultdriver.Hang()
+	case "answer never came":
+		f = faultdriver.HangReply()
+	case "request delayed":
+		f = faultdriver.Delay(w.between(time.Millisecond, simTimeout/2))
+	case "reply delayed":
+		f = faultdriver.DelayReply(w.between(time.Millisecond, simTimeout/2))
+		if a.op.Kind == faultdriver.Watch && w.rng.IntN(2) == 0 {
+			f = faultdriver.DelayEvent(w.between(time.Millisecond, simTimeout/2))
+		}
+	case "throttled":
+		f = faultdriver.Fail(driver.ErrThrottled)
+	}
+	w.broke(kind, a.process, fmt.Sprintf("%v %s: %v", a.op.Kind, anonymous(a.op.Paths), f))
+	return f
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// trace is what a run did, to be printed if it fails. Its lines are written
+// only then.
+type trace struct {
+	began   time.Time
+	verbose bool // everything, and not just what was done by choice
+
+	mu    sync.Mutex
+	lines []traced // guarded by mu
+	mark  int      // guarded by mu; lines before it are in order
+}
+
+type traced struct {
+	at     time.Duration
+	format string
+	args   []any
+}
+
+func (t *trace) note(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, traced{time.Since(t.began), format, args})
+}
+
+// settle puts in order what goroutines have noted at one instant, in whatever
+// order they ran, since the controller waits for them.
+func (t *trace) settle() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.verbose {
+		slices.SortStableFunc(t.lines[t.mark:], func(a, b traced) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.String(), b.String()))
+		})
+	}
+	t.mark = len(t.lines)
+}
+
+// setMark keeps what the controller has noted where it is.
+func (t *trace) setMark() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mark = len(t.lines)
+}
+
+func (t *trace) String() string {
+	var b strings.Builder
+	for _, l := range t.lines {
+		b.WriteString(l.String())
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (l traced) String() string {
+	return fmt.Sprintf("%12.6fs  %s", l.at.Seconds(), fmt.Sprintf(l.format, l.args...))
+}

@@ -1,0 +1,208 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// model is what really happens in a run, by the ensemble's log, beside what the
+// clients' handles say; it knows what must not be.
+type model struct {
+	w *world
+
+	journal struct {
+		sync.Mutex
+		fresh []memdriver.Transaction
+	}
+
+	mu         sync.Mutex
+	dirs       map[string]map[string]*queueNode // guarded by mu; contenders, by lock and node
+	registers  map[string]string                // guarded by mu; content of the registers
+	written    map[string]*write                // guarded by mu; by content
+	writes     []*write                         // guarded by mu
+	handles    []*grip                          // guarded by mu; not released
+	all        []*grip                          // guarded by mu
+	losses     map[*zklock.Lock]int             // guarded by mu; calls of the Lost hook
+	writer     map[string]zklock.Token          // guarded by mu; by name, the newest of a writer
+	reader     map[string]zklock.Token          // guarded by mu; by name, the newest of a reader
+	history    history                          // guarded by mu
+	last       string                           // guarded by mu; the newest fault that concerned everybody
+	violations []string                         // guarded by mu
+}
+
+// queueNode is a contender in the ensemble's queue.
+type queueNode struct {
+	zxid int64
+	seq  int
+	mode zklock.Mode
+}
+
+// write is what a transaction was to put into a register, and what the holder
+// had read before.
+type write struct {
+	name    string
+	read    string
+	value   string
+	grip    *grip
+	call    int64
+	done    int64 // 0: the outcome was not told
+	applied bool
+}
+
+// grip is a handle of a worker.
+type grip struct {
+	lock   *zklock.Lock
+	worker *worker
+	client *zklock.Client
+	doubt  bool                   // a transaction under it may still be applied
+	modes  map[string]zklock.Mode // by name
+	called int64                  // when it was asked for, in events
+	since  int64                  // when it was got
+	seen   int64                  // when it was last seen valid
+	owner  int                    // its number in the history
+	ended  int64                  // when it was first seen not to be; 0: not yet
+	joined bool                   // by Reenter
+	back   bool                   // its release has begun
+}
+
+func newModel(w *world) *model {
+	return &model{w: w, dirs: map[string]map[string]*queueNode{}, registers: map[string]string{}, written: map[string]*write{},
+		losses: map[*zklock.Lock]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}}
+}
+
+// committed takes a transaction from the ensemble, which is locked meanwhile.
+func (m *model) committed(tx memdriver.Transaction) {
+	m.journal.Lock()
+	m.journal.fresh = append(m.journal.fresh, tx)
+	m.journal.Unlock()
+	m.w.poke()
+}
+
+// catchUpLocked applies what was committed.
+func (m *model) catchUpLocked() bool {
+	m.journal.Lock()
+	fresh := m.journal.fresh
+	m.journal.fresh = nil
+	m.journal.Unlock()
+	for _, tx := range fresh {
+		if m.w.trace.verbose {
+			m.w.trace.note("log %#x session %#x ended %v", tx.Zxid, tx.Session, tx.Ended)
+		}
+		for _, c := range tx.Changes {
+			m.applyLocked(tx.Zxid, c)
+		}
+	}
+	return len(fresh) > 0
+}
+
+func (m *model) applyLocked(zxid int64, c memdriver.Change) {
+	if m.w.trace.verbose {
+		m.w.trace.note("log %v %s", c.Kind, withoutGUID(c.Path))
+	}
+	if strings.HasPrefix(c.Path, "/register-") {
+		m.writtenLocked(c.Path, string(c.Data))
+		return
+	}
+	i := strings.LastIndexByte(c.Path, '/')
+	dir, node := c.Path[:i], c.Path[i+1:]
+	switch {
+	case c.Kind == driver.OpDelete:
+		delete(m.dirs[dir], node)
+	case c.Owner == 0: // a parent
+	case c.Kind == driver.OpCreate:
+		if m.dirs[dir] == nil {
+			m.dirs[dir] = map[string]*queueNode{}
+		}
+		seq, _ := strconv.Atoi(node[len(node)-10:])
+		mode := zklock.Exclusive
+		switch {
+		case strings.Contains(node, "__READ__"), strings.Contains(node, "__rlock__"):
+			mode = zklock.Shared
+		case strings.Contains(node, "__PERM"):
+			mode = zklock.Permit
+		}
+		m.dirs[dir][node] = &queueNode{zxid: zxid, seq: seq, mode: mode}
+	default:
+		if n := m.dirs[dir][node]; n.mode == zklock.Exclusive && strings.Contains(string(c.Data), `"mode":"shared"`) {
+			n.mode = zklock.Shared
+		}
+	}
+}
+
+// writtenLocked checks that a register had what the writer had read: the lock
+// made the two one step.
+func (m *model) writtenLocked(path, value string) {
+	before := m.registers[path]
+	m.registers[path] = value
+	mine := m.written[value]
+	if mine == nil {
+		return
+	}
+	mine.applied = true
+	if mine.read != before {
+		m.violateLocked("fencing", "%s had %q when %q was written by %v, who had read %q", path, before, value, mine.grip, mine.read)
+	}
+}
+
+func (m *model) violate(invariant, format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.violateLocked(invariant, format, args...)
+}
+
+func (m *model) violateLocked(invariant, format string, args ...any) {
+	text := fmt.Sprintf("%v: %s: %s", time.Since(m.w.began), invariant, fmt.Sprintf(format, args...))
+	m.violations = append(m.violations, text)
+	m.w.trace.note("VIOLATION %s", text)
+	if invariant == "exclusion" {
+		m.w.tally.overlapped(m.last)
+	}
+}
+
+// broke notes what struck last, for the table: p, or everybody.
+func (m *model) broke(kind string, p *process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p != nil {
+		p.last = kind
+		return
+	}
+	m.last = kind
+	for _, p := range m.w.clients {
+		p.last = kind
+	}
+}
+
+// lost is the Lost hook of all clients.
+func (m *model) lost(_ context.Context, e zklock.LostEvent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.losses[e.Lock]++
+}
+
+// contenders is how many queue nodes there are.
+func (m *model) contenders() int { return len(m.paths()) }
+
+// paths lists the queue nodes.
+func (m *model) paths() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.catchUpLocked()
+	var paths []string
+	for dir, nodes := range m.dirs {
+		for node := range nodes {
+			paths = append(paths, dir+"/"+node)
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(withoutGUID(a), withoutGUID(b)) })
+	return paths
+}

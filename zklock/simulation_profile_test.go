@@ -1,0 +1,60 @@
+package zklock_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// profile is what a seed decides about a run before it begins.
+type profile struct {
+	dialect   string
+	clients   int
+	workers   int // of each client
+	names     int
+	servers   int
+	syncLimit int
+	latency   time.Duration
+	pool      int
+	handover  time.Duration
+	lifetime  time.Duration
+	operator  bool    // somebody expires sessions and deletes nodes: leases promise nothing then
+	rate      float64 // of faults among requests
+	breaks    int     // per cent of the steps that break something
+	length    time.Duration
+}
+
+func newProfile(rng *rand.Rand) profile {
+	p := profile{
+		dialect: "zklock", clients: 2 + rng.IntN(2), workers: 2 + rng.IntN(2), names: 1 + rng.IntN(3),
+		servers: 3, syncLimit: 5, latency: time.Duration(200+rng.IntN(2000)) * time.Microsecond,
+		pool: 1, handover: 100 * time.Millisecond, length: time.Duration(3000+rng.IntN(4000)) * time.Millisecond,
+	}
+	if rng.IntN(5) == 0 {
+		p.dialect = []string{"curator", "zk", "kazoo"}[rng.IntN(3)]
+	}
+	if rng.IntN(8) == 0 {
+		p.servers = []int{1, 5}[rng.IntN(2)]
+	}
+	if rng.IntN(2) == 0 {
+		p.syncLimit = 15 // longer than a session: a server that is alone serves on
+	}
+	if rng.IntN(4) == 0 {
+		p.pool = 2
+	}
+	if rng.IntN(4) == 0 {
+		p.handover = 400 * time.Millisecond
+	}
+	if rng.IntN(8) == 0 {
+		p.lifetime = 1500 * time.Millisecond
+	}
+	p.operator = rng.IntN(5) == 0
+	p.rate = []float64{0, 0.005, 0.02, 0.06}[rng.IntN(4)]
+	p.breaks = []int{2, 4, 8, 14}[rng.IntN(4)]
+	return p
+}
+
+func (p profile) String() string {
+	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v operator=%v rate=%v breaks=%d%% length=%v",
+		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.operator, p.rate, p.breaks, p.length)
+}

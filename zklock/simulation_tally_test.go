@@ -1,0 +1,93 @@
+package zklock_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tally counts what was done to all runs, by kind of fault, and what came of it.
+// A lock that is lost, or an overlap, counts for the fault that struck last.
+type tally struct {
+	acquired int
+	kinds    []string // in the order of the table
+	rows     map[string]*row
+}
+
+type row struct {
+	injected int
+	lost     int
+	overlaps int
+	slowest  time.Duration // from the end of all faults until all were served, where it was among the last
+}
+
+func newTally() *tally {
+	t := &tally{rows: map[string]*row{"none": {}}}
+	t.kinds = append(t.kinds, requestFaults...)
+	for _, b := range breakages {
+		t.kinds = append(t.kinds, b.kind)
+	}
+	for _, k := range t.kinds {
+		t.rows[k] = &row{}
+	}
+	return t
+}
+
+func (t *tally) row(kind string) *row {
+	if r := t.rows[kind]; r != nil {
+		return r
+	}
+	return t.rows["none"]
+}
+
+func (t *tally) injected(kind string)   { t.row(kind).injected++ }
+func (t *tally) lost(kind string)       { t.row(kind).lost++ }
+func (t *tally) overlapped(kind string) { t.row(kind).overlaps++ }
+
+// recovered takes how long it was until all were served after the faults.
+func (t *tally) recovered(w *world, took time.Duration) {
+	t.acquired += len(w.model.all)
+	for kind, at := range w.recent {
+		if time.Since(at) < took+simTimeout {
+			r := t.row(kind)
+			r.slowest = max(r.slowest, took)
+		}
+	}
+}
+
+// String is the table.
+func (t *tally) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-26s %9s %7s %9s %10s\n", "kind of fault", "injected", "lost", "overlaps", "recovered")
+	var sum row
+	for _, k := range append(slices.Clone(t.kinds), "none") {
+		r := t.rows[k]
+		if k == "none" && *r == (row{}) {
+			continue
+		}
+		fmt.Fprintf(&b, "%-26s %9d %7d %9d %10v\n", k, r.injected, r.lost, r.overlaps, r.slowest.Round(time.Millisecond))
+		sum.injected += r.injected
+		sum.lost += r.lost
+		sum.overlaps += r.overlaps
+		sum.slowest = max(sum.slowest, r.slowest)
+	}
+	fmt.Fprintf(&b, "%-26s %9d %7d %9d %10v\n", "all", sum.injected, sum.lost, sum.overlaps, sum.slowest.Round(time.Millisecond))
+	return b.String()
+}
+
+// complete checks that every kind of fault was there.
+func (t *tally) complete(tb *testing.T) {
+	tb.Helper()
+	lost := 0
+	for _, k := range t.kinds {
+		if t.rows[k].injected == 0 {
+			tb.Errorf("no %q in any run", k)
+		}
+		lost += t.rows[k].lost
+	}
+	if lost == 0 {
+		tb.Error("no lock was ever lost: the faults are too mild")
+	}
+}

@@ -1,0 +1,202 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// permits is how many a simulated semaphore has.
+const permits = 2
+
+// worker is a goroutine that uses locks, and does nothing that the controller
+// has not told it to.
+type worker struct {
+	w        *world
+	p        *process
+	id       int
+	commands chan func() // cap 1
+	stop     context.CancelFunc
+	writes   int
+
+	mu        sync.Mutex
+	state     workerState // guarded by mu
+	grips     []*grip     // guarded by mu; the first was acquired, the others joined it
+	cancelled time.Time   // guarded by mu
+}
+
+type workerState uint8
+
+const (
+	idle    workerState = iota
+	waiting             // for a lock
+	holding
+	busy // with a call on what it holds
+)
+
+func newWorker(w *world, p *process, id int) *worker {
+	k := &worker{w: w, p: p, id: id, commands: make(chan func(), 1), stop: func() {}}
+	w.helpers.Go(func() {
+		for f := range k.commands {
+			f()
+		}
+	})
+	return k
+}
+
+func (k *worker) String() string {
+	return fmt.Sprintf("%s, with %v,", []string{"idle", "waiting", "holding", "busy"}[k.is()], k.grips)
+}
+
+func (k *worker) is() workerState {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state
+}
+
+func (k *worker) become(state workerState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state = state
+}
+
+// has is become for a worker that has got something, or has given it back.
+func (k *worker) has(grips []*grip) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.grips, k.state = grips, holding
+	if len(grips) == 0 {
+		k.state = idle
+	}
+}
+
+// cancel ends the wait.
+func (k *worker) cancel() {
+	k.mu.Lock()
+	k.cancelled = time.Now()
+	k.mu.Unlock()
+	k.stop()
+}
+
+// sinceCancelled is how long ago that was; 0 if it was not.
+func (k *worker) sinceCancelled() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cancelled.IsZero() {
+		return 0
+	}
+	return time.Since(k.cancelled)
+}
+
+// abandon ends the worker, whatever it does.
+func (k *worker) abandon() {
+	k.stop()
+	close(k.commands)
+}
+
+// command has the worker do something, as far as it can now.
+func (k *worker) command() {
+	w, n := k.w, k.w.rng.IntN(100)
+	k.mu.Lock()
+	state, grips, cancelled := k.state, k.grips, !k.cancelled.IsZero()
+	k.mu.Unlock()
+	switch state {
+	case idle:
+		if w.breaking {
+			k.start()
+		}
+	case waiting:
+		if w.breaking && n < 6 && !cancelled {
+			w.trace.note("worker %d: cancel", k.id)
+			k.cancel()
+		}
+	case holding:
+		g := grips[len(grips)-1]
+		switch {
+		case !w.breaking || n < 45:
+			k.tell(fmt.Sprint("release ", g.lock.Token()), func() { k.release(g) })
+		case n < 65:
+			k.tell("txn", func() { k.txn(g) })
+		case n < 72:
+			k.tell("verify", func() { k.verify(g) })
+		case n < 80 && w.p.dialect == "zklock":
+			d := w.between(time.Microsecond, simTimeout)
+			k.tell("downgrade", func() { k.downgrade(g, d) })
+		case n < 86 && len(grips) < 3:
+			k.tell("reenter", func() { k.reenter(g) })
+		}
+	}
+}
+
+// tell has the worker's goroutine run f.
+func (k *worker) tell(what string, f func()) {
+	k.w.trace.note("worker %d of client %d: %s", k.id, k.p.index, what)
+	k.become(busy)
+	k.commands <- f
+}
+
+// start has the worker acquire something.
+func (k *worker) start() {
+	w, c := k.w, k.p.client
+	var a zklock.Acquirer
+	modes := map[string]zklock.Mode{}
+	name := w.name(w.rng.IntN(w.p.names))
+	kinds := 10
+	switch w.p.dialect {
+	case "curator", "zk":
+		kinds = 6
+	case "kazoo":
+		kinds = 9
+	}
+	switch w.rng.IntN(kinds) {
+	case 4, 5:
+		all := []zklock.Acquirer{c.Mutex(name)}
+		modes[name] = zklock.Exclusive
+		for range 1 + w.rng.IntN(2) {
+			other := w.name(w.rng.IntN(w.p.names))
+			if kinds > 6 && w.rng.IntN(2) == 0 {
+				all = append(all, c.RWMutex(other).Reader())
+				if modes[other] == 0 {
+					modes[other] = zklock.Shared
+				}
+				continue
+			}
+			all = append(all, c.Mutex(other))
+			modes[other] = zklock.Exclusive
+		}
+		a = zklock.All(all...)
+	case 6, 7, 8:
+		a, modes[name] = c.RWMutex(name).Reader(), zklock.Shared
+	case 9:
+		a, modes["s"] = c.Semaphore("s", permits), zklock.Permit
+	default:
+		a, modes[name] = c.Mutex(name), zklock.Exclusive
+	}
+	var opts []zklock.AcquireOption
+	what, limit, try := "acquire", time.Duration(0), false
+	switch n := w.rng.IntN(20); {
+	case n < 3:
+		what, try = "try", true
+	case n < 8:
+		limit = w.between(time.Millisecond, simTimeout)
+		what = fmt.Sprint("acquire within ", limit)
+		opts = append(opts, zklock.WithWait(limit))
+	case n < 10:
+		what = "acquire without hand-over"
+		opts = append(opts, zklock.WithoutHandover())
+	}
+	var ctx context.Context
+	ctx, k.stop = context.WithCancel(background)
+	stop := k.stop
+	k.mu.Lock()
+	k.cancelled = time.Time{}
+	k.mu.Unlock()
+	k.tell(fmt.Sprintf("%s %v", what, modes), func() {
+		k.become(waiting)
+		defer stop()
+		k.acquire(ctx, a, &grip{worker: k, client: c, modes: modes}, try, limit, opts)
+	})
+}

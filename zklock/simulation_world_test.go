@@ -1,0 +1,309 @@
+package zklock_test
+
+import (
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Session timeout and tick of all simulated runs. Proportions are what matters,
+// and those are the ones of a usual installation.
+const (
+	simTimeout = 2 * time.Second
+	simTick    = simTimeout / 10
+)
+
+// world is one simulated run: clients of the real library on a model ensemble,
+// in a synctest bubble, and the controller, which is the goroutine of the test.
+//
+// Everything that could go one way or the other is the controller's choice, by
+// one seeded generator, made while everybody else is blocked: what each worker
+// does next, when each request goes on and what becomes of it, and what breaks.
+// Requests that were begun at one instant are put in an order that does not
+// depend on the order of goroutines, and go on at different instants. So a run
+// repeats itself from its seed.
+type world struct {
+	seed     uint64
+	p        profile
+	rng      *rand.Rand
+	ensemble *memdriver.Ensemble
+	registry driver.Session // for the registers, and for what an operator does
+	clients  []*process
+	workers  []*worker
+	model    *model
+	tally    *tally
+	trace    trace
+	recent   map[string]time.Time // when a kind of fault struck last, or ended
+
+	kick     chan struct{} // cap 1: there is something for the controller
+	began    time.Time
+	next     time.Time // of the next step
+	lifts    []lift    // of faults that last
+	late     time.Time // when the last request that was held back is applied
+	breaking bool      // faults are injected
+	ended    bool      // nobody does anything any more
+	helpers  sync.WaitGroup
+
+	mu      sync.Mutex
+	pending []*ask // guarded by mu; requests that wait for a decision
+	open    bool   // guarded by mu; requests are decided on no more
+}
+
+// process is one client of the library, with all that a process shares.
+type process struct {
+	w       *world
+	index   int
+	client  *zklock.Client
+	session atomic.Int64 // a session it has, as far as it has said
+	last    string       // the fault that struck it last
+	closing sync.WaitGroup
+}
+
+func newWorld(t *testing.T, seed uint64, tally *tally, verbose bool) *world {
+	rng := rand.New(rand.NewPCG(seed, 0x5eed))
+	w := &world{seed: seed, p: newProfile(rng), rng: rng, kick: make(chan struct{}, 1), began: time.Now(), breaking: true, tally: tally, recent: map[string]time.Time{}}
+	w.trace.began, w.trace.verbose = w.began, verbose
+	w.trace.note("%+v", w.p)
+	w.model = newModel(w)
+	w.next = w.began
+	w.ensemble = memdriver.New(memdriver.WithServers(w.p.servers), memdriver.WithTickTime(simTick), memdriver.WithSyncLimit(w.p.syncLimit),
+		memdriver.WithLatency(w.p.latency), memdriver.WithReapInterval(3*time.Second), memdriver.WithJournal(w.model.committed))
+	var err error
+	if w.registry, err = w.ensemble.Connector().Connect(t.Context(), 20*simTick); err != nil {
+		t.Fatal(err)
+	}
+	acl := driver.OpenACL(driver.PermAll)
+	for i := range w.p.names {
+		if _, err := w.registry.Create(t.Context(), register(w.name(i)), nil, driver.Persistent, acl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.registry.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.p.clients {
+		p := &process{w: w, index: i}
+		p.reopen(t)
+		w.clients = append(w.clients, p)
+		for range w.p.workers {
+			w.workers = append(w.workers, newWorker(w, p, len(w.workers)))
+		}
+	}
+	return w
+}
+
+func (w *world) name(i int) string { return "n" + strconv.Itoa(i) }
+
+// register is the znode that a name guards.
+func register(name string) string { return "/register-" + name }
+
+// reopen gives the process a new client, as after a restart.
+func (p *process) reopen(t *testing.T) {
+	w := p.w
+	params := url.Values{
+		"session_timeout": {simTimeout.String()}, "tick_time": {simTick.String()}, "connect_timeout": {"3s"},
+		"pool_max_sessions": {strconv.Itoa(w.p.pool)}, "pool_max_lifetime": {w.p.lifetime.String()},
+		"handover_time": {w.p.handover.String()}, "dialect": {w.p.dialect},
+	}
+	hooks := zklock.Hooks{
+		Session: func(e zklock.SessionEvent) {
+			if e.State == driver.Connected {
+				p.session.Store(e.ID)
+			}
+		},
+		Lost: w.model.lost,
+	}
+	c, err := zklock.OpenConnector(faultdriver.Control(w.ensemble.Connector(), p.decide),
+		zklock.WithParams(params), zklock.WithHooks(hooks), zklock.WithJitter(w.jitter))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client = c
+}
+
+// jitter depends on the time alone, and not on who asks first.
+func (w *world) jitter(d time.Duration) time.Duration {
+	h := rand.NewPCG(w.seed, uint64(time.Since(w.began)))
+	return d/2 + time.Duration(h.Uint64()%uint64(d/2+1))
+}
+
+// poke tells the controller that there is something for it.
+func (w *world) poke() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// lift ends a fault.
+type lift struct {
+	at   time.Time
+	what string
+	f    func()
+}
+
+// run is the controller, until a time has come or done says so. It looks when
+// everybody is blocked, at every instant at which something was asked of it.
+func (w *world) run(until time.Time, done func() bool) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		synctest.Wait()
+		w.trace.settle()
+		w.settle()
+		w.model.observe()
+		now := time.Now()
+		switch {
+		case len(w.lifts) > 0 && !now.Before(w.lifts[0].at):
+			l := w.lifts[0]
+			w.lifts = w.lifts[1:]
+			w.trace.note("lift %s", l.what)
+			l.f()
+			continue
+		case done != nil && done() || !now.Before(until):
+			return
+		case !now.Before(w.next):
+			w.next = now.Add(w.step())
+			continue
+		}
+		wake := until
+		if w.next.Before(wake) {
+			wake = w.next
+		}
+		if len(w.lifts) > 0 && w.lifts[0].at.Before(wake) {
+			wake = w.lifts[0].at
+		}
+		w.trace.setMark()
+		timer.Reset(wake.Sub(now))
+		select {
+		case <-w.kick:
+		case <-timer.C:
+		}
+	}
+}
+
+// step does one thing and returns how long it is until the next.
+func (w *world) step() time.Duration {
+	if w.ended {
+		return time.Hour
+	}
+	if !w.breaking {
+		for _, k := range w.workers {
+			k.command()
+		}
+		return w.between(time.Millisecond, 5*time.Millisecond)
+	}
+	if w.rng.IntN(100) < w.p.breaks {
+		w.inject()
+	} else {
+		w.workers[w.rng.IntN(len(w.workers))].command()
+	}
+	return w.pause()
+}
+
+// pause is a time of any order of magnitude, rarely one longer than a session.
+func (w *world) pause() time.Duration {
+	switch n := w.rng.IntN(100); {
+	case n < 60:
+		return w.between(time.Microsecond, 5*time.Millisecond)
+	case n < 90:
+		return w.between(5*time.Millisecond, 50*time.Millisecond)
+	case n < 99:
+		return w.between(50*time.Millisecond, 300*time.Millisecond)
+	}
+	return w.between(300*time.Millisecond, 3*time.Second)
+}
+
+func (w *world) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(w.rng.Int64N(int64(most-least)))
+}
+
+// calm ends all faults and waits until everybody who waited was served and
+// everybody who held has let go; it returns how long that took.
+func (w *world) calm() time.Duration {
+	w.breaking = false
+	w.trace.note("calm")
+	for _, l := range w.lifts {
+		l.f()
+	}
+	w.lifts = nil
+	w.ensemble.Heal()
+	for i := range w.p.servers {
+		w.ensemble.Lag(i, 0)
+	}
+	w.next = time.Now()
+	began := time.Now()
+	busy := func() bool {
+		for _, k := range w.workers {
+			if k.is() != idle {
+				return true
+			}
+		}
+		return false
+	}
+	const patience = 6 * simTimeout
+	w.run(began.Add(patience), func() bool { return !busy() })
+	took := time.Since(began)
+	if busy() {
+		for _, k := range w.workers {
+			if k.is() != idle {
+				w.model.violate("liveness", "worker %d is %v %v after all faults had ended", k.id, k, patience)
+			}
+		}
+		w.trace.note("%s", w.ensemble.Dump())
+	}
+	return took
+}
+
+// close checks that nothing stays behind, and ends the run.
+func (w *world) close() {
+	clean := func() bool { return w.model.contenders() == 0 && w.ensemble.WatchCount() == 0 }
+	w.ended = true
+	settled := func() bool { return !time.Now().Before(w.late) && clean() }
+	w.next = w.late // what was held back was applied then, and has to be found
+	w.run(later(time.Now(), w.late).Add(2*simTimeout), settled)
+	if !clean() {
+		w.model.violate("leak", "%d contender nodes and %d watches stay behind\n%s", w.model.contenders(), w.ensemble.WatchCount(), w.ensemble.Dump())
+	}
+	for _, p := range w.clients {
+		if st := p.client.Stats(); st.Held != 0 || st.Waiting != 0 {
+			w.model.violate("leak", "client %d counts %d held and %d waiting", p.index, st.Held, st.Waiting)
+		}
+	}
+	w.mu.Lock()
+	w.open = true
+	pending := w.pending
+	w.pending = nil
+	w.mu.Unlock()
+	for _, a := range pending {
+		a.fate <- fate{}
+	}
+	for _, k := range w.workers {
+		k.abandon()
+	}
+	for _, p := range w.clients {
+		if err := p.client.Close(); err != nil {
+			w.model.violate("error", "close: %v", err)
+		}
+		p.closing.Wait()
+	}
+	w.helpers.Wait()
+	if len(w.ensemble.Sessions()) > 0 { // one could not be closed in order: it expires
+		time.Sleep(2 * simTimeout)
+	}
+	if n, ids := w.ensemble.WatchCount(), w.ensemble.Sessions(); n != 0 || len(ids) != 0 {
+		w.model.violate("leak", "%d watches and sessions %x after all clients were closed", n, ids)
+	}
+	_ = w.ensemble.Close()
+	w.model.finish()
+}
