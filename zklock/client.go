@@ -188,7 +188,7 @@ func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []wa
 	} else {
 		c.counters.acquired.Add(1)
 	}
-	end(AcquireResult{Lock: lock, Waited: waited, Err: err})
+	end.call(AcquireResult{Lock: lock, Waited: waited, Err: err})
 	return lock, err
 }
 

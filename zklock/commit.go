@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -21,17 +22,19 @@ const (
 type write struct {
 	kind    string      // for the Operation hook
 	ops     []driver.Op // in order
-	creates []string    // the lock znodes below which ops create contenders
+	creates *place      // the place whose contenders ops create; nil if none
 
-	ctx     context.Context // of the caller, for hooks only: a group runs on the session's
-	done    chan struct{}   // closed once the fields below are set
-	results []driver.OpResult
-	err     error
+	ctx      context.Context // of the caller, for hooks only: a group runs on the session's
+	done     chan struct{}   // closed once the fields below are set
+	results  []driver.OpResult
+	err      error
+	children []int32 // of a creation: each parent's count, -1 where that is not known
 }
 
 // committer sends the writes of one session, in groups. A write that arrives
-// while fewer than two transactions are under way is sent at once; those that
-// arrive meanwhile go out together in the next one. Nobody waits for a timer.
+// while fewer than two transactions are under way is sent at once, with those of
+// other goroutines that are about to submit theirs; what arrives meanwhile goes
+// out together in the next one. Nobody waits for a timer.
 //
 // Invariants:
 //   - A group has at most one create below a znode: contenders created by one
@@ -44,9 +47,10 @@ type write struct {
 //     transaction was applied.
 //   - An unknown outcome of a group is an unknown outcome of every member.
 type committer struct {
-	multi func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
-	ctx   context.Context // the session's
-	wg    *sync.WaitGroup // the session's; joined after ctx has ended
+	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
+	settle func(group []*write) // takes over what was created, before the members are answered
+	ctx    context.Context      // the session's
+	wg     *sync.WaitGroup      // the session's; joined after ctx has ended
 
 	mu      sync.Mutex
 	pending []*write // guarded by mu
@@ -64,12 +68,12 @@ func (c *committer) submit(w *write) {
 		close(w.done)
 		return
 	}
+	c.pending = append(c.pending, w)
 	if c.flights == maxFlights {
-		c.pending = append(c.pending, w)
 		return
 	}
 	c.flights++
-	c.wg.Go(func() { c.fly([]*write{w}) })
+	c.wg.Go(c.fly)
 }
 
 // close refuses what is submitted from now on. What is pending still gets its
@@ -81,14 +85,24 @@ func (c *committer) close() {
 }
 
 // fly sends groups until nothing is pending.
-func (c *committer) fly(group []*write) {
-	for group != nil {
-		c.send(group)
+//
+// It lets other goroutines go first each time: the answers to one group wake many
+// that have something to send at once, and the first of them must not take a
+// flight for itself while the others are on their way here. When nothing else can
+// run, this costs next to nothing.
+func (c *committer) fly() {
+	for {
+		runtime.Gosched()
 		c.mu.Lock()
-		if group = c.next(); group == nil {
+		group := c.next()
+		if group == nil {
 			c.flights--
 		}
 		c.mu.Unlock()
+		if group == nil {
+			return
+		}
+		c.send(group)
 	}
 }
 
@@ -113,14 +127,14 @@ func (c *committer) next() []*write {
 			break
 		}
 		switch {
-		case len(w.creates) == 0:
+		case w.creates == nil:
 			group = append(group, w)
-		case slices.ContainsFunc(w.creates, func(dir string) bool { return creating[dir] }):
+		case slices.ContainsFunc(w.creates.nodes, func(c *contender) bool { return creating[c.dir] }):
 			rest = append(rest, w)
 			continue
 		default:
-			for _, dir := range w.creates {
-				creating[dir] = true
+			for _, c := range w.creates.nodes {
+				creating[c.dir] = true
 			}
 			creates = append(creates, w)
 		}
@@ -147,7 +161,7 @@ func (c *committer) send(group []*write) {
 	if len(group) == 1 {
 		w := group[0]
 		w.results, w.err = c.multi(w.ctx, w.kind, 1, w.ops)
-		close(w.done)
+		c.answer(group)
 		return
 	}
 	n := 0
@@ -159,26 +173,31 @@ func (c *committer) send(group []*write) {
 		ops = append(ops, w.ops...)
 	}
 	results, err := c.multi(c.ctx, groupKind(group), len(group), ops)
-	if err == nil {
-		for _, w := range group {
+	known := len(results) == len(ops)
+	for i, w := range group {
+		w.err = err
+		if known {
 			w.results, results = results[:len(w.ops):len(w.ops)], results[len(w.ops):]
-			close(w.done)
 		}
-		return
-	}
-	if len(results) != len(ops) {
-		for _, w := range group {
-			w.err = err
-			close(w.done)
+		if err == nil {
+			continue
 		}
-		return
+		if known {
+			if w.err = atFault(w.results); w.err == nil {
+				w.results, w.err = c.multi(w.ctx, w.kind, 1, w.ops)
+			}
+		}
+		c.answer(group[i : i+1])
 	}
+	if err == nil {
+		c.answer(group)
+	}
+}
+
+// answer tells the members of a group that their fields are set.
+func (c *committer) answer(group []*write) {
+	c.settle(group)
 	for _, w := range group {
-		mine := results[:len(w.ops)]
-		results = results[len(w.ops):]
-		if w.results, w.err = mine, atFault(mine); w.err == nil {
-			w.results, w.err = c.multi(w.ctx, w.kind, 1, w.ops)
-		}
 		close(w.done)
 	}
 }
@@ -213,8 +232,21 @@ func (s *session) multi(ctx context.Context, kind string, group int, ops []drive
 	if err == nil {
 		s.exchanged(gen, sent, true)
 	}
-	end(err)
+	end.call(err)
 	return results, err
+}
+
+// settle takes over what transactions have created: the nodes' names, and the
+// zxid and the counts of children where a parent was set. It does so for a whole
+// group in one step, while those it is about still sleep.
+func (s *session) settle(group []*write) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range group {
+		if w.err == nil && w.creates != nil {
+			w.children = w.creates.settleLocked(w)
+		}
+	}
 }
 
 // requestTimeout is how long a request may go unanswered before its outcome is

@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,8 +73,28 @@ type guid struct {
 
 // String returns the guid in the form of a UUID.
 func (g guid) String() string {
-	s, n := uint64(g.session), g.serial
-	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", s>>32, s>>16&0xffff, s&0xffff, n>>48, n&(1<<48-1))
+	var b [uuidLen]byte
+	n := 0
+	for i, c := range g.digits() {
+		if i == 8 || i == 12 || i == 16 || i == 20 {
+			b[n] = '-'
+			n++
+		}
+		b[n] = c
+		n++
+	}
+	return string(b[:])
+}
+
+// digits returns the guid in 32 hex digits.
+func (g guid) digits() (b [uuidHexLen]byte) {
+	const hex = "0123456789abcdef"
+	session := uint64(g.session)
+	for i := range 16 {
+		shift := 60 - 4*i
+		b[i], b[16+i] = hex[session>>shift&0xf], hex[g.serial>>shift&0xf]
+	}
+	return b
 }
 
 // parseGUID reads what String and hex wrote. Other people's UUIDs parse as well,

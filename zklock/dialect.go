@@ -231,7 +231,10 @@ func (d *dialect) walks(q queued) bool {
 func (g guid) ours() bool { return g.serial>>48 == 0 }
 
 // hex returns the guid as 32 hexadecimal digits.
-func (g guid) hex() string { return fmt.Sprintf("%016x%016x", uint64(g.session), g.serial) }
+func (g guid) hex() string {
+	b := g.digits()
+	return string(b[:])
+}
 
 // checkName enforces the rules for names of the dialect.
 func (d *dialect) checkName(name string) error {

@@ -91,7 +91,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 		err := w.err
 		switch {
 		case err == nil:
-			return s.created(ctx, p, seen, p.settle(w))
+			return s.created(ctx, p, seen, w.children)
 		case errors.Is(err, driver.ErrConnLoss):
 			p.doubtful = true
 			found, err := s.recover(ctx, p)
@@ -127,7 +127,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 // replaces is deleted first, so that it is not counted either.
 func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 	cfg := &s.client.cfg
-	w := &write{kind: "enqueue", creates: make([]string, len(p.nodes)), ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
+	w := &write{kind: "enqueue", creates: p, ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	if p.replaces != nil {
 		w.kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -135,7 +135,6 @@ func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 		}
 	}
 	for i, c := range p.nodes {
-		w.creates[i] = c.dir
 		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.prefix(c.guid, c.kind), r.data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].ours {
 			w.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
@@ -166,12 +165,10 @@ func (s *session) setRefused(w *write, parents []parent) bool {
 	return false
 }
 
-// settle takes over what a successful transaction returned. children holds each
-// parent's count, -1 where that is not known.
-func (p *place) settle(w *write) (children []int32) {
+// settleLocked takes over what a successful transaction returned. children holds
+// each parent's count, -1 where that is not known. The session's mu is held.
+func (p *place) settleLocked(w *write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
 	for i := range w.ops {
 		switch w.ops[i].Kind {
 		case driver.OpCreate:

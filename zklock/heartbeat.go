@@ -157,7 +157,7 @@ func (s *session) prove(busy bool) {
 	if err == nil {
 		s.exchanged(gen, sent, busy)
 	}
-	end(err)
+	end.call(err)
 	if err == nil && busy {
 		s.tell(driver.Connected, nil)
 	}

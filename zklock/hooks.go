@@ -210,7 +210,7 @@ func joinStart[E, R any](a, b starter[E, R]) starter[E, R] {
 	return func(ctx context.Context, e E) (context.Context, func(R)) {
 		ctx, endA := start(a, ctx, e)
 		ctx, endB := start(b, ctx, e)
-		return ctx, func(r R) { endB(r); endA(r) }
+		return ctx, func(r R) { endB.call(r); endA.call(r) }
 	}
 }
 
@@ -250,18 +250,22 @@ func joinInject(a, b func(context.Context) string) func(context.Context) string 
 }
 
 // start calls a start hook that may be nil and may return nils.
-func start[E, R any](hook starter[E, R], ctx context.Context, e E) (context.Context, func(R)) {
+func start[E, R any](hook starter[E, R], ctx context.Context, e E) (context.Context, ender[R]) {
 	if hook == nil {
-		return ctx, noEnd[R]
+		return ctx, nil
 	}
 	inner, end := hook(ctx, e)
 	if inner == nil {
 		inner = ctx
 	}
-	if end == nil {
-		end = noEnd[R]
-	}
 	return inner, end
 }
 
-func noEnd[R any](R) {}
+// ender is what a start hook returned; it may be nil.
+type ender[R any] func(R)
+
+func (end ender[R]) call(r R) {
+	if end != nil {
+		end(r)
+	}
+}

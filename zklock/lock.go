@@ -69,11 +69,7 @@ func (l *Lock) Token() Token { return l.token }
 // computed from the clock, not from a timer, so it is right even in a process
 // that was stopped for a while and has just gone on.
 func (l *Lock) Valid() bool {
-	if l.Err() != nil {
-		return false
-	}
-	left, _ := l.hold.place.s.left()
-	return left > 0
+	return l.Err() == nil && l.hold.place.s.alive()
 }
 
 // Until returns the end of the lease as proven so far, on the clock of
@@ -188,18 +184,18 @@ func (l *Lock) release(ctx context.Context) error {
 	held := time.Since(l.since)
 	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
-		end(ReleaseResult{Err: l.err})
+		end.call(ReleaseResult{Err: l.err})
 		return l.err
 	}
 	if !h.part(l.handle) {
-		end(ReleaseResult{Handed: true})
+		end.call(ReleaseResult{Handed: true})
 		return nil
 	}
 	handed, err := h.giveBack(ctx)
 	if errors.Is(err, ErrNodeDeleted) {
 		err = &LostError{Name: h.name, Cause: ErrNodeDeleted, At: time.Now()}
 	}
-	end(ReleaseResult{Handed: handed, Err: err})
+	end.call(ReleaseResult{Handed: handed, Err: err})
 	return err
 }
 

@@ -56,7 +56,7 @@ func (c *contender) path() string { return c.dir + "/" + c.node }
 //
 // It passes from holder to holder inside the process, and outlives them: see
 // turnstile. Invariants:
-//   - From enter to leave it counts as its session's work.
+//   - From register to leave it counts as its session's work.
 //   - gone is set when a node of it was deleted by somebody else. A place that
 //     is gone is never held again.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
@@ -85,18 +85,24 @@ type place struct {
 	hold *hold // guarded by s.mu; who has it now
 }
 
-// register makes a place for some wants, or returns false if the session is
-// over.
+// register makes a place for some wants, before its nodes are created, or returns
+// false if the session is over.
 func (s *session) register(wants []want) (*place, bool) {
-	if !s.enter() {
-		return nil, false
-	}
+	nodes := make([]contender, len(wants))
 	p := &place{s: s, nodes: make([]*contender, len(wants)), left: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over != nil {
+		return nil, false
+	}
+	s.work++
+	if s.work == 1 {
+		s.poke(s.rouse) // heartbeats are due sooner now
+	}
 	for i, w := range wants {
 		s.serial++
-		c := &contender{dir: w.path, kind: w.kind, guid: guid{s.ds.ID(), s.serial}}
+		c := &nodes[i]
+		c.dir, c.kind, c.guid = w.path, w.kind, guid{s.ds.ID(), s.serial}
 		s.enqueued[s.serial] = c
 		p.nodes[i] = c
 	}
@@ -126,17 +132,19 @@ func (p *place) finish() {
 	for _, c := range p.nodes {
 		delete(s.enqueued, c.guid.serial)
 	}
+	sweep := there && p.doubtful
+	idle := there && !sweep && s.leaveLocked()
 	s.mu.Unlock()
 	p.giveUp()
-	if !there {
-		return
+	if idle {
+		s.client.pool.retire(s)
 	}
-	if p.doubtful {
+	if sweep {
 		for _, c := range p.nodes {
 			s.spawn(func() { s.sweep(c.dir) })
 		}
+		s.leave()
 	}
-	s.leave()
 }
 
 // giveUp says that the place will not be held again: nobody needs to watch its

@@ -31,7 +31,6 @@ func (p *place) abandon(w *write) {
 			<-w.done // soon: it runs on the session's context
 			switch {
 			case w.err == nil:
-				p.settle(w)
 				applied, known = true, true
 			case errors.Is(w.err, driver.ErrConnLoss):
 				p.doubtful = true

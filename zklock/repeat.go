@@ -61,7 +61,7 @@ func (s *session) once(ctx context.Context, kind string, op func(ctx context.Con
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx)
-	end(err)
+	end.call(err)
 	return err
 }
 

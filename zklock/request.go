@@ -25,7 +25,7 @@ type request struct {
 	waitCtx  context.Context // what it returned
 	since    time.Time       // since when there has been no usable session; zero if there is one
 	waitFrom time.Time
-	endWait  func(WaitResult)
+	endWait  ender[WaitResult]
 	ahead    string // the node last told of
 }
 
@@ -49,7 +49,7 @@ func (r *request) wait(position int, ahead Contender) {
 // waited ends what wait started, if it did.
 func (r *request) waited(err error) {
 	if r.waiting {
-		r.endWait(WaitResult{Err: err})
+		r.endWait.call(WaitResult{Err: err})
 	}
 }
 

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -22,6 +23,7 @@ type session struct {
 	client  *Client
 	ds      driver.Session
 	timeout time.Duration // negotiated when it was created; it never grows
+	born    time.Time     // an instant
 
 	ctx     context.Context // ends with the session
 	stop    context.CancelFunc
@@ -32,6 +34,10 @@ type session struct {
 
 	rouse chan struct{} // cap 1: beat looks again
 	look  chan struct{} // cap 1: keep looks again
+
+	// proven is lease.until while the lease counts and the session is not over, as
+	// nanoseconds since born; else 0. It changes with them, under mu.
+	proven atomic.Int64
 
 	mu       sync.Mutex
 	lease    lease                 // guarded by mu
@@ -56,6 +62,7 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 		client:   c,
 		ds:       ds,
 		timeout:  ds.Timeout(),
+		born:     now(),
 		rouse:    make(chan struct{}, 1),
 		look:     make(chan struct{}, 1),
 		moved:    make(chan struct{}),
@@ -65,7 +72,7 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 		ends:     make(chan struct{}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.commits = committer{multi: s.multi, ctx: s.ctx, wg: &s.wg}
+	s.commits = committer{multi: s.multi, settle: s.settle, ctx: s.ctx, wg: &s.wg}
 	s.lease = lease{timeout: c.cfg.leaseTimeout(s.timeout), tick: c.cfg.tickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen
@@ -82,35 +89,47 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 // server is where the session is connected, for hooks.
 func (s *session) server() string { return s.ds.Server() }
 
-// enter says that a queue node is about to be made on this session. false: the
-// session is over. Each enter is matched by one leave.
-func (s *session) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil {
-		return false
-	}
-	s.work++
-	if s.work == 1 {
-		s.poke(s.rouse) // heartbeats are due sooner now
-	}
-	return true
-}
-
-// leave says that a queue node is gone. With the last of them the lease stops
-// counting: there is nothing to lose.
+// leave says that a place is gone. Each register is matched by one leave.
 func (s *session) leave() {
 	s.mu.Lock()
-	s.work--
-	idle := s.work == 0
-	if idle {
-		s.counting = false
-		s.lease.until = time.Time{}
-	}
+	idle := s.leaveLocked()
 	s.mu.Unlock()
 	if idle {
 		s.client.pool.retire(s)
 	}
+}
+
+// leaveLocked is leave; if it returns true, pool.retire is to be called without
+// mu. With the last place the lease stops counting: there is nothing to lose.
+func (s *session) leaveLocked() (idle bool) {
+	s.work--
+	if s.work > 0 {
+		return false
+	}
+	s.counting = false
+	s.lease.until = time.Time{}
+	s.publishLocked()
+	return true
+}
+
+// publishLocked makes what the lease has come to known to alive.
+func (s *session) publishLocked() {
+	proven := int64(0)
+	if s.over == nil && s.counting {
+		proven = int64(s.lease.until.Sub(s.born))
+	}
+	s.proven.Store(proven)
+}
+
+// alive reports whether the lease counts and has not run out. As long as it has
+// not, that takes no lock. Only under mu may it be found to have run out, in turn
+// with what makes it longer: so that who has seen its end never sees it move on.
+func (s *session) alive() bool {
+	if proven := s.proven.Load(); proven > 0 && now().Sub(s.born) < time.Duration(proven) {
+		return true
+	}
+	left, _ := s.left()
+	return left > 0
 }
 
 // spawn runs f in a goroutine that the session's end waits for. f has to return
@@ -153,8 +172,10 @@ func (s *session) exchanged(gen uint64, sent time.Time, committed bool) {
 	s.lease.acknowledged(sent, answered, committed)
 	if committed && !s.counting && s.work > 0 && answered.Before(s.lease.until) {
 		s.counting = true
+		s.publishLocked()
 	}
 	if s.counting && !s.lease.until.Equal(before) {
+		s.publishLocked()
 		close(s.renewed)
 		s.renewed = make(chan struct{})
 		s.poke(s.look)
@@ -246,6 +267,7 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 		at = s.lease.until // the lease ended then; only the news is late
 	}
 	s.over = cause
+	s.publishLocked()
 	holds := s.holds
 	s.holds = nil
 	busy := s.work > 0

@@ -32,11 +32,12 @@ func checkPath(path string, sequential bool) error {
 			return bad(fmt.Sprintf("character %U", r))
 		}
 	}
-	segments := strings.Split(path[1:], "/")
-	for i, segment := range segments {
+	for rest, more := path[1:], true; more; {
+		var segment string
+		segment, rest, more = strings.Cut(rest, "/")
 		switch segment {
 		case "":
-			if !sequential || i != len(segments)-1 {
+			if !sequential || more {
 				return bad("empty name between slashes or at the end")
 			}
 		case ".", "..":
