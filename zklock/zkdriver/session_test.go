@@ -171,7 +171,8 @@ func TestStuckServerIsLeft(t *testing.T) {
 // An idle connection is not stuck: nothing but pings for several session
 // timeouts is fine.
 func TestIdleServerIsKept(t *testing.T) {
-	const timeout, pings = 300 * time.Millisecond, 9 // one each third of the timeout
+	t.Parallel()
+	const timeout, pings = 1500 * time.Millisecond, 8 // one each third of the timeout
 	seen := make(chan struct{}, 100)
 	p := newPeer(t, func(l *link) {
 		l.timeout = timeout
