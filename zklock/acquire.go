@@ -70,7 +70,7 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 		}
 		if h, lock = s.grant(p, r); h != nil {
 			if r.mode == Permit && p.own != nil {
-				s.spawn(func() { s.mark(p, r.node) }) // it waited, so somebody may wait behind it
+				s.spawn(func() { s.mark(p, r.nodeData()) }) // it waited, so somebody may wait behind it
 			}
 			return h, lock, nil, nil
 		}

@@ -128,6 +128,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 	cfg := &s.client.cfg
 	w := &write{kind: "enqueue", creates: p, ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
+	data := r.nodeData().encode()
 	if p.replaces != nil {
 		w.kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -135,7 +136,7 @@ func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 		}
 	}
 	for i, c := range p.nodes {
-		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.prefix(c.guid, c.kind), r.data, driver.EphemeralSequential, cfg.acls()))
+		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].ours {
 			w.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
@@ -172,8 +173,7 @@ func (p *place) settleLocked(w *write) (children []int32) {
 	for i := range w.ops {
 		switch w.ops[i].Kind {
 		case driver.OpCreate:
-			c := p.nodes[len(children)]
-			c.node = w.results[i].Path[len(c.dir)+1:]
+			p.nodes[len(children)].settleLocked(w.results[i].Path)
 			children = append(children, -1)
 		case driver.OpSet:
 			children[len(children)-1] = w.results[i].Stat.NumChildren

@@ -24,8 +24,8 @@ type hold struct {
 	turnstile *turnstile // nil for those that take no part in hand-over
 	name      string
 	wants     []want
-	node      nodeData // of the request it was granted to
-	counted   bool     // guarded by turnstile.mu; it is one of the turnstile's holds
+	origin    origin // of the request it was granted to
+	counted   bool   // guarded by turnstile.mu; it is one of the turnstile's holds
 
 	mu      sync.Mutex
 	mode    Mode          // guarded by mu; a Downgrade changes it
@@ -45,7 +45,7 @@ func (s *session) grant(p *place, r *request) (*hold, *Lock) {
 	if !p.grantableLocked() {
 		return nil, nil
 	}
-	h := &hold{client: s.client, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, node: r.node,
+	h := &hold{client: s.client, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
 		token: Token{Zxid: p.zxid, Turn: p.turn}}
 	l := h.join(r.ctx)
 	p.turn++

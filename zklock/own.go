@@ -1,12 +1,8 @@
 package zklock
 
 import (
-	"container/list"
-	"errors"
 	"sync"
 	"time"
-
-	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // ownWatches sees to it that a holder learns when somebody else, an operator
@@ -14,40 +10,42 @@ import (
 // granted after a wait has its watches already. One granted at once gets them a
 // sixth of the session timeout later, whoever holds it then: a watch on every
 // short lock would halve the throughput.
+//
+// Invariants:
+//   - A place that was granted is in due or ready, or guards have its nodes, or
+//     it is leaving: nobody has to hear of its nodes any more.
+//   - A guard that has room, or is to end, is found by entrust or not at all: it
+//     decides both under mu.
 type ownWatches struct {
 	s     *session
 	delay time.Duration
-	added chan struct{} // cap 1: the list is no longer empty
+	added chan struct{} // cap 1: there is more to do, or sooner
 
-	mu    sync.Mutex
-	due   list.List                // guarded by mu; of *ownDue, in order of time
-	at    map[*place]*list.Element // guarded by mu
-	armed bool                     // guarded by mu; run's timer is set, for no later than the first is due
-}
-
-type ownDue struct {
-	p  *place
-	at time.Time
+	mu          sync.Mutex
+	first, last *place   // guarded by mu; due at delay after their grant, in that order
+	ready       []*place // guarded by mu; watched already
+	armed       bool     // guarded by mu; run's timer is set, for no later than the first is due
+	roomy       []*guard // guarded by mu; those that take more nodes
 }
 
 func (o *ownWatches) init(s *session) {
-	o.s, o.delay, o.added, o.at = s, s.timeout/6, make(chan struct{}, 1), make(map[*place]*list.Element)
+	o.s, o.delay, o.added = s, s.timeout/6, make(chan struct{}, 1)
 }
 
 // add takes charge of a place that has just been granted for the first time.
 // It waits for nothing: the session's mu is held.
 func (o *ownWatches) add(p *place) {
-	delay := o.delay
-	if p.own != nil {
-		delay = 0
-	}
 	o.mu.Lock()
-	d := &ownDue{p, time.Now().Add(delay)}
 	rouse := !o.armed
-	if delay == 0 {
-		o.at[p], rouse = o.due.PushFront(d), true
+	if p.own != nil {
+		o.ready, rouse = append(o.ready, p), true
 	} else {
-		o.at[p] = o.due.PushBack(d)
+		if p.before = o.last; o.last != nil {
+			o.last.after = p
+		} else {
+			o.first = p
+		}
+		o.last, p.due = p, true
 	}
 	o.mu.Unlock()
 	if rouse {
@@ -55,44 +53,59 @@ func (o *ownWatches) add(p *place) {
 	}
 }
 
-// remove forgets a place that is given up.
+// remove forgets a place that is given up. What a guard has of it goes when the
+// deletion of its node is reported.
 func (o *ownWatches) remove(p *place) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e := o.at[p]; e != nil {
-		o.due.Remove(e)
-		delete(o.at, p)
+	if p.due {
+		o.unlinkLocked(p)
 	}
 }
 
-// next takes the first place that is due off the list, or says how long it is
-// until there is one; negative: the list is empty.
+func (o *ownWatches) unlinkLocked(p *place) {
+	if p.before != nil {
+		p.before.after = p.after
+	} else {
+		o.first = p.after
+	}
+	if p.after != nil {
+		p.after.before = p.before
+	} else {
+		o.last = p.before
+	}
+	p.before, p.after, p.due = nil, nil, false
+}
+
+// next takes a place whose time has come, or says how long it is until there is
+// one; negative: there is none.
 func (o *ownWatches) next() (*place, time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	first := o.due.Front()
-	if o.armed = first != nil; !o.armed {
+	if n := len(o.ready); n > 0 {
+		p := o.ready[n-1]
+		o.ready = o.ready[:n-1]
+		return p, 0
+	}
+	p := o.first
+	if o.armed = p != nil; !o.armed {
 		return nil, -1
 	}
-	d := first.Value.(*ownDue)
-	if wait := time.Until(d.at); wait > 0 {
+	if wait := time.Until(p.granted.Add(o.delay)); wait > 0 {
 		return nil, wait
 	}
-	o.due.Remove(first)
-	delete(o.at, d.p)
-	return d.p, 0
+	o.unlinkLocked(p)
+	return p, 0
 }
 
-// run arms the watches that are due, until the session ends.
+// run has guards see to the nodes of what is due, until the session ends.
 func (o *ownWatches) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		p, wait := o.next()
 		if p != nil {
-			for i := range p.nodes {
-				o.s.spawn(func() { o.guard(p, i) })
-			}
+			o.entrust(p)
 			continue
 		}
 		if wait < 0 {
@@ -109,50 +122,31 @@ func (o *ownWatches) run() {
 	}
 }
 
-// guard watches one node of a place until that is given up.
-func (o *ownWatches) guard(p *place, i int) {
-	s := o.s
-	var w *watched
-	if p.own != nil {
-		w = p.own[i]
-	}
-	for {
-		if w == nil {
-			var err error
-			w, err = s.watch(s.ctx, p.nodes[i].path())
-			switch {
-			case errors.Is(err, driver.ErrNoNode):
-				select {
-				case <-p.left: // it was this client that took it away
-				default:
-					p.lose()
-				}
-				return
-			case err != nil:
-				if s.ctx.Err() == nil {
-					s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.ds.ID(), "cause", logged(err))
-				}
-				return
-			}
+// entrust gives the nodes of a place to guards that have room, or to new ones.
+func (o *ownWatches) entrust(p *place) {
+	for i := range p.nodes {
+		n := guarded{place: p, index: i}
+		if p.own != nil {
+			n.shared, n.event, n.gen = p.own[i], p.own[i].event, p.own[i].gen
 		}
-		gen, moved := s.connection()
-		if gen > w.gen {
-			if !sleep(s.ctx, s.client.cfg.jitter(s.timeout/6), p.left) {
-				return
-			}
-			w = nil
-			continue
+		o.mu.Lock()
+		var g *guard
+		fresh := len(o.roomy) == 0
+		if fresh {
+			g = &guard{o: o, wake: make(chan struct{}, 1)}
+			o.roomy = append(o.roomy, g)
+		} else {
+			g = o.roomy[len(o.roomy)-1]
 		}
-		select {
-		case e, ok := <-w.event:
-			w.received(e, ok)
-			s.watches.drop(w)
-			w = nil // read again: an event proves nothing
-		case <-moved:
-		case <-p.left:
-			return
-		case <-s.ctx.Done():
-			return
+		g.entrusted = append(g.entrusted, n)
+		if g.count++; g.count == maxGuarded {
+			o.roomy = o.roomy[:len(o.roomy)-1]
+		}
+		o.mu.Unlock()
+		if fresh {
+			o.s.spawn(g.run)
+		} else {
+			o.s.poke(g.wake)
 		}
 	}
 }

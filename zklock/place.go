@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -44,11 +43,15 @@ type contender struct {
 	dir  string // the lock's znode
 	guid guid
 	kind kind
-	node string // guarded by the session's mu; its name below dir
+	node string // guarded by the session's mu; its name below dir, the end of at
+	at   string // guarded by the session's mu; the node's path
 }
 
-// path returns the node's path; its name must be known.
-func (c *contender) path() string { return c.dir + "/" + c.node }
+// path returns the node's path; it must be known.
+func (c *contender) path() string { return c.at }
+
+// settleLocked says what the node is. The session's mu is held.
+func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.dir)+1:] }
 
 // place is a place in the queue of one name, or of several at once: contenders
 // created by one transaction, and so with one zxid. It belongs to one session
@@ -77,9 +80,11 @@ type place struct {
 
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 
-	own  []*watched    // on the nodes, as seen right before the grant; nil if that was at once
-	left chan struct{} // closed when the place is given up
-	once sync.Once     // closes left
+	own     []*watched  // on the nodes, as seen right before the grant; nil if that was at once
+	leaving atomic.Bool // it is given up
+
+	before, after *place // guarded by s.own.mu; neighbours in s.own's list
+	due           bool   // guarded by s.own.mu; it is in that list
 
 	gone bool  // guarded by s.mu
 	hold *hold // guarded by s.mu; who has it now
@@ -89,7 +94,7 @@ type place struct {
 // false if the session is over.
 func (s *session) register(wants []want) (*place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &place{s: s, nodes: make([]*contender, len(wants)), left: make(chan struct{})}
+	p := &place{s: s, nodes: make([]*contender, len(wants))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil {
@@ -150,7 +155,7 @@ func (p *place) finish() {
 // giveUp says that the place will not be held again: nobody needs to watch its
 // nodes any more.
 func (p *place) giveUp() {
-	p.once.Do(func() { close(p.left) })
+	p.leaving.Store(true)
 	p.s.own.remove(p)
 }
 

@@ -36,7 +36,7 @@ func (s *session) recover(ctx context.Context, p *place) (found bool, err error)
 		switch {
 		case node != "":
 			s.mu.Lock()
-			c.node = node
+			c.settleLocked(c.dir + "/" + node)
 			s.mu.Unlock()
 		case i == 0:
 			return false, nil

@@ -14,10 +14,7 @@ type request struct {
 	mode      Mode
 	wants     []want
 	try       bool
-	label     string
-	trace     string
-	node      nodeData // of the queue nodes
-	data      []byte   // the same, encoded
+	origin    origin
 
 	// Of the requester's goroutine only, unlike the above, which never change
 	// once the request is queued.
@@ -61,13 +58,25 @@ func (r *request) waitedFor() time.Duration {
 	return time.Since(r.waitFrom)
 }
 
-// describe makes the data of the queue nodes.
+// describe notes what others are told of the request.
 func (r *request) describe(cfg acquireConfig) {
 	c := &r.client.cfg
-	r.label = cfg.label
+	r.origin = origin{label: cfg.label, since: time.Now().UnixMilli()}
 	if c.hooks.Inject != nil {
-		r.trace = c.hooks.Inject(r.ctx)
+		r.origin.trace = c.hooks.Inject(r.ctx)
 	}
-	r.node = nodeData{Host: c.identity.Host, PID: c.identity.PID, Label: r.label, Mode: r.mode.String(), Since: time.Now().UnixMilli(), Trace: r.trace}
-	r.data = r.node.encode()
+}
+
+// nodeData is what the queue nodes of the request hold.
+func (r *request) nodeData() nodeData { return r.client.nodeData(r.origin, r.mode) }
+
+// origin is what others are told of the request that a place was taken for.
+type origin struct {
+	label, trace string
+	since        int64 // milliseconds since the Unix epoch
+}
+
+func (c *Client) nodeData(o origin, mode Mode) nodeData {
+	who := &c.cfg.identity
+	return nodeData{Host: who.Host, PID: who.PID, Label: o.label, Mode: mode.String(), Since: o.since, Trace: o.trace}
 }

@@ -226,7 +226,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.client.counters.handovers.Add(1)
 	// Before the next one goes on: its own wait ends after it was told of.
 	if hook := t.client.cfg.hooks.Handover; hook != nil {
-		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: next.r.mode, Turn: lock.token.Turn, From: h.node.Trace, To: heir.node.Trace})
+		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: next.r.mode, Turn: lock.token.Turn, From: h.origin.trace, To: heir.origin.trace})
 	}
 	next.turn <- turn{lock: lock}
 	return true, true
@@ -270,10 +270,10 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	switch {
 	case t.current != nil:
 		h := t.current
-		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = h.currentMode(), h.node.Trace, h.node.Label, true
+		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = h.currentMode(), h.origin.trace, h.origin.label, true
 		ahead.Node, ahead.Since = h.place.nodes[0].node, h.place.granted
 	case t.leader != nil:
-		ahead.Mode, ahead.Trace, ahead.Label = t.leader.r.mode, t.leader.r.trace, t.leader.r.label
+		ahead.Mode, ahead.Trace, ahead.Label = t.leader.r.mode, t.leader.r.origin.trace, t.leader.r.origin.label
 	}
 	return position, ahead
 }

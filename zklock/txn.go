@@ -185,8 +185,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	s.mu.Unlock()
 	h.mu.Unlock()
 
-	d := h.node
-	d.Mode = Shared.String()
+	d := h.client.nodeData(h.origin, Shared)
 	done := make(chan error, 1)
 	if !s.spawn(func() { done <- s.rewrite(p, d) }) {
 		return l.endedError()
