@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,15 +26,14 @@ type Client struct {
 	lastZxid  atomic.Int64 // the newest transaction that created a queue node of ours
 	regressed atomic.Bool  // a later one had a smaller id: tokens cannot be trusted any more
 
-	closing context.Context // ends, with cause ErrClosed, with Shutdown or Close
-	refuse  context.CancelCauseFunc
+	closing context.Context         // ends, with cause ErrClosed, with Shutdown or Close
+	close   context.CancelCauseFunc // ends closing
 
-	mu      sync.Mutex
-	names   map[string]*turnstile // guarded by mu; by path; names waited for or held
-	held    int                   // guarded by mu; holds
-	waiting int                   // guarded by mu; acquisitions under way
-	waits   map[*request]struct{} // guarded by mu; those of them that wait for other holders
-	idle    chan struct{}         // guarded by mu; not nil: closed when names has become empty
+	mu       sync.Mutex
+	names    map[string]*turnstile // guarded by mu; by path; names waited for or held
+	held     int                   // guarded by mu; holds
+	underway map[*request]struct{} // guarded by mu; acquisitions under way
+	idle     chan struct{}         // guarded by mu; not nil: closed when names has become empty
 
 	closed   chan struct{} // closed when Close has finished
 	closeErr error         // set before closed is closed
@@ -111,8 +112,8 @@ func (c *config) finish(opts []Option) error {
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), waits: make(map[*request]struct{}), closed: make(chan struct{})}
-	c.closing, c.refuse = context.WithCancelCause(context.Background())
+	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), underway: make(map[*request]struct{}), closed: make(chan struct{})}
+	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.pool = newPool(c, connector)
 	c.reaper.client = c
 	return c
@@ -140,7 +141,7 @@ func (c *Client) ping(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
-	ctx, cancel := c.bound(ctx, acquireConfig{})
+	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	ctx, stop := c.patient(ctx, time.Now())
 	defer stop()
@@ -196,22 +197,24 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
-	if c.closing.Err() != nil {
-		return nil, ErrClosed
-	}
 	if c.regressed.Load() {
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {
 		return nil, waitEnded(ctx, ErrNotAcquired)
 	}
-	t, err := c.startWaiting(r.wants, cfg)
+	waitCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.cancel = cancel
+	t, err := c.startWaiting(r, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer c.stopWaiting(r)
-	waitCtx, cancel := c.bound(ctx, cfg)
-	defer cancel()
+	if cfg.limited && !cfg.try {
+		timer := time.AfterFunc(cfg.wait, func() { cancel(errWaitOver) })
+		defer timer.Stop()
+	}
 	r.describe(cfg)
 	alone := len(r.wants) > 1 || r.mode == Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
 	for {
@@ -232,16 +235,23 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	}
 }
 
-// bound derives the context that bounds a wait: it ends with ctx, with the
-// client (cause ErrClosed), and when WithWait's time is over (errWaitOver).
-func (c *Client) bound(ctx context.Context, cfg acquireConfig) (context.Context, func()) {
+// bound derives a context that ends with ctx and with the client (cause
+// ErrClosed).
+func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
-	if !cfg.limited || cfg.try {
-		return ctx, func() { stop(); cancel(nil) }
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// refuse has everything that waits fail with ErrClosed, now and from now on.
+func (c *Client) refuse() {
+	c.close(ErrClosed)
+	c.mu.Lock()
+	waiting := slices.Collect(maps.Keys(c.underway))
+	c.mu.Unlock()
+	for _, r := range waiting {
+		r.cancel(ErrClosed)
 	}
-	timer := time.AfterFunc(cfg.wait, func() { cancel(errWaitOver) })
-	return ctx, func() { stop(); timer.Stop(); cancel(nil) }
 }
 
 // Shutdown ends the client in order: from now on nothing is acquired, waiters
@@ -252,7 +262,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}
 	}
-	c.refuse(ErrClosed)
+	c.refuse()
 	c.mu.Lock()
 	if c.idle == nil {
 		c.idle = make(chan struct{})
@@ -281,7 +291,7 @@ func (c *Client) Close() error {
 		return &Error{Op: "close", Err: errNoClient}
 	}
 	c.once.Do(func() {
-		c.refuse(ErrClosed)
+		c.refuse()
 		c.pool.close()
 		if err := c.connector.Close(); err != nil {
 			c.closeErr = &Error{Op: "close", Err: err}

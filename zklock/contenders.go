@@ -106,7 +106,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 	if err := c.cfg.dialect.checkName(name); err != nil {
 		return err
 	}
-	ctx, cancel := c.bound(ctx, acquireConfig{})
+	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	ctx, stop := c.patient(ctx, time.Now())
 	defer stop()

@@ -33,7 +33,7 @@ func (h *handle) lock() *Lock {
 func (h *handle) letGo() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.strong == nil || h.err != nil {
+	if h.strong == nil || h.ended() != nil {
 		return
 	}
 	h.weak = weak.Make(h.strong)
@@ -43,10 +43,7 @@ func (h *handle) letGo() {
 
 // forgotten is called when the Lock was collected.
 func (h *handle) forgotten() {
-	h.mu.Lock()
-	ended := h.err != nil
-	h.mu.Unlock()
-	if ended {
+	if h.ended() != nil {
 		return
 	}
 	c := h.hold.client

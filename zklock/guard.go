@@ -12,7 +12,7 @@ import (
 // maxGuarded is how many nodes one guard watches. A goroutine for each node
 // would cost some four times the memory of the lock that it is about; with more
 // nodes a goroutine, each event would cost more.
-const maxGuarded = 32
+const maxGuarded = 64
 
 // guard watches nodes of this client's own, until the places they belong to are
 // given up, and tells those whose node somebody else has deleted. It ends with

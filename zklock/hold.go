@@ -94,7 +94,7 @@ func (h *hold) join(ctx context.Context) *Lock {
 	if h.over {
 		return nil
 	}
-	l := &Lock{&handle{hold: h, token: h.token, hookCtx: ctx, since: time.Now(), done: make(chan struct{})}}
+	l := &Lock{&handle{hold: h, token: h.token, hookCtx: ctx, since: time.Now()}}
 	l.strong = l
 	h.handles = append(h.handles, l.handle)
 	return l

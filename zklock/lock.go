@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -32,16 +33,16 @@ type Lock struct{ *handle }
 type handle struct {
 	hold    *hold
 	token   Token
-	hookCtx context.Context // what the Acquire hook returned; see withStack
-	since   time.Time       // when it was acquired
-	done    chan struct{}   // closed once err is set
+	hookCtx context.Context       // what the Acquire hook returned; see withStack
+	since   time.Time             // when it was acquired
+	err     atomic.Pointer[error] // why it is not held any more; set once, under mu
 
 	mu       sync.Mutex
-	err      error                               // guarded by mu until done is closed, immutable after
-	released bool                                // guarded by mu; Release was called
-	contexts map[*context.CancelCauseFunc]func() // guarded by mu; to cancel when done
-	strong   *Lock                               // guarded by mu; nil once letGo has been called
-	weak     weak.Pointer[Lock]                  // guarded by mu; set by letGo
+	done     chan struct{}                                        // guarded by mu; made when first asked for, closed once err is set
+	released bool                                                 // guarded by mu; Release was called
+	contexts map[*context.CancelCauseFunc]context.CancelCauseFunc // guarded by mu; to cancel when done
+	strong   *Lock                                                // guarded by mu; nil once letGo has been called
+	weak     weak.Pointer[Lock]                                   // guarded by mu; set by letGo
 }
 
 // Name returns the lock's name.
@@ -88,19 +89,27 @@ func (l *Lock) Until() time.Time {
 
 // Done returns a channel that is closed when the lock stops being held, for
 // whatever reason. Err says which.
-func (l *Lock) Done() <-chan struct{} { return l.done }
+func (l *Lock) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.err.Load() != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
 
 // Err returns nil while Done is open; then ErrReleased after a Release, or a
 // *LostError, which matches ErrLost.
 func (l *Lock) Err() error { return l.handle.ended() }
 
 func (l *handle) ended() error {
-	select {
-	case <-l.done:
-		return l.err
-	default:
-		return nil
+	if err := l.err.Load(); err != nil {
+		return *err
 	}
+	return nil
 }
 
 // Context returns a context derived from parent that carries the lock (see
@@ -110,17 +119,15 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
 	key := &cancel
 	l.mu.Lock()
-	select {
-	case <-l.done:
+	if err := l.ended(); err != nil {
 		l.mu.Unlock()
-		cancel(l.err)
+		cancel(err)
 		return ctx, func() {}
-	default:
 	}
 	if l.contexts == nil {
-		l.contexts = make(map[*context.CancelCauseFunc]func())
+		l.contexts = make(map[*context.CancelCauseFunc]context.CancelCauseFunc)
 	}
-	l.contexts[key] = func() { cancel(l.err) }
+	l.contexts[key] = cancel
 	l.mu.Unlock()
 	return ctx, func() {
 		l.mu.Lock()
@@ -184,8 +191,9 @@ func (l *Lock) release(ctx context.Context) error {
 	held := time.Since(l.since)
 	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
-		end.call(ReleaseResult{Err: l.err})
-		return l.err
+		err := l.ended()
+		end.call(ReleaseResult{Err: err})
+		return err
 	}
 	if !h.part(l.handle) {
 		end.call(ReleaseResult{Handed: true})
@@ -213,19 +221,19 @@ func (l *handle) tellLost(err *LostError) {
 // before.
 func (l *handle) finish(err error) bool {
 	l.mu.Lock()
-	select {
-	case <-l.done:
+	if l.err.Load() != nil {
 		l.mu.Unlock()
 		return false
-	default:
 	}
-	l.err = err
-	close(l.done)
+	l.err.Store(&err)
+	if l.done != nil {
+		close(l.done)
+	}
 	contexts := l.contexts
 	l.contexts = nil
 	l.mu.Unlock()
 	for _, cancel := range contexts {
-		cancel()
+		cancel(err)
 	}
 	return true
 }

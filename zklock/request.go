@@ -15,13 +15,14 @@ type request struct {
 	wants     []want
 	try       bool
 	origin    origin
+	cancel    context.CancelCauseFunc // ends the wait
 
 	// Of the requester's goroutine only, unlike the above, which never change
 	// once the request is queued.
 	waiting  bool            // the Wait hook was called
 	waitCtx  context.Context // what it returned
 	since    time.Time       // since when there has been no usable session; zero if there is one
-	waitFrom time.Time
+	waitFrom time.Time       // guarded by client.mu for others: since when it waits for other holders
 	endWait  ender[WaitResult]
 	ahead    string // the node last told of
 }
@@ -32,7 +33,7 @@ func (r *request) wait(position int, ahead Contender) {
 	e := WaitEvent{Name: r.name, Mode: r.mode, Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
-		r.waiting, r.waitFrom, r.ahead = true, time.Now(), ahead.Node
+		r.waiting, r.ahead = true, ahead.Node
 		r.client.mustWait(r)
 		r.waitCtx, r.endWait = start(hooks.Wait, r.ctx, e)
 	case r.ahead != ahead.Node:

@@ -119,9 +119,11 @@ func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Held = c.held
-	st.Waiting = c.waiting
-	for r := range c.waits {
-		st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
+	st.Waiting = len(c.underway)
+	for r := range c.underway {
+		if !r.waitFrom.IsZero() {
+			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
+		}
 	}
 	return st
 }

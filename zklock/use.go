@@ -1,13 +1,20 @@
 package zklock
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // startWaiting counts an acquisition in, at the turnstile of every name wanted,
-// or refuses it because of a limit, without any I/O. It returns the first one's
-// turnstile.
-func (c *Client) startWaiting(wants []want, cfg acquireConfig) (*turnstile, error) {
+// or refuses it because of a limit or the client's end, without any I/O. It
+// returns the first one's turnstile.
+func (c *Client) startWaiting(r *request, cfg acquireConfig) (*turnstile, error) {
+	wants := r.wants
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closing.Err() != nil {
+		return nil, ErrClosed // refuse may have been through with underway already
+	}
 	fresh := 0
 	for _, w := range wants {
 		t := c.names[w.path]
@@ -24,7 +31,7 @@ func (c *Client) startWaiting(wants []want, cfg acquireConfig) (*turnstile, erro
 	if limit := c.cfg.maxNames; limit > 0 && fresh > 0 && len(c.names)+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", ErrTooManyWaiters, limit)
 	}
-	c.waiting++
+	c.underway[r] = struct{}{}
 	for _, w := range wants {
 		t := c.names[w.path]
 		if t == nil {
@@ -51,7 +58,7 @@ func (t *turnstile) waitersLocked() int {
 func (c *Client) mustWait(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waits[r] = struct{}{}
+	r.waitFrom = time.Now()
 	for _, w := range r.wants {
 		c.names[w.path].blocked++
 	}
@@ -61,8 +68,7 @@ func (c *Client) mustWait(r *request) {
 func (c *Client) stopWaiting(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting--
-	delete(c.waits, r)
+	delete(c.underway, r)
 	for _, w := range r.wants {
 		t := c.names[w.path]
 		t.waiting--
