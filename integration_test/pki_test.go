@@ -91,14 +91,16 @@ func serial(t testing.TB) *big.Int {
 }
 
 // config is for connections that a test makes itself.
-func (i issued) config(t testing.TB, trusted *authority) *tls.Config {
+func (i issued) config(t testing.TB, trusted ...*authority) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(i.cert, i.key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: x509.NewCertPool(), ServerName: "localhost"}
-	c.RootCAs.AddCert(trusted.cert)
+	for _, a := range trusted {
+		c.RootCAs.AddCert(a.cert)
+	}
 	return c
 }
 
@@ -127,23 +129,29 @@ func (f pemFiles) write(name string, parts ...[]byte) string {
 	return path
 }
 
+// secured is an ensemble with a TLS port, and the files of its certificate.
+type secured struct {
+	*ensemble.Ensemble
+	files pemFiles
+}
+
 // secureEnsemble starts one server whose TLS port has that certificate, and takes
 // the subject of certificates that clients of these authorities show for an
 // identity.
-func secureEnsemble(t testing.TB, server issued, clients []*authority, config ensemble.Config) *ensemble.Ensemble {
+func secureEnsemble(t testing.TB, server issued, clients []*authority, config ensemble.Config) secured {
 	t.Helper()
 	ensemble.Require(t)
-	files := newPEMFiles(t)
+	e := secured{files: newPEMFiles(t)}
 	var trusted [][]byte
 	for _, a := range clients {
 		trusted = append(trusted, a.pem)
 	}
-	config.TLS = &ensemble.TLS{
-		KeyStore:   files.write("server.pem", server.key, server.cert),
-		TrustStore: files.write("clients.pem", trusted...),
-		ClientAuth: "want",
-	}
+	config.TLS = &ensemble.TLS{KeyStore: e.show(server), TrustStore: e.files.write("clients.pem", trusted...), ClientAuth: "want"}
 	config.MaxSessionTimeout = time.Minute
 	config.Extra = append(config.Extra, "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider")
-	return ensemble.Start(t, config)
+	e.Ensemble = ensemble.Start(t, config)
+	return e
 }
+
+// show gives the server another certificate, from its next start on.
+func (e secured) show(i issued) (path string) { return e.files.write("server.pem", i.key, i.cert) }
