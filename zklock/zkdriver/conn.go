@@ -32,6 +32,7 @@ type conn struct {
 
 	greeted     bool      // ConnectRequest written; set during the handshake
 	established bool      // ConnectResponse read; set during the handshake
+	worked      bool      // a request of the session's user was answered
 	sent        time.Time // when the ConnectRequest was sent, read before that
 
 	gate atomic.Bool // user requests may pass; saves a mutex on the way
@@ -115,6 +116,10 @@ func (c *conn) answered(r reply, frame []byte) error {
 	c.mu.Unlock()
 	if !ok {
 		return nil // the client ignores it too
+	}
+	if !c.worked && (request{opcode: req.opcode}).fromUser() {
+		c.worked = true
+		c.session.dialer.answered()
 	}
 	if r.code == 0 {
 		if err := checkBody(req.opcode, frame); err != nil {

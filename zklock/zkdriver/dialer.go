@@ -28,9 +28,12 @@ const (
 	minAttempt = time.Second
 	maxAttempt = 5 * time.Second
 
-	// settled is how long a connection has to last to count as good: one that
-	// breaks sooner is as bad as none, or two sides could keep each other busy
-	// without a pause.
+	// settled is how long a connection has to last to count as good. One that
+	// breaks sooner, without having answered a request, is as bad as none, or
+	// two sides could keep each other busy without a pause. One that has been
+	// of use is followed by the shortest pause, however soon it broke: a
+	// network that cuts every connection after a while is best met by making
+	// use of what it lets through.
 	settled = time.Second
 
 	// silence is how long servers may do nothing but close connections until
@@ -51,6 +54,7 @@ type dialer struct {
 	started  time.Time          // of the first attempt; immutable
 	current  string             // the server that is being tried; guarded by mu
 	errs     map[string]failure // the newest failure of each server since the last handshake; guarded by mu
+	worked   bool               // the newest connection has answered a request; guarded by mu
 	hopeless chan struct{}      // closed when trying on makes no sense
 	closed   bool               // hopeless is closed; guarded by mu
 }
@@ -137,12 +141,15 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 func (d *dialer) pause() error {
 	d.mu.Lock()
 	if !d.since.IsZero() {
-		if time.Since(d.since) >= settled {
+		switch {
+		case time.Since(d.since) >= settled:
 			d.failures = 0
-		} else {
+		case d.worked:
+			d.failures = len(d.config.servers)
+		default:
 			d.failures++
 		}
-		d.since = time.Time{}
+		d.since, d.worked = time.Time{}, false
 	}
 	rounds, rest := d.failures/len(d.config.servers), d.failures%len(d.config.servers)
 	d.mu.Unlock()
@@ -171,16 +178,19 @@ func (d *dialer) succeeded() {
 	clear(d.errs)
 }
 
+// answered notes that the connection was of use.
+func (d *dialer) answered() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.worked = true
+}
+
 // failed notes why a server could not be used.
 func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failures++
-	kind := classify(err)
-	if permanentTLS(err) {
-		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)
-	}
-	d.errs[server] = failure{err, kind}
+	d.errs[server] = failure{err, classify(err)}
 	if d.closed || len(d.errs) < d.distinct() {
 		return
 	}

@@ -139,6 +139,27 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// TestConnectionsThatWereOfUseAreFollowedByOthersSoon: each answers one request
+// before it breaks. If each of them counted as a failure, the pauses would add up
+// to more than ten seconds.
+func TestConnectionsThatWereOfUseAreFollowedByOthersSoon(t *testing.T) {
+	const conns = 20
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		if r, ok := l.read(); ok {
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	ctx := within(t, 5*time.Second)
+	for n := uint64(1); n <= conns; n++ {
+		generation(t, s, n)
+		if err := s.Sync(ctx, "/"); err != nil {
+			t.Fatalf("connection %d: %v", n, err)
+		}
+	}
+}
+
 // A server that answers pings but no requests holds everything up for ever, as
 // far as the client is concerned.
 func TestStuckServerIsLeft(t *testing.T) {
