@@ -141,16 +141,25 @@ func explainList(err error, dir string) error {
 
 // awaitChange waits until one of ws fires, or has to be armed anew because the
 // connection changed: a watch may not survive that, and after many clients'
-// reconnect it is done at some time within a sixth of the session timeout. gone
-// says that the one watched node was deleted, for certain.
+// reconnect it is done at some time within a sixth of the session timeout. Most
+// watches do survive, and tell at once what happened meanwhile: who would not
+// listen to them during that time would keep the whole queue waiting after every
+// cut. gone says that the one watched node was deleted, for certain.
 func (s *session) awaitChange(ctx context.Context, ws []*watched) (gone bool, err error) {
 	for {
 		gen, moved := s.connection()
 		if gen > ws[0].gen {
-			if !sleep(ctx, s.client.cfg.jitter(s.timeout/6), s.ends) {
+			again, cancel := context.WithTimeout(ctx, s.client.cfg.jitter(s.timeout/6))
+			fired, _ := awaitEvent(again, ws, nil, s.ends)
+			over := again.Err() != nil
+			cancel()
+			switch {
+			case fired != nil:
+				s.watches.drop(fired)
+			case ctx.Err() != nil || !over:
 				return false, s.waitError(ctx)
 			}
-			return false, nil
+			return false, nil // what an event of an older connection says is read again
 		}
 		fired, e := awaitEvent(ctx, ws, moved, s.ends)
 		switch {

@@ -57,3 +57,26 @@ func TestCancelledWaitsLeaveNothing(t *testing.T) {
 		t.Logf("%d goroutines, %d watches, %d bytes became %d, %d, %d", g, w, h, g2, w2, h2)
 	})
 }
+
+// TestWatchThatSurvivedAReconnectWakesAtOnce: a waiter reads again what it watches
+// within a sixth of the session timeout after a reconnect, but listens meanwhile.
+func TestWatchThatSurvivedAReconnectWakesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		got := acquiring(t, b.Mutex("x"), t.Context())
+		time.Sleep(time.Second)
+		for _, id := range e.Sessions() {
+			e.KillConnection(id)
+		}
+		time.Sleep(100 * time.Millisecond) // all have connected again
+		mustRelease(t, held)
+		released := time.Now()
+		next := <-got
+		if d := time.Since(released); d > 200*time.Millisecond {
+			t.Errorf("the waiter got in %v after the release", d)
+		}
+		mustRelease(t, next)
+	})
+}
