@@ -6,7 +6,6 @@ package integration_test
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -37,11 +36,6 @@ func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 }
 
 func TestMain(m *testing.M) {
-	runtime.LockOSThread() // the searched process ends with the thread that started it
-	if code, ran := runSearched(); ran {
-		os.Exit(code)
-	}
-	runtime.UnlockOSThread()
 	if code, ran := runPeer(); ran {
 		os.Exit(code)
 	}
@@ -55,7 +49,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	os.Exit(max(code, tellSighted()))
+	os.Exit(code)
 }
 
 func TestSharedEnsembleServesUnderItsURL(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -31,7 +30,9 @@ type task struct {
 	Guard  string   // for contend: a file that exists while somebody holds the lock
 
 	For time.Duration // for mix and cycle: how long
-	Log string        // for mix and chaos: the file that gets what was held
+
+	Goroutines int    // for cycle
+	Log        string // for mix and chaos: the file that gets what was held
 
 	Register string // for mix: the address of the register that the locks protect
 
@@ -47,6 +48,7 @@ type report struct {
 	Err   string
 
 	Chaos *chaosReport `json:",omitempty"`
+	Cycle *cycleReport `json:",omitempty"`
 }
 
 // worker is the inside of a worker process.
@@ -89,6 +91,8 @@ func (w *worker) tell(r report) {
 
 func (w *worker) run() error {
 	switch w.task.Role {
+	case "cycle":
+		return w.cycle()
 	case "refuse":
 		return w.refuse()
 	case "chaos":
@@ -188,7 +192,6 @@ type process struct {
 // startWorker runs a worker until the test is over.
 func startWorker(t testing.TB, k task) *process {
 	t.Helper()
-	k.URL = withCanary(k.URL)
 	text, err := json.Marshal(k)
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +202,7 @@ func startWorker(t testing.TB, k task) *process {
 	}
 	p := &process{t: t, task: k, cmd: exec.Command(self), reports: make(chan report, 1<<14)}
 	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
-	p.cmd.Stderr = &searched{where: "a worker's stderr", to: &p.stderr}
+	p.cmd.Stderr = &p.stderr
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +222,7 @@ func startWorker(t testing.TB, k task) *process {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		lines := bufio.NewScanner(io.TeeReader(stdout, &searched{where: "a worker's stdout", to: io.Discard}))
+		lines := bufio.NewScanner(stdout)
 		for lines.Scan() {
 			var r report
 			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {

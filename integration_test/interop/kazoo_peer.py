@@ -5,6 +5,8 @@ the process.
 """
 
 import sys
+import threading
+import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
@@ -35,6 +37,33 @@ def main(hosts, name):
             return str(there)
         return None
 
+    def cycle(path, threads, seconds):
+        """Acquire and release for a while in several threads; tell how often."""
+        cycles, errors, longest = [0] * threads, [0] * threads, [0.0] * threads
+        end = time.monotonic() + seconds
+
+        def work(i):
+            mine = client.Lock(path, name)
+            while time.monotonic() < end:
+                began = time.monotonic()
+                try:
+                    mine.acquire()
+                    mine.release()
+                    cycles[i] += 1
+                except Exception:
+                    errors[i] += 1
+                    mine = client.Lock(path, name)
+                longest[i] = max(longest[i], time.monotonic() - began)
+
+        # One that hangs must not keep the others' figures from being told.
+        workers = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(threads)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join(max(0, end + 15 - time.monotonic()))
+        hung = sum(w.is_alive() for w in workers)
+        return "cycles %d errors %d longest %d hung %d" % (sum(cycles), sum(errors), max(longest) * 1000, hung)
+
     def run(words):
         if words[0] == "acquire":
             run.held = lock(words[1], words[2])
@@ -43,6 +72,8 @@ def main(hosts, name):
         if words[0] == "release":
             run.held.release()
             return "released"
+        if words[0] == "cycle":
+            return cycle(words[1], int(words[2]), float(words[3]))
         kind, path, rounds, guard = words[1:]
         for _ in range(int(rounds)):
             with lock(kind, path):

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package integration_test
-
-import "os/exec"
-
-// endWithParent does nothing where the system cannot.
-func endWithParent(*exec.Cmd) {}

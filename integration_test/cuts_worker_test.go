@@ -1,0 +1,84 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// cycleReport is what a worker did that acquired and released one name for a
+// while.
+type cycleReport struct {
+	Cycles  int
+	Places  int           // of the cycles, those that took a place in ZooKeeper's queue
+	Longest time.Duration // from the call of Acquire to the return of Release
+	Errors  []string
+
+	Reconnects, SessionsLost uint64
+}
+
+// cycle acquires and releases the name in several goroutines.
+func (w *worker) cycle() error {
+	c, err := zklock.Open(w.task.URL)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), w.task.For+patience)
+	defer cancel()
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	w.tell(report{What: "ready"})
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return fmt.Errorf("before the start: %w", err)
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var sum cycleReport
+	end := time.Now().Add(w.task.For)
+	for range w.task.Goroutines {
+		all.Go(func() {
+			var mine cycleReport
+			for time.Now().Before(end) {
+				began := time.Now()
+				l, err := c.Mutex(w.task.Name).Acquire(ctx)
+				if err == nil {
+					if l.Token().Turn == 0 {
+						mine.Places++
+					}
+					err = l.Release(ctx)
+				}
+				mine.Longest = max(mine.Longest, time.Since(began))
+				if err != nil {
+					mine.Errors = append(mine.Errors, err.Error())
+					continue
+				}
+				mine.Cycles++
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sum.add(mine)
+		})
+	}
+	all.Wait()
+	st := c.Stats()
+	sum.Reconnects, sum.SessionsLost = st.Reconnects, st.SessionsLost
+	w.tell(report{What: "cycled", Cycle: &sum})
+	return c.Close()
+}
+
+// add sums up what two have done.
+func (r *cycleReport) add(o cycleReport) {
+	r.Cycles += o.Cycles
+	r.Places += o.Places
+	r.Longest = max(r.Longest, o.Longest)
+	r.Errors = append(r.Errors, o.Errors...)
+	r.Reconnects += o.Reconnects
+	r.SessionsLost += o.SessionsLost
+}
