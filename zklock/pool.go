@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,12 +133,9 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 // same slot in every run: what many names on one slot cost is shared fate, no
 // long chain that somebody could want to provoke.
 func spread(path string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for i := range len(path) {
-		h = (h ^ uint64(path[i])) * prime
-	}
-	return h
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, path) // it never fails
+	return h.Sum64()
 }
 
 // look returns slot n's session, or else the attempt to open one, which it
