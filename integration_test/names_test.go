@@ -1,0 +1,108 @@
+package integration_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+// TestNamesUsedOnceLeaveTheRootAsItWas, on a server that would not look at
+// containers itself for an hour. What others made stays, to the last version
+// number, whether this client has used it as a lock or not. ZKLOCK_NAMES makes
+// there be more names.
+func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
+	ensemble.Require(t)
+	n := 2000
+	if s := os.Getenv("ZKLOCK_NAMES"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := ensemble.Start(t, ensemble.Config{ContainerCheckInterval: time.Hour})
+	raw := dialRaw(t, server.Hosts(), 10*time.Second)
+	c := dial(t, server.Hosts(), quick())
+	root := rootOf(t)
+	kept := acquire(t, c.Mutex("kept"))
+
+	const container = 4 // the flag
+	theirs := []string{root + "/settings", root + "/settings/below", root + "/lock", root + "/empty", root + "/container"}
+	was := map[string]*zk.Stat{}
+	for i, path := range theirs {
+		create, flag := raw.Create, int32(0)
+		if i == len(theirs)-1 {
+			create, flag = raw.CreateContainer, container
+		}
+		if _, err := create(path, []byte(path[:9*(i%2)]), flag, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range theirs {
+		was[path] = stat(t, raw, path)
+	}
+	used := []string{"lock", "empty", "container"}
+	for _, name := range used {
+		release(t, acquire(t, c.Mutex(name)))
+	}
+	before := stat(t, raw, root)
+
+	began := time.Now()
+	var wg sync.WaitGroup
+	const goroutines = 100
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := g; i < n; i += goroutines {
+				l, err := c.Mutex(fmt.Sprint("name-", i)).Acquire(within(t))
+				if err == nil {
+					err = l.Release(within(t))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	most := stat(t, raw, root)
+	eventually(t, "the root has the children it had", func() bool { return stat(t, raw, root).NumChildren <= before.NumChildren })
+	after := stat(t, raw, root)
+	t.Logf("the root's children and cversion: before %d and %d; after %d names, in %v, %d and %d; %v later %d and %d", before.NumChildren, before.Cversion,
+		n, took, most.NumChildren, most.Cversion, time.Since(began)-took, after.NumChildren, after.Cversion)
+	if after.NumChildren != before.NumChildren || after.Version != before.Version || after.Czxid != before.Czxid {
+		t.Errorf("the root was %+v, is %+v", before, after)
+	}
+	for _, path := range theirs {
+		now, was := stat(t, raw, path), was[path]
+		if slices.Contains(used, strings.TrimPrefix(path, root+"/")) {
+			// Queue nodes have come and gone below it.
+			was.Cversion, was.Pzxid = now.Cversion, now.Pzxid
+		}
+		if *now != *was {
+			t.Errorf("%s was %+v, is %+v", path, *was, *now)
+		}
+	}
+	if kept.Err() != nil || !kept.Valid() {
+		t.Errorf("the lock held meanwhile: %v, valid: %v", kept.Err(), kept.Valid())
+	}
+	release(t, kept)
+}
+
+func stat(t *testing.T, raw *zk.Conn, path string) *zk.Stat {
+	t.Helper()
+	there, stat, err := raw.Exists(path)
+	if err != nil || !there {
+		t.Fatalf("%s: %v, %v", path, there, err)
+	}
+	return stat
+}
