@@ -55,6 +55,9 @@ func (w *worker) mix(c *zklock.Client) error {
 			var err error
 			for ctx.Err() == nil && err == nil {
 				err = m.cycle(context.WithoutCancel(ctx))
+				if g == 0 && len(m.held)%10 == 0 {
+					w.tell(report{What: "mixing"}) // silence would mean that it hangs
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -41,7 +41,7 @@ type task struct {
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, gave, beat, refused, progress, idle, violation, done, error
+	What  string // ready, waiting, held, gave, beat, mixing, refused, progress, idle, violation, done, error
 	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was had
 	At    int64  // monotonic, when the line was made
 	Token zklock.Token
