@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,75 +21,6 @@ func must(t *testing.T, l *zklock.Lock, err error) *zklock.Lock {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// TestTryReaderAfterNewestReaderHoldLeft: two reader holds, the newer is released: a try panics.
-func TestTryReaderAfterNewestReaderHoldLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, memdriver.New().Connector(), nil)
-		r := c.RWMutex("a").Reader()
-		l1, err := r.Acquire(t.Context())
-		must(t, l1, err)
-		time.Sleep(150 * time.Millisecond)
-		l2, err := r.Acquire(t.Context())
-		must(t, l2, err)
-		if err := l2.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		func() {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Errorf("TryAcquire panicked: %v", p)
-				}
-			}()
-			l3, err := r.TryAcquire(t.Context())
-			if err != nil {
-				t.Errorf("TryAcquire beside a reader: %v", err)
-			} else {
-				l3.Release(t.Context())
-			}
-		}()
-	})
-}
-
-func TestReaderWaitsForOlderReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, memdriver.New().Connector(), nil)
-		r := c.RWMutex("a").Reader()
-		l1, err := r.Acquire(t.Context())
-		must(t, l1, err)
-		time.Sleep(150 * time.Millisecond)
-		l2, err := r.Acquire(t.Context())
-		must(t, l2, err)
-		l2.Release(t.Context())
-		l3, err := r.Acquire(t.Context(), zklock.WithWait(time.Second))
-		if err != nil {
-			t.Fatalf("a reader beside a reader: %v", err)
-		}
-		l3.Release(t.Context())
-		l1.Release(t.Context())
-	})
-}
-
-// TestConcurrentReaderTries: concurrent reader tries on a free lock.
-func TestConcurrentReaderTries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
-		c := connect(t, e.Connector(), nil)
-		r := c.RWMutex("a").Reader()
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() {
-				l, err := r.TryAcquire(t.Context())
-				if err != nil {
-					t.Errorf("no writer anywhere: %v", err)
-					return
-				}
-				l.Release(t.Context())
-			})
-		}
-		wg.Wait()
-	})
 }
 
 // TestSessionEndsBetweenTriesOfCreate: session over while a create is between two tries.
@@ -319,50 +249,6 @@ func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
 	})
 }
 
-// TestNodeDataBound: node data at most 1 KiB.
-func TestNodeDataBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		hooks := zklock.Hooks{Inject: func(context.Context) string { return strings.Repeat("<", 256) }}
-		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks), zklock.WithIdentity(zklock.Identity{Host: strings.Repeat("<", 255)}))
-		m := c.Mutex("a")
-		l, err := m.Acquire(t.Context(), zklock.WithLabel(strings.Repeat("<", 256)))
-		must(t, l, err)
-		ds, err := e.Connector().Connect(t.Context(), 10*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names, _, err := ds.Children(t.Context(), m.Path())
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := ds.Get(t.Context(), m.Path()+"/"+names[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(n.Data) > 1024 {
-			t.Errorf("%d bytes of data", len(n.Data))
-		}
-		cs, err := c.Contenders(t.Context(), "a")
-		if err != nil || cs[0].Foreign || cs[0].Label == "" {
-			t.Errorf("%+v %v", cs, err)
-		}
-		// a downgrade must be seen by others
-		d := connect(t, e.Connector(), nil)
-		if err := l.Downgrade(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		r, err := d.RWMutex("a").Reader().Acquire(t.Context(), zklock.WithWait(time.Second))
-		if err != nil {
-			t.Errorf("reader beside a downgraded lock: %v", err)
-		} else {
-			r.Release(t.Context())
-		}
-		l.Release(t.Context())
-		ds.Close(t.Context())
-	})
-}
-
 // TestConnectTimeoutStartsWithTheCall: the limit starts after the first failed try.
 func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -378,31 +264,5 @@ func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
 			t.Errorf("after %v, with connect_timeout=10s: %v", d, err)
 		}
 		e.Heal()
-	})
-}
-
-// TestTwinOfAllOnItsSecondName: A's create is applied late, B queues behind it, and A's second try behind B:
-// A waits for B on x, and B for A's twin on y.
-func TestTwinOfAllOnItsSecondName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		gate := &faultdriver.Gate{}
-		faults := about(faultdriver.On(faultdriver.Multi, faultdriver.Script(faultdriver.Late(gate), faultdriver.Delay(100*time.Millisecond))))
-		a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil), connect(t, e.Connector(), nil)
-		all := func(c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("x"), c.Mutex("y")) }
-		gotA := acquiring(t, all(a), t.Context())
-		time.Sleep(50 * time.Millisecond)
-		if gate.Release() != 1 {
-			t.Fatal("nothing was late")
-		}
-		gotB := acquiring(t, all(b), t.Context())
-		time.Sleep(time.Minute)
-		select {
-		case l := <-gotB:
-			mustRelease(t, l)
-			mustRelease(t, <-gotA)
-		default:
-			t.Errorf("nobody got in within a minute:\n%s", e.Dump())
-		}
 	})
 }

@@ -147,45 +147,6 @@ func TestSequenceEndIsRefused(t *testing.T) {
 	})
 }
 
-// B7, L8
-func TestDowngradeKeepsQueuedWritersOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		l := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context()))
-		token := l.Token()
-		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
-		writer := acquiring(t, b.Mutex("x"), t.Context())
-		local := acquiring(t, a.Mutex("x"), t.Context())
-		if err := l.Downgrade(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if l.Mode() != zklock.Shared || l.Token() != token {
-			t.Errorf("%v, token %v, was %v", l.Mode(), l.Token(), token)
-		}
-		r := <-reader
-		if r.Token().Compare(token) <= 0 {
-			t.Errorf("reader's token %v after %v", r.Token(), token)
-		}
-		none(t, "a queued writer", writer)
-		none(t, "a local writer", local)
-		mustRelease(t, l)
-		none(t, "a queued writer", writer)
-		none(t, "a local writer beside a remote reader", local)
-		mustRelease(t, r)
-		w := <-writer
-		if w.Token().Compare(r.Token()) <= 0 {
-			t.Errorf("writer's token %v after a reader's %v", w.Token(), r.Token())
-		}
-		mustRelease(t, w)
-		w2 := <-local
-		if w2.Token().Compare(w.Token()) <= 0 {
-			t.Errorf("writer's token %v after %v", w2.Token(), w.Token())
-		}
-		mustRelease(t, w2)
-	})
-}
-
 // B8, B18
 func TestMiddleWaiterGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -207,69 +168,6 @@ func TestMiddleWaiterGivesUp(t *testing.T) {
 		}
 		mustRelease(t, l)
 		mustRelease(t, <-third)
-	})
-}
-
-// B14
-func TestLostReplyAndAFailingListLeaveNoOrphan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		faults := faultdriver.Any(
-			faultdriver.Once(about(faultdriver.On(faultdriver.Multi, faultdriver.LoseReply()))),
-			faultdriver.First(20, faultdriver.On(faultdriver.Children, faultdriver.Drop())))
-		a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"connect_timeout": "2s"}), connect(t, e.Connector(), nil)
-		if _, err := a.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrUnavailable) {
-			t.Errorf("acquire: %v", err)
-		}
-		mustRelease(t, mustLock(t)(b.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Minute))))
-		if n := nodes(e); n != 0 {
-			t.Errorf("left behind:\n%s", e.Dump())
-		}
-	})
-}
-
-// B15, L4
-func TestForeignChildrenAndDataAreLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		s := plain(t, e)
-		c := connect(t, e.Connector(), nil)
-		if err := c.Ping(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Create(t.Context(), "/zklock/x", []byte("somebody's"), driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
-			t.Fatal(err)
-		}
-		for _, child := range []string{"notes", "_c_", "_c_x", "x-0000000001"} {
-			if _, err := s.Create(t.Context(), "/zklock/x/"+child, nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 2 {
-			l := mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second)))
-			if l.Token().IsZero() {
-				t.Error("zero token")
-			}
-			mustRelease(t, l)
-		}
-		if n, err := s.Get(t.Context(), "/zklock/x"); err != nil || string(n.Data) != "somebody's" {
-			t.Errorf("data is %q now, %v", n.Data, err)
-		}
-		names, _, _ := s.Children(t.Context(), "/zklock/x")
-		if len(names) != 4 {
-			t.Errorf("children: %v", names)
-		}
-		if _, err := s.Create(t.Context(), "/zklock/x/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
-			t.Errorf("beside another recipe: %v", err)
-		}
-		synctest.Wait()
-		names, _, _ = s.Children(t.Context(), "/zklock/x")
-		if len(names) != 5 {
-			t.Errorf("children: %v", names)
-		}
 	})
 }
 
@@ -369,50 +267,6 @@ func TestWaitIsBoundedAcrossASilentPartition(t *testing.T) {
 		e.Heal()
 		mustRelease(t, l)
 		mustRelease(t, mustLock(t)(b.Mutex("x").Acquire(t.Context())))
-	})
-}
-
-// B34, L3
-func TestNamesDoNotMeet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, memdriver.New().Connector(), nil)
-		for _, name := range []string{"a", "a/b", "a/b/c", "a%2Fb", "ab", "A", "a.b", "_c_x-__WRIT__0000000000", "a/_c_x-__WRIT__0000000000"} {
-			defer mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context(), zklock.WithWait(time.Second))))
-		}
-	})
-}
-
-// B38
-func TestAllThatFailsLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		l := mustLock(t)(a.Mutex("y").Acquire(t.Context()))
-		all := zklock.All(b.Mutex("z"), b.Mutex("y"), b.Mutex("x"))
-		if _, err := all.Acquire(t.Context(), zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Error(err)
-		}
-		if _, err := all.TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if n := nodes(e); n != 1 {
-			t.Errorf("%d nodes:\n%s", n, e.Dump())
-		}
-		// A node lost on one name gives up all, and queues anew on all.
-		got := acquiring(t, all, t.Context())
-		if n := e.Break("/zklock/x"); n != 1 {
-			t.Errorf("broke %d", n)
-		}
-		mustRelease(t, l)
-		l = <-got
-		if n := nodes(e); n != 3 {
-			t.Errorf("%d nodes:\n%s", n, e.Dump())
-		}
-		if l.Name() != "x,y,z" || l.Mode() != zklock.Exclusive {
-			t.Errorf("%q %v", l.Name(), l.Mode())
-		}
-		mustRelease(t, l)
 	})
 }
 

@@ -1,0 +1,255 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// B38
+func TestAllThatFailsLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("y").Acquire(t.Context()))
+		all := zklock.All(b.Mutex("z"), b.Mutex("y"), b.Mutex("x"))
+		if _, err := all.Acquire(t.Context(), zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		if _, err := all.TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := nodes(e); n != 1 {
+			t.Errorf("%d nodes:\n%s", n, e.Dump())
+		}
+		// A node lost on one name gives up all, and queues anew on all.
+		got := acquiring(t, all, t.Context())
+		if n := e.Break("/zklock/x"); n != 1 {
+			t.Errorf("broke %d", n)
+		}
+		mustRelease(t, l)
+		l = <-got
+		if n := nodes(e); n != 3 {
+			t.Errorf("%d nodes:\n%s", n, e.Dump())
+		}
+		if l.Name() != "x,y,z" || l.Mode() != zklock.Exclusive {
+			t.Errorf("%q %v", l.Name(), l.Mode())
+		}
+		mustRelease(t, l)
+	})
+}
+
+// TestTwinOfAllOnItsSecondName: A's create is applied late, B queues behind it, and A's second try behind B:
+// A waits for B on x, and B for A's twin on y.
+func TestTwinOfAllOnItsSecondName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		gate := &faultdriver.Gate{}
+		faults := about(faultdriver.On(faultdriver.Multi, faultdriver.Script(faultdriver.Late(gate), faultdriver.Delay(100*time.Millisecond))))
+		a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil), connect(t, e.Connector(), nil)
+		all := func(c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("x"), c.Mutex("y")) }
+		gotA := acquiring(t, all(a), t.Context())
+		time.Sleep(50 * time.Millisecond)
+		if gate.Release() != 1 {
+			t.Fatal("nothing was late")
+		}
+		gotB := acquiring(t, all(b), t.Context())
+		time.Sleep(time.Minute)
+		select {
+		case l := <-gotB:
+			mustRelease(t, l)
+			mustRelease(t, <-gotA)
+		default:
+			t.Errorf("nobody got in within a minute:\n%s", e.Dump())
+		}
+	})
+}
+
+// Hand-over lets a local request for one name pass requests for several that
+// came before it. If it let a request for several do so, that one would hold
+// what another waits for, and wait for what the other holds.
+func TestAllBesideHandover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), map[string]string{"handover_time": "1h"}), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("k1").Acquire(t.Context()))
+		remote := acquiring(t, zklock.All(b.Mutex("k1"), b.Mutex("k2")), t.Context()) // has its turn on k2
+		local := acquiring(t, zklock.All(a.Mutex("k1"), a.Mutex("k2")), t.Context())
+		single := acquiring(t, a.Mutex("k1"), t.Context())
+		mustRelease(t, l)
+		s := <-single
+		if n := a.Stats().Handovers; n != 1 || s.Token().Zxid != l.Token().Zxid {
+			t.Errorf("%d hand-overs, token %v after %v: want it handed over", n, s.Token(), l.Token())
+		}
+		none(t, "the remote one", remote)
+		none(t, "the local one", local)
+		mustRelease(t, s)
+		r := <-remote
+		none(t, "the local one, beside the remote one", local)
+		mustRelease(t, r)
+		last := <-local
+		for _, earlier := range []*zklock.Lock{s, r} {
+			if last.Token().Compare(earlier.Token()) <= 0 {
+				t.Errorf("token %v after %v", last.Token(), earlier.Token())
+			}
+		}
+		mustRelease(t, last)
+		if n := a.Stats().Handovers; n != 1 {
+			t.Errorf("%d hand-overs", n)
+		}
+	})
+}
+
+// Whatever names requests have in common, in whatever order they are given, and
+// whoever wants one of them alone.
+func TestAllNeverDeadlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		names := []string{"a", "b", "c", "d"}
+		rooms := map[string]*inside{}
+		for _, name := range names {
+			rooms[name] = &inside{room: 1}
+		}
+		var wg sync.WaitGroup
+		for i := range 12 {
+			c := connect(t, e.Connector(), nil)
+			wg.Go(func() {
+				rng := rand.New(rand.NewPCG(1, uint64(i)))
+				mine := slices.Clone(names)
+				for range 30 {
+					rng.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+					some := mine[:1+rng.IntN(len(mine))]
+					var want []zklock.Acquirer
+					for _, name := range some {
+						want = append(want, c.Mutex(name))
+					}
+					l, err := zklock.All(want...).Acquire(t.Context(), zklock.WithWait(time.Hour))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, name := range some {
+						rooms[name].enter()
+					}
+					time.Sleep(time.Millisecond)
+					for _, name := range some {
+						rooms[name].leave()
+					}
+					mustRelease(t, l)
+					rooms[mine[0]].work(c.Mutex(mine[0]), 1, time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		for name, in := range rooms {
+			for _, f := range in.faults {
+				t.Errorf("%s: %s", name, f)
+			}
+		}
+	})
+}
+
+// All has one token, one context and one deadline for all its names.
+func TestAllIsOneLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		all := zklock.All(a.RWMutex("z").Reader(), a.RWMutex("x").Reader(), a.RWMutex("y").Reader(), a.Mutex("x"), a.RWMutex("x").Reader())
+		err := zklock.Do(t.Context(), all, func(ctx context.Context) error {
+			l, _ := zklock.FromContext(ctx)
+			if names := l.Names(); !slices.Equal(names, []string{"x", "y", "z"}) || l.Mode() != zklock.Exclusive || len(zklock.HeldIn(ctx)) != 1 {
+				t.Errorf("%v %v", names, l.Mode())
+			}
+			var zxids []int64
+			s := plain(t, e)
+			for _, name := range l.Names() {
+				nodes, _, err := s.Children(t.Context(), "/zklock/"+name)
+				if err != nil || len(nodes) != 1 {
+					t.Fatalf("%s: %v, %v", name, nodes, err)
+				}
+				n, err := s.Get(t.Context(), "/zklock/"+name+"/"+nodes[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				zxids = append(zxids, n.Stat.Czxid)
+			}
+			if zxids = slices.Compact(zxids); len(zxids) != 1 || l.Token() != (zklock.Token{Zxid: zxids[0]}) {
+				t.Errorf("nodes were created by %v, the token is %v", zxids, l.Token())
+			}
+			// The stronger of two modes counts, and the others stay shared.
+			for name, want := range map[string]error{"x": zklock.ErrNotAcquired, "y": nil, "z": nil} {
+				r, err := b.RWMutex(name).Reader().TryAcquire(t.Context())
+				if !errors.Is(err, want) {
+					t.Errorf("a reader of %s: %v", name, err)
+				}
+				if err == nil {
+					mustRelease(t, r)
+				}
+			}
+			began := time.Now()
+			if _, err := zklock.All(b.Mutex("x"), b.Mutex("y"), b.Mutex("z")).Acquire(t.Context(), zklock.WithWait(3*time.Second)); !errors.Is(err, zklock.ErrNotAcquired) || time.Since(began) != 3*time.Second {
+				t.Errorf("after %v: %v", time.Since(began), err)
+			}
+			e.Break("/zklock/y")
+			time.Sleep(3 * time.Second) // for its watch
+			if !errors.Is(context.Cause(ctx), zklock.ErrLost) {
+				t.Errorf("one node is gone, the context's cause: %v", context.Cause(ctx))
+			}
+			return nil
+		})
+		if !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("Do: %v", err)
+		}
+		synctest.Wait()
+		if n := nodes(e); n != 0 {
+			t.Errorf("left behind:\n%s", e.Dump())
+		}
+	})
+}
+
+func TestAllRefusesWhatItCannotTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		var many []zklock.Acquirer
+		for i := range 129 {
+			many = append(many, a.Mutex(fmt.Sprint("n", i)))
+		}
+		for _, c := range []struct {
+			all  zklock.Acquirer
+			says string
+		}{
+			{zklock.All(many...), "129 names, at most 128"},
+			{zklock.All(a.Mutex("x"), b.Mutex("y")), "one Client"},
+			{zklock.All(a.Mutex("x"), a.Semaphore("y", 1)), "Semaphore"},
+			{zklock.All(zklock.All(a.Mutex("x"))), "mutexes, readers and writers"},
+			{zklock.All(a.Mutex("x"), struct{ zklock.Acquirer }{a.Mutex("y")}), "mutexes, readers and writers"},
+		} {
+			wantCost(t, c.says, cost(e, func() {
+				if _, err := c.all.Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("want a conflict that says %q: %v", c.says, err)
+				}
+			}), memdriver.Ops{})
+		}
+		l := mustLock(t)(zklock.All(append(many[1:], many[1])...).Acquire(t.Context()))
+		if n := len(l.Names()); n != 128 {
+			t.Errorf("%d names", n)
+		}
+		mustRelease(t, l)
+		most := zklock.All(many[1:]...)
+		wantCost(t, "128 known names", cost(e, func() { l = mustLock(t)(most.Acquire(t.Context())) }), memdriver.Ops{Multis: 1, MultiOps: 256})
+		mustRelease(t, l)
+	})
+}
