@@ -1,7 +1,10 @@
 package zklock_test
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +28,115 @@ func TestLostReplyAndAFailingListLeaveNoOrphan(t *testing.T) {
 		mustRelease(t, mustLock(t)(b.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Minute))))
 		if n := nodes(e); n != 0 {
 			t.Errorf("left behind:\n%s", e.Dump())
+		}
+	})
+}
+
+// A create is given up as lost, made again, and applied after all when the second
+// one holds: the twin stands in front of everybody who comes later, and nobody
+// answers for it. Whoever of its session sees it deletes it, and not the node
+// that holds.
+func TestLateTwinOfASettledCreate(t *testing.T) {
+	for _, when := range []string{"held", "held, seen by another of its session", "released"} {
+		t.Run(when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				gate := &faultdriver.Gate{}
+				faults := about(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.Late(gate))))
+				a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil), connect(t, e.Connector(), nil)
+				l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+				apply := func() {
+					if gate.Release() != 1 || nodes(e) == 0 {
+						t.Errorf("no twin:\n%s", e.Dump())
+					}
+				}
+				if when != "released" {
+					apply()
+				}
+				var local chan *zklock.Lock
+				if strings.Contains(when, "seen") {
+					local = acquiring(t, a.Mutex("x"), t.Context(), zklock.WithoutHandover())
+					if n := nodes(e); n != 2 {
+						t.Errorf("%d nodes, want the holder's and the waiter's:\n%s", n, e.Dump())
+					}
+				}
+				if !l.Valid() || l.Verify(t.Context()) != nil {
+					t.Error("the holder's own node is gone")
+				}
+				mustRelease(t, l)
+				if local != nil {
+					mustRelease(t, <-local)
+				}
+				synctest.Wait()
+				if when == "released" {
+					apply()
+				}
+				// With a list right after the release, and one a session timeout later.
+				next := mustLock(t)(b.Mutex("x").Acquire(t.Context(), zklock.WithWait(11*time.Second)))
+				if next.Token().Compare(l.Token()) <= 0 {
+					t.Errorf("token %v after %v", next.Token(), l.Token())
+				}
+				mustRelease(t, next)
+				time.Sleep(time.Minute)
+				if n := nodes(e); n != 0 {
+					t.Errorf("left behind:\n%s", e.Dump())
+				}
+			})
+		})
+	}
+}
+
+// Contenders created by one transaction have one zxid, and would have one token:
+// no group has two of them for one name.
+func TestTwoContendersOfOneNameInOneGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		var mu sync.Mutex
+		groups := map[int]int{}
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+			mu.Lock()
+			groups[ev.Group]++
+			mu.Unlock()
+			return ctx, nil
+		}}
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+		kinds := map[string]func(name string) zklock.Acquirer{
+			"readers": func(name string) zklock.Acquirer { return c.RWMutex(name).Reader() },
+			"permits": func(name string) zklock.Acquirer { return c.Semaphore(name, 4) },
+			"all": func(name string) zklock.Acquirer {
+				return zklock.All(c.RWMutex(name).Reader(), c.RWMutex("other").Reader())
+			},
+		}
+		for what, kind := range kinds {
+			for _, name := range []string{what, "first", "second", "third"} { // become known
+				mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context())))
+			}
+			var wg sync.WaitGroup
+			for _, name := range []string{"first", "second"} { // two transactions are under way
+				wg.Go(func() { mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context()))) })
+			}
+			time.Sleep(time.Millisecond)
+			locks := make([]*zklock.Lock, 4)
+			for i := range locks {
+				wg.Go(func() { locks[i] = mustLock(t)(kind(what).Acquire(t.Context(), zklock.WithoutHandover())) })
+			}
+			wg.Go(func() { mustRelease(t, mustLock(t)(c.Mutex("third").Acquire(t.Context()))) })
+			wg.Wait()
+			for i, l := range locks {
+				for _, other := range locks[:i] {
+					if l.Token().Zxid == other.Token().Zxid {
+						t.Errorf("%s: two have the token %v", what, l.Token())
+					}
+				}
+			}
+			for _, l := range locks {
+				mustRelease(t, l)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if groups[2] == 0 {
+			t.Errorf("nothing was grouped: %v", groups)
 		}
 	})
 }
