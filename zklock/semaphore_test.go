@@ -1,8 +1,12 @@
 package zklock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,4 +96,154 @@ func TestKindsOfOneNameConflict(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The first in line is granted and marks its node before the one behind it has
+// armed its watch there. That one is the first in line now, and has to watch all
+// who hold: the other holder leaves first.
+func TestPermitMarkedBeforeItsNeighbourArms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var held []*zklock.Lock
+		for range 2 {
+			held = append(held, mustLock(t)(connect(t, e.Connector(), nil).Semaphore("s", 2).Acquire(t.Context())))
+		}
+		first := acquiring(t, connect(t, e.Connector(), nil).Semaphore("s", 2), t.Context())
+		var once sync.Once
+		granted := make(chan *zklock.Lock, 1)
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+			if ev.Kind == "watch" { // it has listed, and is about to arm
+				once.Do(func() {
+					mustRelease(t, held[0])
+					granted <- <-first
+					time.Sleep(time.Second) // for the mark
+				})
+			}
+			return ctx, nil
+		}}
+		second := make(chan *zklock.Lock, 1)
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+		go func() {
+			l, err := c.Semaphore("s", 2).Acquire(t.Context(), zklock.WithWait(time.Hour))
+			if err != nil {
+				t.Errorf("the second in line: %v", err)
+			}
+			second <- l
+		}()
+		g := <-granted
+		time.Sleep(10 * time.Second)
+		none(t, "a third", second)
+		mustRelease(t, held[1])
+		if l := <-second; l != nil {
+			mustRelease(t, l)
+		}
+		if !g.Valid() {
+			t.Error("the first in line has lost its permit meanwhile")
+		}
+		mustRelease(t, g)
+	})
+}
+
+// Whichever holder leaves, one waiter is woken, and its grant wakes the next to
+// take its place: two look at the queue, however many wait.
+func TestPermitReleaseWakesOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for leaver := range 3 {
+			e := memdriver.New()
+			var held []*zklock.Lock
+			for range 3 {
+				held = append(held, mustLock(t)(connect(t, e.Connector(), nil).Semaphore("s", 3).Acquire(t.Context())))
+			}
+			got := make(chan *zklock.Lock, 20)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for range cap(got) {
+				c := connect(t, e.Connector(), nil)
+				wg.Go(func() {
+					if l, err := c.Semaphore("s", 3).Acquire(ctx); err == nil {
+						got <- l
+					}
+				})
+				synctest.Wait()
+			}
+			d := cost(e, func() { mustRelease(t, held[leaver]); held[leaver] = <-got })
+			// Whoever has waited, or has listed, watches its own node: the grantee
+			// sees its own mark, and all holders but the first their own release.
+			events := 2 + 1
+			if leaver > 0 {
+				events++
+			}
+			if d.Events != events || d.Children != 2 || len(got) != 0 {
+				t.Errorf("holder %d left: %+v, want two lists and %d events; %d more permits were given", leaver, d, events, len(got))
+			}
+			cancel()
+			wg.Wait()
+			for _, l := range held {
+				mustRelease(t, l)
+			}
+		}
+	})
+}
+
+// Waiters leave from anywhere in the queue, and holders in any order: there are
+// never too many, and nobody waits while there is a permit, but for the few round
+// trips that it takes to get it.
+func TestPermitsWhoeverLeaves(t *testing.T) {
+	const contenders, trips = 10, 20 * time.Millisecond
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+			in := &inside{room: 3}
+			var waiting atomic.Int32
+			var wg sync.WaitGroup
+			for range contenders {
+				c := connect(t, e.Connector(), nil)
+				rng := rand.New(rand.NewPCG(seed, rng.Uint64()))
+				wg.Go(func() {
+					for range 10 {
+						wait := time.Hour
+						if rng.IntN(3) == 0 {
+							wait = time.Duration(rng.IntN(300)) * time.Millisecond
+						}
+						waiting.Add(1)
+						l, err := c.Semaphore("s", in.room).Acquire(t.Context(), zklock.WithWait(wait))
+						waiting.Add(-1)
+						if err != nil {
+							if wait == time.Hour {
+								in.fault("acquire: %v", err)
+							}
+							continue
+						}
+						in.enter()
+						time.Sleep(time.Duration(50+rng.IntN(150)) * time.Millisecond)
+						in.leave()
+						mustRelease(t, l)
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() { wg.Wait(); close(done) }()
+			free := time.Now() // since when there has been a permit for somebody who waits
+			for running := true; running; {
+				look := time.NewTimer(time.Millisecond)
+				select {
+				case <-look.C:
+				case <-done:
+					running = false
+				}
+				in.mu.Lock()
+				idle := in.now < in.room && waiting.Load() > 0
+				in.mu.Unlock()
+				if !idle {
+					free = time.Now()
+				} else if time.Since(free) == trips {
+					in.fault("a permit was free for %v, and %d waited", trips, waiting.Load())
+				}
+			}
+			for _, f := range in.faults {
+				t.Errorf("seed %d: %s", seed, f)
+			}
+		})
+	}
 }
