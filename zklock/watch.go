@@ -26,7 +26,7 @@ type watched struct {
 	armed chan struct{} // closed once the fields below are set
 
 	node  driver.Node
-	gen   uint64 // connection generation on which it was armed
+	gen   uint64 // connection generation on which it was read and armed; 0: not certain
 	err   error
 	event <-chan driver.Event // one event for the first to receive, then closed
 
@@ -79,8 +79,13 @@ func (s *session) arm(ctx context.Context, w *watched) {
 		if err != nil {
 			return err
 		}
-		// A watch armed while the connection changed counts for the older one:
-		// then whoever waits on it reads once more.
+		// A request may wait for the next connection before it is sent, so which
+		// one it was read on is certain only if there was no other meanwhile.
+		// Else it counts for none: whoever waits on it reads once more, and what
+		// was seen on an earlier connection is not taken to go with it.
+		if after, _ := s.ds.Conn(); after != before {
+			before = 0
+		}
 		w.node, w.event, w.gen = node, event, before
 		return nil
 	})
