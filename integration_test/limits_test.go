@@ -1,0 +1,180 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// limited opens a client whose requests are counted, with limits.
+func limited(t *testing.T, hosts string, kv ...string) counted {
+	t.Helper()
+	p, err := proxy.NewCounting(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	c := dial(t, p.Addr(), quick(append(kv, "session_timeout", "30m", "pool_max_sessions", "1")...))
+	release(t, acquire(t, c.Mutex("x"))) // the name is known from here on
+	return counted{c, p}
+}
+
+// TestMaxContendersIsExactInOneRoundTrip: the limit is counted by the transaction
+// that queues. Who is too many learns it from the reply, and only takes its node
+// back; who is not pays nothing.
+func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
+	e := calm(t)
+	const limit = 3
+	conn := dialRaw(t, e.Hosts(), patience)
+	holder := limited(t, e.Hosts(), "max_contenders", fmt.Sprint(limit))
+	m := holder.Mutex("x")
+	var held *zklock.Lock
+	if got := holder.costOf(func() { held = acquire(t, m) }); !got.equal(cost{oneMulti, enqueuing, 0}) {
+		t.Errorf("the first: %v", got)
+	}
+	var waiting []*attempt
+	for n := 2; n <= limit; n++ {
+		c := limitedWaiter(t, e.Hosts(), limit)
+		waiting = append(waiting, try(t, within(t), c.Mutex("x")))
+		eventually(t, "it is in the queue", func() bool { return len(contenders(t, conn, m)) == n })
+	}
+	for range 3 {
+		c := limitedWaiter(t, e.Hosts(), limit)
+		l, err := (*zklock.Lock)(nil), error(nil)
+		before := c.proxy.Counts()
+		l, err = c.Mutex("x").Acquire(within(t))
+		if l != nil || !errors.Is(err, zklock.ErrTooManyWaiters) || !strings.Contains(err.Error(), "max_contenders=3") {
+			t.Errorf("one too many: %v, %v", l, err)
+		}
+		eventually(t, "its node is gone", func() bool { return len(contenders(t, conn, m)) == limit })
+		want := cost{map[string]int{"createContainer": 1, "getData": 1, "multi": 1, "delete": 1}, enqueuing, 0} // a name made by others is read once
+		if got := c.since(before); !got.equal(want) {
+			t.Errorf("one too many: %v, want %v", got, want)
+		}
+	}
+	release(t, held)
+	for _, w := range waiting {
+		release(t, w.must(t))
+	}
+
+	// Many at once: some get in, each in its turn, and all others are refused.
+	var most, admitted, now atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 * limit {
+		c := limitedWaiter(t, e.Hosts(), limit)
+		wg.Go(func() {
+			l, err := c.Mutex("x").Acquire(within(t))
+			if errors.Is(err, zklock.ErrTooManyWaiters) {
+				return
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			admitted.Add(1)
+			if n := now.Add(1); n > 1 {
+				most.Store(n)
+			}
+			now.Add(-1)
+			if err := l.Release(within(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() > 0 || admitted.Load() == 0 {
+		t.Errorf("%d were admitted, %d at once", admitted.Load(), most.Load())
+	}
+	eventually(t, "nothing is left", func() bool { return len(contenders(t, conn, m)) == 0 })
+}
+
+func limitedWaiter(t *testing.T, hosts string, limit int) counted {
+	t.Helper()
+	p, err := proxy.NewCounting(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	c := counted{dial(t, p.Addr(), quick("session_timeout", "30m", "pool_max_sessions", "1", "max_contenders", fmt.Sprint(limit))), p}
+	if err := c.Ping(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestLocalLimitsAreExactAndCostNothing: they are known in this process.
+func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
+	e := calm(t)
+	c := limited(t, e.Hosts(), "max_waiters", "2", "max_names", "2")
+	held := acquire(t, c.Mutex("x"))
+	first, second := try(t, within(t), c.Mutex("x")), try(t, within(t), c.Mutex("x"))
+	eventually(t, "two wait", func() bool { return c.Stats().Waiting == 2 })
+	other := acquire(t, c.Mutex("y"))
+	for what, refuse := range map[string]func() error{
+		"a third waiter":                 func() error { _, err := c.Mutex("x").Acquire(within(t)); return err },
+		"a third waiter that only tries": func() error { _, err := c.Mutex("x").TryAcquire(within(t)); return err },
+		"a reader":                       func() error { _, err := c.RWMutex("x").Reader().Acquire(within(t)); return err },
+		"a second waiter by its own limit": func() error {
+			_, err := c.Mutex("x").Acquire(within(t), zklock.WithMaxWaiters(1))
+			return err
+		},
+		"a third name": func() error { _, err := c.Mutex("z").Acquire(within(t)); return err },
+		"a third name with others": func() error {
+			_, err := zklock.All(c.Mutex("y"), c.Mutex("z")).Acquire(within(t))
+			return err
+		},
+	} {
+		if got := c.costOf(func() {
+			if err := refuse(); !errors.Is(err, zklock.ErrTooManyWaiters) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}); !got.equal(nothing) {
+			t.Errorf("%s: %v, want no request", what, got)
+		}
+	}
+	release(t, other)
+	release(t, acquire(t, c.Mutex("z"))) // there is room for another name again
+	release(t, held)
+	select { // whichever queued first
+	case <-first.done:
+	case <-second.done:
+		first, second = second, first
+	}
+	release(t, first.must(t))
+	release(t, second.must(t))
+}
+
+// TestNodeDataIsBounded: whatever goes into a queue node, it stays below 1 KiB.
+func TestNodeDataIsBounded(t *testing.T) {
+	e := sharedEnsemble(t)
+	huge := strings.Repeat("\u2028\"\x01", 10000) // JSON writes each as six bytes
+	c := dial(t, e.Hosts(), quick(), zklock.WithIdentity(zklock.Identity{Host: huge, PID: 1 << 30}))
+	l, err := c.Mutex("x").Acquire(within(t), zklock.WithLabel(huge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := dialRaw(t, e.Hosts(), patience)
+	names := contenders(t, conn, c.Mutex("x"))
+	if len(names) != 1 {
+		t.Fatalf("contenders: %v", names)
+	}
+	data, _, err := conn.Get(c.Mutex("x").Path() + "/" + names[0])
+	if err != nil || len(data) == 0 || len(data) > 1<<10 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	if list, err := c.Contenders(within(t), "x"); err != nil || len(list) != 1 || list[0].Foreign || list[0].PID != 1<<30 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	release(t, l)
+	if _, _, err := conn.Children(c.Mutex("x").Path()); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Error(err)
+	}
+}
