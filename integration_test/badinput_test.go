@@ -243,9 +243,6 @@ func calls(c *zklock.Client) map[string]func(context.Context) error {
 	}
 }
 
-// canary is a password that must not be seen anywhere.
-const canary = "Qm9vIQ-canary-7f3"
-
 // TestPasswordIsInNoOutput looks at all that a process prints which meets every
 // kind of trouble with a password in its URL.
 func TestPasswordIsInNoOutput(t *testing.T) {

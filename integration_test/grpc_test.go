@@ -164,7 +164,7 @@ func startGRPC(t *testing.T, env ...string) (cmd *exec.Cmd, says string) {
 	cmd = exec.Command(os.Args[0], "-test.run=^TestGRPCProcess$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	cmd.Stderr = &searched{where: "a gRPC process's stderr", to: &stderr}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestGRPCServersTakeTurns(t *testing.T) {
 	params := quick("session_timeout", "4s")
 	root := rootOf(t)
 	at := func(i int) string {
-		return grpcURLEnv + "=" + ensemble.URL(zkServers.Server(i).Addr(), root, params)
+		return grpcURLEnv + "=" + withCanary(ensemble.URL(zkServers.Server(i).Addr(), root, params))
 	}
 	dir := grpcDirEnv + "=" + t.TempDir()
 	var addresses []string

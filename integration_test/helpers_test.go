@@ -66,11 +66,13 @@ func rootOf(t testing.TB) string {
 // dial opens a client of its own root, which is closed with the test.
 func dial(t testing.TB, hosts string, params url.Values, opts ...zklock.Option) *zklock.Client {
 	t.Helper()
-	c, err := zklock.Open(ensemble.URL(hosts, rootOf(t), params), opts...)
+	opts = append([]zklock.Option{zklock.WithLogger(searchedLog()), zklock.WithHooks(searchedHooks())}, opts...)
+	c, err := zklock.Open(withCanary(ensemble.URL(hosts, rootOf(t), params)), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		searchStats(c)
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

@@ -41,7 +41,7 @@ func TestHTTPServersOnOneEnsemble(t *testing.T) {
 	)
 	zk := sharedEnsemble(t)
 	reg := newRegister(t)
-	url := zk.URL(rootOf(t), quick("session_timeout", timeout.String()))
+	url := withCanary(zk.URL(rootOf(t), quick("session_timeout", timeout.String())))
 	servers := [2]*httpServer{startHTTPServer(t, url, reg.url), startHTTPServer(t, url, reg.url)}
 
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}

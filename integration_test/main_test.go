@@ -6,6 +6,7 @@ package integration_test
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,11 @@ func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 }
 
 func TestMain(m *testing.M) {
+	runtime.LockOSThread() // the searched process ends with the thread that started it
+	if code, ran := runSearched(); ran {
+		os.Exit(code)
+	}
+	runtime.UnlockOSThread()
 	if code, ran := runPeer(); ran {
 		os.Exit(code)
 	}
@@ -49,7 +55,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	os.Exit(code)
+	os.Exit(max(code, tellSighted()))
 }
 
 func TestSharedEnsembleServesUnderItsURL(t *testing.T) {

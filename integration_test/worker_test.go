@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -192,6 +193,7 @@ type process struct {
 // startWorker runs a worker until the test is over.
 func startWorker(t testing.TB, k task) *process {
 	t.Helper()
+	k.URL = withCanary(k.URL)
 	text, err := json.Marshal(k)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +204,7 @@ func startWorker(t testing.TB, k task) *process {
 	}
 	p := &process{t: t, task: k, cmd: exec.Command(self), reports: make(chan report, 1<<14)}
 	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
-	p.cmd.Stderr = &p.stderr
+	p.cmd.Stderr = &searched{where: "a worker's stderr", to: &p.stderr}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +224,7 @@ func startWorker(t testing.TB, k task) *process {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		lines := bufio.NewScanner(stdout)
+		lines := bufio.NewScanner(io.TeeReader(stdout, &searched{where: "a worker's stdout", to: io.Discard}))
 		for lines.Scan() {
 			var r report
 			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {

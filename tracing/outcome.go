@@ -73,6 +73,7 @@ var errorTypes = []struct {
 	{driver.ErrQuotaExceeded, "quota_exceeded"},
 	{driver.ErrRolledBack, "rolled_back"},
 	{driver.ErrProtocol, "protocol"},
+	{driver.ErrTLS, "tls"},
 	{context.DeadlineExceeded, "deadline_exceeded"},
 	{context.Canceled, "canceled"},
 }

@@ -320,7 +320,7 @@ func (c *config) checkTimeout(granted time.Duration) error {
 func permanent(err error) bool {
 	for _, e := range []error{
 		errSessionTimeout, errRootMissing, ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
-		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrClosed,
+		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -75,3 +75,8 @@ var ErrRolledBack = errors.New("rolled back with its transaction")
 // session was to be made is not ZooKeeper's protocol. Trying again will not
 // help; the address is wrong.
 var ErrProtocol = errors.New("not the ZooKeeper protocol")
+
+// ErrTLS means that there can be no TLS with the peer as things are: one side
+// does not accept the other's certificate or version, or it speaks no TLS.
+// Trying again will not help until somebody changes that.
+var ErrTLS = errors.New("no TLS with this peer")

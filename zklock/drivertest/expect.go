@@ -16,7 +16,7 @@ func sentinels() []error {
 		driver.ErrNoNode, driver.ErrNodeExists, driver.ErrNotEmpty, driver.ErrBadVersion,
 		driver.ErrNoChildrenForEphemerals, driver.ErrNoAuth, driver.ErrAuthFailed,
 		driver.ErrInvalidACL, driver.ErrBadArguments, driver.ErrUnimplemented, driver.ErrTooLarge,
-		driver.ErrThrottled, driver.ErrQuotaExceeded, driver.ErrRolledBack, driver.ErrProtocol,
+		driver.ErrThrottled, driver.ErrQuotaExceeded, driver.ErrRolledBack, driver.ErrProtocol, driver.ErrTLS,
 	}
 }
 

@@ -190,7 +190,11 @@ func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failures++
-	d.errs[server] = failure{err, classify(err)}
+	kind := classify(err)
+	if permanentTLS(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)
+	}
+	d.errs[server] = failure{err, kind}
 	if d.closed || len(d.errs) < d.distinct() {
 		return
 	}

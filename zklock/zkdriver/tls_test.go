@@ -147,7 +147,7 @@ func TestTLS(t *testing.T) {
 			if err == nil || !c.check(err) {
 				t.Errorf("error %v", err)
 			}
-			matches(t, err, driver.ErrNotSent)
+			matches(t, err, driver.ErrNotSent, driver.ErrTLS)
 		})
 	}
 }

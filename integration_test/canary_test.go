@@ -1,0 +1,216 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// canary is the password of (almost) every client in these tests. Whatever they,
+// their worker processes, loggers, hooks and exporters bring out is searched for
+// it, and the run fails if it shows, though every test has passed.
+const (
+	canary     = "Qm9vIQ-canary-7f3"
+	canaryUser = "app"
+)
+
+// canaryForms are the canary and what it looks like to those who think that they
+// hide it.
+var canaryForms = [][]byte{
+	[]byte(canary),
+	[]byte(hex.EncodeToString([]byte(canary))),
+	[]byte(strings.ToUpper(hex.EncodeToString([]byte(canary)))),
+	[]byte(base64.StdEncoding.EncodeToString([]byte(canary))[:20]),
+	[]byte(base64.StdEncoding.EncodeToString([]byte(canaryUser + ":" + canary))[:24]),
+	[]byte(strings.Trim(fmt.Sprint([]byte(canary)), "[]")), // %v of the bytes
+}
+
+// withCanary puts the canary into a URL that has no user. Znodes stay open to
+// everybody, as without a user, unless the URL says otherwise.
+func withCanary(url string) string {
+	if strings.Contains(url, "@") || !strings.HasPrefix(url, "zk") {
+		return url
+	}
+	url = strings.Replace(url, "://", "://"+canaryUser+":"+canary+"@", 1)
+	if strings.Contains(url, "acl=") {
+		return url
+	}
+	if strings.Contains(url, "?") {
+		return url + "&acl=open"
+	}
+	return url + "?acl=open"
+}
+
+// sighted are the places where the canary was seen.
+var sighted struct {
+	sync.Mutex
+	where []string
+}
+
+// search looks for the canary in something that has come out.
+func search(where string, what []byte) {
+	for _, form := range canaryForms {
+		i := bytes.Index(what, form)
+		if i < 0 {
+			continue
+		}
+		before := what[max(0, i-200):i]
+		sighted.Lock()
+		sighted.where = append(sighted.where, fmt.Sprintf("%s: ...%s<the canary>", where, before))
+		sighted.Unlock()
+	}
+}
+
+// searched is a writer that looks for the canary in what is written, wherever it
+// is cut, and passes it on.
+type searched struct {
+	where string
+	to    io.Writer
+
+	mu   sync.Mutex
+	tail []byte // of what was written, shorter than the longest form; guarded by mu
+}
+
+func (w *searched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	longest := 0
+	for _, form := range canaryForms {
+		longest = max(longest, len(form))
+	}
+	all := append(w.tail, p...)
+	search(w.where, all)
+	w.tail = bytes.Clone(all[max(0, len(all)-longest+1):])
+	if bytes.HasSuffix(p, []byte("\n")) {
+		w.tail = nil // no form has a line's end in it
+	}
+	return w.to.Write(p)
+}
+
+// searchedLog is a logger whose records are searched and dropped.
+func searchedLog() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(&searched{where: "log", to: io.Discard}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// searchedHooks look at all that hooks get to see.
+func searchedHooks() zklock.Hooks {
+	show := func(where string, values ...any) {
+		for _, v := range values {
+			search("hook "+where, fmt.Appendf(nil, "%v %+v", v, v))
+			if err, ok := v.(error); ok {
+				for ; err != nil; err = errors.Unwrap(err) {
+					search("hook "+where, fmt.Appendf(nil, "%v %+v %#v", err, err, err))
+				}
+			}
+		}
+	}
+	return zklock.Hooks{
+		Acquire: func(ctx context.Context, e zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			show("Acquire", e)
+			return ctx, func(r zklock.AcquireResult) { show("Acquire", r.Err) }
+		},
+		Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			show("Wait", e)
+			return ctx, func(r zklock.WaitResult) { show("Wait", r.Err) }
+		},
+		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			return ctx, func(r zklock.ReleaseResult) { show("Release", r.Err) }
+		},
+		Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			show("Operation", e)
+			return ctx, func(err error) { show("Operation", err) }
+		},
+		Ahead:    func(_ context.Context, e zklock.WaitEvent) { show("Ahead", e) },
+		Handover: func(_ context.Context, e zklock.HandoverEvent) { show("Handover", e) },
+		Lost:     func(_ context.Context, e zklock.LostEvent) { show("Lost", e.Err) },
+		Session:  func(e zklock.SessionEvent) { show("Session", e, e.Err) },
+	}
+}
+
+// searchStats looks at what a client counts.
+func searchStats(c *zklock.Client) {
+	stats := c.Stats()
+	marshalled, err := json.Marshal(stats)
+	search("Stats", fmt.Appendf(nil, "%v %+v %#v %s %v", stats, stats, stats, marshalled, err))
+}
+
+// searchedEnv is set in a process whose output is searched by its parent.
+const searchedEnv = "ZKLOCK_TEST_SEARCHED"
+
+// runSearched runs this test binary once more, with the same arguments, and
+// searches all it prints, until its very end: a panic's trace too. ran is false
+// in that process and in those that it starts.
+func runSearched() (code int, ran bool) {
+	if os.Getenv(searchedEnv) != "" {
+		return 0, false
+	}
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), searchedEnv+"=1")
+	cmd.Stdin = os.Stdin
+	out := &searched{where: "output", to: os.Stdout}
+	cmd.Stdout, cmd.Stderr = out, &searched{where: "output", to: os.Stderr}
+	stdout, err1 := os.Stdout.Stat()
+	stderr, err2 := os.Stderr.Stat()
+	if err1 == nil && err2 == nil && os.SameFile(stdout, stderr) {
+		cmd.Stderr = out // one pipe keeps the order
+	}
+	endWithParent(cmd)
+	// What is meant for the tests goes on to them: go test asks for a trace, and
+	// somebody at a terminal for an end.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	go func() {
+		for s := range signals {
+			_ = cmd.Process.Signal(s) // an error means that it has ended
+		}
+	}()
+	err = cmd.Wait()
+	signal.Stop(signals)
+	close(signals)
+	if err != nil {
+		var exit *exec.ExitError
+		if code = 1; errors.As(err, &exit) && exit.ExitCode() > 0 {
+			code = exit.ExitCode()
+		} else {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	return max(code, tellSighted()), true
+}
+
+// tellSighted returns 1, and says why, if the canary was seen.
+func tellSighted() int {
+	sighted.Lock()
+	defer sighted.Unlock()
+	for i, where := range sighted.where {
+		if i == 5 {
+			fmt.Fprintf(os.Stderr, "... and %d times more\n", len(sighted.where)-i)
+			break
+		}
+		fmt.Fprintf(os.Stderr, "FAIL: the password of a client was seen in %s\n", where)
+	}
+	return min(len(sighted.where), 1)
+}

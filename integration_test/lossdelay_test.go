@@ -1,0 +1,66 @@
+package integration_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// TestLossDelayOnRealServers: the holder is out of touch until its lock is lost,
+// and in touch again right after that, with a session that is still alive. The
+// next one has no loss_delay and knows of none. It is a promise about time, so
+// time is measured: from when Done was closed to when Acquire has returned.
+func TestLossDelayOnRealServers(t *testing.T) {
+	const delay = 2 * time.Second
+	e := sharedEnsemble(t)
+	for _, c := range []struct {
+		name string
+		keys []string
+		most time.Duration // 0: no limit
+	}{
+		{"with", []string{"loss_delay", delay.String()}, 0},
+		{"without", nil, delay}, // or the above shows nothing
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := proxy.New(e.Hosts())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Close() })
+			holder := dial(t, p.Addr(), quick(append(c.keys, "session_timeout", "8s")...))
+			other := dial(t, e.Hosts(), quick("session_timeout", "8s"))
+			held := acquire(t, holder.Mutex("x"))
+			waiting := try(t, within(t), other.Mutex("x"))
+			eventually(t, "the next one is in the queue", func() bool {
+				q, err := other.Contenders(within(t), "x")
+				return err == nil && len(q) == 2
+			})
+			p.Stall(proxy.Both)
+			receive(t, "the loss", held.Done())
+			at := time.Now()
+			p.Heal()
+			next := waiting.must(t)
+			gap := time.Since(at)
+			if c.most == 0 && gap < delay {
+				t.Errorf("the next one got in %v after the loss, want no less than %v", gap, delay)
+			}
+			if c.most != 0 && gap >= c.most {
+				t.Errorf("the next one got in %v after the loss, though there is no loss_delay and the session was closed", gap)
+			}
+			t.Logf("%v after the loss", gap)
+			if !errors.Is(held.Err(), zklock.ErrLeaseOver) {
+				t.Errorf("lost because of %v", held.Err())
+			}
+			began := time.Now()
+			again := try(t, within(t), holder.Mutex("x"))
+			release(t, next)
+			release(t, again.must(t))
+			if d := time.Since(began); c.most == 0 && d >= delay+atOnce {
+				t.Errorf("a release was followed by a grant after %v", d)
+			}
+		})
+	}
+}
