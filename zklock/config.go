@@ -230,6 +230,9 @@ func checkRoot(root string) error {
 		if strings.Contains(segment, "%") {
 			return fmt.Errorf("root %q: percent signs are not decoded and not taken", root)
 		}
+		if r, ok := refusedRune(segment); ok {
+			return fmt.Errorf("root %q: ZooKeeper does not take the character %U", root, r)
+		}
 	}
 	if root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
 		return fmt.Errorf("root %q: /zookeeper belongs to the servers", root)

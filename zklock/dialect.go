@@ -92,13 +92,10 @@ const (
 
 // Markers of the families that are not this library's own.
 const (
-	mutexMarker      = "lock-"
-	kazooMarker      = "__lock__"
-	kazooReadMarker  = "__rlock__"
-	uuidHexLen       = 32
-	firstPrivateRune = 0xe000 // from here on ZooKeeper refuses characters
-	lastPrivateRune  = 0xf8ff
-	firstSpecialRune = 0xfff0
+	mutexMarker     = "lock-"
+	kazooMarker     = "__lock__"
+	kazooReadMarker = "__rlock__"
+	uuidHexLen      = 32
 )
 
 // literal reports whether names are paths as they stand.
@@ -241,10 +238,8 @@ func (d *dialect) checkName(name string) error {
 	if err := checkName(name); err != nil || !d.literal() {
 		return err
 	}
-	for _, r := range name {
-		if firstPrivateRune <= r && r <= lastPrivateRune || r >= firstSpecialRune {
-			return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", ErrInvalidName, d.name, r)
-		}
+	if r, ok := refusedRune(name); ok {
+		return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", ErrInvalidName, d.name, r)
 	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if _, _, _, _, ok := classify(segment); ok {

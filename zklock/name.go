@@ -51,6 +51,26 @@ func checkSegment(s string) error {
 	return nil
 }
 
+// Characters that ZooKeeper takes in no path, beside control characters: those
+// for private use, the specials at the end of the basic plane, and all beyond it,
+// which are two surrogates to a server.
+const (
+	firstPrivateRune = 0xe000
+	lastPrivateRune  = 0xf8ff
+	firstSpecialRune = 0xfff0
+)
+
+// refusedRune returns the first of these characters in s, which is part of a
+// path; one that is no UTF-8 counts as such.
+func refusedRune(s string) (rune, bool) {
+	for _, r := range s {
+		if firstPrivateRune <= r && r <= lastPrivateRune || r >= firstSpecialRune {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
 const upperHex = "0123456789ABCDEF"
 
 // encodeName maps a name, injectively, to one znode name: every byte outside

@@ -26,9 +26,10 @@ func checkPath(path string, sequential bool) error {
 	}
 	for _, r := range path {
 		// The ranges are the server's: controls, surrogates and private use,
-		// and the specials at the end of the basic plane.
+		// and the specials at the end of the basic plane. What is beyond that
+		// is surrogates to a server.
 		switch {
-		case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0 && r <= 0xffff:
+		case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
 			return bad(fmt.Sprintf("character %U", r))
 		}
 	}

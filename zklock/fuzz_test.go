@@ -1,0 +1,168 @@
+package zklock
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// FuzzURL: whatever comes before an "@" may be a password, and is in no error;
+// what is taken has the parts that it should have.
+func FuzzURL(f *testing.F) {
+	f.Add("zk://user:", "h1:2181,[::1]:2182/shop/locks?session_timeout=10s")
+	f.Add("zks://u:s%40", "h/r?loss_delay=1s&tick_time=2s&acl=open")
+	f.Add("mem://a,b:", "c#x")
+	f.Add("zk://h?x=", "&y")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		const canary = "hunter!2" // not a host's name, nor a key's
+		u, err := parseURL(before + canary + "@" + after)
+		cfg := defaultConfig()
+		if err == nil {
+			cfg.root = u.Root
+			u.Params, err = cfg.applyParams(u.Params, []string{"password_file", "tls_ca"})
+		}
+		if err == nil {
+			err = cfg.finish(nil)
+		}
+		if err != nil {
+			if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, canary) {
+				t.Fatalf("the error shows what may be a password: %s", text)
+			}
+			return
+		}
+		if !strings.Contains(u.User+u.Password.Reveal(), canary) || u.User == "" {
+			t.Fatalf("credentials are %q and %q", u.User, u.Password.Reveal())
+		}
+		if strings.Contains(u.Password.Reveal(), canary) && !strings.Contains(u.User, canary) && strings.Contains(fmt.Sprintf("%+v %#v", u, u), canary) {
+			t.Fatalf("the URL shows its password")
+		}
+		for _, h := range u.Hosts {
+			if h == "" || strings.ContainsAny(h, "@/?#,") {
+				t.Fatalf("host %q", h)
+			}
+		}
+		serverTakes(t, cfg.root)
+		if cfg.lossDelay > cfg.sessionTimeout/2 || cfg.leaseTimeout(cfg.sessionTimeout) < minTicks*cfg.tickTime {
+			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.lossDelay, cfg.sessionTimeout, cfg.tickTime)
+		}
+	})
+}
+
+// FuzzCredentials: user and password come out as they went in.
+func FuzzCredentials(f *testing.F) {
+	f.Add("app", "p@ss:w/r?d#%,")
+	f.Fuzz(func(t *testing.T, user, password string) {
+		u, err := parseURL("zk://" + url.PathEscape(user) + ":" + strings.ReplaceAll(url.PathEscape(password), ",", "%2C") + "@h:2181/r")
+		if user == "" || strings.ContainsAny(user, ":,") {
+			return // what digest authentication cannot express, or has to be escaped
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.User != user || u.Password.Reveal() != password {
+			t.Fatalf("%q and %q became %q and %q", user, password, u.User, u.Password.Reveal())
+		}
+	})
+}
+
+// FuzzName: names that are taken have paths that ZooKeeper takes, below the root
+// and nowhere else, each its own, and none that passes for somebody's queue node.
+func FuzzName(f *testing.F) {
+	f.Add("orders/42", "orders%2F42")
+	f.Add("a/../b", "..")
+	f.Add("_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", "x/lock-0000000003")
+	f.Add("\ue000", "\U0001f600")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		const root = "/shop/locks"
+		for _, d := range dialects {
+			c := &Client{cfg: config{root: root, dialect: d}}
+			paths := map[string]string{}
+			for _, name := range []string{a, b} {
+				err := d.checkName(name)
+				if utf8.ValidString(name) == false && err == nil || len(name) > maxName && err == nil {
+					t.Fatalf("%q is taken in dialect %s", name, d.name)
+				}
+				if err != nil {
+					if !utf8.ValidString(err.Error()) || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+						t.Fatalf("the error has the name's bytes in it as they are: %q", err)
+					}
+					continue
+				}
+				path := c.path(name)
+				below, ok := strings.CutPrefix(path, root+"/")
+				if !ok || below == "" || !d.literal() && strings.Contains(below, "/") {
+					t.Fatalf("%q has the path %q in dialect %s", name, path, d.name)
+				}
+				serverTakes(t, path)
+				if len(path) > len(root)+1+3*maxName {
+					t.Fatalf("%q has a path of %d bytes", name, len(path))
+				}
+				for segment := range strings.SplitSeq(below, "/") {
+					if _, _, _, _, passes := classify(segment); passes && d.literal() {
+						t.Fatalf("%q passes for a queue node in dialect %s", name, d.name)
+					}
+				}
+				if back, err := url.PathUnescape(below); !d.literal() && (err != nil || back != name) {
+					t.Fatalf("%q became %q, which says %q, %v", name, below, back, err)
+				}
+				if other, taken := paths[path]; taken && other != name {
+					t.Fatalf("%q and %q have one path, %q, in dialect %s", name, other, path, d.name)
+				}
+				paths[path] = name
+			}
+		}
+	})
+}
+
+// serverTakes fails the test for a path that ZooKeeper's PathUtils refuses. Java
+// looks at UTF-16, so what needs a surrogate is refused as one.
+func serverTakes(t *testing.T, path string) {
+	t.Helper()
+	if path == "" || path[0] != '/' || len(path) > 1 && path[len(path)-1] == '/' || !utf8.ValidString(path) {
+		t.Fatalf("path %q", path)
+	}
+	for _, c := range utf16.Encode([]rune(path)) {
+		if c <= 0x1f || 0x7f <= c && c <= 0x9f || 0xd800 <= c && c <= 0xf8ff || 0xfff0 <= c {
+			t.Fatalf("path %q has the character %#x", path, c)
+		}
+	}
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			t.Fatalf("path %q has the segment %q", path, segment)
+		}
+	}
+}
+
+// FuzzNodeData: whatever is to be told about a contender makes no more than 1 KiB
+// of JSON, which says what does not have to be cut; and whatever somebody else
+// has put into a node is read without harm.
+func FuzzNodeData(f *testing.F) {
+	f.Add("host-7", 812, "request 4711", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", []byte(`{"mode":"read","since":-1}`))
+	f.Add("\u2028\u2029<>&\x00\xff", -1, "\"\\", "\x7f", []byte(`{"mode":{},"host":1}`))
+	f.Fuzz(func(t *testing.T, host string, pid int, label, trace string, foreign []byte) {
+		for _, mode := range []Mode{Exclusive, Shared, Permit} {
+			d := nodeData{Host: host, PID: pid, Label: label, Trace: trace, Mode: mode.String(), Since: 1}
+			data := d.encode()
+			if len(data) == 0 || len(data) > maxNodeData || !json.Valid(data) {
+				t.Fatalf("%d bytes: %s", len(data), data)
+			}
+			back, ok := decodeData(data)
+			if !ok || back.PID != pid || back.Mode != d.Mode || back.Since != 1 {
+				t.Fatalf("%+v came back as %+v", d, back)
+			}
+		}
+		for _, k := range []kind{{mode: Exclusive}, {mode: Shared}, {mode: Permit, permits: 3}} {
+			c := describe(queued{node: "n", kind: k}, foreign)
+			if len(c.Label) > maxLabel || len(c.Host) > maxHost || len(c.Trace) > maxTrace {
+				t.Fatalf("%+v", c)
+			}
+			if c.Mode != k.mode && !(k.mode == Exclusive && c.Mode == Shared) {
+				t.Fatalf("%s makes a %v of a %v", foreign, c.Mode, k.mode)
+			}
+		}
+	})
+}
