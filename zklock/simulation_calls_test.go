@@ -19,14 +19,15 @@ const promptly = 20 * time.Millisecond
 func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bool, limit time.Duration, opts []zklock.AcquireOption) {
 	g.called = k.w.model.tick()
 	began := time.Now()
+	var lock *zklock.Lock
 	var err error
 	if try {
-		g.lock, err = a.TryAcquire(ctx, opts...)
+		lock, err = a.TryAcquire(ctx, opts...)
 	} else {
-		g.lock, err = a.Acquire(ctx, opts...)
+		lock, err = a.Acquire(ctx, opts...)
 	}
 	took := time.Since(began)
-	k.w.trace.note("worker %d: acquired %v %v", k.id, token(g.lock), class(err))
+	k.w.trace.note("worker %d: acquired %v %v", k.id, token(lock), class(err))
 	if limit > 0 && took > limit+promptly {
 		k.w.model.violate("error", "worker %d was to wait for %v and waited for %v: %v", k.id, limit, took, err)
 	}
@@ -38,9 +39,13 @@ func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bo
 		k.has(nil)
 		return
 	}
+	g.lock = lock
 	k.w.model.granted(g)
 	k.has([]*grip{g})
 }
+
+// handle is what a worker holds of the library's.
+func (g *grip) handle() *zklock.Lock { return g.lock.(*zklock.Lock) }
 
 func token(l *zklock.Lock) string {
 	if l == nil {
@@ -77,13 +82,13 @@ func (k *worker) expect(what string, err error, known ...error) {
 func (k *worker) release(g *grip) {
 	began := time.Now()
 	call := k.w.model.releasing(g)
-	err := g.lock.Release(background)
+	err := g.handle().Release(background)
 	k.w.trace.note("worker %d: released %v", k.id, class(err))
 	k.expect("release", err, zklock.ErrLost, zklock.ErrReleasePending)
 	if took := time.Since(began); took > simTimeout+promptly {
 		k.w.model.violate("error", "worker %d: a release took %v", k.id, took)
 	}
-	if again := g.lock.Release(background); !errors.Is(again, zklock.ErrReleased) {
+	if again := g.handle().Release(background); !errors.Is(again, zklock.ErrReleased) {
 		k.w.model.violate("error", "worker %d: a second release: %v", k.id, again)
 	}
 	k.w.model.released(g, call)
@@ -103,7 +108,7 @@ func (k *worker) txn(g *grip) {
 		k.writes++
 		value := strconv.Itoa(k.id) + "." + strconv.Itoa(k.writes)
 		k.w.model.read(g, name, value)
-		_, err := g.lock.Txn(background, driver.SetOp(register(name), []byte(value), driver.AnyVersion))
+		_, err := g.handle().Txn(background, driver.SetOp(register(name), []byte(value), driver.AnyVersion))
 		k.w.trace.note("worker %d: wrote %v", k.id, class(err))
 		// It may still be applied: what is written after it would be built on sand.
 		k.grips[0].doubt = errors.Is(err, zklock.ErrUnknownOutcome)
@@ -115,7 +120,7 @@ func (k *worker) txn(g *grip) {
 
 func (k *worker) verify(g *grip) {
 	defer k.become(holding)
-	err := g.lock.Verify(background)
+	err := g.handle().Verify(background)
 	k.w.trace.note("worker %d: verified %v", k.id, class(err))
 	k.expect("verify", err, zklock.ErrLost, zklock.ErrUnavailable)
 }
@@ -126,7 +131,7 @@ func (k *worker) downgrade(g *grip, limit time.Duration) {
 	defer cancel()
 	call := k.w.model.tick()
 	before := g.lock.Mode()
-	err := g.lock.Downgrade(ctx)
+	err := g.handle().Downgrade(ctx)
 	k.w.trace.note("worker %d: downgraded %v", k.id, class(err))
 	k.expect("downgrade", err, zklock.ErrLost, zklock.ErrReleased, zklock.ErrConflict, context.DeadlineExceeded)
 	k.w.model.downgraded(g, before, call)
@@ -143,7 +148,7 @@ func (k *worker) reenter(g *grip) {
 	if mode == zklock.Shared {
 		a = g.client.RWMutex(g.lock.Name()).Reader()
 	}
-	ctx, cancel := g.lock.Context(background)
+	ctx, cancel := g.handle().Context(background)
 	defer cancel()
 	if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrDeadlock) && !errors.Is(err, zklock.ErrLost) {
 		k.w.model.violate("error", "worker %d: acquired what it holds: %v", k.id, err)

@@ -132,6 +132,9 @@ func (w *world) inject() {
 }
 
 func (w *world) possible(b *breakage) bool {
+	if w.p.trusting && b.kind == "process stopped" {
+		return false // a stopped process does not look at its connection: no fault of its
+	}
 	return (!b.operator || w.p.operator) && (!b.several || w.p.servers > 1)
 }
 
@@ -145,11 +148,11 @@ func (w *world) broke(kind string, p *process, what string) {
 
 // lasting has a fault end some time later.
 func (w *world) lasting(kind string, p *process, end func()) string {
-	d := w.between(time.Millisecond, 500*time.Millisecond)
+	d := w.between(time.Millisecond, simTimeout/4)
 	switch w.rng.IntN(4) {
 	case 0:
 		d = w.between(simTimeout/4, simTimeout)
-	case 1:
+	case 1, 2:
 		d = w.between(simTimeout, 2*simTimeout)
 	}
 	l := lift{time.Now().Add(d), kind, func() {

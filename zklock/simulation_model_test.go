@@ -31,7 +31,7 @@ type model struct {
 	writes     []*write                         // guarded by mu
 	handles    []*grip                          // guarded by mu; not released
 	all        []*grip                          // guarded by mu
-	losses     map[*zklock.Lock]int             // guarded by mu; calls of the Lost hook
+	losses     map[held]int                     // guarded by mu; calls of the Lost hook
 	writer     map[string]zklock.Token          // guarded by mu; by name, the newest of a writer
 	reader     map[string]zklock.Token          // guarded by mu; by name, the newest of a reader
 	history    history                          // guarded by mu
@@ -58,9 +58,18 @@ type write struct {
 	applied bool
 }
 
+// held is what the checks need of a handle.
+type held interface {
+	Valid() bool
+	Mode() zklock.Mode
+	Token() zklock.Token
+	Name() string
+	Err() error
+}
+
 // grip is a handle of a worker.
 type grip struct {
-	lock   *zklock.Lock
+	lock   held
 	worker *worker
 	client *zklock.Client
 	doubt  bool                   // a transaction under it may still be applied
@@ -76,7 +85,7 @@ type grip struct {
 
 func newModel(w *world) *model {
 	return &model{w: w, dirs: map[string]map[string]*queueNode{}, registers: map[string]string{}, written: map[string]*write{},
-		losses: map[*zklock.Lock]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}}
+		losses: map[held]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}}
 }
 
 // committed takes a transaction from the ensemble, which is locked meanwhile.

@@ -18,6 +18,7 @@ type profile struct {
 	pool      int
 	handover  time.Duration
 	lifetime  time.Duration
+	trusting  bool    // clients are not the library's, see trusting
 	operator  bool    // somebody expires sessions and deletes nodes: leases promise nothing then
 	rate      float64 // of faults among requests
 	breaks    int     // per cent of the steps that break something
@@ -26,9 +27,9 @@ type profile struct {
 
 func newProfile(rng *rand.Rand) profile {
 	p := profile{
-		dialect: "zklock", clients: 2 + rng.IntN(2), workers: 2 + rng.IntN(2), names: 1 + rng.IntN(3),
+		dialect: "zklock", clients: 2 + rng.IntN(2), workers: 2 + rng.IntN(2), names: []int{1, 1, 2, 3}[rng.IntN(4)],
 		servers: 3, syncLimit: 5, latency: time.Duration(200+rng.IntN(2000)) * time.Microsecond,
-		pool: 1, handover: 100 * time.Millisecond, length: time.Duration(3000+rng.IntN(4000)) * time.Millisecond,
+		pool: 1, handover: 100 * time.Millisecond, length: time.Duration(3000+rng.IntN(5000)) * time.Millisecond,
 	}
 	if rng.IntN(5) == 0 {
 		p.dialect = []string{"curator", "zk", "kazoo"}[rng.IntN(3)]

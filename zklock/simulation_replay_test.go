@@ -24,8 +24,8 @@ func TestSimulationRepeatsItself(t *testing.T) {
 	}
 	others := 0
 	for seed := uint64(1); seed <= uint64(runs); seed++ {
-		first := simulate(t, seed, newTally(), true)
-		second := simulate(t, seed, newTally(), true)
+		first := simulate(t, seed, newTally(), options{verbose: true})
+		second := simulate(t, seed, newTally(), options{verbose: true})
 		if first.trace != second.trace {
 			others++
 			t.Logf("seed %d went another way: %s", seed, divergence(first.trace, second.trace))

@@ -44,7 +44,7 @@ func TestSimulation(t *testing.T) {
 	began, histories := time.Now(), 0
 	n := 0
 	for ; n < runs || time.Since(began) < length; n++ {
-		out := simulate(t, first+uint64(n), table, false)
+		out := simulate(t, first+uint64(n), table, options{})
 		histories += out.histories
 		if out.failed {
 			t.FailNow()
@@ -103,20 +103,33 @@ type outcome struct {
 	trace     string // of a verbose run
 }
 
-// simulate does one run and checks it.
-func simulate(t *testing.T, seed uint64, table *tally, verbose bool) (out outcome) {
+// options are what a run is to be like whatever its seed.
+type options struct {
+	verbose  bool // the trace has everything in it
+	trusting bool // the clients are those to be caught
+}
+
+// play does one run.
+func play(t *testing.T, seed uint64, table *tally, o options) *world {
 	t.Helper()
 	var w *world
 	synctest.Test(t, func(t *testing.T) {
-		w = newWorld(t, seed, table, verbose)
+		w = newWorld(t, seed, table, o)
 		w.run(w.began.Add(w.p.length), nil)
 		table.recovered(w, w.calm())
 		w.close()
 	})
+	return w
+}
+
+// simulate does one run and checks it.
+func simulate(t *testing.T, seed uint64, table *tally, o options) (out outcome) {
+	t.Helper()
+	w := play(t, seed, table, o)
 	wrong, histories := w.model.judge()
 	out.histories = histories
 	wrong = append(w.model.violations, wrong...)
-	if verbose {
+	if o.verbose {
 		out.trace = w.trace.String()
 	}
 	if len(wrong) > 0 {

@@ -20,7 +20,9 @@ type worker struct {
 	id       int
 	commands chan func() // cap 1
 	stop     context.CancelFunc
+	stay     time.Time // it releases nothing before that
 	writes   int
+	trusting *trusting // instead of the library, in runs with a control
 
 	mu        sync.Mutex
 	state     workerState // guarded by mu
@@ -105,8 +107,17 @@ func (k *worker) command() {
 	k.mu.Unlock()
 	switch state {
 	case idle:
-		if w.breaking {
+		switch {
+		case !w.breaking:
+			return
+		case w.p.trusting:
+			k.trust()
+		default:
 			k.start()
+		}
+		k.stay = time.Time{}
+		if w.rng.IntN(3) == 0 { // for longer than a session survives a cut
+			k.stay = time.Now().Add(w.between(simTimeout/2, 2*simTimeout))
 		}
 	case waiting:
 		if w.breaking && n < 6 && !cancelled {
@@ -115,8 +126,12 @@ func (k *worker) command() {
 		}
 	case holding:
 		g := grips[len(grips)-1]
+		leave := !w.breaking || n < 45 && !time.Now().Before(k.stay)
 		switch {
-		case !w.breaking || n < 45:
+		case leave && w.p.trusting:
+			k.distrust(g)
+		case w.p.trusting:
+		case leave:
 			k.tell(fmt.Sprint("release ", g.lock.Token()), func() { k.release(g) })
 		case n < 65:
 			k.tell("txn", func() { k.txn(g) })

@@ -37,7 +37,6 @@ type world struct {
 	p        profile
 	rng      *rand.Rand
 	ensemble *memdriver.Ensemble
-	registry driver.Session // for the registers, and for what an operator does
 	clients  []*process
 	workers  []*worker
 	model    *model
@@ -69,26 +68,39 @@ type process struct {
 	closing sync.WaitGroup
 }
 
-func newWorld(t *testing.T, seed uint64, tally *tally, verbose bool) *world {
+func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	rng := rand.New(rand.NewPCG(seed, 0x5eed))
 	w := &world{seed: seed, p: newProfile(rng), rng: rng, kick: make(chan struct{}, 1), began: time.Now(), breaking: true, tally: tally, recent: map[string]time.Time{}}
-	w.trace.began, w.trace.verbose = w.began, verbose
+	w.trace.began, w.trace.verbose = w.began, o.verbose
+	if o.trusting {
+		w.p.trusting, w.p.operator, w.p.dialect = true, false, "zklock"
+	}
 	w.trace.note("%+v", w.p)
 	w.model = newModel(w)
 	w.next = w.began
 	w.ensemble = memdriver.New(memdriver.WithServers(w.p.servers), memdriver.WithTickTime(simTick), memdriver.WithSyncLimit(w.p.syncLimit),
 		memdriver.WithLatency(w.p.latency), memdriver.WithReapInterval(3*time.Second), memdriver.WithJournal(w.model.committed))
-	var err error
-	if w.registry, err = w.ensemble.Connector().Connect(t.Context(), 20*simTick); err != nil {
+	registry, err := w.ensemble.Connector().Connect(t.Context(), 20*simTick)
+	if err != nil {
 		t.Fatal(err)
 	}
 	acl := driver.OpenACL(driver.PermAll)
+	var paths []string
+	if o.trusting {
+		paths = append(paths, "/zklock")
+	}
 	for i := range w.p.names {
-		if _, err := w.registry.Create(t.Context(), register(w.name(i)), nil, driver.Persistent, acl); err != nil {
+		paths = append(paths, register(w.name(i)))
+		if o.trusting {
+			paths = append(paths, "/zklock/"+w.name(i))
+		}
+	}
+	for _, path := range paths {
+		if _, err := registry.Create(t.Context(), path, nil, driver.Persistent, acl); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.registry.Close(t.Context()); err != nil {
+	if err := registry.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range w.p.clients {
@@ -291,13 +303,18 @@ func (w *world) close() {
 	for _, k := range w.workers {
 		k.abandon()
 	}
+	w.helpers.Wait()
+	for _, k := range w.workers {
+		if k.trusting != nil {
+			k.trusting.close()
+		}
+	}
 	for _, p := range w.clients {
 		if err := p.client.Close(); err != nil {
 			w.model.violate("error", "close: %v", err)
 		}
 		p.closing.Wait()
 	}
-	w.helpers.Wait()
 	if len(w.ensemble.Sessions()) > 0 { // one could not be closed in order: it expires
 		time.Sleep(2 * simTimeout)
 	}

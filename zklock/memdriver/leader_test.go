@@ -1,6 +1,7 @@
 package memdriver_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -206,4 +207,32 @@ func TestSameFollowerCountsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
+}
+
+// A sync that waits behind what a lagging server has to apply is no entry of its
+// log: it must not make the server with the newest log look like the oldest.
+func TestElectionAfterASyncThatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(0), 10*time.Second)
+		e.Partition(memdriver.AroundServer(2))
+		pass(4 * time.Second)
+		create(t, s, "/x", driver.Persistent)
+		e.Lag(0, time.Hour)
+		late := make(chan error, 1)
+		go func() { late <- s.Sync(t.Context(), "/") }()
+		pass(10 * time.Millisecond)
+		e.Partition(memdriver.AroundServer(1)) // the only other one that has /x
+		for !strings.Contains(e.Dump(), "mem-0 looking") {
+			pass(100 * time.Millisecond)
+		}
+		e.Heal(memdriver.AroundServer(2))
+		for e.Leader() < 0 {
+			pass(100 * time.Millisecond)
+		}
+		e.Lag(0, 0)
+		<-late
+		if !has(t, s, "/x") {
+			t.Error("what a majority had accepted is gone")
+		}
+	}, memdriver.WithServers(3), memdriver.WithSyncLimit(2), memdriver.WithLatency(time.Millisecond))
 }

@@ -258,8 +258,10 @@ func (s *server) newest() int64 {
 	if n := len(s.log); n > 0 {
 		return s.log[n-1].zxid
 	}
-	if n := len(s.commits); n > 0 {
-		return s.commits[n-1].zxid
+	for i := len(s.commits) - 1; i >= 0; i-- {
+		if s.commits[i].kind != txnSync { // a sync has no number
+			return s.commits[i].zxid
+		}
 	}
 	return s.tree.zxid
 }
