@@ -47,11 +47,11 @@ var breakages = []breakage{
 		n := w.rng.IntN(w.p.servers)
 		return w.cut("server cut from clients", nil, fmt.Sprint("server ", n), memdriver.AroundClients(n))
 	}},
-	{kind: "follower cut off", weight: 5, several: true, do: func(w *world, _ *process) string {
+	{kind: "follower cut off", weight: 7, several: true, do: func(w *world, _ *process) string {
 		n := (max(w.ensemble.Leader(), 0) + 1 + w.rng.IntN(w.p.servers-1)) % w.p.servers
 		return w.cut("follower cut off", nil, fmt.Sprint("server ", n), memdriver.AroundServer(n))
 	}},
-	{kind: "leader cut off", weight: 4, several: true, do: func(w *world, _ *process) string {
+	{kind: "leader cut off", weight: 5, several: true, do: func(w *world, _ *process) string {
 		n := max(w.ensemble.Leader(), 0)
 		return w.cut("leader cut off", nil, fmt.Sprint("server ", n), memdriver.AroundServer(n))
 	}},
@@ -149,10 +149,12 @@ func (w *world) broke(kind string, p *process, what string) {
 // lasting has a fault end some time later.
 func (w *world) lasting(kind string, p *process, end func()) string {
 	d := w.between(time.Millisecond, simTimeout/4)
-	switch w.rng.IntN(4) {
-	case 0:
+	switch n := w.rng.IntN(4); {
+	case w.p.slow:
+		d = w.between(simTimeout, 3*simTimeout)
+	case n == 0:
 		d = w.between(simTimeout/4, simTimeout)
-	case 1, 2:
+	case n == 1:
 		d = w.between(simTimeout, 2*simTimeout)
 	}
 	l := lift{time.Now().Add(d), kind, func() {

@@ -80,6 +80,8 @@ type grip struct {
 	owner  int                    // its number in the history
 	ended  int64                  // when it was first seen not to be; 0: not yet
 	joined bool                   // by Reenter
+	stay   time.Duration          // it is held at least for that long
+	until  time.Time              // that is, until then
 	back   bool                   // its release has begun
 }
 

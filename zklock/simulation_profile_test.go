@@ -22,6 +22,7 @@ type profile struct {
 	operator  bool    // somebody expires sessions and deletes nodes: leases promise nothing then
 	rate      float64 // of faults among requests
 	breaks    int     // per cent of the steps that break something
+	slow      bool    // locks are held, and faults last, for longer than a session
 	length    time.Duration
 }
 
@@ -38,7 +39,7 @@ func newProfile(rng *rand.Rand) profile {
 		p.servers = []int{1, 5}[rng.IntN(2)]
 	}
 	if rng.IntN(2) == 0 {
-		p.syncLimit = 15 // longer than a session: a server that is alone serves on
+		p.syncLimit = 25 // longer than a session: a server that is alone serves on
 	}
 	if rng.IntN(4) == 0 {
 		p.pool = 2
@@ -52,10 +53,19 @@ func newProfile(rng *rand.Rand) profile {
 	p.operator = rng.IntN(5) == 0
 	p.rate = []float64{0, 0.005, 0.02, 0.06}[rng.IntN(4)]
 	p.breaks = []int{2, 4, 8, 14}[rng.IntN(4)]
+	if rng.IntN(4) == 0 {
+		p.beSlow()
+	}
 	return p
 }
 
+// beSlow makes it a run in which sessions end and others get in while somebody
+// still works: where it shows who has believed too long that he holds.
+func (p *profile) beSlow() {
+	p.slow, p.names, p.syncLimit, p.breaks, p.length = true, 1, 25, 6, p.length+simTimeout
+}
+
 func (p profile) String() string {
-	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v operator=%v rate=%v breaks=%d%% length=%v",
-		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.operator, p.rate, p.breaks, p.length)
+	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v operator=%v rate=%v breaks=%d%% slow=%v length=%v",
+		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.operator, p.rate, p.breaks, p.slow, p.length)
 }

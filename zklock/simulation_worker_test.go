@@ -20,7 +20,7 @@ type worker struct {
 	id       int
 	commands chan func() // cap 1
 	stop     context.CancelFunc
-	stay     time.Time // it releases nothing before that
+	stay     time.Duration // for which it holds what it gets next, at least
 	writes   int
 	trusting *trusting // instead of the library, in runs with a control
 
@@ -70,8 +70,13 @@ func (k *worker) has(grips []*grip) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.grips, k.state = grips, holding
-	if len(grips) == 0 {
+	switch len(grips) {
+	case 0:
 		k.state = idle
+	case 1:
+		if g := grips[0]; g.until.IsZero() {
+			g.until = time.Now().Add(g.stay)
+		}
 	}
 }
 
@@ -107,6 +112,10 @@ func (k *worker) command() {
 	k.mu.Unlock()
 	switch state {
 	case idle:
+		k.stay = 0
+		if w.p.slow || w.rng.IntN(4) == 0 { // for longer than a session survives a cut
+			k.stay = w.between(simTimeout/2, 2*simTimeout)
+		}
 		switch {
 		case !w.breaking:
 			return
@@ -115,10 +124,6 @@ func (k *worker) command() {
 		default:
 			k.start()
 		}
-		k.stay = time.Time{}
-		if w.rng.IntN(3) == 0 { // for longer than a session survives a cut
-			k.stay = time.Now().Add(w.between(simTimeout/2, 2*simTimeout))
-		}
 	case waiting:
 		if w.breaking && n < 6 && !cancelled {
 			w.trace.note("worker %d: cancel", k.id)
@@ -126,7 +131,7 @@ func (k *worker) command() {
 		}
 	case holding:
 		g := grips[len(grips)-1]
-		leave := !w.breaking || n < 45 && !time.Now().Before(k.stay)
+		leave := !w.breaking || n < 45 && !time.Now().Before(g.until)
 		switch {
 		case leave && w.p.trusting:
 			k.distrust(g)
@@ -205,13 +210,13 @@ func (k *worker) start() {
 	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(background)
-	stop := k.stop
+	stop, g := k.stop, &grip{worker: k, client: c, modes: modes, stay: k.stay}
 	k.mu.Lock()
 	k.cancelled = time.Time{}
 	k.mu.Unlock()
 	k.tell(fmt.Sprintf("%s %v", what, modes), func() {
 		k.become(waiting)
 		defer stop()
-		k.acquire(ctx, a, &grip{worker: k, client: c, modes: modes}, try, limit, opts)
+		k.acquire(ctx, a, g, try, limit, opts)
 	})
 }

@@ -74,6 +74,8 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	w.trace.began, w.trace.verbose = w.began, o.verbose
 	if o.trusting {
 		w.p.trusting, w.p.operator, w.p.dialect = true, false, "zklock"
+		w.p.servers = 3
+		w.p.beSlow() // the part of all runs in which there is a chance to see it
 	}
 	w.trace.note("%+v", w.p)
 	w.model = newModel(w)
