@@ -10,6 +10,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BENCH ?= .
 FUZZTIME ?= 30s
 COUNT ?= 50
+
+# How many runs to simulate.
+RUNS ?= 10000
 CHAOS ?= 60s
 SOAK ?= 30m
 
@@ -69,6 +72,15 @@ test: install ## all tests, with the race detector, on a real ZooKeeper
 .PHONY: integration
 integration: install ## the tests that need a real ZooKeeper, one by one
 	$(TEST) -p=1 -timeout=15m -v ./integration_test/...
+
+.PHONY: simulate
+simulate: ## RUNS simulated runs and every small case with any two faults; a table of the faults
+	$(call heading,the race detector looks on)
+	ZKLOCK_RUNS=500 $(GO) test -race -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock
+	$(call heading,simulation and small cases)
+	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock & cases=$$!; \
+	ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -v ./zklock; \
+	wait $$cases
 
 .PHONY: bench
 bench: install ## all benchmarks, or BENCH=regexp
