@@ -10,11 +10,11 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BENCH ?= .
 FUZZTIME ?= 30s
 COUNT ?= 50
+CHAOS ?= 60s
+SOAK ?= 30m
 
 # How many runs to simulate.
 RUNS ?= 10000
-CHAOS ?= 60s
-SOAK ?= 30m
 
 # The tests that need ZooKeeper fail without one, here and in what is called.
 export ZKLOCK_TEST_REQUIRED := 1

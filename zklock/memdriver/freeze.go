@@ -31,7 +31,7 @@ func (s *session) freeze() {
 	s.retry = nil
 	if c := s.conn; c != nil {
 		e.cancel(c.deadline)
-		c.down.setPaused(true)
+		c.down.pause()
 	}
 }
 
@@ -51,11 +51,11 @@ func (s *session) thaw() {
 		s.retry = e.after(firstPause, s.dial)
 	case !s.ready:
 		c.deadline = e.after(firstPause, func() { s.giveUp(c) })
-		c.down.setPaused(false)
+		c.down.resume()
 	default:
 		s.ping = e.after(0, s.sendPing)
 		s.limit = e.after(firstPause, s.checkSilence)
-		c.down.setPaused(false)
+		c.down.resume()
 		queue := s.queue
 		s.queue = nil
 		for _, r := range queue {

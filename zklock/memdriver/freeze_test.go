@@ -161,3 +161,33 @@ func TestJournalIsTheLog(t *testing.T) {
 		}
 	})
 }
+
+// Replies that are let go while the client is stopped wait for it all the same.
+func TestFrozenClientWithRepliesHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		release := e.HoldReplies(s.ID())
+		call := make(chan error, 1)
+		go func() { call <- s.Sync(t.Context(), "/") }()
+		pass(time.Second)
+		thaw := e.Freeze(s.ID())
+		release()
+		release()
+		pass(time.Second)
+		select {
+		case err := <-call:
+			t.Errorf("answered while it was stopped: %v", err)
+		default:
+		}
+		thaw()
+		if err := <-call; err != nil {
+			t.Error(err)
+		}
+		pass(30 * time.Second) // one ping at a time
+		e.KillConnection(s.ID())
+		pass(30 * time.Second)
+		if state(s) != driver.Connected {
+			t.Errorf("it is %v", state(s))
+		}
+	}, memdriver.WithLatency(time.Millisecond))
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // Cut says which connections a partition cuts. Make one with [BetweenServers],
@@ -146,11 +147,12 @@ func (e *Ensemble) hold(sessionID int64, of func(*conn) *pipe) (release func()) 
 		return func() {}
 	}
 	p := of(s.conn)
-	p.setPaused(true)
+	p.pause()
+	var once sync.Once
 	return func() {
 		e.enter()
 		defer e.leave()
-		p.setPaused(false)
+		once.Do(p.resume)
 	}
 }
 

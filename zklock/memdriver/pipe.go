@@ -11,7 +11,7 @@ type pipe struct {
 	e       *Ensemble
 	delay   time.Duration
 	cut     bool     // silent: what arrives is held
-	paused  bool     // the same, for this pipe alone and not by a partition
+	pauses  int      // the same while there are any, for this pipe alone and not by a partition
 	broken  bool     // reset: what arrives is dropped
 	held    []func() // arrived while cut, or behind what did, in order
 	flowing bool     // trickle will be called
@@ -21,7 +21,7 @@ type pipe struct {
 // clear reports whether a message sent now would arrive now, with none in front
 // of it: then the sender may call the receiver instead of sending.
 func (p *pipe) clear() bool {
-	return p.delay == 0 && p.flying == 0 && !p.cut && !p.paused && !p.broken && len(p.held) == 0
+	return p.delay == 0 && p.flying == 0 && !p.cut && p.pauses == 0 && !p.broken && len(p.held) == 0
 }
 
 // send has deliver called at the far end.
@@ -34,7 +34,7 @@ func (p *pipe) send(deliver func()) {
 		p.flying--
 		switch {
 		case p.broken:
-		case p.cut || p.paused || len(p.held) > 0:
+		case p.cut || p.pauses > 0 || len(p.held) > 0:
 			p.held = append(p.held, deliver)
 		default:
 			deliver()
@@ -53,16 +53,18 @@ func (p *pipe) setCut(cut bool) {
 	p.flow()
 }
 
-// setPaused does the same for this pipe alone.
-func (p *pipe) setPaused(paused bool) {
-	p.paused = paused
+// pause makes this pipe alone silent, until resume has been called as often.
+func (p *pipe) pause() { p.pauses++ }
+
+func (p *pipe) resume() {
+	p.pauses--
 	p.flow()
 }
 
 // flow lets what was held arrive, if nothing holds it any more. Posted and not
 // called: what it causes must not overtake what is behind it.
 func (p *pipe) flow() {
-	if p.cut || p.paused || len(p.held) == 0 || p.flowing {
+	if p.cut || p.pauses > 0 || len(p.held) == 0 || p.flowing {
 		return
 	}
 	p.flowing = true
@@ -74,7 +76,7 @@ func (p *pipe) flow() {
 // do about it has an order that repeats itself.
 func (p *pipe) trickle() {
 	p.flowing = false
-	if p.cut || p.paused || len(p.held) == 0 {
+	if p.cut || p.pauses > 0 || len(p.held) == 0 {
 		return
 	}
 	deliver := p.held[0]
