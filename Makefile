@@ -93,7 +93,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	while IFS=: read -r file func; do \
 		name=$${func#func }; \
 		printf '\n== %s in %s\n' "$$name" "$$(dirname "$$file")"; \
-		$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$(dirname "$$file")"; \
+		$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=100x "$$(dirname "$$file")"; \
 	done <<< "$$targets"
 
 .PHONY: stress
