@@ -58,11 +58,12 @@ func TestForeignChildrenAndDataAreLeftAlone(t *testing.T) {
 	})
 }
 
-// B34, L3
-func TestNamesDoNotMeet(t *testing.T) {
+// B34, L3: "orders" and "orders/42" are two locks, as are all other names that
+// differ in a byte.
+func TestNameThatIsAPrefixOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
-		for _, name := range []string{"a", "a/b", "a/b/c", "a%2Fb", "ab", "A", "a.b", "_c_x-__WRIT__0000000000", "a/_c_x-__WRIT__0000000000"} {
+		for _, name := range []string{"orders", "orders/42", "orders/4", "a", "a/b", "a/b/c", "a%2Fb", "ab", "A", "a.b", "_c_x-__WRIT__0000000000", "a/_c_x-__WRIT__0000000000"} {
 			defer mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context(), zklock.WithWait(time.Second))))
 		}
 	})
@@ -109,5 +110,70 @@ func TestNodeDataBound(t *testing.T) {
 		}
 		l.Release(t.Context())
 		ds.Close(t.Context())
+	})
+}
+
+// Holders and waiters in the order of the queue, with what they tell about
+// themselves; other libraries' are shown as such.
+func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		client := func(host string, pid int) *zklock.Client {
+			trace := zklock.Hooks{Inject: func(context.Context) string { return "00-" + host }}
+			return connect(t, e.Connector(), nil, zklock.WithIdentity(zklock.Identity{Host: host, PID: pid}), zklock.WithHooks(trace))
+		}
+		a, b, c := client("a", 1), client("b", 2), client("c", 3)
+		if found, err := a.Contenders(t.Context(), "x"); err != nil || found != nil {
+			t.Errorf("of an unknown name: %v, %v", found, err)
+		}
+		began := time.Now()
+		first := mustLock(t)(a.Mutex("x").Acquire(t.Context(), zklock.WithLabel("one")))
+		if err := first.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := mustLock(t)(b.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithLabel(strings.Repeat("é", 200))))
+		time.Sleep(time.Minute)
+		third := acquiring(t, c.Mutex("x"), t.Context())
+		behind := acquiring(t, c.Mutex("x"), t.Context()) // in the process, not in the queue
+		s := plain(t, e)
+		const foreign = "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003"
+		for _, node := range []string{foreign, "notes"} {
+			if _, err := s.Create(t.Context(), "/zklock/x/"+node, nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := b.Contenders(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []zklock.Contender{
+			{Host: "a", PID: 1, Label: "one", Trace: "00-a", Mode: zklock.Shared, Held: true, Since: began},
+			{Host: "b", PID: 2, Label: strings.Repeat("é", 128), Trace: "00-b", Mode: zklock.Shared, Held: true, Since: began},
+			{Host: "c", PID: 3, Trace: "00-c", Mode: zklock.Exclusive, Since: began.Add(time.Minute)},
+			{Node: foreign, Mode: zklock.Exclusive, Foreign: true},
+		}
+		for i := range found {
+			got := found[i]
+			if !got.Foreign {
+				got.Node = "" // its place in the list says enough
+			}
+			if i >= len(want) || !got.Since.Equal(want[i].Since) {
+				t.Errorf("contender %d: %+v", i, got)
+				continue
+			}
+			if got.Since = want[i].Since; got != want[i] {
+				t.Errorf("contender %d: %+v, want %+v", i, got, want[i])
+			}
+		}
+		if len(found) != len(want) {
+			t.Errorf("%d contenders, want %d", len(found), len(want))
+		}
+		if err := s.Delete(t.Context(), "/zklock/x/"+foreign, driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, first)
+		mustRelease(t, second)
+		mustRelease(t, <-third)
+		mustRelease(t, <-behind)
 	})
 }

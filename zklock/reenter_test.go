@@ -3,6 +3,8 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,4 +158,58 @@ func TestMaxContendersIsExact(t *testing.T) {
 			mustRelease(t, mustLock(t)(r.l, r.err))
 		}
 	})
+}
+
+// The lock goes back once, with the last of its handles, whoever releases when;
+// a join that comes too late is told so.
+func TestJoinsReleasedConcurrently(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+			rng := rand.New(rand.NewPCG(seed, 0))
+			w := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+			ctx, cancel := w.Context(t.Context())
+			defer cancel()
+			next := make(chan *zklock.Lock, 1)
+			go func() {
+				l, err := other.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Hour))
+				if err != nil || w.Valid() {
+					t.Errorf("the next: %v; is the first handle valid: %v", err, w.Valid())
+				}
+				next <- l
+			}()
+			synctest.Wait()
+			var wg sync.WaitGroup
+			for range 20 {
+				pause, stay := time.Duration(rng.IntN(10)), time.Duration(rng.IntN(10))
+				wg.Go(func() {
+					time.Sleep(pause)
+					l, err := c.RWMutex("x").Reader().Acquire(ctx, zklock.Reenter(), zklock.WithWait(time.Millisecond))
+					if err != nil {
+						if !errors.Is(err, zklock.ErrReleased) && !errors.Is(err, zklock.ErrNotAcquired) {
+							t.Errorf("a late join: %v", err)
+						}
+						return
+					}
+					time.Sleep(stay)
+					if !l.Valid() || len(next) > 0 {
+						t.Errorf("a join ended early: %v; the next got in beside it: %v", l.Err(), len(next) > 0)
+					}
+					mustRelease(t, l)
+				})
+			}
+			wg.Go(func() {
+				time.Sleep(time.Duration(rng.IntN(10)))
+				mustRelease(t, w)
+			})
+			wg.Wait()
+			if l := <-next; l != nil {
+				mustRelease(t, l)
+			}
+			if st := c.Stats(); st.Held != 0 || nodes(e) != 0 {
+				t.Errorf("%d held, left behind:\n%s", st.Held, e.Dump())
+			}
+		})
+	}
 }
