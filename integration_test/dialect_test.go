@@ -44,6 +44,9 @@ func TestDialects(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		if err := c.Ping(within(t)); err != nil { // makes the root
+			t.Fatal(err)
+		}
 		clients[dialect] = c
 		peers[dialect+"-zklock"] = goPeers(t, 3, "zklock", hosts, root, dialect)
 	}
