@@ -46,7 +46,7 @@ func settled(ctx context.Context, server string) (counters, error) {
 func look(server string) (counters, error) {
 	c, err := net.DialTimeout("tcp", server, 5*time.Second)
 	if err != nil {
-		return counters{}, err
+		return counters{}, fmt.Errorf("no server to ask for its counters: %w", err)
 	}
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {

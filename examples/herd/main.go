@@ -5,7 +5,9 @@
 //	go run ./examples/herd -server 127.0.0.1:2181
 //
 // One process holds, 200 sessions wait, and when the holder lets go each of them
-// takes the lock once and passes it on. The numbers are the server's own. It
+// takes the lock once and passes it on. Notifications are watchers told, reads are
+// requests without a transaction; zklock's are two for each release, since whoever
+// holds after a wait watches its own node, too. The numbers are the server's own. It
 // has to allow that many connections from one address (maxClientCnxns=0) and the
 // command mntr (4lw.commands.whitelist=mntr).
 package main
@@ -38,6 +40,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	server := flags.String("server", "127.0.0.1:2181", "a ZooKeeper server, `host:port`; the only one of its ensemble, or its counters miss the others'")
 	waiters := flags.Int("waiters", 200, "how many sessions wait")
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if _, err := look(*server); err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)

@@ -39,7 +39,9 @@ func TestHerd(t *testing.T) {
 }
 
 func TestServerThatIsNotThere(t *testing.T) {
-	if _, err := look("127.0.0.1:1"); err == nil {
-		t.Error("nobody answered, and no error")
+	var out strings.Builder
+	err := run(t.Context(), []string{"-server", "127.0.0.1:1"}, &out)
+	if err == nil || !strings.Contains(err.Error(), "no server") || out.Len() > 0 {
+		t.Errorf("nobody answers there: %v, %q", err, out.String())
 	}
 }
