@@ -140,3 +140,48 @@ func TestTwoContendersOfOneNameInOneGroup(t *testing.T) {
 		}
 	})
 }
+
+// Replies to writes are lost, again and again: each client finds its own nodes by
+// their GUID, in every dialect, and nothing stays behind.
+func TestOwnNodesAreRecoveredInEveryDialect(t *testing.T) {
+	for _, dialect := range allDialects {
+		synctest.Test(t, func(t *testing.T) {
+			ensemble := memdriver.New(memdriver.WithLatency(time.Millisecond))
+			defer ensemble.Close()
+			faults := faultdriver.NewCounter(faultdriver.Random(7, 0.2, about(faultdriver.Writes(faultdriver.LoseReply()))))
+			var wg sync.WaitGroup
+			inside := 0
+			for range 3 {
+				c := inDialect(t, faultdriver.Wrap(ensemble.Connector(), faults), dialect)
+				defer c.Close()
+				for range 3 {
+					wg.Go(func() {
+						for range 10 {
+							err := zklock.Do(t.Context(), c.Mutex("a/b"), func(context.Context) error {
+								if inside++; inside != 1 {
+									t.Error("two hold")
+								}
+								time.Sleep(time.Millisecond)
+								inside--
+								return nil
+							}, zklock.WithoutHandover())
+							if err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+			wg.Wait()
+			time.Sleep(30 * time.Second)
+			if faults.Struck() == 0 {
+				t.Error("nothing was lost")
+			}
+			for line := range strings.Lines(ensemble.Dump()) {
+				if strings.Contains(line, "_c_") || strings.Contains(line, "__lock__") {
+					t.Errorf("dialect %s: left behind: %s", dialect, line)
+				}
+			}
+		})
+	}
+}
