@@ -5,6 +5,7 @@ package integration_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"sync"
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 	if code, ran := runWorker(); ran {
 		os.Exit(code)
 	}
+	slog.SetDefault(searchedLog()) // where drivers log to
 	code := m.Run()
 	if shared.ensemble != nil {
 		if err := shared.ensemble.Close(); err != nil {

@@ -23,7 +23,7 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is what a worker process does.
 type task struct {
-	Role   string   // contend, hold, mix, refuse, chaos or cycle
+	Role   string   // contend, hold, panic, mix, refuse, chaos or cycle
 	URL    string   // of its client
 	URLs   []string // for refuse
 	Name   string   // of the lock
@@ -115,6 +115,8 @@ func (w *worker) run() error {
 		return fmt.Errorf("before the start: %w", err)
 	}
 	switch w.task.Role {
+	case "panic":
+		return w.panic(ctx, c)
 	case "hold":
 		return w.hold(ctx, c, stdin)
 	case "mix":

@@ -1,0 +1,145 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// look has values searched for the canary in every form in which they can come
+// out. It returns how much there was to look at.
+func look(where string, values ...any) (n int) {
+	for _, v := range values {
+		marshalled, err := json.Marshal(v)
+		out := fmt.Appendf(marshalled, " %v %v %+v %#v %s %q", err, v, v, v, v, v)
+		search(where, out)
+		n += len(out)
+	}
+	return n
+}
+
+// TestSecretsAreInNothingThatComesOut has clients meet every trouble that has to
+// do with a password, and looks at what they tell of it: errors, spans, metrics,
+// and themselves when they are printed. What is logged or told to hooks is looked
+// at in all tests.
+func TestSecretsAreInNothingThatComesOut(t *testing.T) {
+	e := sharedEnsemble(t)
+	w := newWiretap(t, e.Hosts())
+	c := dialTraced(t, w.Addr())
+	l := acquire(t, c.Mutex("x"))
+	look("a lock", l, *l, l.Token(), l.Err(), c.Mutex("x"), c.RWMutex("x"), zklock.All(c.Mutex("a"), c.Mutex("b")))
+
+	var trouble []error
+	note := func(what string, err error) {
+		t.Helper()
+		if err == nil {
+			t.Errorf("%s: no error to look at", what)
+		}
+		trouble = append(trouble, err)
+	}
+	ctx, cancel := context.WithCancel(within(t))
+	cancel()
+	_, err := c.Mutex("x").Acquire(ctx)
+	note("a wait that was cancelled", err)
+	_, err = c.Mutex("x").TryAcquire(within(t))
+	note("a lock that is taken", err)
+	_, err = l.Txn(within(t), driver.CreateOp(rootOf(t), nil, driver.Persistent, driver.OpenACL(driver.PermAll)))
+	note("a transaction that fails", err)
+	w.spoil.Store(true)
+	w.KillConns()
+	receive(t, "the loss", l.Done())
+	note("a lost lock", l.Err())
+	note("its release", l.Release(within(t)))
+	_, err = c.Mutex("x").Acquire(within(t))
+	if !errors.Is(err, driver.ErrAuthFailed) {
+		t.Errorf("with credentials that are refused: %v", err)
+	}
+	note("credentials that are refused", err)
+	note("Ping with them", c.Ping(within(t)))
+	w.spoil.Store(false)
+
+	owner := dial(t, e.Hosts(), owning())
+	if err := owner.Ping(within(t)); err == nil { // its root is there already, open to everybody
+		release(t, acquire(t, owner.Mutex("owned")))
+	}
+	wrong, err := zklock.Open("zk://someone:"+canary+"-wrong@"+e.Hosts()+rootOf(t)+"?"+owning().Encode(), zklock.WithLogger(searchedLog()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = wrong.Mutex("owned").Acquire(within(t))
+	if !errors.Is(err, zklock.ErrNoAuth) {
+		t.Errorf("somebody else's lock: %v", err)
+	}
+	note("somebody else's lock", err)
+
+	spans := tracetest.SpanStubsFromReadOnlySpans(c.spans.Ended())
+	failed := 0
+	for _, s := range spans {
+		look("a span", s)
+		if s.Status.Code == codes.Error {
+			failed++
+		}
+	}
+	var metrics metricdata.ResourceMetrics
+	if err := c.reader.Collect(within(t), &metrics); err != nil {
+		t.Fatal(err)
+	}
+	if n := look("metrics", metrics); n < 1000 || len(spans) < 5 || failed < 2 {
+		t.Errorf("%d bytes of metrics and %d spans, %d with errors, are little to look at", n, len(spans), failed)
+	}
+	for _, err := range trouble {
+		for ; err != nil; err = errors.Unwrap(err) {
+			look("an error", err)
+		}
+	}
+	for _, client := range []*zklock.Client{c.Client, wrong} {
+		_ = client.Close() // it stands still now, and can be printed as a whole
+		look("a client", client, client.Stats(), struct{ c any }{client})
+	}
+}
+
+// TestSecretsAreInNoPanic: a process ends with everything it has in its last
+// words, and a trace of all its goroutines. startWorker has them searched.
+func TestSecretsAreInNoPanic(t *testing.T) {
+	e := sharedEnsemble(t)
+	p := startWorker(t, task{Role: "panic", URL: e.URL(rootOf(t), quick("acl", "creator")), Name: "x"})
+	p.await("ready")
+	p.start()
+	for r, ok := p.next(); ok; r, ok = p.next() {
+		if r.What == "done" {
+			t.Error("it has not panicked")
+		}
+	}
+	if words := p.stderr.String(); !strings.Contains(words, "last words") || strings.Count(words, "goroutine ") < 5 {
+		t.Errorf("its last words were %q", words)
+	}
+}
+
+// panic ends the process with a lock in its hands.
+func (w *worker) panic(ctx context.Context, c *zklock.Client) error {
+	l, err := c.Mutex(w.task.Name).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	debug.SetTraceback("all")
+	type all struct {
+		client *zklock.Client
+		lock   zklock.Lock
+		err    error
+	}
+	// Not from here: what is deferred would close the client first.
+	go panic(fmt.Sprintf("last words: %+v %#v", all{c, *l, err}, l))
+	<-ctx.Done()
+	return ctx.Err()
+}
