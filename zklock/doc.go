@@ -177,6 +177,14 @@
 // data is left alone. Queue nodes are ephemeral. Who can read them can see what
 // [WithLabel] and [WithIdentity] put there.
 //
+// # Rights
+//
+// On the root a client needs READ and CREATE, on a lock's znode READ, CREATE and
+// DELETE, on queue nodes READ. It does better with DELETE on the root, to remove
+// idle znodes of locks, and with WRITE on a lock's, to queue in one round trip.
+// [Client.Ping] says which of these is missing where, and SECURITY.md what access
+// lists there are.
+//
 // # Other libraries
 //
 // By default queue nodes are named as those of Curator's

@@ -24,10 +24,13 @@
 //     not without the other.
 //   - tls_server_name: the name to expect in certificates, instead of the host
 //     name that was dialled.
-//   - tls_insecure_skip_verify: true accepts any certificate. For tests.
+//   - tls_insecure_skip_verify: true accepts any certificate. For tests; it is
+//     logged as a warning, to slog's default logger.
 //
 // The tls keys go with zks only. Their files are read again for every
-// connection, so that certificates can be replaced while the process runs.
+// connection, so that certificates can be replaced while the process runs. TLS
+// is 1.2 or newer. If a certificate is not accepted, on either side, by all
+// servers, connecting fails at once with driver.ErrTLS and the reason.
 //
 // # What it stands on
 //

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -35,6 +36,9 @@ func parseTLS(u driver.URL) (*tlsFiles, error) {
 	}
 	if _, err := f.config("checked-at-open"); err != nil {
 		return nil, err
+	}
+	if f.skipVerify {
+		slog.Warn("zkdriver: " + keyTLSSkipVerify + "=true: anybody on the way can pass for the ZooKeeper servers, read the password and grant locks; it is for tests only")
 	}
 	return f, nil
 }

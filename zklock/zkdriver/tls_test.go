@@ -1,6 +1,7 @@
 package zkdriver_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,11 +10,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +152,24 @@ func TestTLS(t *testing.T) {
 			}
 			matches(t, err, driver.ErrNotSent, driver.ErrTLS)
 		})
+	}
+}
+
+// Verification is on unless it is turned off, and that is told.
+func TestSkippedVerificationIsLogged(t *testing.T) {
+	for value, told := range map[string]bool{"true": true, "false": false, "": false} {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		u := driver.URL{Scheme: "zks", Hosts: []string{"zk1"}, Params: url.Values{}}
+		if value != "" {
+			u.Params.Set("tls_insecure_skip_verify", value)
+		}
+		open(t, u)
+		slog.SetDefault(before)
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "tls_insecure_skip_verify"); got != told {
+			t.Errorf("with %q: logged %q", value, log.String())
+		}
 	}
 }
 
