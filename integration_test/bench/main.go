@@ -1,94 +1,193 @@
-// Command bench compares zklock with what a user would pick instead, on one
-// real ZooKeeper server of its own or one that is there already: go-zookeeper's
-// zk.Lock, and the raw floor of one create and one delete a cycle without any
-// lock logic. Contestants take turns, A B C A B C, so that a noisy machine
-// disturbs them alike; only ratios within one run mean anything.
+// Command bench compares zklock with what a user would pick instead, on real
+// ZooKeeper servers of its own or on some that are there already: go-zookeeper's
+// zk.Lock; Curator, if its jars are there; and the raw floor of one create and
+// one delete a cycle without any lock logic. Each contestant is processes of its
+// own (see package worker), which take turns, A B C A B C, so that a noisy
+// machine disturbs them alike; only ratios within one run mean anything. Beside
+// the figures it says which of the project's promises about them were kept.
 //
-//	go run ./integration_test/bench [-zk host:port] [-rounds 5] [-for 2s] [-run regexp]
+//	go run ./integration_test/bench [-zk host:port | -servers 3] [-rounds 5] [-for 2s] [-run regexp]
+//
+// With -growth it measures instead how one session fares with ever more names,
+// and with ever more waiters for one name, and draws that. With -peers it takes a
+// program that speaks for etcd and redis too; make bench-peers builds that.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"regexp"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/bench/worker"
 )
 
+// workerEnv makes this program a worker: the servers and a library.
+const workerEnv = "ZKLOCK_BENCH_WORKER"
+
+// options are the command line's.
+type options struct {
+	zk       string
+	servers  int
+	rounds   int
+	length   time.Duration
+	only     string
+	json     string
+	markdown string
+	growth   string
+	peers    string
+	everyone bool
+}
+
 func main() {
-	server := flag.String("zk", "", "host:port of a ZooKeeper server; empty: start one")
-	rounds := flag.Int("rounds", 5, "how many turns each contestant takes")
-	length := flag.Duration("for", 2*time.Second, "how long a turn takes")
-	only := flag.String("run", ".", "which workloads, as a regular expression")
+	if text := os.Getenv(workerEnv); text != "" {
+		exit(work(text))
+	}
+	var o options
+	flag.StringVar(&o.zk, "zk", "", "host:port[,host:port] of ZooKeeper servers; empty: start some")
+	flag.IntVar(&o.servers, "servers", 1, "how many servers to start")
+	flag.IntVar(&o.rounds, "rounds", 5, "how many turns each contestant takes")
+	flag.DurationVar(&o.length, "for", 2*time.Second, "how long a turn takes")
+	flag.StringVar(&o.only, "run", ".", "which workloads, as a regular expression")
+	flag.StringVar(&o.json, "json", "", "write everything to this file, as JSON; - is stdout, instead of the tables")
+	flag.StringVar(&o.markdown, "md", "", "write the tables to this file, as Markdown")
+	flag.StringVar(&o.growth, "growth", "", "measure growth instead, and draw it into this file (SVG)")
+	flag.StringVar(&o.peers, "peers", "", "a program that works with more libraries")
+	flag.BoolVar(&o.everyone, "all", false, "let Curator take part in every workload")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *server, *rounds, *length, *only); err != nil {
+	exit(run(ctx, o, os.Stdout))
+}
+
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
-func run(ctx context.Context, server string, rounds int, length time.Duration, only string) error {
-	pattern, err := regexp.Compile(only)
+// work is this program as a worker.
+func work(text string) error {
+	hosts, library, _ := strings.Cut(text, " ")
+	l, err := openLocker(library, hosts)
+	if err != nil {
+		return err
+	}
+	return worker.Serve(l, library, os.Stdin, os.Stdout)
+}
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	pattern, err := regexp.Compile(o.only)
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	if server == "" {
-		e, err := ensemble.New(ensemble.Config{})
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		server = e.Hosts()
+	s, err := serve(o.zk, o.servers)
+	if err != nil {
+		return err
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "workload\tcontestant\tcycles/s\tacquire p50\tp99\trelease p50\tzklock against it")
-	for _, w := range workloads {
-		if !pattern.MatchString(w.name) {
+	defer s.close()
+	b := &runner{servers: s, rounds: o.rounds, length: o.length, start: make(map[string]func() (*exec.Cmd, error)),
+		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	for _, library := range []string{ours, zkLock, floor} {
+		b.start[library] = func() (*exec.Cmd, error) { return self(library, s.hosts) }
+	}
+	if o.growth != "" {
+		return b.growth(ctx, pattern, o.growth, o.markdown, out)
+	}
+	versions, cleanup, err := b.invite(ctx, o)
+	defer cleanup()
+	if err != nil {
+		return err
+	}
+	rep := report{Head: machine(b, versions)}
+	for _, r := range rows() {
+		if !pattern.MatchString(r.name) {
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "%s ...\n", w.name)
-		results := make([][]result, len(contestants))
-		for range rounds {
-			for i, c := range contestants {
-				r, err := measure(ctx, c, w, server, length)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", w.name, c.name, err)
-				}
-				results[i] = append(results[i], r)
+		b.say("%s ...", r.name)
+		who := append([]string{ours}, r.who...)
+		for _, p := range r.peers {
+			if b.start[p] != nil && (p != curator || o.everyone || o.peers != "") && !slices.Contains(who, p) {
+				who = append(who, p)
 			}
 		}
-		ours := median(results[0])
-		for i, c := range contestants {
-			m := median(results[i])
-			ratio := ""
-			if i > 0 {
-				ratio = fmt.Sprintf("%.2fx cycles, %.2fx p50", ours.rate/m.rate, float64(ours.acquire50)/float64(m.acquire50))
-			}
-			fmt.Fprintf(table, "%s\t%s\t%.0f\t%v\t%v\t%v\t%s\n", w.name, c.name, m.rate,
-				m.acquire50.Round(time.Microsecond), m.acquire99.Round(time.Microsecond), m.release50.Round(time.Microsecond), ratio)
+		res, err := b.run(ctx, r, who)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
 		}
+		rep.Results = append(rep.Results, res)
 	}
-	return table.Flush()
+	rep.Verdict = verdicts(rep.Results)
+	return errors.Join(write(o.json, out, rep.json), write(o.markdown, out, rep.markdown), func() error {
+		if o.json == "-" {
+			return nil
+		}
+		return rep.text(out)
+	}())
 }
 
-// median is the result with the median rate.
-func median(results []result) result {
-	sorted := slices.SortedFunc(slices.Values(results), func(a, b result) int {
-		switch {
-		case a.rate < b.rate:
-			return -1
-		case a.rate > b.rate:
-			return 1
+// invite gets ready whoever else takes part, and returns their versions.
+func (b *runner) invite(ctx context.Context, o options) (versions map[string]string, cleanup func(), err error) {
+	dir, err := os.MkdirTemp("", "zklock-bench-")
+	if err != nil {
+		return nil, func() {}, err
+	}
+	var open []*process
+	cleanup = func() {
+		for _, p := range open {
+			p.close()
 		}
-		return 0
-	})
-	return sorted[len(sorted)/2]
+		_ = os.RemoveAll(dir) // of no use to anybody, wherever it stays
+	}
+	versions = make(map[string]string)
+	start, version, why := compileCurator(dir, b.servers.hosts)
+	if why != nil {
+		start = func() (*exec.Cmd, error) { return nil, why }
+		b.say("%v", why)
+	}
+	b.start[curator], versions[curator] = start, version
+	if o.peers == "" {
+		return versions, cleanup, nil
+	}
+	for _, name := range []string{etcd, redsync} {
+		// The process that starts the server lives as long as it is wanted.
+		p, err := startProcess(name+"'s server", exec.CommandContext(ctx, o.peers, "serve", name, dir))
+		if err != nil {
+			return versions, cleanup, err
+		}
+		open = append(open, p)
+		line, err := p.answer("serving", time.Minute)
+		if err != nil {
+			return versions, cleanup, err
+		}
+		addr, v, _ := strings.Cut(line, " ")
+		versions[name] = v
+		b.start[name] = func() (*exec.Cmd, error) { return exec.Command(o.peers, "work", name, addr), nil }
+	}
+	return versions, cleanup, nil
+}
+
+// write lets something be written to a file; "" is none, and - is out.
+func write(path string, out io.Writer, to func(io.Writer) error) error {
+	switch path {
+	case "":
+		return nil
+	case "-":
+		return to(out)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(to(f), f.Close())
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+//go:embed curator/CuratorBench.java
+var curatorSource []byte
+
+// debianJars is where Debian's packages put jars.
+const debianJars = "/usr/share/java"
+
+// compileCurator compiles the worker that uses Curator, into dir, and returns
+// how to start it. An error says what is missing.
+func compileCurator(dir, hosts string) (start func() (*exec.Cmd, error), version string, err error) {
+	jars := []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "slf4j-nop"}
+	for i, jar := range jars {
+		jars[i] = filepath.Join(debianJars, jar+".jar")
+		if _, err := os.Stat(jars[i]); err != nil {
+			return nil, "", fmt.Errorf("no Curator: %w (package libcurator-recipes-java)", err)
+		}
+	}
+	javac, err := exec.LookPath("javac")
+	if err != nil {
+		return nil, "", fmt.Errorf("no Java compiler: %w (package default-jdk-headless)", err)
+	}
+	in, err := ensemble.Find()
+	if err != nil {
+		return nil, "", err
+	}
+	source := filepath.Join(dir, "CuratorBench.java")
+	if err := os.WriteFile(source, curatorSource, 0o644); err != nil {
+		return nil, "", err
+	}
+	path := strings.Join(append(jars, dir), string(os.PathListSeparator))
+	if out, err := exec.Command(javac, "-d", dir, "-cp", path, source).CombinedOutput(); err != nil {
+		return nil, "", fmt.Errorf("javac: %w\n%s", err, out)
+	}
+	if real, err := filepath.EvalSymlinks(jars[0]); err == nil {
+		version = strings.TrimPrefix(strings.TrimSuffix(filepath.Base(real), ".jar"), "curator-recipes-")
+	}
+	return func() (*exec.Cmd, error) {
+		return exec.Command(in.Java, "-Xmx256m", "-Xss512k", "-cp", path, "CuratorBench", hosts), nil
+	}, version, nil
+}

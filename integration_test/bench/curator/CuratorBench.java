@@ -1,0 +1,197 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadLocalRandom;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+/**
+ * A process that locks with Curator as the benchmark's runner tells it; the Go
+ * package worker has the lines and what is to be measured. One client, so one
+ * session, is shared by all threads, as its users do.
+ */
+public class CuratorBench {
+    private static final String ROOT = "/bench/curator/";
+    private static final int NAMES = 8;
+    private static final int KEEP = 1 << 14;
+
+    private final CuratorFramework client;
+    private final BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+
+    private CuratorBench(String hosts) throws Exception {
+        client = CuratorFrameworkFactory.newClient(hosts, 10_000, 10_000, new ExponentialBackoffRetry(100, 5));
+        client.start();
+        client.blockUntilConnected();
+    }
+
+    public static void main(String[] args) throws Exception {
+        CuratorBench bench = new CuratorBench(args[0]);
+        for (String line; (line = bench.in.readLine()) != null;) {
+            try {
+                say(bench.run(line.split(" ")));
+            } catch (Exception e) {
+                say("error " + String.valueOf(e).replace('\n', ' '));
+            }
+        }
+        bench.client.close();
+        System.exit(0);
+    }
+
+    private static void say(String text) {
+        System.out.println(text);
+        System.out.flush();
+    }
+
+    /** Whoever works, and the times it took, in nanoseconds. */
+    private final class Person extends Thread {
+        final String kind;
+        final String names;
+        final String prefix;
+        final int index;
+        final long length;
+        final CountDownLatch warm;
+        final CountDownLatch start;
+        final long[] acquires = new long[KEEP];
+        final long[] releases = new long[KEEP];
+        int cycles;
+        Exception failure;
+
+        Person(String[] words, int index, CountDownLatch warm, CountDownLatch start) {
+            super(null, null, "person", 256 << 10);
+            this.kind = words[1];
+            this.names = words[3];
+            this.prefix = words[4];
+            this.length = words[0].equals("cycles") ? Long.parseLong(words[5]) * 1_000_000 : 0;
+            this.index = index;
+            this.warm = warm;
+            this.start = start;
+        }
+
+        String name(int cycle) {
+            switch (names) {
+            case "own":
+                return prefix + "-" + index;
+            case "fresh":
+                return prefix + "-" + index + "-" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36) + "-" + cycle;
+            default:
+                return prefix;
+            }
+        }
+
+        InterProcessLock lock(int cycle) {
+            String path = ROOT + name(cycle);
+            switch (kind) {
+            case "mutex":
+                return new InterProcessMutex(client, path);
+            case "mixed":
+                InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, path);
+                return (cycle + index) % 10 == 0 ? lock.writeLock() : lock.readLock();
+            case "all":
+                List<String> paths = new ArrayList<>();
+                for (int i = 0; i < NAMES; i++) {
+                    paths.add(path + "-" + i);
+                }
+                return new InterProcessMultiLock(client, paths);
+            default:
+                throw new IllegalArgumentException("not to be had with this library: " + kind);
+            }
+        }
+
+        void cycle(int cycle) throws Exception {
+            InterProcessLock lock = lock(cycle);
+            long t0 = System.nanoTime();
+            lock.acquire();
+            long t1 = System.nanoTime();
+            lock.release();
+            acquires[cycles % KEEP] = t1 - t0;
+            releases[cycles % KEEP] = System.nanoTime() - t1;
+            cycles++;
+        }
+
+        @Override
+        public void run() {
+            try {
+                try {
+                    if (length > 0) {
+                        cycle(1);
+                        cycles = 0;
+                    }
+                } finally {
+                    warm.countDown();
+                }
+                start.await();
+                long begin = System.nanoTime();
+                for (int c = 0; length == 0 ? c < 1 : System.nanoTime() - begin < length; c++) {
+                    cycle(c);
+                }
+            } catch (Exception e) {
+                failure = e;
+            }
+        }
+    }
+
+    private String run(String[] words) throws Exception {
+        if (words[0].equals("versions")) {
+            return "done curator";
+        }
+        if (!words[0].equals("cycles") && !words[0].equals("once")) {
+            return "error unknown command " + words[0];
+        }
+        int n = Integer.parseInt(words[2]);
+        CountDownLatch warm = new CountDownLatch(n);
+        CountDownLatch start = new CountDownLatch(1);
+        List<Person> people = new ArrayList<>();
+        for (int i = 0; i < n; i++) {
+            Person p = new Person(words, i, warm, start);
+            people.add(p);
+            p.start();
+        }
+        warm.await();
+        say("ready");
+        in.readLine(); // go
+        long begin = System.nanoTime();
+        start.countDown();
+        for (Person p : people) {
+            p.join();
+        }
+        double seconds = (System.nanoTime() - begin) / 1e9;
+        long cycles = 0;
+        for (Person p : people) {
+            if (p.failure != null) {
+                throw p.failure;
+            }
+            cycles += p.cycles;
+        }
+        return String.format("done acquire50=%.1f acquire99=%.1f acquireMax=%.1f cycles=%d release50=%.1f seconds=%.4f",
+                quantile(people, false, .5), quantile(people, false, .99), quantile(people, false, 1), cycles,
+                quantile(people, true, .5), seconds);
+    }
+
+    /** In microseconds. */
+    private static double quantile(List<Person> people, boolean releases, double q) {
+        int n = 0;
+        for (Person p : people) {
+            n += Math.min(p.cycles, KEEP);
+        }
+        if (n == 0) {
+            return 0;
+        }
+        long[] all = new long[n];
+        int at = 0;
+        for (Person p : people) {
+            int m = Math.min(p.cycles, KEEP);
+            System.arraycopy(releases ? p.releases : p.acquires, 0, all, at, m);
+            at += m;
+        }
+        Arrays.sort(all);
+        return all[Math.min(n - 1, (int) (q * n))] / 1e3;
+    }
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"github.com/zklock/go-zklock/integration_test/bench/plot"
+	"github.com/zklock/go-zklock/integration_test/bench/worker"
+)
+
+// sizes are how many goroutines there are in the measurements of growth.
+var sizes = []int{1, 10, 100, 1000, 10000}
+
+// growth measures one session with ever more names, a goroutine each, and with
+// ever more waiters for one name, and writes a table and a picture of it.
+func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, markdown string, out io.Writer) error {
+	var panels []plot.Panel
+	var lines [][]string
+	for _, g := range []struct {
+		names, title string
+		limit        map[string]int
+	}{
+		{worker.Own, "names", map[string]int{zkLock: 10000, floor: 10000}},
+		// Each cycle of zk.Lock's lists all who wait.
+		{worker.One, "waiters on one name", map[string]int{zkLock: 1000}},
+	} {
+		panel := plot.Panel{Title: g.title, X: g.title, Y: "cycles/s"}
+		series := make(map[string]*plot.Series)
+		for i, r := range growing(g.names, sizes, g.limit) {
+			if !pattern.MatchString(r.name) {
+				continue
+			}
+			b.say("%s %s ...", r.name, g.title)
+			res, err := b.run(ctx, r, append([]string{ours}, r.who...))
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", r.name, g.title, err)
+			}
+			line := []string{strconv.Itoa(sizes[i]) + " " + g.title}
+			for _, who := range []string{ours, zkLock, floor} {
+				if len(res.Turns[who]) == 0 {
+					line = append(line, "")
+					continue
+				}
+				v := res.median(who, "rate")
+				line = append(line, fmt.Sprintf("%.0f", v))
+				if series[who] == nil {
+					series[who] = &plot.Series{Name: who}
+				}
+				series[who].Points = append(series[who].Points, plot.Point{X: float64(sizes[i]), Y: v})
+			}
+			lines = append(lines, line)
+		}
+		for _, who := range []string{ours, zkLock, floor} {
+			if series[who] != nil {
+				panel.Series = append(panel.Series, *series[who])
+			}
+		}
+		panels = append(panels, panel)
+	}
+	table := markdownTable([]string{"cycles/s, one session", ours, zkLock, floor}, lines)
+	for _, line := range machine(b, nil) {
+		fmt.Fprintln(out, line)
+	}
+	fmt.Fprintf(out, "\n%s", table)
+	if err := write(markdown, out, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }); err != nil {
+		return err
+	}
+	return write(picture, out, func(w io.Writer) error { return plot.Write(w, panels) })
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/bench/worker"
+	"github.com/zklock/go-zklock/zklock"
+	_ "github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// Where each library has its locks.
+const (
+	zklockRoot = "/bench/zklock"
+	zkLockRoot = "/bench/zk"
+	rawRoot    = "/bench/raw"
+)
+
+// openLocker opens one of the libraries that this program has in itself.
+func openLocker(library, hosts string) (worker.Locker, error) {
+	switch library {
+	case ours:
+		c, err := zklock.Open("zk://" + hosts + zklockRoot + "?pool_max_sessions=1")
+		if err != nil {
+			return nil, err
+		}
+		return zklockLocker{c}, c.Ping(context.Background())
+	case "zk.Lock":
+		conn, err := connect(hosts, zkLockRoot)
+		return zkLocker{conn}, err
+	case floor:
+		conn, err := connect(hosts, rawRoot)
+		return rawLocker{conn}, err
+	}
+	return nil, fmt.Errorf("unknown library %q", library)
+}
+
+type zklockLocker struct{ client *zklock.Client }
+
+func (l zklockLocker) acquirer(kind, name string) zklock.Acquirer {
+	switch kind {
+	case worker.Reader:
+		return l.client.RWMutex(name).Reader()
+	case worker.Writer:
+		return l.client.RWMutex(name).Writer()
+	case worker.All:
+		a := make([]zklock.Acquirer, worker.AllNames)
+		for i := range a {
+			a[i] = l.client.Mutex(name + "-" + strconv.Itoa(i))
+		}
+		return zklock.All(a...)
+	}
+	return l.client.Mutex(name)
+}
+
+func (l zklockLocker) Acquire(ctx context.Context, kind, name string, _ int) (func() error, error) {
+	lock, err := l.acquirer(kind, name).Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return lock.Release(ctx) }, nil
+}
+
+func (l zklockLocker) Try(ctx context.Context, name string) error {
+	lock, err := l.client.Mutex(name).TryAcquire(ctx)
+	if errors.Is(err, zklock.ErrNotAcquired) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(errors.New("acquired what is held"), lock.Release(ctx))
+	}
+	return err
+}
+
+func (l zklockLocker) Close() { _ = l.client.Close() }
+
+// connect opens a session of go-zookeeper's and makes the nodes down to root.
+func connect(hosts, root string) (*zk.Conn, error) {
+	conn, _, err := zk.Connect(strings.Split(hosts, ","), 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range []string{path.Dir(root), root} {
+		if _, err = conn.Create(p, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			conn.Close()
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+type zkLocker struct{ conn *zk.Conn }
+
+func (l zkLocker) Acquire(_ context.Context, kind, name string, _ int) (func() error, error) {
+	if kind != worker.Mutex {
+		return nil, worker.ErrUnsupported
+	}
+	lock := zk.NewLock(l.conn, zkLockRoot+"/"+name, zk.WorldACL(zk.PermAll))
+	return lock.Unlock, lock.Lock()
+}
+
+func (l zkLocker) Try(context.Context, string) error { return worker.ErrUnsupported }
+
+func (l zkLocker) Close() { l.conn.Close() }
+
+// rawLocker is no lock: each cycle is a create and a delete, and each try one
+// getChildren.
+type rawLocker struct{ conn *zk.Conn }
+
+func (l rawLocker) Acquire(_ context.Context, kind, name string, _ int) (func() error, error) {
+	if kind != worker.Mutex {
+		return nil, worker.ErrUnsupported
+	}
+	if !strings.HasPrefix(name, "/") {
+		name = rawRoot + "/" + name + "-"
+	}
+	node, err := l.conn.Create(name, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	return func() error { return l.conn.Delete(node, -1) }, err
+}
+
+func (l rawLocker) Try(_ context.Context, name string) error {
+	_, _, err := l.conn.Children(zklockRoot + "/" + name)
+	return err
+}
+
+func (l rawLocker) Close() { l.conn.Close() }

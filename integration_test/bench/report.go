@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// report is all that a run has to tell.
+type report struct {
+	Head    []string  `json:"head"`
+	Results []result  `json:"results"`
+	Verdict []verdict `json:"targets"`
+}
+
+// verdict is what came of a target.
+type verdict struct {
+	Row      string  `json:"workload"`
+	Figure   string  `json:"figure"`
+	Against  string  `json:"against,omitempty"`
+	Target   string  `json:"target"`
+	Measured float64 `json:"measured"`
+	OK       bool    `json:"ok"`
+	Missing  string  `json:"missing,omitempty"` // why there is no figure
+}
+
+// verdicts judges the results.
+func verdicts(results []result) (all []verdict) {
+	for _, r := range results {
+		for _, t := range r.row.targets {
+			v := verdict{Row: r.Row, Figure: t.unit, Against: t.against, Target: t.String()}
+			m, ok := r.measured(t)
+			if ok {
+				v.Measured, v.OK = m, t.met(m)
+			} else {
+				v.Missing = "not measured"
+				if why := r.Absent[t.against]; why != "" {
+					v.Missing = why
+				}
+			}
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func (r report) json(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(r)
+}
+
+// columns of the table of figures.
+var columns = []string{"workload", "who", "cycles/s", "acquire p50", "p99", "release p50", "s until all had it", "packets", "zklock's cycles/s, acquire p50"}
+
+// lines of the table of figures.
+func (r report) lines() (all [][]string) {
+	for _, res := range r.Results {
+		for i, who := range res.Who {
+			name := res.Row
+			if i > 0 {
+				name = ""
+			}
+			line := []string{name, who}
+			for _, c := range []struct {
+				figure string
+				show   func(float64) string
+				once   bool // a figure of what is done once
+			}{
+				{"rate", func(v float64) string { return fmt.Sprintf("%.0f", v) }, false},
+				{"acquire50", micros, false}, {"acquire99", micros, false}, {"release50", micros, false},
+				{"seconds", func(v float64) string { return fmt.Sprintf("%.2f", v) }, true},
+				{"packets", func(v float64) string { return fmt.Sprintf("%.0f", v) }, true},
+			} {
+				if c.once != res.row.once {
+					line = append(line, "")
+					continue
+				}
+				line = append(line, c.show(res.median(who, c.figure)))
+			}
+			ratio := ""
+			if who != ours && !res.row.once {
+				rate, _ := res.measured(target{figure: "rate", against: who})
+				p50, _ := res.measured(target{figure: "acquire50", against: who})
+				ratio = fmt.Sprintf("%.2fx, %.2fx", rate, p50)
+			} else if who != ours {
+				s, _ := res.measured(target{figure: "seconds", against: who, inverse: true})
+				ratio = fmt.Sprintf("%.2fx faster", s)
+			}
+			all = append(all, append(line, ratio))
+		}
+	}
+	return all
+}
+
+// micros shows a time given in microseconds.
+func micros(v float64) string {
+	d := time.Duration(v * float64(time.Microsecond))
+	switch {
+	case d == 0:
+		return ""
+	case d < 10*time.Microsecond:
+		return d.Round(10 * time.Nanosecond).String()
+	case d < 10*time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	}
+	return d.Round(100 * time.Microsecond).String()
+}
+
+var verdictColumns = []string{"workload", "figure", "against", "target", "measured", ""}
+
+func (v verdict) line() []string {
+	unit := ""
+	if v.Against != "" {
+		unit = "x"
+	}
+	measured, result := fmt.Sprintf("%.3g%s", v.Measured, unit), "ok"
+	switch {
+	case v.Missing != "":
+		measured, result = v.Missing, "no figure"
+	case !v.OK:
+		result = "missed"
+	}
+	return []string{v.Row, v.Figure, v.Against, v.Target, measured, result}
+}
+
+// text writes the tables for people at a terminal.
+func (r report) text(w io.Writer) error {
+	for _, line := range r.Head {
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintln(w)
+	table := func(head []string, lines [][]string) error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, line := range append([][]string{head}, lines...) {
+			fmt.Fprintln(t, strings.Join(line, "\t"))
+		}
+		return t.Flush()
+	}
+	if err := table(columns, r.lines()); err != nil {
+		return err
+	}
+	for _, res := range r.Results {
+		for who, why := range res.Absent {
+			fmt.Fprintf(w, "%s: no %s: %s\n", res.Row, who, why)
+		}
+	}
+	fmt.Fprintln(w)
+	var lines [][]string
+	for _, v := range r.Verdict {
+		lines = append(lines, v.line())
+	}
+	return table(verdictColumns, lines)
+}
+
+// markdown writes the same for the documentation.
+func (r report) markdown(w io.Writer) error {
+	var b strings.Builder
+	for _, line := range r.Head {
+		fmt.Fprintf(&b, "- %s\n", line)
+	}
+	var lines [][]string
+	for _, v := range r.Verdict {
+		lines = append(lines, v.line())
+	}
+	b.WriteString("\n" + markdownTable(verdictColumns, lines) + "\n" + markdownTable(columns, r.lines()))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func markdownTable(head []string, lines [][]string) string {
+	var b strings.Builder
+	rule := slices.Repeat([]string{"---"}, len(head))
+	for _, line := range append([][]string{head, rule}, lines...) {
+		b.WriteString("| " + strings.Join(line, " | ") + " |\n")
+	}
+	return b.String()
+}

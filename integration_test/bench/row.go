@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/zklock/go-zklock/integration_test/bench/worker"
+)
+
+// Contestants. The first one is what all others are compared with.
+const (
+	ours    = "zklock"
+	zkLock  = "zk.Lock"
+	floor   = "raw floor" // one create and one delete a cycle, no lock at all
+	curator = "Curator"
+	etcd    = "etcd"
+	redsync = "redsync"
+)
+
+// row is one workload, who takes part in it, and what has to come out.
+type row struct {
+	name       string
+	kind       string // of worker's kinds
+	names      string // of worker's names
+	processes  int
+	goroutines int // of each process
+	once       bool
+	held       bool // somebody else holds the one name all the time
+	tidy       bool // count what is left behind
+
+	who     []string // beside zklock
+	peers   []string // who takes part only when asked for
+	targets []target
+}
+
+// target is a promise about a row.
+type target struct {
+	figure  string  // ours, or the ratio of ours and theirs
+	against string  // whose; "" for a figure of our own
+	inverse bool    // theirs by ours
+	least   float64 // 0: none
+	most    float64 // counts if least is 0
+	unit    string  // what the figure is, for people
+}
+
+func (t target) met(v float64) bool {
+	if t.least > 0 {
+		return v >= t.least
+	}
+	return v <= t.most
+}
+
+func (t target) String() string {
+	x := ""
+	if t.against != "" {
+		x = "x"
+	}
+	if t.least > 0 {
+		return fmt.Sprintf(">= %.4g%s", t.least, x)
+	}
+	return fmt.Sprintf("<= %.4g%s", t.most, x)
+}
+
+func rateOf(against string, least float64) target {
+	return target{figure: "rate", against: against, least: least, unit: "cycles/s"}
+}
+
+// rows are all workloads. Within one, contestants take turns.
+func rows() []row {
+	everybody := []string{curator, etcd, redsync}
+	return []row{
+		{
+			name: "1 goroutine, known name", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 1,
+			who: []string{zkLock, floor}, peers: everybody,
+			targets: []target{{figure: "acquire50", against: floor, most: 1.35, unit: "acquire p50 / create p50"}},
+		},
+		{
+			name: "1 goroutine, fresh name each time", kind: worker.Mutex, names: worker.Fresh, processes: 1, goroutines: 1, tidy: true,
+			who: []string{zkLock}, peers: everybody,
+			targets: []target{rateOf(zkLock, 1.7), {figure: "left", most: 0, unit: "znodes left behind"}},
+		},
+		{
+			name: "64 goroutines, 64 names", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 64,
+			who: []string{zkLock, floor}, peers: everybody,
+			targets: []target{rateOf(zkLock, 3.5), rateOf(floor, 2.3)},
+		},
+		{
+			name: "256 goroutines, 256 names", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 256,
+			who: []string{zkLock, floor}, peers: everybody,
+			targets: []target{rateOf(zkLock, 4.5), rateOf(floor, 3)},
+		},
+		{
+			name: "64 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 1, goroutines: 64,
+			who: []string{zkLock}, peers: everybody,
+			targets: []target{rateOf(zkLock, 50)},
+		},
+		{
+			name: "4 processes x 16 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 16,
+			who: []string{zkLock}, peers: everybody,
+			targets: []target{rateOf(zkLock, 10), {figure: "even", least: .7, unit: "slowest / fastest process"}},
+		},
+		{
+			name: "4 processes x 250 waiters, 1 name", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 250, once: true,
+			who: []string{zkLock}, peers: everybody,
+			targets: []target{
+				{figure: "seconds", against: zkLock, inverse: true, least: 10, unit: "time until all had it, times faster"},
+				{figure: "packets", against: zkLock, most: .1, unit: "server packets"},
+			},
+		},
+		{
+			name: "64 goroutines, 1 name, 90% readers", kind: worker.Mixed, names: worker.One, processes: 1, goroutines: 64,
+			who:     []string{curator},
+			targets: []target{rateOf(curator, 20)},
+		},
+		{
+			name: "1 goroutine, All of 8 names", kind: worker.All, names: worker.Own, processes: 1, goroutines: 1,
+			who:     []string{curator},
+			targets: []target{{figure: "acquire50", against: curator, inverse: true, least: 6, unit: "acquire p50, times faster"}},
+		},
+		{
+			name: "TryAcquire, held elsewhere", kind: worker.Try, names: worker.One, processes: 1, goroutines: 1, held: true,
+			who: []string{floor},
+			targets: []target{
+				{figure: "acquire50", against: floor, most: 1.3, unit: "try p50 / getChildren p50"},
+				{figure: "writes", most: 0, unit: "transactions a try"},
+			},
+		},
+		{
+			name: "TryAcquire, held by this process", kind: worker.TryLocal, names: worker.One, processes: 1, goroutines: 1,
+			targets: []target{{figure: "requests", most: .001, unit: "packets a try"}},
+		},
+	}
+}
+
+// growing are the rows of one workload as it grows: n goroutines that want a
+// name each, or all the same one.
+func growing(names string, sizes []int, limit map[string]int) []row {
+	var all []row
+	for _, n := range sizes {
+		r := row{name: strconv.Itoa(n), kind: worker.Mutex, names: names, processes: 1, goroutines: n}
+		for _, who := range []string{zkLock, floor} {
+			if most, ok := limit[who]; ok && n <= most {
+				r.who = append(r.who, who)
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}

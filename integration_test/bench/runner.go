@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/bench/worker"
+)
+
+// runner lets contestants take turns, A B C A B C, so that a noisy machine
+// disturbs them alike; only ratios within one run mean anything.
+type runner struct {
+	servers *servers
+	rounds  int
+	length  time.Duration
+	start   map[string]func() (*exec.Cmd, error) // how to start a worker, by contestant
+	say     func(format string, args ...any)     // progress
+	rows    int                                  // so far
+}
+
+// result is what a row yielded.
+type result struct {
+	Row    string               `json:"workload"`
+	Who    []string             `json:"contestants"`
+	Turns  map[string][]figures `json:"turns"` // by contestant, in order
+	Absent map[string]string    `json:"absent,omitempty"`
+
+	row row
+}
+
+// team is a contestant's processes in a row.
+type team []*process
+
+func (t team) close() {
+	for _, p := range t {
+		p.close()
+	}
+}
+
+// run has a row's contestants do it once for a start, which is not counted, and
+// then once a round.
+func (b *runner) run(ctx context.Context, r row, who []string) (res result, err error) {
+	b.rows++
+	prefix := fmt.Sprintf("row%d", b.rows)
+	res = result{Row: r.name, Turns: make(map[string][]figures), Absent: make(map[string]string), row: r}
+	teams := make(map[string]team)
+	defer func() {
+		for _, t := range teams {
+			t.close()
+		}
+	}()
+	for _, name := range who {
+		t, err := b.assemble(name, r.processes)
+		if err != nil {
+			b.say("%s: no %s: %v", r.name, name, err)
+			res.Absent[name] = err.Error()
+			continue
+		}
+		teams[name] = t
+		res.Who = append(res.Who, name)
+	}
+	if teams[ours] == nil {
+		return res, errors.New(res.Absent[ours])
+	}
+	if r.held {
+		if err := hold(teams[ours][0], teams[floor], prefix); err != nil {
+			return res, err
+		}
+	}
+	for round := -1; round < b.rounds; round++ {
+		for _, name := range slices.Clone(res.Who) {
+			if ctx.Err() != nil {
+				return res, ctx.Err()
+			}
+			length := b.length
+			if round < 0 {
+				length /= 2
+			}
+			f, err := b.turn(teams[name], r, fmt.Sprintf("%s-%d", prefix, max(round, 0)), prefix, length)
+			if err != nil && name == ours {
+				return res, err
+			}
+			if err != nil {
+				b.say("%s: %s gave up: %v", r.name, name, err)
+				res.Absent[name] = err.Error()
+				res.Who = slices.DeleteFunc(res.Who, func(s string) bool { return s == name })
+				delete(res.Turns, name)
+				continue
+			}
+			if round >= 0 {
+				res.Turns[name] = append(res.Turns[name], f)
+			}
+		}
+	}
+	if r.tidy {
+		b.leftovers(prefix, res)
+	}
+	return res, nil
+}
+
+// assemble starts a contestant's processes.
+func (b *runner) assemble(name string, n int) (team, error) {
+	var t team
+	for i := range n {
+		cmd, err := b.start[name]()
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+		p, err := startProcess(fmt.Sprintf("%s %d", name, i), cmd)
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+		t = append(t, p)
+	}
+	for _, p := range t {
+		if _, err := p.ask("versions"); err != nil { // it has its session now
+			t.close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// hold has somebody without a session of this library's hold a name, so that
+// what the servers do is what the contestants ask for, and no heartbeat.
+func hold(us *process, raw team, name string) error {
+	for _, line := range []string{"hold " + name, "release"} {
+		if _, err := us.ask("%s", line); err != nil {
+			return err
+		}
+	}
+	if raw == nil {
+		return fmt.Errorf("nobody is there to hold %s", name)
+	}
+	_, err := raw[0].ask("hold %s/%s/_c_7f3c8a52-0d14-4c1e-9b7a-5e2f60a1d3b8-__WRIT__", zklockRoot, name)
+	return err
+}
+
+// turn is one contestant's turn. Names that are to be known are the same in
+// each turn, what is done once is done with another name each.
+func (b *runner) turn(t team, r row, unique, known string, length time.Duration) (figures, error) {
+	for _, p := range t {
+		var err error
+		if r.once {
+			err = p.tell("once %s %d %s %s", r.kind, r.goroutines, r.names, unique)
+		} else {
+			err = p.tell("cycles %s %d %s %s %d", r.kind, r.goroutines, r.names, known, length.Milliseconds())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range t {
+		if _, err := p.answer("ready", patience); err != nil {
+			return nil, err
+		}
+	}
+	before, err := b.servers.status()
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	for _, p := range t {
+		if err := p.tell("go"); err != nil {
+			return nil, err
+		}
+	}
+	var each []figures
+	for _, p := range t {
+		line, err := p.answer("done", length+patience)
+		if err != nil {
+			return nil, err
+		}
+		f, err := parseFigures(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		each = append(each, f)
+	}
+	took := time.Since(begin)
+	after, err := b.servers.status()
+	if err != nil {
+		return nil, err
+	}
+	f := combine(each)
+	f["packets"] = after.received + after.sent - before.received - before.sent
+	if r.once {
+		f["seconds"] = took.Seconds()
+	}
+	if r.kind == worker.Try || r.kind == worker.TryLocal {
+		f["requests"] = (after.received - before.received) / f["cycles"]
+		f["writes"] = (after.zxid - before.zxid) / f["cycles"]
+	}
+	return f, nil
+}
+
+// combine puts the figures of several processes together.
+func combine(each []figures) figures {
+	all := figures{}
+	least, most := each[0]["cycles"], each[0]["cycles"]
+	for _, key := range []string{"acquire50", "acquire99", "release50", "acquireMax", "seconds"} {
+		var v []float64
+		for _, f := range each {
+			v = append(v, f[key])
+		}
+		all[key] = median(v)
+	}
+	for _, f := range each {
+		all["cycles"] += f["cycles"]
+		all["rate"] += f["cycles"] / f["seconds"]
+		least, most = min(least, f["cycles"]), max(most, f["cycles"])
+	}
+	all["even"] = least / most
+	return all
+}
+
+// leftovers waits until a tidy contestant has tidied up, and counts what the
+// names of a row have left behind.
+func (b *runner) leftovers(prefix string, res result) {
+	conn, err := connect(b.servers.hosts, rawRoot)
+	if err != nil {
+		b.say("%s: cannot look for what is left behind: %v", res.Row, err)
+		return
+	}
+	defer conn.Close()
+	for who, root := range map[string]string{ours: zklockRoot, zkLock: zkLockRoot} {
+		deadline := time.Now().Add(time.Minute)
+		n, err := count(conn, root, prefix)
+		for who == ours && n > 0 && err == nil && time.Now().Before(deadline) {
+			time.Sleep(time.Second)
+			n, err = count(conn, root, prefix)
+		}
+		for _, f := range res.Turns[who] {
+			if err == nil {
+				f["left"] = float64(n)
+			}
+		}
+	}
+}
+
+// count is how many names of a row there are.
+func count(conn *zk.Conn, root, prefix string) (n int, err error) {
+	names, _, err := conn.Children(root)
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix+"-") {
+			n++
+		}
+	}
+	return n, err
+}
+
+// median of what may be several turns; 0 of none.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(v))
+	if n := len(sorted); n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[len(sorted)/2]
+}
+
+// median of a figure of a contestant.
+func (r result) median(who, figure string) float64 {
+	var v []float64
+	for _, f := range r.Turns[who] {
+		v = append(v, f[figure])
+	}
+	return median(v)
+}
+
+// measured is what a target is about: the median over the rounds, of ours or of
+// the ratio of ours and theirs within the round.
+func (r result) measured(t target) (float64, bool) {
+	var v []float64
+	for i, f := range r.Turns[ours] {
+		mine, ok := f[t.figure]
+		if !ok {
+			continue
+		}
+		if t.against == "" {
+			v = append(v, mine)
+			continue
+		}
+		if i >= len(r.Turns[t.against]) {
+			continue
+		}
+		theirs := r.Turns[t.against][i][t.figure]
+		if t.inverse {
+			mine, theirs = theirs, mine
+		}
+		if theirs != 0 {
+			v = append(v, mine/theirs)
+		}
+	}
+	return median(v), len(v) > 0
+}
