@@ -43,8 +43,9 @@ func compileCurator(dir, hosts string) (start func() (*exec.Cmd, error), version
 	if out, err := exec.Command(javac, "-d", dir, "-cp", path, source).CombinedOutput(); err != nil {
 		return nil, "", fmt.Errorf("javac: %w\n%s", err, out)
 	}
-	if real, err := filepath.EvalSymlinks(jars[0]); err == nil {
-		version = strings.TrimPrefix(strings.TrimSuffix(filepath.Base(real), ".jar"), "curator-recipes-")
+	// The jar without a version in its name is a copy of the one with it, or a link.
+	if named, err := filepath.Glob(filepath.Join(debianJars, "curator-recipes-*.jar")); err == nil && len(named) > 0 {
+		version = strings.TrimPrefix(strings.TrimSuffix(filepath.Base(named[0]), ".jar"), "curator-recipes-")
 	}
 	return func() (*exec.Cmd, error) {
 		return exec.Command(in.Java, "-Xmx256m", "-Xss512k", "-cp", path, "CuratorBench", hosts), nil

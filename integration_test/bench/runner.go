@@ -176,7 +176,7 @@ func (b *runner) turn(t team, r row, unique, known string, length time.Duration)
 	}
 	var each []figures
 	for _, p := range t {
-		line, err := p.answer("done", length+patience)
+		line, err := p.answer("done", 2*length+patience)
 		if err != nil {
 			return nil, err
 		}
@@ -197,8 +197,8 @@ func (b *runner) turn(t team, r row, unique, known string, length time.Duration)
 		f["seconds"] = took.Seconds()
 	}
 	if r.kind == worker.Try || r.kind == worker.TryLocal {
-		f["requests"] = (after.received - before.received) / f["cycles"]
-		f["writes"] = (after.zxid - before.zxid) / f["cycles"]
+		f["requests"] = (after.received - before.received) / f["total"]
+		f["writes"] = (after.zxid - before.zxid) / f["total"]
 	}
 	return f, nil
 }
@@ -216,6 +216,7 @@ func combine(each []figures) figures {
 	}
 	for _, f := range each {
 		all["cycles"] += f["cycles"]
+		all["total"] += f["total"]
 		all["rate"] += f["cycles"] / f["seconds"]
 		least, most = min(least, f["cycles"]), max(most, f["cycles"])
 	}

@@ -22,6 +22,8 @@ public class CuratorBench {
     private static final String ROOT = "/bench/curator/";
     private static final int NAMES = 8;
     private static final int KEEP = 1 << 14;
+    private static final int BEFORE = 4; // the same as in the Go package, where it says why
+    private static final int AFTER = 10;
 
     private final CuratorFramework client;
     private final BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -61,7 +63,10 @@ public class CuratorBench {
         final CountDownLatch start;
         final long[] acquires = new long[KEEP];
         final long[] releases = new long[KEEP];
+        long from = System.nanoTime(); // which cycles count: those that end between
+        long to = from; // these
         int cycles;
+        int total;
         Exception failure;
 
         Person(String[] words, int index, CountDownLatch warm, CountDownLatch start) {
@@ -111,8 +116,13 @@ public class CuratorBench {
             lock.acquire();
             long t1 = System.nanoTime();
             lock.release();
+            long t2 = System.nanoTime();
+            total++;
+            if (t2 - from < 0 || t2 - to >= 0) {
+                return; // it does not count
+            }
             acquires[cycles % KEEP] = t1 - t0;
-            releases[cycles % KEEP] = System.nanoTime() - t1;
+            releases[cycles % KEEP] = t2 - t1;
             cycles++;
         }
 
@@ -122,14 +132,22 @@ public class CuratorBench {
                 try {
                     if (length > 0) {
                         cycle(1);
-                        cycles = 0;
+                        total = 0;
                     }
                 } finally {
                     warm.countDown();
                 }
                 start.await();
-                long begin = System.nanoTime();
-                for (int c = 0; length == 0 ? c < 1 : System.nanoTime() - begin < length; c++) {
+                if (length == 0) {
+                    from = System.nanoTime();
+                    to = from + 3_600_000_000_000L;
+                    cycle(0);
+                    return;
+                }
+                from = System.nanoTime() + length / BEFORE;
+                to = from + length;
+                long end = to + length / AFTER;
+                for (int c = 0; System.nanoTime() - end < 0; c++) {
                     cycle(c);
                 }
             } catch (Exception e) {
@@ -163,16 +181,21 @@ public class CuratorBench {
             p.join();
         }
         double seconds = (System.nanoTime() - begin) / 1e9;
+        if (people.get(0).length > 0) {
+            seconds = people.get(0).length / 1e9;
+        }
         long cycles = 0;
+        long total = 0;
         for (Person p : people) {
             if (p.failure != null) {
                 throw p.failure;
             }
             cycles += p.cycles;
+            total += p.total;
         }
-        return String.format("done acquire50=%.1f acquire99=%.1f acquireMax=%.1f cycles=%d release50=%.1f seconds=%.4f",
+        return String.format("done acquire50=%.1f acquire99=%.1f acquireMax=%.1f cycles=%d release50=%.1f seconds=%.4f total=%d",
                 quantile(people, false, .5), quantile(people, false, .99), quantile(people, false, 1), cycles,
-                quantile(people, true, .5), seconds);
+                quantile(people, true, .5), seconds, total);
     }
 
     /** In microseconds. */

@@ -10,10 +10,21 @@ import (
 // keep is how many times of a goroutine's cycles are kept, the newest ones.
 const keep = 1 << 14
 
+// Around the time in which cycles are counted there is some in which they are
+// not: processes do not start at one instant, and who comes first finds nobody
+// there; and who goes on alone at the end has it easier, too. Both are parts of
+// the time that counts.
+const (
+	before = 4
+	after  = 10
+)
+
 // person is one goroutine and its figures.
 type person struct {
-	cycles             int
+	cycles             int // those that count
+	total              int // all since the start
 	acquires, releases []time.Duration
+	from, to           time.Time // which cycles count: those that end between these
 	err                error
 }
 
@@ -22,15 +33,19 @@ type person struct {
 func (p *person) work(ctx context.Context, l Locker, t task, g int, warm *sync.WaitGroup, start <-chan struct{}) {
 	if t.length > 0 {
 		p.err = p.cycle(ctx, l, t, g, -1)
-		*p = person{err: p.err}
+		p.total = 0
 	}
 	warm.Done()
 	<-start
-	begin := time.Now()
-	for c := 0; p.err == nil; c++ {
-		if t.length == 0 && c == 1 || t.length > 0 && time.Since(begin) >= t.length {
-			return
-		}
+	if t.length == 0 {
+		p.to = time.Now().Add(time.Hour)
+		p.err = p.cycle(ctx, l, t, g, 0)
+		return
+	}
+	p.from = time.Now().Add(t.length / before)
+	p.to = p.from.Add(t.length)
+	end := p.to.Add(t.length / after)
+	for c := 0; p.err == nil && time.Now().Before(end); c++ {
 		p.err = p.cycle(ctx, l, t, g, c)
 	}
 }
@@ -42,7 +57,8 @@ func (p *person) cycle(ctx context.Context, l Locker, t task, g, c int) error {
 		if err := l.Try(ctx, name); err != nil {
 			return err
 		}
-		p.note(time.Since(t0), 0)
+		t1 := time.Now()
+		p.note(t1, t1.Sub(t0), 0)
 		return nil
 	}
 	kind := t.kind
@@ -60,11 +76,17 @@ func (p *person) cycle(ctx context.Context, l Locker, t task, g, c int) error {
 	if err := release(); err != nil {
 		return err
 	}
-	p.note(t1.Sub(t0), time.Since(t1))
+	t2 := time.Now()
+	p.note(t2, t1.Sub(t0), t2.Sub(t1))
 	return nil
 }
 
-func (p *person) note(acquire, release time.Duration) {
+// note counts a cycle that ended at some time, if it counts.
+func (p *person) note(at time.Time, acquire, release time.Duration) {
+	p.total++
+	if at.Before(p.from) || !at.Before(p.to) {
+		return
+	}
 	if i := p.cycles % keep; len(p.acquires) < keep {
 		p.acquires, p.releases = append(p.acquires, acquire), append(p.releases, release)
 	} else {
@@ -76,18 +98,20 @@ func (p *person) note(acquire, release time.Duration) {
 // summary puts the goroutines' figures together.
 func summary(people []person, took time.Duration) (map[string]float64, error) {
 	var acquires, releases []time.Duration
-	cycles := 0
+	cycles, total := 0, 0
 	for _, p := range people {
 		if p.err != nil {
 			return nil, p.err
 		}
 		cycles += p.cycles
+		total += p.total
 		acquires, releases = append(acquires, p.acquires...), append(releases, p.releases...)
 	}
 	slices.Sort(acquires)
 	slices.Sort(releases)
 	return map[string]float64{
 		"cycles":     float64(cycles),
+		"total":      float64(total),
 		"seconds":    took.Seconds(),
 		"acquire50":  quantile(acquires, .5),
 		"acquire99":  quantile(acquires, .99),

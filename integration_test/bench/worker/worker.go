@@ -211,5 +211,9 @@ func (w *worker) run(ctx context.Context, t task) (map[string]float64, error) {
 	if !told {
 		return nil, errors.New("not told to go")
 	}
-	return summary(people, time.Since(begin))
+	took := t.length
+	if took == 0 {
+		took = time.Since(begin)
+	}
+	return summary(people, took)
 }
