@@ -5,9 +5,11 @@ SHELL := bash
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# What to benchmark, how long to fuzz each target, to make faults and to soak,
+# What to benchmark and the flags of the comparison on real servers (-servers 3,
+# -for 1s, -run regexp), how long to fuzz each target, to make faults and to soak,
 # how often to repeat.
 BENCH ?= .
+BENCHFLAGS ?=
 FUZZTIME ?= 30s
 COUNT ?= 50
 CHAOS ?= 60s
@@ -65,7 +67,7 @@ test: install ## all tests, with the race detector, on a real ZooKeeper
 	$(TEST) $$($(GO) list ./... | grep -vE '^$(MODULE)/(zklock|integration_test)(/|$$)')
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(TEST) ./...); done
 	$(call heading,allocations (the race detector allocates too))
-	$(GO) test -count=1 -run='Allocations$$' ./middleware ./interceptors
+	$(GO) test -count=1 -run='Allocations$$' ./zklock ./middleware ./interceptors
 	$(call heading,real servers)
 	$(TEST) -p=1 -timeout=15m ./integration_test/...
 
@@ -83,8 +85,20 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	wait $$cases
 
 .PHONY: bench
-bench: install ## all benchmarks, or BENCH=regexp
+bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper
 	$(GO) test -p=1 -timeout=30m -run='^$$' -bench='$(BENCH)' -benchmem ./...
+	$(call heading,on real servers)
+	$(GO) run ./integration_test/bench $(BENCHFLAGS)
+
+.PHONY: bench-peers
+bench-peers: install ## the same on real servers, with Curator, etcd and redsync, into the docs
+	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
+	.ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
+		-md integration_test/bench/results.md $(BENCHFLAGS)
+
+.PHONY: bench-growth
+bench-growth: install ## cycles a second with ever more names and waiters, drawn, into the docs
+	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg -md integration_test/bench/growth.md $(BENCHFLAGS)
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
@@ -115,5 +129,5 @@ cover: install ## what the tests cover, by function: cover.out
 
 .PHONY: clean
 clean: ## remove what the targets above have written
-	rm -f cover.out
+	rm -rf cover.out bin
 	find . -path ./.git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -exec rm -f {} +

@@ -2,16 +2,19 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// The library's own cost, on an ensemble in memory: what a real one adds is in
-// the integration tests' bench command.
+// The library's own cost, on an ensemble in memory, the cost of which is in it
+// wherever that is asked for anything. What a real ensemble adds is what the
+// command integration_test/bench measures.
 
-func benchClient(b *testing.B) *zklock.Client {
+func benchClient(b testing.TB) *zklock.Client {
 	c, err := zklock.Open("mem://")
 	if err != nil {
 		b.Fatal(err)
@@ -23,7 +26,16 @@ func benchClient(b *testing.B) *zklock.Client {
 	return c
 }
 
-func cycle(b *testing.B, a zklock.Acquirer) {
+func held(b testing.TB, a zklock.Acquirer) *zklock.Lock {
+	l, err := a.Acquire(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = l.Release(context.Background()) })
+	return l
+}
+
+func cycle(b testing.TB, a zklock.Acquirer) {
 	l, err := a.Acquire(context.Background())
 	if err != nil {
 		b.Fatal(err)
@@ -31,6 +43,19 @@ func cycle(b *testing.B, a zklock.Acquirer) {
 	if err := l.Release(context.Background()); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// parallel has 32 goroutines a core do their cycles, each on what of says.
+func parallel(b *testing.B, of func(i int) zklock.Acquirer) {
+	var n atomic.Int64
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		a := of(int(n.Add(1)))
+		for pb.Next() {
+			cycle(b, a)
+		}
+	})
 }
 
 func BenchmarkMutex(b *testing.B) {
@@ -43,62 +68,109 @@ func BenchmarkMutex(b *testing.B) {
 
 func BenchmarkMutexParallelNames(b *testing.B) {
 	c := benchClient(b)
-	b.ReportAllocs()
-	b.SetParallelism(32)
-	n := make(chan int, 1)
-	n <- 0
-	b.RunParallel(func(pb *testing.PB) {
-		i := <-n
-		n <- i + 1
-		m := c.Mutex("name-" + strconv.Itoa(i))
-		for pb.Next() {
-			cycle(b, m)
-		}
-	})
+	parallel(b, func(i int) zklock.Acquirer { return c.Mutex("name-" + strconv.Itoa(i)) })
 }
 
 func BenchmarkHandover(b *testing.B) {
 	m := benchClient(b).Mutex("a")
-	b.ReportAllocs()
-	b.SetParallelism(32)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			cycle(b, m)
-		}
-	})
+	parallel(b, func(int) zklock.Acquirer { return m })
 }
 
 func BenchmarkSharedReaders(b *testing.B) {
 	r := benchClient(b).RWMutex("a").Reader()
+	parallel(b, func(int) zklock.Acquirer { return r })
+}
+
+func BenchmarkAll(b *testing.B) {
+	c := benchClient(b)
+	names := make([]zklock.Acquirer, 8)
+	for i := range names {
+		names[i] = c.Mutex(strconv.Itoa(i))
+	}
+	a := zklock.All(names...)
 	b.ReportAllocs()
-	b.SetParallelism(32)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			cycle(b, r)
-		}
-	})
+	for b.Loop() {
+		cycle(b, a)
+	}
+}
+
+// Operations on what is held, none of which asks the ensemble anything.
+
+func try(b testing.TB, m *zklock.Mutex) {
+	if _, err := m.TryAcquire(context.Background()); !errors.Is(err, zklock.ErrNotAcquired) {
+		b.Fatalf("a try on a held name: %v", err)
+	}
+}
+
+func valid(b testing.TB, l *zklock.Lock) {
+	if !l.Valid() {
+		b.Fatal("not valid")
+	}
+}
+
+func derive(b testing.TB, l *zklock.Lock) {
+	ctx, cancel := l.Context(context.Background())
+	cancel()
+	if ctx.Err() == nil {
+		b.Fatal("the context goes on")
+	}
+}
+
+func reenter(b testing.TB, ctx context.Context, m *zklock.Mutex) {
+	l, err := m.Acquire(ctx, zklock.Reenter())
+	if err == nil {
+		err = l.Release(ctx)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func do(b testing.TB, m *zklock.Mutex) {
+	if err := zklock.Do(context.Background(), m, func(context.Context) error { return nil }); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkTryAcquireHeldLocally(b *testing.B) {
+	m := benchClient(b).Mutex("a")
+	held(b, m)
+	b.ReportAllocs()
+	for b.Loop() {
+		try(b, m)
+	}
+}
+
+func BenchmarkValid(b *testing.B) {
+	l := held(b, benchClient(b).Mutex("a"))
+	b.ReportAllocs()
+	for b.Loop() {
+		valid(b, l)
+	}
+}
+
+func BenchmarkContext(b *testing.B) {
+	l := held(b, benchClient(b).Mutex("a"))
+	b.ReportAllocs()
+	for b.Loop() {
+		derive(b, l)
+	}
+}
+
+func BenchmarkReenter(b *testing.B) {
+	m := benchClient(b).Mutex("a")
+	ctx, cancel := held(b, m).Context(context.Background())
+	defer cancel()
+	b.ReportAllocs()
+	for b.Loop() {
+		reenter(b, ctx, m)
+	}
 }
 
 func BenchmarkDo(b *testing.B) {
 	m := benchClient(b).Mutex("a")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := zklock.Do(context.Background(), m, func(context.Context) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
+		do(b, m)
 	}
-}
-
-func BenchmarkValid(b *testing.B) {
-	l, err := benchClient(b).Mutex("a").Acquire(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if !l.Valid() {
-			b.Fatal("not valid")
-		}
-	}
-	_ = l.Release(context.Background())
 }

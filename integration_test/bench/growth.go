@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/zklock/go-zklock/integration_test/bench/plot"
 	"github.com/zklock/go-zklock/integration_test/bench/worker"
@@ -17,6 +18,8 @@ var sizes = []int{1, 10, 100, 1000, 10000}
 // growth measures one session with ever more names, a goroutine each, and with
 // ever more waiters for one name, and writes a table and a picture of it.
 func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, markdown string, out io.Writer) error {
+	length := b.length
+	defer func() { b.length = length }()
 	var panels []plot.Panel
 	var lines [][]string
 	for _, g := range []struct {
@@ -34,6 +37,7 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 				continue
 			}
 			b.say("%s %s ...", r.name, g.title)
+			b.length = stretched(length, sizes[i])
 			res, err := b.run(ctx, r, append([]string{ours}, r.who...))
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", r.name, g.title, err)
@@ -45,6 +49,10 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 					continue
 				}
 				v := res.median(who, "rate")
+				if v == 0 {
+					line = append(line, "0")
+					continue // there is no such place on a logarithmic axis
+				}
 				line = append(line, fmt.Sprintf("%.0f", v))
 				if series[who] == nil {
 					series[who] = &plot.Series{Name: who}
@@ -61,6 +69,7 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 		panels = append(panels, panel)
 	}
 	table := markdownTable([]string{"cycles/s, one session", ours, zkLock, floor}, lines)
+	b.length = length
 	for _, line := range machine(b, nil) {
 		fmt.Fprintln(out, line)
 	}
@@ -69,4 +78,16 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 		return err
 	}
 	return write(picture, out, func(w io.Writer) error { return plot.Write(w, panels) })
+}
+
+// stretched is how long a turn takes with n goroutines: enough for each of
+// them to get around more than once.
+func stretched(length time.Duration, n int) time.Duration {
+	switch {
+	case n >= 10000:
+		return 4 * length
+	case n >= 1000:
+		return 2 * length
+	}
+	return length
 }

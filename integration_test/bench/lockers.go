@@ -79,6 +79,8 @@ func (l zklockLocker) Try(ctx context.Context, name string) error {
 	return err
 }
 
+func (l zklockLocker) Prepare(int, bool) error { return nil }
+
 func (l zklockLocker) Close() { _ = l.client.Close() }
 
 // connect opens a session of go-zookeeper's and makes the nodes down to root.
@@ -108,6 +110,8 @@ func (l zkLocker) Acquire(_ context.Context, kind, name string, _ int) (func() e
 
 func (l zkLocker) Try(context.Context, string) error { return worker.ErrUnsupported }
 
+func (l zkLocker) Prepare(int, bool) error { return nil }
+
 func (l zkLocker) Close() { l.conn.Close() }
 
 // rawLocker is no lock: each cycle is a create and a delete, and each try one
@@ -129,5 +133,7 @@ func (l rawLocker) Try(_ context.Context, name string) error {
 	_, _, err := l.conn.Children(zklockRoot + "/" + name)
 	return err
 }
+
+func (l rawLocker) Prepare(int, bool) error { return nil }
 
 func (l rawLocker) Close() { l.conn.Close() }

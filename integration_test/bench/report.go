@@ -76,7 +76,8 @@ func (r report) lines() (all [][]string) {
 				{"seconds", func(v float64) string { return fmt.Sprintf("%.2f", v) }, true},
 				{"packets", func(v float64) string { return fmt.Sprintf("%.0f", v) }, true},
 			} {
-				if c.once != res.row.once {
+				elsewhere := c.figure == "packets" && (who == etcd || who == redsync)
+				if c.once != res.row.once || elsewhere {
 					line = append(line, "")
 					continue
 				}

@@ -29,10 +29,13 @@ type person struct {
 }
 
 // work waits for start and then does t's cycles. What costs more the first time
-// is done before warm is told, unless the task is to do it once.
-func (p *person) work(ctx context.Context, l Locker, t task, g int, warm *sync.WaitGroup, start <-chan struct{}) {
+// is done before warm is told, unless the task is to do it once; gate bounds how
+// many do so at a time.
+func (p *person) work(ctx context.Context, l Locker, t task, g int, warm *sync.WaitGroup, gate chan struct{}, start <-chan struct{}) {
 	if t.length > 0 {
+		gate <- struct{}{}
 		p.err = p.cycle(ctx, l, t, g, -1)
+		<-gate
 		p.total = 0
 	}
 	warm.Done()

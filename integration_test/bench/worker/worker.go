@@ -72,9 +72,13 @@ const AllNames = 8
 // Locker is a library at work: one session, or what else its users would share
 // between goroutines.
 type Locker interface {
+	// Prepare is told how many goroutines there are going to be, and whether
+	// they want one name: there are libraries that exclude only goroutines
+	// with a session each.
+	Prepare(goroutines int, oneName bool) error
+
 	// Acquire returns when the name is held, in the way that kind says, and
-	// what gives it back. Goroutines that want one name of a library whose
-	// sessions are no contenders of their own are told apart by goroutine.
+	// what gives it back. goroutine is the index of the one that wants it.
 	Acquire(ctx context.Context, kind, name string, goroutine int) (release func() error, err error)
 
 	// Try tries once to acquire a name that is held. Nothing else than being
@@ -188,6 +192,9 @@ func (t task) name(goroutine, cycle int) string {
 
 // run lets the goroutines work from the runner's "go" on.
 func (w *worker) run(ctx context.Context, t task) (map[string]float64, error) {
+	if err := w.locker.Prepare(t.goroutines, t.names == One); err != nil {
+		return nil, err
+	}
 	if t.kind == TryLocal {
 		release, err := w.locker.Acquire(ctx, Mutex, t.name(0, 0), 0)
 		if err != nil {
@@ -198,9 +205,9 @@ func (w *worker) run(ctx context.Context, t task) (map[string]float64, error) {
 	people := make([]person, t.goroutines)
 	var warm, done sync.WaitGroup
 	warm.Add(t.goroutines)
-	start := make(chan struct{})
+	start, gate := make(chan struct{}), make(chan struct{}, 64)
 	for g := range people {
-		done.Go(func() { people[g].work(ctx, w.locker, t, g, &warm, start) })
+		done.Go(func() { people[g].work(ctx, w.locker, t, g, &warm, gate, start) })
 	}
 	warm.Wait()
 	fmt.Fprintln(w.out, "ready")

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/bench/plot"
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+// TestMain makes this binary a worker where the command would be one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(workerEnv); text != "" {
+		exit(work(text))
+	}
+	os.Exit(m.Run())
+}
+
+// TestEveryRowYieldsItsFigures runs every workload, small and short: the figures
+// mean nothing, but each that a target is about has to be there.
+func TestEveryRowYieldsItsFigures(t *testing.T) {
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
+	b := &runner{servers: &servers{hosts: zk.Hosts()}, rounds: 1, length: 100 * time.Millisecond, say: t.Logf, start: make(map[string]func() (*exec.Cmd, error))}
+	for _, library := range []string{ours, zkLock, floor} {
+		b.start[library] = func() (*exec.Cmd, error) { return self(library, zk.Hosts()) }
+	}
+	start, _, err := compileCurator(t.TempDir(), zk.Hosts())
+	if err != nil {
+		t.Log(err)
+		start = func() (*exec.Cmd, error) { return nil, err }
+	}
+	b.start[curator] = start
+	for _, r := range rows() {
+		r.goroutines = min(r.goroutines, 4)
+		r.processes = min(r.processes, 2)
+		res, err := b.run(t.Context(), r, append([]string{ours}, r.who...))
+		if err != nil {
+			t.Fatalf("%s: %v", r.name, err)
+		}
+		for _, v := range verdicts([]result{res}) {
+			if v.Missing != "" && v.Against != curator {
+				t.Errorf("%s: no figure for %s against %q: %s", v.Row, v.Figure, v.Against, v.Missing)
+			}
+		}
+		for _, who := range res.Who {
+			if f := res.Turns[who]; len(f) != 1 || f[0]["total"] < 1 {
+				t.Errorf("%s: %s did nothing: %v", r.name, who, f)
+			}
+		}
+	}
+}
+
+func TestTargetsAreJudgedByRatiosWithinRounds(t *testing.T) {
+	// The machine was ten times slower in the second round: the ratio is the same.
+	r := result{Turns: map[string][]figures{
+		ours:   {{"rate": 300, "p": 2}, {"rate": 30, "p": 4}, {"rate": 500, "p": 3}},
+		zkLock: {{"rate": 100, "p": 8}, {"rate": 10, "p": 4}, {"rate": 100, "p": 9}},
+	}}
+	for _, c := range []struct {
+		target target
+		want   float64
+		met    bool
+	}{
+		{rateOf(zkLock, 3), 3, true},
+		{rateOf(zkLock, 3.1), 3, false},
+		{target{figure: "p", against: zkLock, inverse: true, least: 3}, 3, true},
+		{target{figure: "p", against: zkLock, most: .3}, 1 / 3., false},
+		{target{figure: "p", most: 3}, 3, true},
+		{target{figure: "p", most: 2}, 3, false},
+	} {
+		got, ok := r.measured(c.target)
+		if !ok || got != c.want || c.target.met(got) != c.met {
+			t.Errorf("%+v: %v (known: %v, met: %v), want %v (met: %v)", c.target, got, ok, c.target.met(got), c.want, c.met)
+		}
+	}
+	for _, missing := range []target{rateOf(etcd, 1), {figure: "nothing", most: 1}} {
+		if got, ok := r.measured(missing); ok {
+			t.Errorf("%+v: %v out of nothing", missing, got)
+		}
+	}
+}
+
+func TestProcessesAreCombined(t *testing.T) {
+	f := combine([]figures{
+		{"cycles": 100, "total": 120, "seconds": 1, "acquire50": 5},
+		{"cycles": 50, "total": 60, "seconds": 1, "acquire50": 7},
+	})
+	for figure, want := range map[string]float64{"cycles": 150, "total": 180, "rate": 150, "even": .5, "acquire50": 6} {
+		if f[figure] != want {
+			t.Errorf("%s: %v, want %v", figure, f[figure], want)
+		}
+	}
+}
+
+func TestTablesHaveAllColumns(t *testing.T) {
+	r := result{Row: "w", Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not there"},
+		Turns: map[string][]figures{ours: {{"rate": 300, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}}
+	rep := report{Head: []string{"a machine"}, Results: []result{r}, Verdict: verdicts([]result{r})}
+	var b bytes.Buffer
+	if err := rep.markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x | ok |\n", "| etcd | >= 2x | not there | no figure |\n",
+		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3.00x, 0.50x |\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestPictureIsWellFormedAndHasEveryPoint(t *testing.T) {
+	var b bytes.Buffer
+	err := plot.Write(&b, []plot.Panel{{Title: "a < b", X: "x", Y: "y", Series: []plot.Series{
+		{Name: "one", Points: []plot.Point{{X: 1, Y: 10}, {X: 100, Y: 2000}}},
+		{Name: "two", Points: []plot.Point{{X: 10, Y: 50}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks := 0
+	for d := xml.NewDecoder(&b); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && (e.Name.Local == "circle" || e.Name.Local == "rect") {
+			for _, a := range e.Attr {
+				var at float64
+				if _, err := fmt.Sscan(a.Value, &at); err == nil && strings.HasSuffix(a.Name.Local, "y") && (at < 30 || at > 330) {
+					t.Errorf("a mark at %s=%s is outside", a.Name.Local, a.Value)
+				}
+			}
+			marks++
+		}
+	}
+	// Three points, two in the legend, and the background.
+	if marks != 6 {
+		t.Errorf("%d marks, want 6", marks)
+	}
+}

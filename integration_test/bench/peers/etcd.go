@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/zklock/go-zklock/integration_test/bench/worker"
+)
+
+var etcd = peer{
+	binary: "etcd",
+	args: func(dir string, port []int) []string {
+		client, other := fmt.Sprintf("http://127.0.0.1:%d", port[0]), fmt.Sprintf("http://127.0.0.1:%d", port[1])
+		return []string{
+			"--data-dir", dir, "--name", "one", "--initial-cluster", "one=" + other,
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", other, "--initial-advertise-peer-urls", other,
+		}
+	},
+	ready: func(ctx context.Context, addr string) (string, error) {
+		c, err := dialEtcd(addr)
+		if err != nil {
+			return "", err
+		}
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		st, err := c.Status(ctx, addr)
+		if err != nil {
+			return "", err
+		}
+		return st.Version, nil
+	},
+	module:  "go.etcd.io/etcd/client/v3",
+	comment: "fsync on",
+	open: func(addr string) (worker.Locker, error) {
+		c, err := dialEtcd(addr)
+		if err != nil {
+			return nil, err
+		}
+		return &etcdLocker{client: c}, nil
+	},
+}
+
+func dialEtcd(addr string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+}
+
+// etcdLocker has one session for goroutines that want names of their own.
+// Goroutines that share a session do not exclude each other, so those that
+// want one name have one each.
+type etcdLocker struct {
+	client   *clientv3.Client
+	sessions []*concurrency.Session // it grows in Prepare only
+	oneName  bool
+}
+
+func (l *etcdLocker) Prepare(goroutines int, oneName bool) error {
+	l.oneName = oneName
+	if !oneName {
+		goroutines = 1
+	}
+	for len(l.sessions) < goroutines {
+		s, err := concurrency.NewSession(l.client)
+		if err != nil {
+			return err
+		}
+		l.sessions = append(l.sessions, s)
+	}
+	return nil
+}
+
+func (l *etcdLocker) Acquire(ctx context.Context, kind, name string, goroutine int) (func() error, error) {
+	if kind != worker.Mutex {
+		return nil, worker.ErrUnsupported
+	}
+	if !l.oneName {
+		goroutine = 0
+	}
+	m := concurrency.NewMutex(l.sessions[goroutine], "/bench/"+name)
+	if err := m.Lock(ctx); err != nil {
+		return nil, err
+	}
+	return func() error { return m.Unlock(ctx) }, nil
+}
+
+func (l *etcdLocker) Try(context.Context, string) error {
+	return worker.ErrUnsupported
+}
+
+func (l *etcdLocker) Close() {
+	for _, s := range l.sessions {
+		s.Orphan()
+	}
+	_ = l.client.Close() // the keys go with the server
+}

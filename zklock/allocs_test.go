@@ -1,0 +1,42 @@
+//go:build !race
+
+package zklock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// TestAllocations holds what is done for each request to a number of
+// allocations: the library's own, on an ensemble that needs none to speak of.
+func TestAllocations(t *testing.T) {
+	c, _ := forgetfulClient(t)
+	m := c.Mutex("cycled")
+	holding := c.Mutex("held")
+	l := held(t, holding)
+	ctx, cancel := l.Context(context.Background())
+	defer cancel()
+	for _, x := range []struct {
+		what string
+		most float64
+		f    func()
+	}{
+		{"Valid", 0, func() { valid(t, l) }},
+		{"Err", 0, func() { _ = l.Err() }},
+		{"Token", 0, func() { _ = l.Token() }},
+		{"FromContext", 0, func() { zklock.FromContext(ctx) }},
+		{"Context and its cancel", 9, func() { derive(t, l) }},
+		{"TryAcquire of what is held here", 20, func() { try(t, holding) }},
+		{"Reenter and its Release", 20, func() { reenter(t, ctx, holding) }},
+		{"Acquire and Release", 90, func() { cycle(t, m) }},
+		{"Do", 100, func() { do(t, m) }},
+	} {
+		n := testing.AllocsPerRun(1000, x.f)
+		t.Logf("%s: %v allocations", x.what, n)
+		if n > x.most {
+			t.Errorf("%s: %v allocations, want at most %v", x.what, n, x.most)
+		}
+	}
+}
