@@ -26,7 +26,7 @@ func benchClient(b testing.TB) *zklock.Client {
 	return c
 }
 
-func held(b testing.TB, a zklock.Acquirer) *zklock.Lock {
+func acquireFor(b testing.TB, a zklock.Acquirer) *zklock.Lock {
 	l, err := a.Acquire(context.Background())
 	if err != nil {
 		b.Fatal(err)
@@ -96,19 +96,19 @@ func BenchmarkAll(b *testing.B) {
 
 // Operations on what is held, none of which asks the ensemble anything.
 
-func try(b testing.TB, m *zklock.Mutex) {
+func tryHeld(b testing.TB, m *zklock.Mutex) {
 	if _, err := m.TryAcquire(context.Background()); !errors.Is(err, zklock.ErrNotAcquired) {
 		b.Fatalf("a try on a held name: %v", err)
 	}
 }
 
-func valid(b testing.TB, l *zklock.Lock) {
+func checkValid(b testing.TB, l *zklock.Lock) {
 	if !l.Valid() {
 		b.Fatal("not valid")
 	}
 }
 
-func derive(b testing.TB, l *zklock.Lock) {
+func deriveContext(b testing.TB, l *zklock.Lock) {
 	ctx, cancel := l.Context(context.Background())
 	cancel()
 	if ctx.Err() == nil {
@@ -116,7 +116,7 @@ func derive(b testing.TB, l *zklock.Lock) {
 	}
 }
 
-func reenter(b testing.TB, ctx context.Context, m *zklock.Mutex) {
+func reenterHeld(b testing.TB, ctx context.Context, m *zklock.Mutex) {
 	l, err := m.Acquire(ctx, zklock.Reenter())
 	if err == nil {
 		err = l.Release(ctx)
@@ -126,7 +126,7 @@ func reenter(b testing.TB, ctx context.Context, m *zklock.Mutex) {
 	}
 }
 
-func do(b testing.TB, m *zklock.Mutex) {
+func doNothing(b testing.TB, m *zklock.Mutex) {
 	if err := zklock.Do(context.Background(), m, func(context.Context) error { return nil }); err != nil {
 		b.Fatal(err)
 	}
@@ -134,36 +134,36 @@ func do(b testing.TB, m *zklock.Mutex) {
 
 func BenchmarkTryAcquireHeldLocally(b *testing.B) {
 	m := benchClient(b).Mutex("a")
-	held(b, m)
+	acquireFor(b, m)
 	b.ReportAllocs()
 	for b.Loop() {
-		try(b, m)
+		tryHeld(b, m)
 	}
 }
 
 func BenchmarkValid(b *testing.B) {
-	l := held(b, benchClient(b).Mutex("a"))
+	l := acquireFor(b, benchClient(b).Mutex("a"))
 	b.ReportAllocs()
 	for b.Loop() {
-		valid(b, l)
+		checkValid(b, l)
 	}
 }
 
 func BenchmarkContext(b *testing.B) {
-	l := held(b, benchClient(b).Mutex("a"))
+	l := acquireFor(b, benchClient(b).Mutex("a"))
 	b.ReportAllocs()
 	for b.Loop() {
-		derive(b, l)
+		deriveContext(b, l)
 	}
 }
 
 func BenchmarkReenter(b *testing.B) {
 	m := benchClient(b).Mutex("a")
-	ctx, cancel := held(b, m).Context(context.Background())
+	ctx, cancel := acquireFor(b, m).Context(context.Background())
 	defer cancel()
 	b.ReportAllocs()
 	for b.Loop() {
-		reenter(b, ctx, m)
+		reenterHeld(b, ctx, m)
 	}
 }
 
@@ -171,6 +171,6 @@ func BenchmarkDo(b *testing.B) {
 	m := benchClient(b).Mutex("a")
 	b.ReportAllocs()
 	for b.Loop() {
-		do(b, m)
+		doNothing(b, m)
 	}
 }

@@ -2,6 +2,8 @@ package zklock_test
 
 import (
 	"context"
+	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,10 +13,43 @@ import (
 )
 
 // forgetful is an ensemble that agrees with everything and remembers nothing
-// but how many watches it was asked for.
+// but who watches, by a hash of the path: so it has hardly any part in what is
+// measured with it.
 type forgetful struct {
-	sessions, zxid, watches atomic.Int64
-	never                   chan driver.Event
+	sessions, zxid atomic.Int64
+	seed           maphash.Seed
+
+	mu      sync.Mutex
+	watches map[uint64]chan driver.Event // guarded by mu
+	watched int                          // guarded by mu; how often a watch was asked for
+}
+
+func (e *forgetful) watch(path string) <-chan driver.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watched++
+	event := make(chan driver.Event, 1)
+	e.watches[maphash.String(e.seed, path)] = event
+	return event
+}
+
+// deleted tells who watches a znode that it is gone.
+func (e *forgetful) deleted(path string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := maphash.String(e.seed, path)
+	if event := e.watches[key]; event != nil {
+		delete(e.watches, key)
+		event <- driver.Event{Type: driver.EventDeleted, Path: path}
+		close(event)
+	}
+}
+
+// asked is how often a watch was asked for.
+func (e *forgetful) asked() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.watched
 }
 
 func (e *forgetful) Connect(_ context.Context, timeout time.Duration) (driver.Session, error) {
@@ -44,7 +79,10 @@ func (s *forgetfulSession) Create(_ context.Context, path string, _ []byte, mode
 	return s.create(path, mode), nil
 }
 
-func (s *forgetfulSession) Delete(context.Context, string, int32) error { return nil }
+func (s *forgetfulSession) Delete(_ context.Context, path string, _ int32) error {
+	s.ensemble.deleted(path)
+	return nil
+}
 
 func (s *forgetfulSession) Get(context.Context, string) (driver.Node, error) {
 	return driver.Node{Data: []byte("zklock"), Stat: driver.Stat{EphemeralOwner: s.id}}, nil
@@ -61,9 +99,8 @@ func (s *forgetfulSession) Children(context.Context, string) ([]string, driver.S
 func (s *forgetfulSession) Sync(context.Context, string) error { return nil }
 
 func (s *forgetfulSession) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
-	s.ensemble.watches.Add(1)
 	n, err := s.Get(ctx, path)
-	return n, s.ensemble.never, err
+	return n, s.ensemble.watch(path), err
 }
 
 func (s *forgetfulSession) Multi(_ context.Context, ops []driver.Op) ([]driver.OpResult, error) {
@@ -75,6 +112,8 @@ func (s *forgetfulSession) Multi(_ context.Context, ops []driver.Op) ([]driver.O
 			results[i].Path = s.create(op.Path, op.Mode)
 		case driver.OpSet:
 			results[i].Stat = driver.Stat{Mzxid: zxid, NumChildren: 1}
+		case driver.OpDelete:
+			s.ensemble.deleted(op.Path)
 		}
 	}
 	return results, nil
@@ -89,8 +128,12 @@ func (s *forgetfulSession) State() (driver.State, <-chan struct{}) {
 }
 func (s *forgetfulSession) Close(context.Context) error { return nil }
 
-func forgetfulClient(t *testing.T) (*zklock.Client, *forgetful) {
-	e := &forgetful{never: make(chan driver.Event)}
+func newForgetful() *forgetful {
+	return &forgetful{seed: maphash.MakeSeed(), watches: make(map[uint64]chan driver.Event)}
+}
+
+func forgetfulClient(t testing.TB) (*zklock.Client, *forgetful) {
+	e := newForgetful()
 	c, err := zklock.OpenConnector(e, zklock.WithRoot("/locks"))
 	if err != nil {
 		t.Fatal(err)
