@@ -66,13 +66,13 @@ func TestHeldLocksMemory(t *testing.T) {
 		c, e := forgetfulClient(t)
 		names := make([]string, many)
 		locks := make([]*zklock.Lock, many)
-		for i := range names {
-			names[i] = "orders/" + strconv.Itoa(i)
-		}
 		ctx := context.Background()
 		model := watchesAlone(many)
 		var each, left []usage
 		for round := range 3 {
+			for i := range names { // new ones each time: nothing of a name is to stay
+				names[i] = "orders/" + strconv.Itoa(round) + "/" + strconv.Itoa(i)
+			}
 			before, watched := memory(), e.asked()
 			for i, name := range names {
 				l, err := c.Mutex(name).Acquire(ctx)
