@@ -37,8 +37,11 @@ type Panel struct {
 // Sizes in pixels: of a panel, and of what is around its area.
 const (
 	width, height            = 440, 330
-	left, right, top, bottom = 64, 16, 40, 48
+	left, right, top, bottom = 64, 28, 64, 48
 )
+
+// legend is where the names of the lines are, between the title and the area.
+const legend = 46
 
 // colours are told apart by people who do not see red from green, too; marks
 // tell lines apart in print.
@@ -123,9 +126,9 @@ func (p Panel) draw(b *strings.Builder, y axis) {
 		for _, pt := range s.Points {
 			fmt.Fprintln(b, mark(i, x.at(pt.X), y.at(pt.Y), colour))
 		}
-		at := float64(height - bottom - 12 - 18*(len(p.Series)-1-i))
-		fmt.Fprintln(b, mark(i, width-right-110, at-4, colour))
-		text(width-right-98, at, "start", "", s.Name)
+		at := float64(left + 8 + 110*i)
+		fmt.Fprintln(b, mark(i, at, legend-4, colour))
+		text(at+10, legend, "start", "", s.Name)
 	}
 }
 
