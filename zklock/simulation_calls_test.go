@@ -129,7 +129,7 @@ func (k *worker) downgrade(g *grip, limit time.Duration) {
 	defer k.become(holding)
 	ctx, cancel := context.WithTimeout(background, limit)
 	defer cancel()
-	call := k.w.model.tick()
+	call := k.w.model.look(g)
 	before := g.lock.Mode()
 	err := g.handle().Downgrade(ctx)
 	k.w.trace.note("worker %d: downgraded %v", k.id, class(err))

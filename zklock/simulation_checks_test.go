@@ -175,14 +175,22 @@ func (m *model) queueLocked(g *grip, name string, mode zklock.Mode, fine bool) {
 	}
 }
 
-// releasing notes that a handle is about to be given back.
-func (m *model) releasing(g *grip) int64 {
+// look notes what a handle is before something is done with it.
+func (m *model) look(g *grip) int64 {
 	v := g.lock.Valid()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.notedLocked([]*grip{g}, []bool{v})
-	g.back = true
 	return m.history.tick()
+}
+
+// releasing notes that a handle is about to be given back.
+func (m *model) releasing(g *grip) int64 {
+	call := m.look(g)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g.back = true
+	return call
 }
 
 // released notes that it was given back.
@@ -199,6 +207,9 @@ func (m *model) released(g *grip, call int64) {
 func (m *model) downgraded(g *grip, before zklock.Mode, call int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if g.ended != 0 && g.ended < call {
+		return // it was lost before
+	}
 	if before == zklock.Exclusive && g.lock.Mode() == zklock.Shared && len(g.modes) == 1 {
 		m.history.downgraded(g, call)
 	}
