@@ -4,6 +4,7 @@ SHELL := bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 # What to benchmark and the flags of the comparison on real servers (-servers 3,
 # -for 1s, -run regexp), how long to fuzz each target, to make faults and to soak,
@@ -27,6 +28,7 @@ MODULE = $(shell $(GO) list -m)
 # Modules of their own below this one, such as examples with more dependencies.
 NESTED := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
 
+comma := ,
 heading = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help
@@ -34,7 +36,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: ## all that needs no server: format, vet, staticcheck, go.mod, who imports whom
+check: api ## all that needs no server: format, vet, staticcheck, go.mod, who imports whom, documentation
 	$(call heading,gofmt)
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); [[ -z $$files ]] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
 	$(call heading,go vet)
@@ -47,6 +49,13 @@ check: ## all that needs no server: format, vet, staticcheck, go.mod, who import
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
 	$(call heading,imports)
 	$(GO) test -count=1 -run='^TestImports' ./integration_test
+	$(call heading,documentation: exported names$(comma) URL keys$(comma) commands$(comma) what DESIGN.md names)
+	$(GO) test -count=1 -run='^Test(Documented|URLKeys|Commands|Design|ExamplesAre)' ./integration_test
+
+.PHONY: api
+api: ## what would break callers of the last version tag; nothing while there is none
+	$(call heading,API)
+	@.ci/api $(APIDIFF)
 
 .PHONY: cross
 cross: ## vet for the other systems that the code has to compile on

@@ -1,0 +1,75 @@
+package integration_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock"
+	_ "github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// takenKeys are the URL keys that Open takes for a scheme: what its error about
+// an unknown one lists.
+func takenKeys(t *testing.T, scheme string) []string {
+	t.Helper()
+	c, err := zklock.Open(scheme + "://127.0.0.1/root?no-such-key=1")
+	if err == nil {
+		_ = c.Close()
+		t.Fatalf("%s takes a key that does not exist", scheme)
+	}
+	_, list, ok := strings.Cut(err.Error(), "(known: ")
+	if !ok {
+		t.Fatalf("%s: the error lists no keys: %v", scheme, err)
+	}
+	return strings.Split(strings.TrimSuffix(list, ")"), ", ")
+}
+
+// keysIn finds the keys that a text documents: those in matches of a pattern.
+func keysIn(t *testing.T, path, pattern string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`[a-z][a-z_]+`)
+	var found []string
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+		found = append(found, name.FindAllString(m[1], -1)...)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// TestURLKeysAreDocumented compares what Open takes with the tables: each key
+// once, and no other.
+func TestURLKeysAreDocumented(t *testing.T) {
+	core := takenKeys(t, "mem")
+	all := slices.Compact(slices.Sorted(slices.Values(append(takenKeys(t, "zks"), core...))))
+	drivers := slices.DeleteFunc(slices.Clone(all), func(k string) bool { return slices.Contains(core, k) })
+	if len(core) < 10 || len(drivers) < 5 {
+		t.Fatalf("keys of the core: %q, of the driver: %q", core, drivers)
+	}
+	for _, c := range []struct {
+		path, pattern string
+		want          []string
+	}{
+		{"../README.md", "(?m)^\\| (`[a-z_]+`(?:, `[a-z_]+`)*) \\| .* \\| .*\\|$", all},
+		{"../zklock/doc.go", `(?m)^//   - ([a-z_]+(?: \([^)]*\), [a-z_]+)*) \(`, core},
+		{"../zklock/zkdriver/doc.go", `(?m)^//   - ([a-z_]+(?:, [a-z_]+)*): `, drivers},
+	} {
+		got := keysIn(t, c.path, c.pattern)
+		for _, key := range c.want {
+			if n := len(got) - len(slices.DeleteFunc(slices.Clone(got), func(k string) bool { return k == key })); n != 1 {
+				t.Errorf("%s has key %s %d times in its table, want 1", c.path, key, n)
+			}
+		}
+		for _, key := range got {
+			if !slices.Contains(c.want, key) {
+				t.Errorf("%s has %s in its table, which Open does not take", c.path, key)
+			}
+		}
+	}
+}
