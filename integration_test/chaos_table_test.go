@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// maxFindings is how many of one name are printed; the table counts all.
+const maxFindings = 5
+
 // row is what happened under one kind of fault.
 type row struct {
 	injected, lost, overlaps, control int
@@ -65,16 +68,18 @@ func (c *chaos) judge(registers *registers, znode string) {
 		}
 	}
 	for name, entries := range byName {
-		found := judge(entries)
-		for _, f := range found {
+		for i, f := range judge(entries) {
 			switch {
-			case !strings.HasPrefix(name, "/control-"):
+			case strings.HasPrefix(name, "/control-"):
 				if f.overlap {
-					during(f.at).overlaps++
+					during(f.at).control++
 				}
-				c.t.Error(f.text)
+				continue
 			case f.overlap:
-				during(f.at).control++
+				during(f.at).overlaps++
+			}
+			if i < maxFindings {
+				c.t.Error(f.text)
 			}
 		}
 	}
