@@ -92,6 +92,8 @@ func (c *chaos) judge(registers *registers, znode string) {
 // judgeRegisters demands that each update that was acknowledged is in the value,
 // and that none overwrote another.
 func (c *chaos) judgeRegisters(r *registers, counts map[string]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, text := range r.lost {
 		c.t.Errorf("lost update: %s", text)
 	}

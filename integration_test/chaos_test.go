@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,21 +21,6 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/integration_test/proxy"
 )
-
-// chaosLength is for how long the chaos test makes faults: as long as
-// ZKLOCK_CHAOS says. Without it the test is skipped, see make chaos.
-func chaosLength(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("ZKLOCK_CHAOS")
-	if text == "" {
-		t.Skip("ZKLOCK_CHAOS is not set: make chaos sets it")
-	}
-	length, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return length
-}
 
 // chaos is one run: workers on an ensemble, each behind proxies of its own, and
 // faults.
@@ -188,10 +174,8 @@ func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
 				c.t.Fatalf("%s: %v", s.kind, err)
 			}
 			if err := c.recovered(s); err != nil {
+				c.stacks()
 				c.t.Fatal(err)
-			}
-			if c.t.Failed() {
-				return
 			}
 			if time.Since(told) > chaosProgress {
 				told = time.Now()
@@ -221,6 +205,22 @@ func (c *chaos) recovered(s *stroke) error {
 	return c.until("all workers have recovered from: "+s.kind, func() bool {
 		return c.all(func(v *victim) bool { return v.newest.Since > s.lifted })
 	})
+}
+
+// stacks has the workers that have not ended print what their goroutines do, and
+// end.
+func (c *chaos) stacks() {
+	for _, v := range c.victims {
+		_ = v.process.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
+	}
+	if err := c.until("all workers have printed their stacks", func() bool { return c.all(func(*victim) bool { return false }) }); err != nil {
+		c.t.Error(err)
+	}
+	for _, v := range c.victims {
+		v.mu.Lock()
+		c.t.Logf("worker %d: %s", v.index, strings.Join(v.violations, "\n"))
+		v.mu.Unlock()
+	}
 }
 
 // all reports whether something holds for all workers, or cannot any more.

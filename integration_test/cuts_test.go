@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -17,6 +18,21 @@ const (
 	// takes no time: connections are reset and can be made again at once.
 	longestStall = time.Second
 )
+
+// chaosLength is for how long the chaos test makes faults: as long as
+// ZKLOCK_CHAOS says. Without it the test is skipped, see make chaos.
+func chaosLength(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("ZKLOCK_CHAOS")
+	if text == "" {
+		t.Skip("ZKLOCK_CHAOS is not set: make chaos sets it")
+	}
+	length, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return length
+}
 
 // TestThroughputUnderCuts resets all connections again and again while two
 // processes hand a lock to each other: callers notice nothing but a moment's
