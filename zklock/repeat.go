@@ -55,8 +55,21 @@ func (s *session) interrupted(ctx context.Context) error {
 	return errSessionOver
 }
 
-// once runs an operation with a request's deadline and the Operation hook.
+// maxLone is how many requests of a session may be under way at once besides
+// group commits and heartbeats. These must never find a long queue before them:
+// of ten thousand new names, wanted at once, each has a znode to be created, and
+// the lease would run out behind them. It takes far fewer to keep a server busy.
+const maxLone = 64
+
+// once runs an operation with a request's deadline and the Operation hook, when
+// it is its turn.
 func (s *session) once(ctx context.Context, kind string, op func(ctx context.Context) error) error {
+	select {
+	case s.lone <- struct{}{}:
+		defer func() { <-s.lone }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
+	}
 	ctx, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()

@@ -34,6 +34,7 @@ type session struct {
 
 	rouse chan struct{} // cap 1: beat looks again
 	look  chan struct{} // cap 1: keep looks again
+	lone  chan struct{} // cap maxLone: requests under way that are made by once
 
 	// proven is lease.until while the lease counts and the session is not over, as
 	// nanoseconds since born; else 0. It changes with them, under mu.
@@ -65,6 +66,7 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 		born:     now(),
 		rouse:    make(chan struct{}, 1),
 		look:     make(chan struct{}, 1),
+		lone:     make(chan struct{}, maxLone),
 		moved:    make(chan struct{}),
 		renewed:  make(chan struct{}),
 		holds:    make(map[*hold]struct{}),

@@ -1,0 +1,57 @@
+package zklock_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// However many new names are wanted at once, no heartbeat or release finds the
+// creation of all their znodes before it.
+func TestNewNamesDoNotCrowdOutHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const names, limit = 1000, 64
+		var mu sync.Mutex
+		now, most, all := 0, 0, 0
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			if e.Kind != "parent" {
+				return ctx, nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			now, all = now+1, all+1
+			most = max(most, now)
+			return ctx, func(error) {
+				mu.Lock()
+				defer mu.Unlock()
+				now--
+			}
+		}}
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+		var wg sync.WaitGroup
+		for i := range names {
+			wg.Go(func() {
+				l, err := c.Mutex("n" + strconv.Itoa(i)).Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mustRelease(t, l)
+			})
+		}
+		wg.Wait()
+		if all != names || most != limit {
+			t.Errorf("%d znodes created, at most %d at once; want %d and %d", all, most, names, limit)
+		}
+		if st := c.Stats(); st.SessionsLost != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
