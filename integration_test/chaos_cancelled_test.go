@@ -20,10 +20,10 @@ func TestTenThousandCancelledWaitsLeaveNothing(t *testing.T) {
 		clients = 8
 		first   = 1000
 
-		// slackHeap is for what the race detector, the garbage collector and
-		// the buffers of connections have more or less at one time or another;
-		// a hundred bytes a wait would be as much.
-		slackHeap = 900_000
+		// slackHeap is for what the garbage collector and the buffers of
+		// connections have more or less at one time or another. A watch of its
+		// own for each wait would take twice as much.
+		slackHeap = 300_000
 	)
 	zk := sharedEnsemble(t)
 	raw := dialRaw(t, zk.Hosts(), patience)
