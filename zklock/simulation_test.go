@@ -30,6 +30,7 @@ import (
 // Where an operator deletes nodes or ends sessions before their time, no lease
 // can promise anything: there the log and Txn have to hold, Valid has not.
 //
+//	make simulate                                         ten thousand runs, and the small cases
 //	go test ./zklock -run Simulation                      a few hundred runs
 //	ZKLOCK_RUNS=10000 go test ./zklock -run Simulation -v and a table of the faults
 //	ZKLOCK_FOR=30m go test ./zklock -run Simulation -v -timeout 0

@@ -16,6 +16,9 @@
 //
 //	t.Log(faults)  // first(1, on(multi, lose-reply))
 //
+// A test that wants to decide not only how but also when each operation goes on
+// uses [Control].
+//
 // # What a fault may and may not do
 //
 // A fault does to one request what a network and servers can do to it; the

@@ -17,6 +17,9 @@
 //		ensemble.Partition(memdriver.AroundServer(1))
 //	})
 //
+// [Ensemble.Freeze] stops a client as SIGSTOP does, and [WithJournal] tells what
+// was really committed, whatever clients were told.
+//
 // All time comes from package time, waiting is done on channels only, and
 // nothing runs while no session is open: so an ensemble works inside
 // testing/synctest bubbles, where hours of it take milliseconds.
