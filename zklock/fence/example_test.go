@@ -60,3 +60,33 @@ func Example() {
 	// first:  goes on and pays, refused: true
 	// status: paid by second
 }
+
+// A sequencer on its way to another service, which checks it.
+func ExampleParseValues() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	var guard fence.Guard // of the service
+	serve := func(header []string, caller string) error {
+		seqs, err := fence.ParseValues(header, caller)
+		if err != nil {
+			return err
+		}
+		return guard.Check(seqs)
+	}
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+		values := fence.Values(ctx) // sent under fence.Key
+		seq, err := fence.Parse(values[0])
+		fmt.Println(seq.Name, seq.Token == fence.Held(ctx)[0].Token, err)
+		return serve(values, "shop")
+	})
+	fmt.Println("served:", err == nil)
+	fmt.Println("refused:", serve([]string{"nonsense"}, "shop") != nil)
+	// Output:
+	// orders/42 true <nil>
+	// served: true
+	// refused: true
+}

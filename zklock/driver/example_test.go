@@ -1,0 +1,72 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// A transaction is applied as a whole or not at all.
+func ExampleSession() {
+	ctx := context.Background()
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	session, err := ensemble.Connector().Connect(ctx, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close(ctx)
+
+	everyone := driver.OpenACL(driver.PermAll)
+	_, err = session.Multi(ctx, []driver.Op{
+		driver.CreateOp("/config", []byte("1"), driver.Persistent, everyone),
+		driver.CreateOp("/config/old", nil, driver.Persistent, everyone),
+	})
+	fmt.Println(err)
+	_, err = session.Multi(ctx, []driver.Op{
+		driver.CheckOp("/config", 0),
+		driver.DeleteOp("/config/old", driver.AnyVersion),
+		driver.SetOp("/config", []byte("2"), 7),
+	})
+	fmt.Println("another version:", errors.Is(err, driver.ErrBadVersion))
+	names, _, err := session.Children(ctx, "/config")
+	fmt.Println(names, err)
+	// Output:
+	// <nil>
+	// another version: true
+	// [old] <nil>
+}
+
+// CreatorACL is for those who authenticated as the creator did.
+func ExampleCreatorACL() {
+	ctx := context.Background()
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	secret := driver.NewSecret("a password")
+	fmt.Println("it prints as", secret)
+	create, err := ensemble.As("shop", secret).Connect(ctx, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer create.Close(ctx)
+	if _, err := create.Create(ctx, "/private", nil, driver.Persistent, driver.CreatorACL(driver.PermAll)); err != nil {
+		fmt.Println(err)
+	}
+	other, err := ensemble.Connector().Connect(ctx, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer other.Close(ctx)
+	_, err = other.Get(ctx, "/private")
+	fmt.Println("refused:", errors.Is(err, driver.ErrNoAuth))
+	// Output:
+	// it prints as REDACTED
+	// refused: true
+}

@@ -1,0 +1,131 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// A connector takes the place of the URL's scheme and hosts. What else a URL
+// would say is said by options.
+func ExampleOpenConnector() {
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	client, err := zklock.OpenConnector(ensemble.Connector(),
+		zklock.WithRoot("/shop/locks"),
+		zklock.WithParams(url.Values{"session_timeout": {"15s"}, "max_waiters": {"100"}}),
+		zklock.WithIdentity(zklock.Identity{Host: "till-3", PID: 812}),
+		zklock.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
+		zklock.WithAcquireStacks(), // a lock that is dropped is logged with where it was acquired
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	fmt.Println(client.Mutex("orders/42").Path())
+	// Output: /shop/locks/orders%2F42
+}
+
+func ExampleDrivers() {
+	fmt.Println("mem:", slices.Contains(zklock.Drivers(), "mem"))
+	_, err := zklock.Open("etcd://127.0.0.1:2379")
+	fmt.Println("etcd:", err == nil)
+	// Output:
+	// mem: true
+	// etcd: false
+}
+
+func ExampleCheckName() {
+	for _, name := range []string{"orders/42", "orders//42", "../etc"} {
+		fmt.Println(name, zklock.CheckName(name) == nil)
+	}
+	// Output:
+	// orders/42 true
+	// orders//42 false
+	// ../etc false
+}
+
+// An operator looks at a queue, and takes out somebody who hangs.
+func ExampleClient_Contenders() {
+	client, err := zklock.Open("mem://", zklock.WithIdentity(zklock.Identity{Host: "till-3", PID: 812}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	lock, err := client.Mutex("orders/42").Acquire(ctx, zklock.WithLabel("payment 7"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue, err := client.Contenders(ctx, "orders/42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range queue {
+		fmt.Println(c.Host, c.PID, c.Label, c.Mode, c.Held)
+		if err := client.Break(ctx, "orders/42", c.Node); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("lost:", errors.Is(lock.Verify(ctx), zklock.ErrLost))
+	// Output:
+	// till-3 812 payment 7 exclusive true
+	// lost: true
+}
+
+func ExampleClient_Stats() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	lock, err := client.Mutex("orders/42").Acquire(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Release(context.Background())
+	stats := client.Stats()
+	fmt.Println("held:", stats.Held, "lost:", stats.Lost)
+	// Output: held: 1 lost: 0
+}
+
+// A program that ends lets its holders finish, within reason, and has nobody
+// begin to wait any more.
+func ExampleClient_Shutdown() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	lock, err := client.Mutex("orders/42").Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := make(chan error)
+	go func() { ended <- client.Shutdown(ctx) }() // with a deadline, in a program
+	fmt.Println("release:", lock.Release(ctx))
+	fmt.Println("shutdown:", <-ended)
+	_, err = client.Mutex("orders/42").Acquire(ctx)
+	fmt.Println("closed:", errors.Is(err, zklock.ErrClosed))
+	// Output:
+	// release: <nil>
+	// shutdown: <nil>
+	// closed: true
+}

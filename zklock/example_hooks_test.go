@@ -1,0 +1,36 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Hooks see every acquisition and its end. A start returns its own end, so the
+// two belong together whatever else happens at the time.
+func ExampleWithHooks() {
+	logging := zklock.Hooks{
+		Acquire: func(ctx context.Context, e zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			fmt.Println("acquire", e.Name, e.Mode)
+			return ctx, func(r zklock.AcquireResult) { fmt.Println("acquired:", r.Err == nil) }
+		},
+	}
+	counting := zklock.Hooks{
+		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			fmt.Println("release", e.Lock.Name())
+			return ctx, nil
+		},
+	}
+	client, err := zklock.Open("mem://", zklock.WithHooks(zklock.JoinHooks(logging, counting)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(context.Context) error { return nil })
+	// Output:
+	// acquire orders/42 exclusive
+	// acquired: true
+	// release orders/42
+}

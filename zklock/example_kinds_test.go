@@ -1,0 +1,128 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func ExampleClient_RWMutex() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	prices := client.RWMutex("prices")
+	first, err := prices.Reader().Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := prices.Reader().Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("two readers:", first.Mode(), second.Mode())
+	_, err = prices.Writer().TryAcquire(ctx)
+	fmt.Println("a writer beside them:", !errors.Is(err, zklock.ErrNotAcquired))
+	_, _ = first.Release(ctx), second.Release(ctx)
+
+	writer, err := prices.Writer().Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer writer.Release(ctx)
+	fmt.Println("a writer after them:", writer.Mode())
+	// Output:
+	// two readers: shared shared
+	// a writer beside them: false
+	// a writer after them: exclusive
+}
+
+func ExampleClient_Semaphore() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	importers := client.Semaphore("importers", 2)
+	for i := range 3 {
+		lock, err := importers.TryAcquire(ctx)
+		if err != nil {
+			fmt.Println(i, "has to wait:", errors.Is(err, zklock.ErrNotAcquired))
+			continue
+		}
+		defer lock.Release(ctx)
+		fmt.Println(i, "has a", lock.Mode())
+	}
+	// Output:
+	// 0 has a permit
+	// 1 has a permit
+	// 2 has to wait: true
+}
+
+// Two transfers that name their accounts in opposite order wait for each other
+// in no circle.
+func ExampleAll() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	transfer := func(from, to string) error {
+		both := zklock.All(client.Mutex("accounts/"+from), client.Mutex("accounts/"+to))
+		return zklock.Do(context.Background(), both, func(ctx context.Context) error {
+			lock, _ := zklock.FromContext(ctx)
+			fmt.Println(from, "to", to, "under", lock.Names())
+			return nil
+		})
+	}
+	fmt.Println(transfer("anna", "ben"), transfer("ben", "anna"))
+	// Output:
+	// anna to ben under [accounts/anna accounts/ben]
+	// ben to anna under [accounts/anna accounts/ben]
+	// <nil> <nil>
+}
+
+// A writer that has written lets readers in, and goes on as one of them.
+func ExampleLock_Downgrade() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	prices := client.RWMutex("prices")
+	lock, err := prices.Writer().Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Release(ctx)
+	if err := lock.Downgrade(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	reader, err := prices.Reader().TryAcquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer reader.Release(ctx)
+	fmt.Println(lock.Mode(), "beside", reader.Mode())
+	// Output: shared beside shared
+}
