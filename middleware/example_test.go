@@ -1,12 +1,17 @@
 package middleware_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"time"
 
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -55,4 +60,126 @@ func ExampleOptional() {
 	// Output:
 	// locked: false
 	// locked: true
+}
+
+// answer sends a request and prints what came back.
+func answer(h http.Handler, method, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
+	return w
+}
+
+// Requests that only look are served together.
+func ExampleReadersAndWriters() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	lock := middleware.New(middleware.ReadersAndWriters(client, func(r *http.Request) string { return "prices" + r.URL.Path }),
+		middleware.WithWait(5*time.Second), middleware.WithLabel(func(r *http.Request) string { return r.Method }))
+	h := lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		held, _ := zklock.FromContext(r.Context())
+		fmt.Fprintln(w, held.Name(), held.Mode())
+	}))
+	answer(h, "GET", "/shoes")
+	answer(h, "PUT", "/shoes")
+	// Output:
+	// 200 prices/shoes shared
+	// 200 prices/shoes exclusive
+}
+
+// Whoever comes second is told at once, and when to come back.
+func ExampleWithTry() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	lock := middleware.New(middleware.ByQuery(client, "report", "reports/%s"),
+		middleware.WithTry(), middleware.WithStatus(http.StatusConflict), middleware.WithRetryAfter(time.Minute), middleware.WithTokenHeader("X-Lock-Token"))
+	h := lock(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "done") }))
+	fmt.Println("token:", answer(h, "POST", "/?report=2026").Header().Get("X-Lock-Token") != "")
+
+	other, err := client.Mutex("reports/2026").Acquire(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	defer other.Release(context.Background())
+	fmt.Println("come back later:", answer(h, "POST", "/?report=2026").Header().Get("Retry-After") != "")
+	answer(h, "POST", "/") // which report?
+	// Output:
+	// 200 done
+	// token: true
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Somebody else is working on it.","reason":"LOCK_CONTENDED"}
+	// come back later: true
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"The request names no lock, or one that cannot be.","reason":"LOCK_NAME"}
+}
+
+// An application that has answers of its own, and a log of what went wrong.
+func ExampleWithErrorHandler() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	byHeader := func(r *http.Request) zklock.Acquirer {
+		if account := r.Header.Get("Account"); account != "" {
+			return client.Mutex("accounts/" + account)
+		}
+		return middleware.Missing()
+	}
+	lock := middleware.New(byHeader,
+		middleware.WithErrorHandler(func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "which account?", http.StatusTeapot)
+		}),
+		middleware.WithObserver(func(r *http.Request, err error) { fmt.Println(r.URL.Path, "failed:", err != nil) }),
+		middleware.WithLogger(slog.New(slog.DiscardHandler)),
+		middleware.WithMaxHold(time.Minute), // work that takes longer is told to stop
+		middleware.WithBufferBody(1<<20),    // so that hanging up is noticed while waiting
+		middleware.WithFailOpen(),           // without an ensemble: work without a lock
+	)
+	answer(lock(http.NotFoundHandler()), "POST", "/pay")
+	// Output:
+	// /pay failed: true
+	// 418 which account?
+}
+
+// A service that refuses what others send on behalf of a lock that has passed on.
+func ExampleWithSequencerCheck() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	var guard fence.Guard
+	trust := func(r *http.Request) (origin string, ok bool) { return "shop", r.TLS == nil } // in earnest: by certificate
+	none := func(*http.Request) zklock.Acquirer { return nil }
+	storage := httptest.NewServer(middleware.New(none, middleware.WithSequencerCheck(&guard, trust))(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "stored") })))
+	defer storage.Close()
+	caller := &http.Client{Transport: &middleware.Transport{}} // sends name and token of the context's lock
+
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "PUT", storage.URL, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := caller.Do(req)
+		if err != nil {
+			return err
+		}
+		fmt.Println(resp.StatusCode)
+		return resp.Body.Close()
+	})
+	caller.CloseIdleConnections()
+	fmt.Println(err)
+	// Output:
+	// 200
+	// <nil>
 }

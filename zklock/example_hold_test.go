@@ -10,14 +10,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// pay takes the lock that its caller may have already.
-func pay(ctx context.Context, client *zklock.Client) error {
-	return zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
-		fmt.Println("paying, with", len(zklock.HeldIn(ctx)), "handles on the lock")
-		return nil
-	}, zklock.Reenter())
-}
-
 func ExampleReenter() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -26,11 +18,18 @@ func ExampleReenter() {
 	}
 	defer client.Close()
 
+	// pay takes the lock that its caller may have already.
+	pay := func(ctx context.Context) error {
+		return zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
+			fmt.Println("paying, with", len(zklock.HeldIn(ctx)), "handles on the lock")
+			return nil
+		}, zklock.Reenter())
+	}
 	ctx := context.Background()
 	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
 		_, err := client.Mutex("orders/42").Acquire(ctx) // without Reenter
 		fmt.Println("again:", errors.Is(err, zklock.ErrDeadlock))
-		return pay(ctx, client)
+		return pay(ctx)
 	})
 	fmt.Println(err)
 	// Output:

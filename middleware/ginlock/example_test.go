@@ -30,3 +30,22 @@ func ExampleNew() {
 	fmt.Println(w.Code, w.Body)
 	// Output: 200 paid under orders/42
 }
+
+// A report is made once at a time, whichever it is.
+func ExampleByFullPath() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	router := gin.New()
+	router.POST("/reports/:year", ginlock.New(ginlock.ByFullPath(client, "routes/%s")), func(c *gin.Context) {
+		lock, _ := zklock.FromContext(c.Request.Context())
+		c.String(http.StatusOK, "made under %s", lock.Name())
+	})
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest("POST", "/reports/2026", nil))
+	fmt.Println(w.Body)
+	// Output: made under routes/reports/:year
+}

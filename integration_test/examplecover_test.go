@@ -1,0 +1,108 @@
+package integration_test
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shownTypes are the types whose methods users call, by package: each of these
+// methods has to be in an example, too.
+var shownTypes = map[string][]string{
+	"zklock":       {"Client", "Lock", "Mutex", "RWMutex", "Token"},
+	"zklock/fence": {"Guard"},
+}
+
+// notShown are functions for which an example is of no use, and why.
+var notShown = map[string]string{
+	"zklock.Register":               "drivers call it; ExampleDrivers shows what comes of it",
+	"zklock.Token.MarshalText":      "encoding packages call it",
+	"zklock.Token.UnmarshalText":    "encoding packages call it",
+	"zklock/drivertest.Run":         "it takes a *testing.T: the package documentation has it, and each driver's conformance test",
+	"zklock/drivertest.RunSynctest": "like Run",
+}
+
+// TestExamplesAreThereForEveryEntryPoint fails for every function, and every
+// method of the types above, that no example with an output uses: examples
+// without one are compiled only.
+func TestExamplesAreThereForEveryEntryPoint(t *testing.T) {
+	entries := 0
+	for _, f := range folders(t) {
+		if strings.HasPrefix(f.pkg, "integration_test") || strings.HasSuffix(f.pkg, "pb") {
+			continue
+		}
+		used := make(map[string]bool)
+		for _, name := range f.tests {
+			for _, x := range exampled(t, filepath.Join(f.dir, name)) {
+				used[x] = true
+			}
+		}
+		for _, entry := range entryPoints(t, f) {
+			entries++
+			name := entry[strings.LastIndexByte(entry, '.')+1:]
+			why, exempt := notShown[f.pkg+"."+entry]
+			switch {
+			case exempt && used[name]:
+				t.Errorf("%s.%s is in an example: it need not be excused as %q", f.pkg, entry, why)
+			case !exempt && !used[name]:
+				t.Errorf("no example with an output uses %s.%s", f.pkg, entry)
+			}
+		}
+	}
+	if entries < 120 {
+		t.Errorf("%d functions and methods only", entries)
+	}
+}
+
+// exampled are the names that the examples of a file use, as x.Name.
+func exampled(t *testing.T, path string) (names []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range doc.Examples(file) {
+		if example.Output == "" {
+			continue
+		}
+		ast.Inspect(example.Code, func(n ast.Node) bool {
+			if x, ok := n.(*ast.SelectorExpr); ok {
+				names = append(names, x.Sel.Name)
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// entryPoints are the functions of a package, and the methods of its types that
+// users call.
+func entryPoints(t *testing.T, f folder) (names []string) {
+	t.Helper()
+	for _, name := range f.files {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(f.dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			d, ok := decl.(*ast.FuncDecl)
+			if !ok || !d.Name.IsExported() {
+				continue
+			}
+			if d.Recv == nil {
+				names = append(names, d.Name.Name)
+				continue
+			}
+			for _, shown := range shownTypes[f.pkg] {
+				if receiver(d) == shown {
+					names = append(names, shown+"."+d.Name.Name)
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,187 @@
+package interceptors_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
+	_ "github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// orders is a service that tells under which lock it works.
+type orders struct{ shoppb.UnimplementedShopServer }
+
+func (orders) Pay(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+	if lock, ok := zklock.FromContext(ctx); ok {
+		fmt.Println("paid under", lock.Name())
+	} else {
+		fmt.Println("paid without a lock")
+	}
+	return new(shoppb.Reply), nil
+}
+
+func (orders) Upload(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+	if _, err := stream.Recv(); err != nil { // the first message, which says what to lock
+		return err
+	}
+	lock, _ := zklock.FromContext(stream.Context())
+	fmt.Println("uploaded under", lock.Name())
+	return stream.SendAndClose(new(shoppb.Reply))
+}
+
+// connected runs the service until stop is called.
+func connected(server []grpc.ServerOption, client ...grpc.DialOption) (shop shoppb.ShopClient, stop func()) {
+	s := grpc.NewServer(server...)
+	shoppb.RegisterShopServer(s, orders{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.Serve(l) }()
+	conn, err := grpc.NewClient(l.Addr().String(), append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		panic(err)
+	}
+	return shoppb.NewShopClient(conn), func() { _ = conn.Close(); s.Stop(); <-ended }
+}
+
+// A program looks at its declarations when it starts.
+func ExampleCheckProto() {
+	server := grpc.NewServer()
+	shoppb.RegisterShopServer(server, orders{})
+	fmt.Println(interceptors.CheckProto(server))
+	// Output: <nil>
+}
+
+// The service's .proto says what its methods lock.
+func ExampleFromProto() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	pick := interceptors.FromProto(client)
+	shop, stop := connected([]grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(interceptors.UnaryServerInterceptor(pick)),
+		grpc.ChainStreamInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage())),
+	})
+	defer stop()
+
+	ctx := context.Background()
+	_, _ = shop.Pay(ctx, &shoppb.Order{Id: "42"})
+	upload, err := shop.Upload(ctx)
+	if err != nil {
+		panic(err)
+	}
+	_ = upload.Send(&shoppb.Order{Id: "43"})
+	_, err = upload.CloseAndRecv()
+	fmt.Println(err)
+	// Output:
+	// paid under orders/42
+	// uploaded under orders/43
+	// <nil>
+}
+
+// Calls that come second are refused at once, in the application's own terms.
+func ExampleUnaryServerInterceptor() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	shop, stop := connected([]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(
+		interceptors.ByField(client, "id", "orders/%s"),
+		interceptors.WithTry(), // or, for those who have time: interceptors.WithWait(2 * time.Second)
+		interceptors.WithCode(codes.ResourceExhausted),
+		interceptors.WithRetryDelay(time.Second),
+		interceptors.WithMaxHold(time.Minute),
+		interceptors.WithLabel(func(_ context.Context, call interceptors.Call) string { return call.FullMethod }),
+	))})
+	defer stop()
+
+	ctx := context.Background()
+	other, err := client.Mutex("orders/42").Acquire(ctx)
+	if err != nil {
+		panic(err)
+	}
+	defer other.Release(ctx)
+	for _, id := range []string{"42", ""} {
+		_, err := shop.Pay(ctx, &shoppb.Order{Id: id})
+		fmt.Printf("%s: %v %s\n", id, status.Code(err), interceptors.Reason(err))
+	}
+	// Output:
+	// 42: ResourceExhausted LOCK_CONTENDED
+	// : InvalidArgument LOCK_NAME
+}
+
+// Each method has a pick of its own; those without one are not locked.
+func ExampleByMethod() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	byTenant := interceptors.ByMetadata(client, "tenant", "tenants/%s")
+	pick := interceptors.ByMethod(map[string]interceptors.Pick{
+		shoppb.Shop_Pay_FullMethodName:  interceptors.Optional(byTenant),
+		shoppb.Shop_Read_FullMethodName: interceptors.PassThrough,
+		shoppb.Shop_Bake_FullMethodName: func(_ context.Context, call interceptors.Call) zklock.Acquirer {
+			if len(call.Metadata.Get("oven")) == 0 {
+				return interceptors.Missing()
+			}
+			return client.Semaphore("ovens", 2)
+		},
+	})
+	shop, stop := connected([]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(pick, interceptors.WithWait(2*time.Second)))})
+	defer stop()
+
+	ctx := context.Background()
+	_, _ = shop.Pay(ctx, new(shoppb.Order))
+	_, _ = shop.Pay(metadata.AppendToOutgoingContext(ctx, "tenant", "acme"), new(shoppb.Order))
+	_, err = shop.Bake(ctx, new(shoppb.Order))
+	fmt.Println(status.Code(err))
+	// Output:
+	// paid without a lock
+	// paid under tenants/acme
+	// InvalidArgument
+}
+
+// A client that locks around its calls, and says so to the server, which
+// refuses calls on behalf of a lock that has passed on.
+func ExampleUnaryClientInterceptor() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	pick := interceptors.ByField(client, "id", "orders/%s")
+	var guard fence.Guard
+	trust := func(context.Context, interceptors.Call) (origin string, ok bool) { return "shop", true } // in earnest: by certificate
+	shop, stop := connected(
+		[]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(interceptors.PassThrough, interceptors.WithSequencerCheck(&guard, trust)))},
+		grpc.WithUnaryInterceptor(interceptors.UnaryClientInterceptor(pick, interceptors.WithSequencers())),
+		grpc.WithStreamInterceptor(interceptors.StreamClientInterceptor(interceptors.PassThrough)))
+	defer stop()
+
+	_, err = shop.Pay(context.Background(), &shoppb.Order{Id: "42"})
+	fmt.Println(err)
+	// Output:
+	// paid without a lock
+	// <nil>
+}
