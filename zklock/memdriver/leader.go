@@ -126,8 +126,12 @@ func (l *leadership) submit(tx *txn) {
 		return
 	}
 	if tx.kind == txnCreateSession {
+		idle := !l.srv.e.busy()
 		l.sessions[tx.session] = &tracked{
 			id: tx.session, timeout: tx.timeout, owner: tx.origin, expires: l.srv.e.expiry(tx.timeout),
+		}
+		if idle {
+			l.srv.e.wake() // the client has gone while this was under way; its session stays
 		}
 		l.planExpiry()
 		l.propose(tx)
