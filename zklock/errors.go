@@ -46,7 +46,7 @@ var ErrConflict = errors.New("conflict")
 
 // ErrDeadlock means that the context already carries the lock that was asked
 // for, so that waiting for it would be waiting for oneself. See Reenter.
-var ErrDeadlock = errors.New("the context already holds this lock, waiting for it would never end")
+var ErrDeadlock = errors.New("the context already holds this lock, waiting for it would never end: join it with Reenter, or give goroutines of their own Detach(ctx)")
 
 // ErrTooManyWaiters means that a limit on waiters, contenders or names was
 // reached: max_waiters, max_contenders, max_names or WithMaxWaiters.
@@ -62,7 +62,7 @@ var ErrSequenceExhausted = errors.New("sequence numbers of this name are used up
 // ErrTokenRegression means that the ensemble's transaction ids ran backwards,
 // as after a restore from an older snapshot: tokens would too. The Client
 // refuses new locks until it is opened again.
-var ErrTokenRegression = errors.New("the ensemble's transaction ids ran backwards, fencing tokens would too")
+var ErrTokenRegression = errors.New("the ensemble's transaction ids ran backwards, fencing tokens would too (was it restored from an older snapshot?): open a new Client once no holder from before is at work")
 
 // ErrUnknownOutcome means that the connection was lost before the ensemble
 // told whether a transaction was applied.

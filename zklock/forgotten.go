@@ -51,6 +51,8 @@ func (h *handle) forgotten() {
 	told := []any{"held", time.Since(h.since), "session", h.hold.place.s.ds.ID()}
 	if at := acquiredAt(h.hookCtx); at != nil {
 		told = append(told, "acquired", at)
+	} else {
+		told = append(told, "hint", "WithAcquireStacks has this say where the lock was acquired")
 	}
 	c.cfg.logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
 }

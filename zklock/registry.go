@@ -51,5 +51,5 @@ func lookupDriver(scheme string) (driver.Driver, error) {
 	if s := Drivers(); len(s) > 0 {
 		known = strings.Join(s, ", ")
 	}
-	return nil, fmt.Errorf("unknown scheme %q (registered: %s; forgotten import of a driver package?)", scheme, known)
+	return nil, fmt.Errorf("unknown scheme %q (registered: %s; forgotten import of a driver package, such as github.com/zklock/go-zklock/zklock/zkdriver for zk:// and zks://?)", scheme, known)
 }
