@@ -172,11 +172,11 @@ func (s *session) exchanged(gen uint64, sent time.Time, committed bool) {
 	}
 	before := s.lease.until
 	s.lease.acknowledged(sent, answered, committed)
-	if committed && !s.counting && s.work > 0 && answered.Before(s.lease.until) {
-		s.counting = true
-		s.publishLocked()
+	began := committed && !s.counting && s.work > 0 && answered.Before(s.lease.until)
+	if began {
+		s.counting = true // who waits for a lease has one, even if its end is no other
 	}
-	if s.counting && !s.lease.until.Equal(before) {
+	if began || s.counting && !s.lease.until.Equal(before) {
 		s.publishLocked()
 		close(s.renewed)
 		s.renewed = make(chan struct{})
