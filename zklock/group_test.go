@@ -1,0 +1,84 @@
+package zklock
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// L7: contenders that one transaction creates below one znode would have one
+// token. And a create counts what is there after the transaction's deletes.
+func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights, _ := groups(t.Context(), &wg, "")
+		land := busy(t, c, flights)
+		for _, w := range []*write{creation("/x", "1"), creation("/x", "2"), creation("/y", "1"), removal("/x/old")} {
+			c.submit(w)
+		}
+		synctest.Wait()
+		if len(flights) != 0 {
+			t.Fatal("more flights than there are")
+		}
+		land()
+		for _, want := range [][]string{{"/x/old", "/x/1", "/y/1"}, {"/x/2"}} {
+			select {
+			case f := <-flights:
+				if got := paths(f); !slices.Equal(got, want) {
+					t.Errorf("group %v, want %v", got, want)
+				}
+				f.answer <- nil
+				synctest.Wait()
+			default:
+				t.Fatalf("no group, want %v", want)
+			}
+		}
+		wg.Wait()
+		if len(flights) != 0 {
+			t.Errorf("one more group: %v", paths(<-flights))
+		}
+	})
+}
+
+// When a group fails, the member at fault is answered, and each of the others is
+// sent once more by itself, and settled like any other.
+func TestOneFailureInAGroupIsOneMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights, settled := groups(t.Context(), &wg, "/x/gone")
+		land := busy(t, c, flights)
+		guilty, other, made := removal("/x/gone"), removal("/y/old"), creation("/z", "1")
+		for _, w := range []*write{guilty, other, made} {
+			c.submit(w)
+		}
+		land()
+		var sent [][]string
+		for range 3 {
+			f := <-flights
+			sent = append(sent, paths(f))
+			f.answer <- nil
+		}
+		wg.Wait()
+		if len(sent[0]) != 3 || len(flights) != 0 {
+			t.Fatalf("sent %v and %d more, want one group of three and two by themselves", sent, len(flights))
+		}
+		for _, again := range sent[1:] {
+			if len(again) != 1 || again[0] == "/x/gone" {
+				t.Errorf("sent again: %v", again)
+			}
+		}
+		for w, want := range map[*write]error{guilty: driver.ErrNoNode, other: nil, made: nil} {
+			<-w.done
+			if !errors.Is(w.err, want) || len(w.results) != 1 {
+				t.Errorf("%s: %v, %d results, want %v and one", w.ops[0].Path, w.err, len(w.results), want)
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *write) bool { return s != w })); n != 1 {
+				t.Errorf("%s was settled %d times", w.ops[0].Path, n)
+			}
+		}
+	})
+}

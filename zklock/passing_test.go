@@ -1,0 +1,198 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// A place is handed over only with a quarter of the lease left: else the next
+// one waits until a quorum has answered.
+func TestHandoverNeedsALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), map[string]string{"handover_time": "1m"})
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+		time.Sleep(8 * time.Second)
+		if left := time.Until(l.Until()); left <= 0 || left >= 2500*time.Millisecond || !l.Valid() {
+			t.Fatalf("%v of the lease are left, want some, and less than a quarter", left)
+		}
+		mustRelease(t, l)
+		none(t, "the next, on a lease that is nearly over", next)
+		e.Heal()
+		n := <-next
+		if left := time.Until(n.Until()); left < 2500*time.Millisecond {
+			t.Errorf("granted with %v of the lease left", left)
+		}
+		mustRelease(t, n)
+	})
+}
+
+// A place whose node an operator has deleted is not handed over, not even when
+// the holder could not be told of it any more.
+func TestDeletedNodeIsNotHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		faults := faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.DelayReply(2*time.Second)))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"handover_time": "1m"})
+		other := connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		y := mustLock(t)(c.Mutex("y").Acquire(t.Context())) // the lease goes on
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		time.Sleep(2 * time.Second) // the node is watched
+		go func() {
+			if _, err := l.Txn(t.Context(), driver.CreateOp("/data", nil, driver.Persistent, driver.OpenACL(driver.PermAll))); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		released := make(chan error, 1)
+		go func() { released <- l.Release(context.Background()) }() // waits for the Txn
+		synctest.Wait()
+		e.Break("/zklock/x")
+		first := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+		<-released
+		none(t, "the next, in a place that is gone", next)
+		mustRelease(t, first)
+		n := <-next
+		if n.Token().Compare(first.Token()) <= 0 {
+			t.Errorf("token %v after %v", n.Token(), first.Token())
+		}
+		mustRelease(t, n)
+		mustRelease(t, y)
+	})
+}
+
+// A lock on several names has a place of its own on each, and takes nobody's.
+func TestAllIsNotHandedAPlaceOnOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		y := mustLock(t)(other.Mutex("y").Acquire(t.Context()))
+		x := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		all := acquiring(t, zklock.All(c.Mutex("x"), c.Mutex("y")), t.Context())
+		mustRelease(t, x)
+		none(t, "both, with one of them held", all)
+		mustRelease(t, y)
+		l := <-all
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		mustRelease(t, l)
+		n := <-next
+		if n.Token().Zxid == l.Token().Zxid {
+			t.Errorf("token %v after that of both, %v: handed over", n.Token(), l.Token())
+		}
+		mustRelease(t, n)
+	})
+}
+
+// A writer that comes after a reader who gave up does not go on in the reader's
+// place: other readers would get in beside it.
+func TestWriterDoesNotGoOnInAReadersPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		gaveUp := make(chan error, 1)
+		go func() { _, err := b.RWMutex("x").Reader().Acquire(ctx); gaveUp <- err }()
+		synctest.Wait()
+		writer := acquiring(t, b.Mutex("x"), t.Context())
+		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		cancel()
+		if err := <-gaveUp; err == nil {
+			t.Fatal("the reader got in")
+		}
+		synctest.Wait()
+		mustRelease(t, held)
+		r := <-reader
+		none(t, "a writer beside a reader", writer)
+		mustRelease(t, r)
+		mustRelease(t, <-writer)
+	})
+}
+
+// Readers of a process share a place for handover_time, and not while a writer
+// of the same process waits.
+func TestReadersShareForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		r := c.RWMutex("x").Reader()
+		first := mustLock(t)(r.Acquire(t.Context()))
+		time.Sleep(99 * time.Millisecond)
+		second := mustLock(t)(r.Acquire(t.Context()))
+		time.Sleep(time.Millisecond)
+		third := mustLock(t)(r.Acquire(t.Context()))
+		if second.Token() != first.Token() || third.Token().Zxid == first.Token().Zxid {
+			t.Errorf("tokens %v, %v, %v: want the second to share, and not the third", first.Token(), second.Token(), third.Token())
+		}
+		writer := acquiring(t, c.Mutex("x"), t.Context())
+		late := acquiring(t, r, t.Context())
+		none(t, "a reader behind a writer", late)
+		for _, l := range []*zklock.Lock{first, second, third} {
+			none(t, "a writer beside readers", writer)
+			mustRelease(t, l)
+		}
+		w := <-writer
+		none(t, "a reader beside a writer", late)
+		mustRelease(t, w)
+		mustRelease(t, <-late)
+	})
+}
+
+// Who gives up while the turn is on its way to it, be it the lock or the lead,
+// passes on what it got: B22.
+func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
+	defer lonely()()                                       // so that the one who leaves comes to it only after the release
+	for _, held := range []time.Duration{0, time.Second} { // handed over, made the leader
+		synctest.Test(t, func(t *testing.T) {
+			c := connect(t, memdriver.New().Connector(), nil)
+			for range 20 {
+				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+				ctx, cancel := context.WithCancel(t.Context())
+				gone := make(chan struct{})
+				go func() {
+					defer close(gone)
+					if l, err := c.Mutex("x").Acquire(ctx); err == nil {
+						mustRelease(t, l)
+					}
+				}()
+				synctest.Wait()
+				next := acquiring(t, c.Mutex("x"), t.Context())
+				time.Sleep(held)
+				cancel()
+				mustRelease(t, l)
+				<-gone
+				synctest.Wait()
+				if len(next) != 1 {
+					t.Fatalf("held for %v: the lock is free, and nobody has it", held)
+				}
+				mustRelease(t, <-next)
+			}
+		})
+	}
+}
+
+// Readers that join a writer which was downgraded come after it, by their token.
+func TestReaderThatJoinsADowngradedWriterHasALaterToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		if err := l.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
+		if r.Token().Zxid != l.Token().Zxid || r.Token().Compare(l.Token()) <= 0 {
+			t.Errorf("token %v joined %v", r.Token(), l.Token())
+		}
+		mustRelease(t, l)
+		mustRelease(t, r)
+	})
+}

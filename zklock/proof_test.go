@@ -1,0 +1,144 @@
+package zklock
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// onConn is a driver's session of which only the connection matters.
+type onConn struct {
+	driver.Session
+	generation uint64
+}
+
+func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
+
+// busySession is one with something to lose, on connection 1, whose lease has
+// left to go.
+func busySession(ds driver.Session, left time.Duration) *session {
+	s := &session{
+		ds: ds, timeout: 10 * sec, born: now(), gen: 1, work: 1, counting: true,
+		look: make(chan struct{}, 1), moved: make(chan struct{}), renewed: make(chan struct{}),
+	}
+	s.lease = lease{timeout: 10 * sec, tick: 2 * sec}
+	s.lease.connected(now(), now(), false)
+	s.lease.until = now().Add(left)
+	s.publishLocked()
+	return s
+}
+
+// A reply that comes when the lease is over comes too late, whatever it proves:
+// somebody may have seen the end already.
+func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			left  time.Duration
+			alive bool
+		}{{2 * sec, true}, {sec, false}} {
+			s := busySession(&onConn{generation: 1}, c.left)
+			gen, sent := s.beforeExchange()
+			time.Sleep(sec)
+			s.exchanged(gen, sent, true)
+			if s.alive() != c.alive {
+				t.Errorf("alive %v a second later, with %v of the lease left before", s.alive(), c.left)
+			}
+		}
+	})
+}
+
+// What was sent on one connection proves nothing when it was answered on
+// another, or when the chain of exchanges is another connection's already.
+func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			what  string
+			then  func(ds *onConn, s *session)
+			moves bool
+		}{
+			{"the same connection", func(*onConn, *session) {}, true},
+			{"another connection, not noticed yet", func(ds *onConn, _ *session) { ds.generation = 2 }, false},
+			{"a chain that is another connection's", func(_ *onConn, s *session) { s.gen = 2 }, false},
+		} {
+			ds := &onConn{generation: 1}
+			s := busySession(ds, 2*sec)
+			gen, sent := s.beforeExchange()
+			time.Sleep(sec)
+			c.then(ds, s)
+			before := s.lease.until
+			s.exchanged(gen, sent, true)
+			if moved := !s.lease.until.Equal(before); moved != c.moves {
+				t.Errorf("%s: the lease moved: %v", c.what, moved)
+			}
+		}
+	})
+}
+
+// flight is one transaction of a committer under test, held until it is answered.
+type flight struct {
+	ops    []driver.Op
+	answer chan error // a definite one
+}
+
+// groups makes a committer whose transactions are handed to the test. guilty, if
+// not "", is the path whose operations fail.
+func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight, settled *[]*write) {
+	flights, settled = make(chan flight, 16), new([]*write)
+	c = &committer{ctx: ctx, wg: wg}
+	c.settle = func(group []*write) { *settled = append(*settled, group...) }
+	c.multi = func(_ context.Context, _ string, _ int, ops []driver.Op) ([]driver.OpResult, error) {
+		f := flight{ops, make(chan error, 1)}
+		flights <- f
+		<-f.answer
+		results := make([]driver.OpResult, len(ops))
+		var failed error
+		for i := range ops {
+			results[i].Path = ops[i].Path
+			if ops[i].Path == guilty {
+				failed = driver.ErrNoNode
+			}
+		}
+		for i := range results {
+			if failed != nil {
+				if results[i].Err = driver.ErrRolledBack; ops[i].Path == guilty {
+					results[i].Err = failed
+				}
+			}
+		}
+		return results, failed
+	}
+	return c, flights, settled
+}
+
+// busy fills the committer's flights, so that what comes next waits together. It
+// returns what lets one of them land.
+func busy(t *testing.T, c *committer, flights chan flight) (land func()) {
+	t.Helper()
+	var under []flight
+	for range maxFlights {
+		c.submit(removal("/filler"))
+		synctest.Wait()
+		under = append(under, <-flights)
+	}
+	return func() { under[0].answer <- nil; synctest.Wait(); under[1].answer <- nil; synctest.Wait() }
+}
+
+func removal(path string) *write {
+	return &write{kind: "release", ops: []driver.Op{driver.DeleteOp(path, driver.AnyVersion)}}
+}
+
+func creation(dir, node string) *write {
+	return &write{kind: "enqueue", ops: []driver.Op{driver.CreateOp(dir+"/"+node, nil, driver.EphemeralSequential, nil)},
+		creates: &place{nodes: []*contender{{dir: dir}}}}
+}
+
+func paths(f flight) (found []string) {
+	for _, op := range f.ops {
+		found = append(found, op.Path)
+	}
+	return found
+}
