@@ -8,13 +8,14 @@ APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 # What to benchmark and the flags of the comparison on real servers (-servers 3,
 # -for 1s, -run regexp), how long to fuzz each target, to make faults and to soak,
-# how often to repeat.
+# which deliberate bugs to try, how often to repeat.
 BENCH ?= .
 BENCHFLAGS ?=
 FUZZTIME ?= 30s
 COUNT ?= 50
 CHAOS ?= 60s
 SOAK ?= 30m
+MUTANTS ?= .
 
 # How many runs to simulate.
 RUNS ?= 10000
@@ -126,6 +127,10 @@ stress: ## the core's and drivers' tests COUNT times, with the race detector
 .PHONY: chaos
 chaos: install ## real servers and clients are killed, stopped and cut off for CHAOS; ZKLOCK_SEED repeats a schedule
 	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
+
+.PHONY: mutants
+mutants: ## deliberate bugs in the core, each of which the tests have to find; MUTANTS=regexp
+	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
 soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in all

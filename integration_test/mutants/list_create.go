@@ -1,0 +1,182 @@
+package main
+
+const (
+	enqueueFile = "zklock/enqueue.go"
+	placeFile   = "zklock/place.go"
+	commitFile  = "zklock/commit.go"
+)
+
+// createMutants make queue nodes wrongly, or lose them.
+var createMutants = []mutant{
+	{
+		name:   "two-are-alone",
+		breaks: "a count of two children passes for nobody else being there",
+		file:   enqueueFile,
+		edits:  change(`alone = alone && n == 1`, `alone = alone && n <= 2`),
+		tests:  []string{"TestExpiryWhileQueuedGoesToTheTail"},
+	},
+	{
+		name:   "set-before-create",
+		breaks: "the parent is set before the node is created, so the count leaves the own node out",
+		file:   enqueueFile,
+		edits: []edit{
+			{"w.ops = append(w.ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].ours {\n\t\t\tw.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
+				"if parents[i].ours {\n\t\t\tw.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.ops = append(w.ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
+			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
+			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
+			{"children[len(children)-1] = w.results[i].Stat.NumChildren", "count = w.results[i].Stat.NumChildren"},
+		},
+		tests: []string{"TestExpiryWhileQueuedGoesToTheTail"},
+	},
+	{
+		name:   "others-unknown",
+		breaks: "nobody is known to wait in another process, so hand-over goes on until its time is over",
+		file:   enqueueFile,
+		edits:  change(`p.others = !alone`, `p.others = false`),
+		tests:  []string{"TestHandoverLimitLetsOthersIn"},
+	},
+	{
+		name:   "max-contenders-one-more",
+		breaks: "max_contenders lets one more in",
+		file:   enqueueFile,
+		edits:  change(`int(children[i]) > limit {`, `int(children[i]) > limit+1 {`),
+		tests:  []string{"TestMaxContendersIsExact"},
+	},
+	{
+		name:   "max-contenders-one-less",
+		breaks: "max_contenders keeps one too many out",
+		file:   enqueueFile,
+		edits:  change(`int(children[i]) > limit {`, `int(children[i]) >= limit {`),
+		tests:  []string{"TestMaxContendersIsExact"},
+	},
+	{
+		name:   "container-not-made-again",
+		breaks: "a parent that the server has removed is not created again",
+		file:   enqueueFile,
+		edits:  change("for _, w := range r.wants {\n\t\t\ts.client.parents.forget(w.path)\n\t\t}", ""),
+		tests:  []string{"TestParentRemovedByTheServerIsMadeAgain"},
+	},
+	{
+		name:   "parent-overwritten",
+		breaks: "data of a parent that somebody else made is written over",
+		file:   "zklock/parent.go",
+		edits:  change(`found.ours, err = s.claim(ctx, path)`, `found.ours, err = true, nil`),
+		tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
+	},
+	{
+		name:   "token-regression-accepted",
+		breaks: "an ensemble that was set back grants with tokens smaller than before",
+		file:   enqueueFile,
+		edits:  change(`if p.zxid <= seen {`, `if false {`),
+		tests:  []string{"TestTokensThatRunBackAreRefused"},
+	},
+	{
+		name:   "unknown-is-not-applied",
+		breaks: "a create whose reply was lost is taken for not applied, and sent again",
+		file:   enqueueFile,
+		edits:  change("case errors.Is(err, driver.ErrConnLoss):\n\t\t\tp.doubtful", "case false:\n\t\t\tp.doubtful"),
+		tests:  []string{"TestLostCreateIsFoundAgain"},
+	},
+	{
+		name:   "recovery-without-sync",
+		breaks: "what became of a lost create is read from a server that may lag",
+		file:   recoverFile,
+		edits:  change("if err := s.ds.Sync(ctx, c.dir); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", ""),
+		tests:  []string{"TestLostCreateIsFoundAgain"},
+	},
+	{
+		name:   "recovery-adopts-any-session",
+		breaks: "recovery takes another session's node for its own",
+		file:   recoverFile,
+		edits:  change(`if q[j].guid == c.guid {`, `if q[j].guid.serial == c.guid.serial {`),
+		tests:  []string{"TestEveryRequestMayBeLost"},
+	},
+	{
+		name:   "recovery-adopts-the-highest",
+		breaks: "of two nodes with one GUID the later one is kept",
+		file:   recoverFile,
+		edits:  change("node = q[j].node\n\t\t\t\tbreak", "node = q[j].node"),
+		tests:  []string{"TestOfTwinsTheFirstCounts"},
+	},
+	{
+		name:   "twin-not-deleted",
+		breaks: "a node whose create was given up as lost, and was applied late, stays in the queue",
+		file:   recoverFile,
+		edits:  change(`if c == nil || c.node != "" && c.node != q[i].node {`, `if false && c == nil {`),
+		tests:  []string{"TestEveryRequestMayBeLost"},
+	},
+	{
+		name:   "open-create-deleted",
+		breaks: "a list deletes a node whose create is still being answered",
+		file:   recoverFile,
+		edits:  change(`if c == nil || c.node != "" && c.node != q[i].node {`, `if c == nil || c.node != q[i].node {`),
+		tests:  []string{"TestOpenCreateIsLeftAlone"},
+	},
+	{
+		name:   "no-sweep",
+		breaks: "nobody comes back for a create that is applied after its place was given up",
+		file:   placeFile,
+		edits:  change(`sweep := there && p.doubtful`, `sweep := false`),
+		tests:  []string{"TestEveryRequestMayBeLost"},
+	},
+	{
+		name:   "twin-of-all-in-the-way",
+		breaks: "a twin of an All is left ahead of somebody whom the All waits for",
+		file:   frontFile,
+		edits:  change("if p.doubtful {\n\t\t// A twin", "if false {\n\t\t// A twin"),
+		tests:  []string{"TestTwinOfAllOnItsSecondName"},
+	},
+	{
+		name:   "create-abandoned",
+		breaks: "a caller that gives up while its create is under way leaves the node behind",
+		file:   enqueueFile,
+		edits:  change("case <-ctx.Done():\n\t\t\tp.abandon(w)", "case <-ctx.Done():\n\t\t\tp.giveUp()"),
+		tests:  []string{"TestCreateCancelledUnderWayLeavesNothing"},
+	},
+}
+
+// commitMutants group writes wrongly.
+var commitMutants = []mutant{
+	{
+		name:   "two-creates-of-a-name",
+		breaks: "two contenders of one name are created by one transaction, with one token",
+		file:   commitFile,
+		edits:  change(`case slices.ContainsFunc(w.creates.nodes, func(c *contender) bool { return creating[c.dir] }):`, `case slices.ContainsFunc(w.creates.nodes, func(c *contender) bool { return false }):`),
+		tests:  []string{"TestGroupHasOneCreateOfANameAndDeletesFirst"},
+	},
+	{
+		name:   "creates-before-deletes",
+		breaks: "a create counts nodes that its own transaction removes",
+		file:   commitFile,
+		edits:  change(`return append(group, creates...)`, `return append(creates, group...)`),
+		tests:  []string{"TestGroupHasOneCreateOfANameAndDeletesFirst"},
+	},
+	{
+		name:   "innocent-members-blamed",
+		breaks: "one member's failure is every member's, and the others are not sent again",
+		file:   commitFile,
+		edits:  change(`if w.err = atFault(w.results); w.err == nil {`, `if w.err = err; false {`),
+		tests:  []string{"TestOneFailureInAGroupIsOneMembers"},
+	},
+	{
+		name:   "guilty-member-sent-again",
+		breaks: "the member that made a group fail is sent again with the others",
+		file:   commitFile,
+		edits:  change(`if w.err = atFault(w.results); w.err == nil {`, `if true {`),
+		tests:  []string{"TestOneFailureInAGroupIsOneMembers"},
+	},
+	{
+		name:   "resent-member-not-settled",
+		breaks: "what a member created when it was sent again is not taken over",
+		file:   commitFile,
+		edits:  change(`c.answer(group[i : i+1])`, `close(group[i].done)`),
+		tests:  []string{"TestOneFailureInAGroupIsOneMembers"},
+	},
+	{
+		name:   "group-on-a-members-context",
+		breaks: "a transaction ends with the context of a caller",
+		file:   commitFile,
+		edits:  change(`callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())`, `callCtx, cancel := context.WithTimeout(ctx, s.requestTimeout())`),
+		tests:  []string{"TestWritesOutliveTheirCallers"},
+	},
+}

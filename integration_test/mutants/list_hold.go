@@ -1,0 +1,316 @@
+package main
+
+const (
+	turnstileFile = "zklock/turnstile.go"
+	holdFile      = "zklock/hold.go"
+	removeFile    = "zklock/remove.go"
+	txnFile       = "zklock/txn.go"
+)
+
+// removeMutants leave nodes behind, or say too early that they are gone.
+var removeMutants = []mutant{
+	{
+		name:   "cancelled-waiter-stays",
+		breaks: "who gives up leaves its node in the queue",
+		file:   turnstileFile,
+		edits:  change("t.mu.Unlock()\n\tif left != nil {\n\t\tleft.remove()\n\t}", "t.mu.Unlock()\n\t_ = left"),
+		tests:  []string{"TestMiddleWaiterGivesUp"},
+	},
+	{
+		name:   "clean-up-on-the-callers-context",
+		breaks: "who gives up deletes its node on the context that was just cancelled",
+		file:   turnstileFile,
+		edits: change("t.led(h, left, r.since)", `if left != nil && left.s.repeat(ctx, "release", func(ctx context.Context) error {
+		return left.s.ds.Delete(ctx, left.nodes[0].path(), -1)
+	}) == nil {
+		left.finish()
+	}
+	t.led(h, nil, r.since)`),
+		tests: []string{"TestMiddleWaiterGivesUp"},
+	},
+	{
+		name:   "release-without-waiting",
+		breaks: "Release says that the lock was given back before the ensemble does",
+		file:   holdFile,
+		edits:  change(`err = h.place.release(ctx)`, `h.place.remove()`),
+		tests:  []string{"TestReleaseOfADeletedNode"},
+	},
+	{
+		name:   "release-tried-once",
+		breaks: "a delete whose outcome is unknown is taken for done",
+		file:   removeFile,
+		edits:  change("gone := make(chan struct{})\n", "return nil\n\tgone := make(chan struct{})\n"),
+		tests:  []string{"TestEveryRequestMayBeLost"},
+	},
+	{
+		name:   "release-of-a-deleted-node",
+		breaks: "the Release of a lock whose node somebody has deleted is a success",
+		file:   removeFile,
+		edits:  change(`missing = ErrNodeDeleted`, `missing = nil`),
+		tests:  []string{"TestReleaseOfADeletedNode"},
+	},
+	{
+		name:   "own-node-unwatched",
+		breaks: "nobody watches the node of a lock that is held",
+		file:   "zklock/own.go",
+		edits:  change(`o.s.spawn(g.run)`, `_ = g.run`),
+		tests:  []string{"TestReleaseOfADeletedNode"},
+	},
+	{
+		name:   "own-watch-not-armed-anew",
+		breaks: "after a reconnect nobody reads again the node of a lock that is held",
+		file:   "zklock/guard.go",
+		edits: []edit{
+			{"if n := &g.nodes[i]; n.event == nil || n.gen < gen {", "if n := &g.nodes[i]; n.event == nil {"},
+		},
+		tests: []string{"TestDeletionAfterAReconnectIsALoss"},
+	},
+	{
+		name:   "others-containers-reaped",
+		breaks: "empty znodes that others made are removed as well",
+		file:   "zklock/parent.go",
+		edits:  change(`case !found.mine:`, `case false:`),
+		tests:  []string{"TestIdleContainersAreRemoved"},
+	},
+	{
+		name:   "close-before-loss",
+		breaks: "Close removes the nodes of locks before their holders are told",
+		file:   "zklock/pool.go",
+		edits: change("for _, s := range p.all() {\n\t\ts.end(driver.Closed, ErrClosed)",
+			"for _, s := range p.all() {\n\t\t_ = s.ds.Close(context.Background())\n\t\ts.end(driver.Closed, ErrClosed)"),
+		tests: []string{"TestCloseLosesLocksBeforeTheirNodesGo"},
+	},
+	{
+		name:   "loss-delay-cut-short",
+		breaks: "a lost session is closed at once, although loss_delay is not over",
+		file:   sessionFile,
+		edits:  change("s.awaitSpared()\n", ""),
+		tests:  []string{"TestLossDelayHoldsTheNextBackThoughTheSessionIsReachable"},
+	},
+	{
+		name:   "loss-delay-not-in-the-lease",
+		breaks: "leases are as long as without loss_delay",
+		file:   "zklock/lossdelay.go",
+		edits:  change(`{ return timeout - c.lossDelay }`, `{ return timeout }`),
+		tests:  []string{"TestSimulatedLossesAreFollowedByTheDelay"},
+	},
+	{
+		name:   "loss-delay-not-for-all",
+		breaks: "what is left of an All that lost one node goes at once",
+		file:   "zklock/lossdelay.go",
+		edits:  change(`if delay == 0 || len(p.nodes) == 1 {`, `if true {`),
+		tests:  []string{"TestLossDelayKeepsTheOtherNodesOfAnAll"},
+	},
+}
+
+// handoverMutants pass a place on wrongly inside the process.
+var handoverMutants = []mutant{
+	{
+		name:   "handover-without-lease",
+		breaks: "a place is handed over on a lease that is nearly over, or after its node was deleted",
+		file:   holdFile,
+		edits:  change(`return !p.gone && p.s.leftLocked() >= p.s.lease.least()`, `return true`),
+		tests:  []string{"TestHandoverNeedsALease"},
+	},
+	{
+		name:   "handover-on-a-short-lease",
+		breaks: "a lock is handed out however little of its lease is left",
+		file:   holdFile,
+		edits:  change(`return !p.gone && p.s.leftLocked() >= p.s.lease.least()`, `return !p.gone && p.s.leftLocked() > 0`),
+		tests:  []string{"TestHandoverNeedsALease"},
+	},
+	{
+		name:   "handover-of-a-deleted-node",
+		breaks: "a place whose node was deleted is handed over",
+		file:   holdFile,
+		edits:  change(`return !p.gone && p.s.leftLocked() >= p.s.lease.least()`, `return p.s.leftLocked() >= p.s.lease.least()`),
+		tests:  []string{"TestDeletedNodeIsNotHandedOver"},
+	},
+	{
+		name:   "handover-of-all",
+		breaks: "locks on several names take part in hand-over",
+		file:   "zklock/client.go",
+		edits:  change(`alone := len(r.wants) > 1 || r.mode`, `alone := r.mode`),
+		tests:  []string{"TestAllIsNotHandedAPlaceOnOneName"},
+	},
+	{
+		name:   "handover-limit-ignored",
+		breaks: "hand-over goes on although others wait",
+		file:   turnstileFile,
+		edits:  change(`return !p.others || p.handovers < cfg.handoverLimit`, `return true`),
+		tests:  []string{"TestHandoverLimitLetsOthersIn"},
+	},
+	{
+		name:   "handover-time-ignored",
+		breaks: "hand-over goes on for ever",
+		file:   turnstileFile,
+		edits:  change("if time.Since(p.granted) >= cfg.handoverTime {", "if false {"),
+		tests:  []string{"TestHandoverCostsNothingAndRequeueOneTransaction"},
+	},
+	{
+		name:   "writer-in-a-readers-place",
+		breaks: "a writer is handed a reader's place, beside readers elsewhere",
+		file:   turnstileFile,
+		edits:  change(`if p.readers() && mode != Shared || p.doubtfulTxn.Load() {`, `if p.doubtfulTxn.Load() {`),
+		tests:  []string{"TestDowngradeKeepsQueuedWritersOut"},
+	},
+	{
+		name:   "writer-goes-on-in-a-readers-place",
+		breaks: "a writer goes on with the place in the queue that a reader has left behind",
+		file:   acquireFile,
+		edits:  change(`if p == nil || !p.granted.IsZero() || p.readers() && r.mode != Shared {`, `if p == nil || !p.granted.IsZero() {`),
+		tests:  []string{"TestWriterDoesNotGoOnInAReadersPlace"},
+	},
+	{
+		name:   "held-place-goes-on",
+		breaks: "a place that was held and may not be handed over is not replaced",
+		file:   acquireFile,
+		edits:  change(`if p == nil || !p.granted.IsZero() || p.readers()`, `if p == nil || p.readers()`),
+		tests:  []string{"TestHandoverCostsNothingAndRequeueOneTransaction"},
+	},
+	{
+		name:   "handover-in-doubt",
+		breaks: "a place is handed over although a Txn under it may still be applied",
+		file:   turnstileFile,
+		edits:  change(`|| p.doubtfulTxn.Load() {`, `{`),
+		tests:  []string{"TestLateTxnNeverReachesTheNextHolder"},
+	},
+	{
+		name:   "late-reader-joins",
+		breaks: "readers join for as long as there are any, and writers elsewhere starve",
+		file:   turnstileFile,
+		edits:  change(`time.Since(h.place.granted) >= t.client.cfg.handoverTime ||`, ``),
+		tests:  []string{"TestReadersShareForAWhile"},
+	},
+	{
+		name:   "reader-passes-a-local-writer",
+		breaks: "a reader joins although a writer of this process waits",
+		file:   turnstileFile,
+		edits:  change("if t.queue.Len() == 0 {\n\t\tif l := t.shareLocked(r); l != nil {", "if true {\n\t\tif l := t.shareLocked(r); l != nil {"),
+		tests:  []string{"TestReadersShareForAWhile"},
+	},
+	{
+		name:   "wake-up-lost",
+		breaks: "who gives up while being handed the lock keeps it",
+		file:   turnstileFile,
+		edits:  change("got.lock.hold.drop(got.lock)\n", ""),
+		tests:  []string{"TestWaiterThatLeavesPassesOnWhatItGot"},
+	},
+	{
+		name:   "lead-lost",
+		breaks: "who gives up while being made the leader stays it",
+		file:   turnstileFile,
+		edits:  change("t.led(nil, got.start, got.stretch)\n", ""),
+		tests:  []string{"TestWaiterThatLeavesPassesOnWhatItGot"},
+	},
+}
+
+// holdMutants break what a holder is promised.
+var holdMutants = []mutant{
+	{
+		name:   "token-without-turn",
+		breaks: "holders that share a place one after the other have equal tokens",
+		file:   holdFile,
+		edits:  change(`token: Token{Zxid: p.zxid, Turn: p.turn}}`, `token: Token{Zxid: p.zxid}}`),
+		tests:  []string{"TestWithoutHandoverHasATokenOfItsOwn"},
+	},
+	{
+		name:   "turn-not-raised",
+		breaks: "the turn stays the same when a place is handed over",
+		file:   holdFile,
+		edits:  change("p.turn++\n", ""),
+		tests:  []string{"TestWithoutHandoverHasATokenOfItsOwn"},
+	},
+	{
+		name:   "turn-not-raised-by-downgrade",
+		breaks: "readers that join a downgraded writer have its token",
+		file:   txnFile,
+		edits:  change("h.token = Token{Zxid: p.zxid, Turn: p.turn}\n", ""),
+		tests:  []string{"TestReaderThatJoinsADowngradedWriterHasALaterToken"},
+	},
+	{
+		name:   "downgraded-place-handed-to-a-writer",
+		breaks: "a downgraded place is handed to a writer, beside readers elsewhere",
+		file:   txnFile,
+		edits:  change("p.nodes[0].kind = kind{mode: Shared}", "_ = kind{mode: Shared}"),
+		tests:  []string{"TestDowngradeKeepsQueuedWritersOut"},
+	},
+	{
+		name:   "downgrade-not-told",
+		breaks: "others do not learn of a downgrade",
+		file:   txnFile,
+		edits:  change("d := h.client.nodeData(h.origin, Shared)", "d := h.client.nodeData(h.origin, Exclusive)"),
+		tests:  []string{"TestNodeDataBound"},
+	},
+	{
+		name:   "txn-without-check",
+		breaks: "a Txn is applied whether the lock is held or not",
+		file:   txnFile,
+		edits: change("for _, c := range p.nodes {\n\t\tall = append(all, driver.CheckOp(c.path(), driver.AnyVersion))\n\t}",
+			"for range p.nodes {\n\t\tall = append(all, driver.CheckOp(s.client.cfg.root, driver.AnyVersion))\n\t}"),
+		tests: []string{"TestTxn"},
+	},
+	{
+		name:   "txn-in-doubt-is-an-error",
+		breaks: "a Txn whose outcome is unknown leaves the place fit for a hand-over",
+		file:   txnFile,
+		edits:  change("p.doubtfulTxn.Store(true)\n\t\treturn nil, fmt.Errorf", "return nil, fmt.Errorf"),
+		tests:  []string{"TestLateTxnNeverReachesTheNextHolder"},
+	},
+	{
+		name:   "release-under-a-txn",
+		breaks: "Release does not wait for Txns under way, which apply under the next holder",
+		file:   holdFile,
+		edits:  change("h.awaitTxns(ctx)\n", ""),
+		tests:  []string{"TestReleaseWaitsForTxns"},
+	},
+}
+
+// ruleMutants break the rules of the interface.
+var ruleMutants = []mutant{
+	{
+		name:   "deadlock-not-seen",
+		breaks: "who holds a name waits for itself",
+		file:   "zklock/reenter.go",
+		edits:  change("return nil, ErrDeadlock", "return nil, nil"),
+		tests:  []string{"TestReentry"},
+	},
+	{
+		name:   "reader-reenters-as-writer",
+		breaks: "a reader joins its own lock as a writer",
+		file:   "zklock/reenter.go",
+		edits:  change(`if !join || !l.hold.covers(r.wants) {`, `if !join {`),
+		tests:  []string{"TestReentry"},
+	},
+	{
+		name:   "reentry-after-loss",
+		breaks: "re-entry joins a lock whose lease is over",
+		file:   "zklock/reenter.go",
+		edits: []edit{
+			{"if err := l.Err(); err != nil {\n\t\treturn nil, err", "if false {\n\t\treturn nil, nil"},
+			{"if !l.Valid() {", "if false {"},
+		},
+		tests: []string{"TestReentryAfterALossIsALoss"},
+	},
+	{
+		name:   "names-meet",
+		breaks: "two names have one znode",
+		file:   "zklock/name.go",
+		edits:  change(`c == '_' || c == '.'`, `c == '_' || c == '%' || c == '.'`),
+		tests:  []string{"TestNameThatIsAPrefixOfAnother"},
+	},
+	{
+		name:   "cancelled-acquire-returns-nothing",
+		breaks: "an Acquire whose context is over returns neither a lock nor an error",
+		file:   "zklock/client.go",
+		edits:  change("if ctx.Err() != nil {\n\t\treturn nil, waitEnded(ctx, ErrNotAcquired)\n\t}\n\twaitCtx", "if ctx.Err() != nil {\n\t\treturn nil, nil\n\t}\n\twaitCtx"),
+		tests:  []string{"TestAcquireWithAnEndedContextIsAnError"},
+	},
+	{
+		name:   "max-waiters-one-more",
+		breaks: "max_waiters lets one more wait",
+		file:   "zklock/use.go",
+		edits:  change(`t.waitersLocked() >= limit {`, `t.waitersLocked() > limit {`),
+		tests:  []string{"TestWaitLimits"},
+	},
+}

@@ -1,0 +1,166 @@
+package main
+
+const (
+	leaseFile     = "zklock/lease.go"
+	heartbeatFile = "zklock/heartbeat.go"
+	sessionFile   = "zklock/session.go"
+)
+
+// leaseMutants are wrong proofs of a session's life.
+var leaseMutants = []mutant{
+	{
+		name:   "lease-from-reply",
+		breaks: "the lease counts from when a reply was read, not from when its request was sent",
+		file:   leaseFile,
+		edits:  change(`l.prove(j.sent)`, `l.prove(j.answered)`),
+		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
+	},
+	{
+		name:   "lease-from-connected",
+		breaks: "a new session's lease counts from when its handshake was answered",
+		file:   leaseFile,
+		edits:  change(`l.prove(sent)`, `l.prove(answered)`),
+		tests:  []string{"TestLeaseOfANewSessionCountsFromItsHandshake"},
+	},
+	{
+		name:   "lease-from-sync",
+		breaks: "Syncs, which a deposed leader answers, prove the lease as committed writes do",
+		file:   leaseFile,
+		edits:  change("if committed {\n\t\tif !sent", "if true {\n\t\tif !sent"),
+		tests:  []string{"TestLeaseOfAReconnectWaitsForACommittedWrite"},
+	},
+	{
+		name:   "lease-last-plus-timeout",
+		breaks: "the last acknowledged write and the timeout make the lease",
+		file:   leaseFile,
+		edits:  change("if committed {\n\t\tif !sent", "if committed {\n\t\tl.prove(sent)\n\t\tif !sent"),
+		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
+	},
+	{
+		name:   "lease-one-before",
+		breaks: "the write before the last and the timeout make the lease",
+		file:   leaseFile,
+		edits:  change(`if j, ok := l.latestAnswered(p.sent.Add(-l.tick)); ok {`, `if j := p; ok {`),
+		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
+	},
+	{
+		name:   "lease-without-tick",
+		breaks: "no tick between the touch that counts and the write before last: it may not have been reported yet",
+		file:   leaseFile,
+		edits:  change(`p.sent.Add(-l.tick)`, `p.sent`),
+		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
+	},
+	{
+		name:   "lease-from-reconnect",
+		breaks: "a handshake that takes up a session again proves the lease by itself",
+		file:   leaseFile,
+		edits:  change(`if created {`, `if true {`),
+		tests:  []string{"TestLeaseOfAReconnectWaitsForACommittedWrite"},
+	},
+	{
+		name:   "lease-overlapping-writes",
+		breaks: "a write that was sent before the handshake's answer counts for the new connection",
+		file:   leaseFile,
+		edits:  change(`if !sent.Before(l.handshake.answered) {`, `if true {`),
+		tests:  []string{"TestLeaseOfAReconnectWaitsForACommittedWrite"},
+	},
+	{
+		name:   "lease-without-margin",
+		breaks: "no margin for clocks that run at different rates",
+		file:   leaseFile,
+		edits:  change(`margin := l.timeout/100 + max(l.timeout/20, 50*time.Millisecond)`, `margin := time.Duration(0)`),
+		tests:  []string{"TestLeaseOfANewSessionCountsFromItsHandshake"},
+	},
+	{
+		name:   "idle-syncs-too-rare",
+		breaks: "an idle session's Syncs leave no usable lease for its first write",
+		file:   leaseFile,
+		edits:  change(`min(l.timeout/3, (l.timeout*65/100-l.tick)/2)`, `l.timeout/2`),
+		tests:  []string{"TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite"},
+	},
+}
+
+// sessionMutants lose track of a session's life.
+var sessionMutants = []mutant{
+	{
+		name:   "heartbeat-is-a-sync",
+		breaks: "heartbeats are Syncs, which need no quorum, and count as committed",
+		file:   heartbeatFile,
+		edits:  change("if busy {\n\t\t_, err = s.ds.Multi", "if false {\n\t\t_, err = s.ds.Multi"),
+		tests:  []string{"TestHeartbeatsAreCommitted"},
+	},
+	{
+		name:   "shrunk-timeout-kept",
+		breaks: "a reconnect that negotiates a shorter timeout changes nothing",
+		file:   heartbeatFile,
+		edits:  change(`if s.ds.Timeout() < s.timeout {`, `if false {`),
+		tests:  []string{"TestReconnectWithAShorterTimeoutIsALoss"},
+	},
+	{
+		name:   "late-reply-renews",
+		breaks: "a heartbeat's reply renews a lease that has run out",
+		file:   sessionFile,
+		edits:  change(`if s.counting && !answered.Before(s.lease.until) {`, `if false {`),
+		tests:  []string{"TestLeaseThatRanOutIsNotRenewed"},
+	},
+	{
+		name:   "exchange-across-connections",
+		breaks: "an exchange that began on one connection and ended on another proves the lease",
+		file:   sessionFile,
+		edits: []edit{
+			{"if after != gen {\n\t\treturn\n\t}", "_ = after"},
+			{"if s.over != nil || gen != s.gen {", "if s.over != nil {"},
+		},
+		tests: []string{"TestReplyOfAnOlderConnectionProvesNothing"},
+	},
+	{
+		name:   "valid-from-a-timer",
+		breaks: "Valid waits for a timer to announce the end of the lease instead of looking at the clock",
+		file:   "zklock/lock.go",
+		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return l.Err() == nil`),
+		tests:  []string{"TestValidLooksAtTheClock"},
+	},
+	{
+		name:   "suspended-clock",
+		breaks: "time that the machine was suspended does not count",
+		file:   "zklock/clock.go",
+		edits:  change(`func now() time.Time { return time.Now().Add(suspended()) }`, `func now() time.Time { return time.Now() }`),
+		tests:  []string{"TestValidLooksAtTheClock"},
+	},
+	{
+		name:   "lease-news-missing",
+		breaks: "who waits for a lease is not told when it begins to count",
+		file:   sessionFile,
+		edits:  change(`if began || s.counting && !s.lease.until.Equal(before) {`, `if s.counting && !s.lease.until.Equal(before) {`),
+		tests:  []string{"TestLostCreateIsFoundAgain"},
+	},
+	{
+		name:   "lost-is-valid-again",
+		breaks: "a handle that was lost is valid again when its session turns out to live",
+		file:   "zklock/lock.go",
+		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return !errors.Is(l.Err(), ErrReleased) && l.hold.place.s.alive()`),
+		tests:  []string{"TestReleaseOfADeletedNode"},
+	},
+	{
+		name:   "until-after-loss",
+		breaks: "Until goes on telling the session's lease after the lock was lost",
+		file:   "zklock/lock.go",
+		edits:  change("func (l *Lock) Until() time.Time {\n\tif l.Err() != nil {", "func (l *Lock) Until() time.Time {\n\tif false {"),
+		tests:  []string{"TestUntilEndsWithTheLock"},
+	},
+	{
+		name:   "lost-told-twice",
+		breaks: "the Release of a lock that was lost tells of the loss again",
+		file:   "zklock/lock.go",
+		edits: change("err := l.ended()\n\t\tend.call(ReleaseResult{Err: err})",
+			"err := l.ended()\n\t\tif lost := (*LostError)(nil); errors.As(err, &lost) {\n\t\t\tl.tellLost(lost)\n\t\t}\n\t\tend.call(ReleaseResult{Err: err})"),
+		tests: []string{"TestLostIsToldOnceAHandle"},
+	},
+	{
+		name:   "session-outlives-its-lease",
+		breaks: "the end of the lease does not end the session",
+		file:   heartbeatFile,
+		edits:  change("if left <= 0 {\n\t\t\t\ts.end(driver.Expired, ErrLeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
+		tests:  []string{"TestSimulation"},
+	},
+}

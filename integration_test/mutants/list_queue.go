@@ -1,0 +1,183 @@
+package main
+
+const (
+	acquireFile = "zklock/acquire.go"
+	frontFile   = "zklock/front.go"
+	recoverFile = "zklock/recover.go"
+	recipeFile  = "zklock/recipe.go"
+)
+
+// queueMutants read the queue wrongly.
+var queueMutants = []mutant{
+	{
+		name:   "whole-name-order",
+		breaks: "contenders are ordered by their whole names, GUID first, not by the number at the end",
+		file:   "zklock/contender.go",
+		edits:  change(`return int(a.seq - b.seq)`, `return strings.Compare(a.node, b.node)`),
+		tests:  []string{"TestGrantsComeInTheOrderOfTheQueue"},
+	},
+	{
+		name:   "sequence-end-accepted",
+		breaks: "sequence numbers at the end of their range, which repeat, are taken for an order",
+		file:   "zklock/enqueue.go",
+		edits:  change(`if q.seq >= maxSequence {`, `if q.seq < 0 {`),
+		tests:  []string{"TestSequenceEndIsRefused"},
+	},
+	{
+		name:   "kinds-side-by-side",
+		breaks: "a semaphore and a mutex of one name hold side by side",
+		file:   recipeFile,
+		edits:  change(`if q[i].kind.permits != q[self].kind.permits {`, `if false {`),
+		tests:  []string{"TestKindsThatDoNotKnowEachOtherConflict"},
+	},
+	{
+		name:   "foreign-recipe-ignored",
+		breaks: "a contender of a recipe that does not see ours is not in the way",
+		file:   recoverFile,
+		edits:  change(`if err == nil && foreign != nil {`, `if false {`),
+		tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
+	},
+	{
+		name:   "writer-beside-readers",
+		breaks: "a writer does not wait for readers ahead",
+		file:   recipeFile,
+		edits:  change(`if q[self].kind.mode == Exclusive || q[i].kind.mode == Exclusive {`, `if q[i].kind.mode == Exclusive {`),
+		tests:  []string{"TestDecideAgreesWithBruteForce"},
+	},
+	{
+		name:   "readers-wait-for-readers",
+		breaks: "a reader waits for readers ahead",
+		file:   recipeFile,
+		edits:  change(`if q[self].kind.mode == Exclusive || q[i].kind.mode == Exclusive {`, `if true {`),
+		tests:  []string{"TestDecideAgreesWithBruteForce"},
+	},
+	{
+		name:   "one-permit-too-many",
+		breaks: "n permits are held by n+1",
+		file:   recipeFile,
+		edits:  change(`case self < n:`, `case self <= n:`),
+		tests:  []string{"TestPermitsAreHandedOnWhoeverLeaves"},
+	},
+	{
+		name:   "permits-watch-one",
+		breaks: "the first in line for a permit watches one holder instead of all",
+		file:   recipeFile,
+		edits:  change(`case self > n:`, `case self >= n:`),
+		tests:  []string{"TestPermitsAreHandedOnWhoeverLeaves"},
+	},
+	{
+		name:   "permit-mark-not-written",
+		breaks: "who is granted a permit does not wake the one behind, now the first in line",
+		file:   acquireFile,
+		edits:  change(`if r.mode == Permit && p.own != nil {`, `if false {`),
+		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
+	},
+	{
+		name:   "permit-mark-not-read",
+		breaks: "a mark that was written before the watch goes unnoticed",
+		file:   frontFile,
+		edits:  change(`if permits && len(watch) == 1 && d.Granted {`, `if false {`),
+		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
+	},
+}
+
+// frontMutants wait wrongly.
+var frontMutants = []mutant{
+	{
+		name:   "own-node-unchecked",
+		breaks: "after the wait nobody looks whether the own node is still there",
+		file:   acquireFile,
+		edits:  change(`if seen, err := s.seeOwn(ctx, p); err != nil || seen == gen && gen != 0 {`, `if gen|1 != 0 {`),
+		tests:  []string{"TestOwnNodeDeletedBeforePredecessorLeaves"},
+	},
+	{
+		name:   "own-node-of-anybody",
+		breaks: "a node with the own node's name is taken for it, whoever owns it",
+		file:   frontFile,
+		edits:  change(`case w.node.Stat.EphemeralOwner != s.ds.ID():`, `case false:`),
+		tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
+	},
+	{
+		name:   "own-node-on-another-connection",
+		breaks: "the predecessor's absence is seen on one connection, the own node's presence on another",
+		file:   acquireFile,
+		edits:  change(`seen == gen && gen != 0 {`, `seen|gen|1 != 0 {`),
+		tests:  []string{"TestGrantIsSeenOnOneConnection"},
+	},
+	{
+		name:   "watch-between-connections",
+		breaks: "a read that waited for a new connection counts for the one before",
+		file:   "zklock/watch.go",
+		edits:  change(`before = 0`, `before += 0`),
+		tests:  []string{"TestGrantIsSeenOnOneConnection"},
+	},
+	{
+		// Not finding oneself in the list is not enough: the look at the own node
+		// would notice as well.
+		name:   "own-node-missing",
+		breaks: "whose own node has gone counts as the first, in the list and in the look at the node",
+		file:   frontFile,
+		edits: []edit{
+			{"return q[:i+1], nil\n\t}\n\treturn nil, errNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queued{{node: c.node, kind: c.kind}}, nil"},
+			{"case errors.Is(err, driver.ErrNoNode):\n\t\t\treturn 0, errNodeGone\n\t\tcase err", "case errors.Is(err, driver.ErrNoNode):\n\t\t\tp.own = nil\n\t\t\tgen, _ = s.ds.Conn()\n\t\t\treturn gen, nil\n\t\tcase err"},
+		},
+		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
+	},
+	{
+		name:   "watch-by-exists",
+		breaks: "a watch on a node that is gone already waits for it to come back",
+		file:   frontFile,
+		edits: change("if errors.Is(err, driver.ErrNoNode) {\n\t\t\t\t\tif permits",
+			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t\t\t<-ctx.Done()\n\t\t\t\t\treturn 0, s.waitError(ctx)\n\t\t\t\t\tif permits"),
+		tests: []string{"TestPredecessorGoneBetweenListAndWatch"},
+	},
+	{
+		name:   "predecessor-gone-is-granted",
+		breaks: "when the one ahead has left, nobody looks at the rest of the queue",
+		file:   frontFile,
+		edits:  change("if permits || gone && (len(q) > 2", "if gone && !permits {\n\t\t\t\treturn ws[0].gen, nil\n\t\t\t}\n\t\t\tif permits || gone && (len(q) > 2"),
+		tests:  []string{"TestMiddleWaiterGivesUp"},
+	},
+	{
+		name:   "any-event-is-a-departure",
+		breaks: "a change of the watched node counts as its deletion",
+		file:   frontFile,
+		edits:  change(`return e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen, nil`, `return e.Err == nil && now == fired.gen, nil`),
+		tests:  []string{"TestDowngradeLetsNoWriterIn"},
+	},
+	{
+		name:   "watches-not-armed-anew",
+		breaks: "after a reconnect nobody reads again what is watched",
+		file:   frontFile,
+		edits:  change(`if gen > ws[0].gen {`, `if false && gen > ws[0].gen {`),
+		tests:  []string{"TestWaitSurvivesAWatchLostInAReconnect"},
+	},
+	{
+		name:   "downgraded-writer-blocks",
+		breaks: "readers wait for a writer that was downgraded",
+		file:   "zklock/contender.go",
+		edits:  change(`if k.mode == Exclusive && d.Mode == Shared.String() {`, `if false {`),
+		tests:  []string{"TestNodeDataBound"},
+	},
+	{
+		name:   "try-waits",
+		breaks: "a try that was beaten to it waits",
+		file:   frontFile,
+		edits:  change("if r.try {\n\t\t\t\treturn 0, ErrNotAcquired", "if false {\n\t\t\t\treturn 0, ErrNotAcquired"),
+		tests:  []string{"TestTryThatIsBeatenDoesNotWait"},
+	},
+	{
+		name:   "try-writes",
+		breaks: "a try queues without looking who is there",
+		file:   acquireFile,
+		edits:  change("if r.try {\n\t\t\tif err := s.blocked", "if false {\n\t\t\tif err := s.blocked"),
+		tests:  []string{"TestTriesDoNotWrite"},
+	},
+	{
+		name:   "try-without-sync",
+		breaks: "a try does not catch up with what this client released on another session",
+		file:   "zklock/try.go",
+		edits:  change(`ok && p.released != 0 && p.released != s.ds.ID() {`, `ok && p.released < 0 {`),
+		tests:  []string{"TestTrySeesAReleaseOnAnotherSession"},
+	},
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	only := flag.String("run", ".", "which mutants, as a regular expression")
+	parallel := flag.Int("parallel", 2, "how many are tried at a time")
+	seeds := flag.Int("seeds", 300, "runs of the simulation that a mutant has to pass to survive")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *only, max(*parallel, 1), max(*seeds, 1)); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, parallel, seeds int) error {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	list := slices.DeleteFunc(all(), func(m numbered) bool { return !pattern.MatchString(m.name) })
+	if len(list) == 0 {
+		return fmt.Errorf("no mutant matches %q", only)
+	}
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	l := &laboratory{root: root, dir: dir, seeds: seeds}
+	began := time.Now()
+	if err := l.control(ctx, list); err != nil {
+		return err
+	}
+	verdicts := l.tryAll(ctx, list, parallel)
+	fmt.Println()
+	return report(os.Stdout, verdicts, time.Since(began))
+}
+
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// control builds the tests, and runs those that mutants are expected to fail
+// without any mutant.
+func (l *laboratory) control(ctx context.Context, list []numbered) error {
+	tests := make(map[string][]string)
+	for _, m := range list {
+		for _, name := range m.tests {
+			if name != "TestSimulation" && !slices.Contains(tests[m.pkg()], name) {
+				tests[m.pkg()] = append(tests[m.pkg()], name)
+			}
+		}
+	}
+	for pkg, names := range tests {
+		if err := l.build(ctx, pkg); err != nil {
+			return err
+		}
+		failed, err := l.run(ctx, pkg, 0, stage{name: "control", run: exactly(names), limit: 5 * time.Minute})
+		if failed != "" {
+			err = fmt.Errorf("%s fails without any mutant: %s", pkg, failed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryAll tries some mutants at a time, and says how each came off at once.
+func (l *laboratory) tryAll(ctx context.Context, list []numbered, parallel int) []verdict {
+	verdicts := make([]verdict, len(list))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range parallel {
+		wg.Go(func() {
+			for i := range next {
+				verdicts[i] = l.try(ctx, list[i])
+				fmt.Printf("%-36s %5.1f s  %s\n", list[i].name, verdicts[i].took.Seconds(), verdicts[i])
+			}
+		})
+	}
+	for i := range list {
+		if ctx.Err() != nil {
+			verdicts[i] = verdict{mutant: list[i].mutant, err: errors.New("interrupted")}
+			continue
+		}
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return verdicts
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// laboratory is where mutants are put to the test.
+type laboratory struct {
+	root  string // of the module
+	dir   string // for binaries and what they are made of
+	seeds int    // of the simulation
+}
+
+// verdict is what became of one mutant.
+type verdict struct {
+	mutant mutant
+	caught string // the test that failed; "" if none did
+	took   time.Duration
+	err    error // it could not be tried
+}
+
+// stage is one run of a package's tests.
+type stage struct {
+	name  string
+	run   string // which tests, as a regular expression
+	skip  string // which of these not
+	seeds int    // for the simulation
+	limit time.Duration
+	hang  bool // running into the limit, far from what the tests take, counts as a failure
+}
+
+// long are the tests that take more than a second. They run only where they are
+// expected to fail.
+const long = `^(TestSimulation|TestSimulationRepeatsItself|TestEveryTwoRequestsMayBeLost|TestEveryRequestMayBeLost|TestCancelledWaitsLeaveNothing|TestHeldLocksMemory|TestWaitersMemory)$`
+
+// stages are the tests that a mutant meets, the cheapest first. Together they
+// take less than a minute.
+func (l *laboratory) stages(m mutant) []stage {
+	var found []stage
+	simulated := false
+	var named []string
+	for _, name := range m.tests {
+		if simulated = simulated || name == "TestSimulation"; name != "TestSimulation" {
+			named = append(named, name)
+		}
+	}
+	if len(named) > 0 {
+		found = append(found, stage{name: "named", run: exactly(named), limit: 30 * time.Second, hang: true})
+	}
+	rest := stage{name: "others", run: ".", skip: long, limit: 30 * time.Second}
+	simulation := stage{name: "simulation", run: "^TestSimulation$", seeds: l.seeds, limit: 45 * time.Second}
+	switch {
+	case m.pkg() != "zklock":
+		return append(found, rest)
+	case simulated:
+		return append(found, simulation, rest)
+	}
+	return append(found, rest, simulation)
+}
+
+func exactly(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
+
+// build builds a package's tests with all its mutants in them. The sources stay
+// as they are: the build is given other files in their place.
+func (l *laboratory) build(ctx context.Context, pkg string) error {
+	files, err := graft(l.root, pkg, all())
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(l.dir, strings.ReplaceAll(pkg, "/", "_"))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	replace := make(map[string]string)
+	for name, text := range files {
+		replace[filepath.Join(l.root, filepath.FromSlash(pkg), name)] = filepath.Join(dir, name)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	description, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, description, 0o600); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay="+overlay, "-o", l.binary(pkg), "./"+pkg)
+	cmd.Dir = l.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not compile with its mutants: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+// binary is where a package's tests are.
+func (l *laboratory) binary(pkg string) string {
+	return filepath.Join(l.dir, strings.ReplaceAll(pkg, "/", "_")+".test")
+}
+
+// try runs the tests with a mutant until one fails.
+func (l *laboratory) try(ctx context.Context, m numbered) (v verdict) {
+	began := time.Now()
+	v.mutant = m.mutant
+	defer func() { v.took = time.Since(began) }()
+	for _, s := range l.stages(m.mutant) {
+		if v.caught, v.err = l.run(ctx, m.pkg(), m.number, s); v.caught != "" || v.err != nil {
+			return v
+		}
+	}
+	return v
+}
+
+// run runs one stage with a mutant, 0 for none, and returns the test that failed,
+// if one did.
+func (l *laboratory) run(ctx context.Context, pkg string, number int, s stage) (failed string, err error) {
+	args := []string{"-test.v", "-test.short", "-test.failfast", "-test.run=" + s.run, fmt.Sprintf("-test.timeout=%v", s.limit)}
+	if pkg == "zklock" {
+		args = append(args, "-rapid.nofailfile") // it would be left in the sources
+	}
+	if s.skip != "" {
+		args = append(args, "-test.skip="+s.skip)
+	}
+	// The binary's own limit prints where it hangs; this one is for a binary
+	// that cannot even do that.
+	ctx, cancel := context.WithTimeout(ctx, s.limit+10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, l.binary(pkg), args...)
+	cmd.Dir = filepath.Join(l.root, filepath.FromSlash(pkg))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchVariable, number))
+	if s.seeds > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("ZKLOCK_RUNS=%d", s.seeds), "ZKLOCK_SEED=", "ZKLOCK_FOR=")
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil && bytes.Contains(out, []byte("no tests to run")):
+		return "", fmt.Errorf("stage %s: there is no test %s", s.name, s.run)
+	case err == nil:
+		return "", nil
+	case !errors.As(err, &exit):
+		return "", err
+	case ctx.Err() != nil || bytes.Contains(out, []byte("panic: test timed out")):
+		if name := lastStarted(out); s.hang && name != "" {
+			return name + " (hangs)", nil
+		}
+		return "", fmt.Errorf("stage %s did not end within %v", s.name, s.limit)
+	}
+	return blamed(out), nil
+}
+
+var (
+	failLine  = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`)
+	startLine = regexp.MustCompile(`(?m)^=== RUN +(\S+)`)
+)
+
+// blamed finds in a test binary's output which test failed.
+func blamed(out []byte) string {
+	fails := failLine.FindAllSubmatch(out, -1)
+	switch {
+	case len(fails) > 0: // the deepest subtest is printed last
+		return string(fails[len(fails)-1][1])
+	case bytes.Contains(out, []byte("goleak: Errors")):
+		return "TestMain (goroutines are left)"
+	}
+	if name := lastStarted(out); name != "" {
+		return name + " (panics)"
+	}
+	return "TestMain"
+}
+
+func lastStarted(out []byte) string {
+	starts := startLine.FindAllSubmatch(out, -1)
+	if len(starts) == 0 {
+		return ""
+	}
+	return string(starts[len(starts)-1][1])
+}
