@@ -256,6 +256,17 @@ func (m *model) finish() {
 	}
 }
 
+// forget lets go of all handles. Whoever watches for handles that are dropped
+// must not be what keeps them: the library knows its hooks, the hooks this model.
+func (m *model) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all, m.handles, m.losses, m.writes, m.written = nil, nil, nil, nil, nil
+	for _, k := range m.w.workers {
+		k.has(nil)
+	}
+}
+
 func (g *grip) String() string {
 	return fmt.Sprintf("%v %v of %s (worker %d of client %d, %v)", g.lock.Mode(), g.lock.Token(), g.lock.Name(), g.worker.id, g.worker.p.index, g.modes)
 }

@@ -130,6 +130,7 @@ func play(t *testing.T, seed uint64, table *tally, o options) *world {
 func simulate(t *testing.T, seed uint64, table *tally, o options) (out outcome) {
 	t.Helper()
 	w := play(t, seed, table, o)
+	defer w.model.forget()
 	wrong, histories := w.model.judge()
 	out.histories = histories
 	wrong = append(w.model.violations, wrong...)
