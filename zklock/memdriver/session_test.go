@@ -1,7 +1,6 @@
 package memdriver_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,33 +232,4 @@ func TestCloseIsAskedForAgain(t *testing.T) {
 			t.Fatal("still closing")
 		}
 	})
-}
-
-// A client that gives up while its handshake is under way leaves a session that
-// nobody uses. The servers have to be awake for it, and for those who come next.
-func TestGivingUpAHandshakeLeavesTheServersAwake(t *testing.T) {
-	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if _, err := e.Connector().Connect(ctx, 4*time.Second); err == nil {
-			t.Fatal("connected faster than a message travels")
-		}
-		pass(20 * time.Millisecond)
-		if n := len(e.Sessions()); n != 1 {
-			t.Fatalf("%d sessions, want the one that nobody uses", n)
-		}
-		var all []driver.Session
-		for i := range 3 {
-			all = append(all, connect(t, e.Connector(i), 4*time.Second))
-		}
-		pass(30 * time.Second)
-		for i, s := range all {
-			if state(s) != driver.Connected {
-				t.Errorf("a session on server %d, with nothing wrong: %v", i, state(s))
-			}
-		}
-		if n := len(e.Sessions()); n != len(all) {
-			t.Errorf("%d sessions are left, want %d", n, len(all))
-		}
-	}, memdriver.WithServers(3), memdriver.WithLatency(2*time.Millisecond))
 }
