@@ -232,6 +232,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 			return nil, waitEnded(waitCtx, ErrNotAcquired)
 		}
 		// It was lost between its grant and here: back to the tail.
+		c.waitAgain(r)
 	}
 }
 

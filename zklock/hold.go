@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 )
@@ -55,7 +54,7 @@ func (s *session) grant(p *place, r *request) (*hold, *Lock) {
 	}
 	p.hold = h
 	s.holds[h] = struct{}{}
-	s.client.granted(h) // before anything can lose it
+	s.client.granted(h, r) // before anything can lose it
 	return h, l
 }
 
@@ -168,12 +167,20 @@ func (h *hold) drop(l *Lock) {
 	h.place.remove()
 }
 
-// lose ends the hold and tells every handle, unless it is over already.
-func (h *hold) lose(cause error, at time.Time) {
+// lost is a handle that was lost, and how.
+type lost struct {
+	*handle
+	err *LostError
+}
+
+// lose ends the hold and every handle, unless it is over already. It calls no
+// hooks: who loses more than this first ends all of it. What it returns is to be
+// told of then.
+func (h *hold) lose(cause error, at time.Time) []lost {
 	h.mu.Lock()
 	if h.over {
 		h.mu.Unlock()
-		return
+		return nil
 	}
 	h.over = true
 	handles := h.handles
@@ -181,31 +188,49 @@ func (h *hold) lose(cause error, at time.Time) {
 	h.mu.Unlock()
 
 	h.detach()
-	// First whoever works under it has to know, then others may get in, and then
-	// there is time to tell the hooks.
-	lost := &LostError{Name: h.name, Cause: cause, At: at}
-	handles = slices.DeleteFunc(handles, func(l *handle) bool { return !l.finish(lost) })
+	// First whoever works under it has to know, then others may get in.
+	err := &LostError{Name: h.name, Cause: cause, At: at}
+	var told []lost
+	for _, l := range handles {
+		if l.finish(err) {
+			told = append(told, lost{l, err})
+		}
+	}
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}
 	h.client.ended(h)
-	for _, l := range handles {
-		l.tellLost(lost)
+	return told
+}
+
+// tellLost tells the logger and the hooks of what lose has ended.
+func tellLost(all []lost) {
+	for _, l := range all {
+		l.tellLost(l.err)
 	}
 }
 
 // lose says that a node of the place was deleted by somebody else. Whoever holds
-// it has lost it; what is left of it leaves the queue. The session lives on.
+// it has lost it; what is left of it leaves the queue. The session lives on. Only
+// the first call does anything: several may have noticed.
 func (p *place) lose() {
 	s := p.s
 	s.mu.Lock()
+	if p.gone {
+		s.mu.Unlock()
+		return
+	}
 	p.gone = true
 	h := p.hold
+	if h != nil {
+		s.spareLocked() // before anybody knows, and so before anybody can close the session
+	}
 	s.mu.Unlock()
 	if h == nil {
 		p.remove()
 		return
 	}
-	h.lose(ErrNodeDeleted, time.Now())
+	told := h.lose(ErrNodeDeleted, time.Now())
 	p.removeLost()
+	tellLost(told)
 }

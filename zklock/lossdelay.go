@@ -58,8 +58,10 @@ func (c *config) lossDelayFits(timeout time.Duration) error {
 func (s *session) spare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spared = now().Add(s.client.cfg.lossDelay)
+	s.spareLocked()
 }
+
+func (s *session) spareLocked() { s.spared = now().Add(s.client.cfg.lossDelay) }
 
 // removeLost is remove for a place that was lost while it was held, on a session
 // that lives on: what is left of its nodes stays for loss_delay.

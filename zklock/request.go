@@ -16,6 +16,8 @@ type request struct {
 	try       bool
 	origin    origin
 	cancel    context.CancelCauseFunc // ends the wait
+	served    bool                    // guarded by client.mu; it is not counted as waiting, or not any more
+	blocked   bool                    // guarded by client.mu; it is counted as having to wait for others
 
 	// Of the requester's goroutine only, unlike the above, which never change
 	// once the request is queued.

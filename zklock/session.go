@@ -273,15 +273,23 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	holds := s.holds
 	s.holds = nil
 	busy := s.work > 0
+	spared := len(holds) > 0 && cause != ErrClosed
+	if spared {
+		s.spareLocked()
+	}
 	close(s.ends)
 	s.mu.Unlock()
 
+	// All of them are ended before the first is told of: somebody else may hold
+	// the last one by the time the hooks are through with the others.
+	var told []lost
 	for h := range holds {
-		h.lose(cause, toWall(at))
+		told = append(told, h.lose(cause, toWall(at))...)
 	}
-	if len(holds) > 0 && cause != ErrClosed {
-		s.spare() // from now, when all of them have been told
+	if spared {
+		s.spare() // from now, when Done is closed for all of them
 	}
+	tellLost(told)
 	s.tell(state, cause)
 	s.stop()
 	s.client.pool.discard(s, cause, busy)

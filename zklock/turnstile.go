@@ -95,7 +95,11 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 		time.Since(h.place.granted) >= t.client.cfg.handoverTime || !h.place.grantable() {
 		return nil
 	}
-	return h.join(r.ctx)
+	l := h.join(r.ctx)
+	if l != nil {
+		t.client.joined(r)
+	}
+	return l
 }
 
 // admitLocked serves the front of the queue as far as that is possible now:

@@ -59,6 +59,10 @@ func (c *Client) mustWait(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.waitFrom = time.Now()
+	if r.served {
+		return // by another goroutine, just now
+	}
+	r.blocked = true
 	for _, w := range r.wants {
 		c.names[w.path].blocked++
 	}
@@ -69,23 +73,57 @@ func (c *Client) stopWaiting(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.underway, r)
+	c.servedLocked(r)
 	for _, w := range r.wants {
-		t := c.names[w.path]
-		t.waiting--
-		if r.waiting {
-			t.blocked--
-		}
-		c.dropLocked(t)
+		c.dropLocked(c.names[w.path])
 	}
 }
 
-// granted counts a hold in. Its acquisition is still counted as waiting.
-func (c *Client) granted(h *hold) {
+// granted counts a hold in, and its acquisition out of those that wait: its
+// goroutine may take a while to hear of it.
+func (c *Client) granted(h *hold, r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held++
 	for _, w := range h.wants {
 		c.names[w.path].uses++
+	}
+	c.servedLocked(r)
+}
+
+// joined counts an acquisition out of those that wait, as granted does.
+func (c *Client) joined(r *request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.servedLocked(r)
+}
+
+func (c *Client) servedLocked(r *request) {
+	if r.served {
+		return
+	}
+	r.served = true
+	for _, w := range r.wants {
+		t := c.names[w.path]
+		t.waiting--
+		if r.blocked {
+			t.blocked--
+		}
+	}
+	r.blocked = false
+}
+
+// waitAgain counts an acquisition in again, whose lock was lost before it had it.
+func (c *Client) waitAgain(r *request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.served, r.blocked = false, !r.waitFrom.IsZero()
+	for _, w := range r.wants {
+		t := c.names[w.path]
+		t.waiting++
+		if r.blocked {
+			t.blocked++
+		}
 	}
 }
 

@@ -1,0 +1,139 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Two calls notice that a node of an All is gone. What is left of it stays for
+// loss_delay all the same.
+func TestLossSeenTwiceIsDelayedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		a, b := connect(t, e.Connector(), delayed()), connect(t, e.Connector(), delayed())
+		all := mustLock(t)(zklock.All(a.Mutex("x"), a.Mutex("y")).Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("y"), t.Context())
+		time.Sleep(100 * time.Millisecond)
+		lost := ended(all)
+		e.Break("/zklock/x")
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if err := all.Verify(t.Context()); !errors.Is(err, zklock.ErrLost) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		at := <-lost
+		n := <-next
+		if gap := time.Since(at); gap < lossDelay {
+			t.Errorf("y was granted %v after the loss", gap)
+		}
+		mustRelease(t, n)
+	})
+}
+
+// Another node of an All goes while the loss of the first is being told of.
+func TestSecondLossWhileTheFirstIsToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		slow := zklock.Hooks{Lost: func(context.Context, zklock.LostEvent) { time.Sleep(50 * time.Millisecond) }}
+		a, b := connect(t, e.Connector(), delayed(), zklock.WithHooks(slow)), connect(t, e.Connector(), delayed())
+		all := mustLock(t)(zklock.All(a.Mutex("x"), a.Mutex("y"), a.Mutex("z")).Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("z"), t.Context())
+		time.Sleep(3 * time.Second)
+		lost := ended(all)
+		e.Break("/zklock/x")
+		e.Break("/zklock/y")
+		at := <-lost
+		n := <-next
+		if gap := time.Since(at); gap < lossDelay {
+			t.Errorf("z was granted %v after the loss", gap)
+		}
+		mustRelease(t, n)
+	})
+}
+
+// A loss is kept in mind before anybody can know of it, and so before Close.
+func TestCloseRightAfterALossIsDelayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		slow := zklock.Hooks{Lost: func(context.Context, zklock.LostEvent) { time.Sleep(50 * time.Millisecond) }}
+		a, b := connect(t, e.Connector(), delayed(), zklock.WithHooks(slow)), connect(t, e.Connector(), delayed())
+		all := mustLock(t)(zklock.All(a.Mutex("x"), a.Mutex("y")).Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("y"), t.Context())
+		time.Sleep(3 * time.Second)
+		lost := ended(all)
+		e.Break("/zklock/x")
+		at := <-lost
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		n := <-next
+		if gap := time.Since(at); gap < lossDelay {
+			t.Errorf("y was granted %v after the loss", gap)
+		}
+		mustRelease(t, n)
+	})
+}
+
+// All locks of a session end before the hooks hear of the first: they may take
+// longer than the ensemble does to let others in.
+func TestLossesAreNotHeldUpByHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		slow := zklock.Hooks{Lost: func(context.Context, zklock.LostEvent) { time.Sleep(20 * time.Second) }}
+		a, b := connect(t, e.Connector(), map[string]string{"session_timeout": "6s", "tick_time": "500ms"}, zklock.WithHooks(slow)), connect(t, e.Connector(), nil)
+		l1 := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		l2 := mustLock(t)(a.Mutex("y").Acquire(t.Context()))
+		next1 := acquiring(t, b.Mutex("x"), t.Context())
+		next2 := acquiring(t, b.Mutex("y"), t.Context())
+		time.Sleep(time.Second)
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+		n1, n2 := <-next1, <-next2
+		if l1.Err() == nil || l2.Err() == nil {
+			t.Errorf("Done open while somebody else holds: %v %v", l1.Err(), l2.Err())
+		}
+		mustRelease(t, n1)
+		mustRelease(t, n2)
+	})
+}
+
+// Who was handed a lock does not count as waiting, even before it goes on.
+func TestHandedLockIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		a := connect(t, e.Connector(), map[string]string{"max_waiters": "1", "handover_time": "1h", "handover_limit": "1000"})
+		var refused atomic.Int64
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for range 200 {
+					l, err := a.Mutex("x").Acquire(t.Context())
+					if errors.Is(err, zklock.ErrTooManyWaiters) {
+						refused.Add(1)
+						continue
+					} else if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Millisecond)
+					_ = l.Release(t.Context())
+				}
+			})
+		}
+		wg.Wait()
+		if n := refused.Load(); n > 0 {
+			t.Errorf("%d of 400 refused, though one of two goroutines always holds", n)
+		}
+	})
+}
