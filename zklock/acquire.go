@@ -62,6 +62,9 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 		}
 	}
 	r.since = time.Time{}
+	if r.mode == Shared {
+		p.admitReaders(r)
+	}
 	for {
 		if !alone {
 			if err = s.awaitTurn(ctx, r, p); err != nil {
@@ -76,7 +79,7 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 		}
 		alone = false // something had to be waited for, if only a longer lease
 	}
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
 		r.since = time.Now().Add(-s.client.cfg.connectTimeout)
 	}
 	if ctx.Err() == nil || errors.Is(err, errNodeGone) {

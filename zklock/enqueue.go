@@ -75,7 +75,9 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 	if !ok {
 		return nil, false, errSessionOver
 	}
-	p.replaces = replaces
+	if p.replaces = replaces; replaces != nil {
+		replaces.giveUp() // whatever comes of it, and before it can be gone
+	}
 	// Read before the first try: the nodes may turn out to be that one's.
 	seen := s.client.lastZxid.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {

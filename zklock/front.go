@@ -82,7 +82,7 @@ list:
 					return 0, explainList(err, c.dir)
 				}
 				d, _ := decodeData(w.node.Data)
-				if permits && len(watch) == 1 && d.Granted {
+				if permits && len(q)-1 > c.kind.permits && d.Granted {
 					continue list // it was granted before we watched: we are the first in line
 				}
 				if q[j].kind = effective(q[j].kind, d); !permits && q[j].kind.mode == Shared && c.kind.mode == Shared {
@@ -123,6 +123,9 @@ func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error)
 		if q[i].node != c.node {
 			continue
 		}
+		s.mu.Lock()
+		q[i].kind = c.kind // its name may say that it was a writer's
+		s.mu.Unlock()
 		if other, ok := conflict(q, i); ok {
 			return nil, fmt.Errorf("%w: %s is in the queue, wanting %v", ErrConflict, other.node, other.kind)
 		}

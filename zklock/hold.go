@@ -90,6 +90,10 @@ func (h *hold) currentMode() Mode {
 func (h *hold) join(ctx context.Context) *Lock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.joinLocked(ctx)
+}
+
+func (h *hold) joinLocked(ctx context.Context) *Lock {
 	if h.over {
 		return nil
 	}

@@ -121,6 +121,24 @@ func (p *place) readers() bool {
 	return p.nodes[0].kind.mode == Shared
 }
 
+// admitReaders makes a reader's place of a writer's, which a reader has taken
+// over: with the node, which it keeps, it keeps its position. Readers of other
+// processes count it as a writer's until its data says otherwise; that is brought
+// about in the background.
+func (p *place) admitReaders(r *request) {
+	s := p.s
+	s.mu.Lock()
+	was := p.nodes[0].kind.mode
+	if was == Exclusive {
+		p.nodes[0].kind.mode = Shared
+	}
+	s.mu.Unlock()
+	if was == Exclusive {
+		d := r.nodeData()
+		s.spawn(func() { _ = s.rewrite(p, d) }) // it fails only if the node is gone
+	}
+}
+
 // settled reports whether the outcome of a place's creation is known.
 func (p *place) settled() bool {
 	p.s.mu.Lock()

@@ -25,10 +25,24 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 	if !join || !l.hold.covers(r.wants) {
 		return nil, ErrDeadlock
 	}
-	if joined := l.hold.join(r.ctx); joined != nil {
-		return joined, nil
+	joined, ok := l.hold.joinAs(r)
+	switch {
+	case !ok:
+		return nil, ErrDeadlock // it was downgraded just now
+	case joined == nil:
+		return nil, l.endedError()
 	}
-	return nil, l.endedError()
+	return joined, nil
+}
+
+// joinAs is join, unless the hold has become a reader's and r wants to write.
+func (h *hold) joinAs(r *request) (l *Lock, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.mode == Exclusive && h.mode == Shared {
+		return nil, false
+	}
+	return h.joinLocked(r.ctx), true
 }
 
 // touches reports whether the hold has one of the names wanted.

@@ -189,7 +189,7 @@ func TestPermitReleaseWakesOne(t *testing.T) {
 // never too many, and nobody waits while there is a permit, but for the few round
 // trips that it takes to get it.
 func TestPermitsWhoeverLeaves(t *testing.T) {
-	const contenders, trips = 10, 20 * time.Millisecond
+	const contenders, trips = 10, 40 * time.Millisecond // of 2 ms; who missed a wake-up waits for the next release, 50 ms or more
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))

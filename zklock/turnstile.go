@@ -150,6 +150,7 @@ func (t *turnstile) leave(tk *ticket) {
 	if tk.at != nil {
 		t.queue.Remove(tk.at)
 		tk.at = nil
+		t.admitLocked(nil) // it may have been a writer, and all that kept readers out
 		t.mu.Unlock()
 		return
 	}
@@ -221,6 +222,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		spare := t.admitLocked(h.place)
 		t.mu.Unlock()
 		return spare == nil, false
+	}
+	if next.r.mode == Shared {
+		h.place.admitReaders(next.r)
 	}
 	h.place.handovers++
 	t.popLocked()

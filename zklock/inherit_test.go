@@ -1,0 +1,156 @@
+package zklock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// soon returns the lock that somebody is about to get, and fails if that takes
+// until others, who hold for a minute and more, have gone.
+func soon(t *testing.T, who string, got <-chan *zklock.Lock) *zklock.Lock {
+	t.Helper()
+	select {
+	case l := <-got:
+		return l
+	case <-time.After(10 * time.Second):
+		t.Errorf("%s waits for somebody whom it need not wait for", who)
+		return <-got
+	}
+}
+
+// Who is second in line for the only permit sleeps, and does not ask all the time
+// whether the holder was granted it.
+func TestOnlyPermitIsWaitedForInPeace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			if (e.Kind == "list" || e.Kind == "watch") && reads.Add(1) == 1000 {
+				panic("spinning")
+			}
+			return ctx, nil
+		}}
+		c := connect(t, memdriver.New().Connector(), nil, zklock.WithHooks(hooks))
+		only := c.Semaphore("s", 1)
+		first := mustLock(t)(only.Acquire(t.Context()))
+		second := acquiring(t, only, t.Context())
+		time.Sleep(time.Second)
+		third := acquiring(t, only, t.Context())
+		time.Sleep(time.Second)
+		mustRelease(t, first)
+		l := <-second // marked, since it waited
+		time.Sleep(2 * time.Second)
+		none(t, "the third", third)
+		mustRelease(t, l)
+		mustRelease(t, <-third)
+	})
+}
+
+// A reader that was handed a writer's node lets other readers in, here and in
+// other processes, though the node's name says that it is a writer's.
+func TestReaderOnAWritersNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		writer := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		heir := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		mustRelease(t, writer)
+		reader := <-heir
+		if reader.Token().Zxid != writer.Token().Zxid {
+			t.Fatal("the node was not handed over")
+		}
+		time.Sleep(200 * time.Millisecond) // it is not shared by new readers any more
+		mustRelease(t, soon(t, "a reader of the process", acquiring(t, c.RWMutex("x").Reader(), t.Context())))
+		mustRelease(t, soon(t, "a reader of another process", acquiring(t, d.RWMutex("x").Reader(), t.Context())))
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		time.Sleep(time.Second)
+		none(t, "a writer beside the reader", next)
+		mustRelease(t, reader)
+		mustRelease(t, <-next)
+	})
+}
+
+// A reader that takes over the place of a writer who gave up is a reader there.
+func TestReaderInheritsAWritersPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		other := mustLock(t)(d.RWMutex("x").Reader().Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = c.Mutex("x").Acquire(ctx) }()
+		synctest.Wait()
+		heir := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		cancel()
+		mustRelease(t, soon(t, "the reader behind a writer that gave up", heir))
+		mustRelease(t, other)
+	})
+}
+
+// A writer that takes over a reader's place does not get in beside readers.
+func TestWriterInheritsAReadersPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		writer := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		other := acquiring(t, b.RWMutex("x").Reader(), t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = c.RWMutex("x").Reader().Acquire(ctx) }()
+		synctest.Wait()
+		heir := acquiring(t, c.Mutex("x"), t.Context())
+		cancel()
+		synctest.Wait()
+		mustRelease(t, writer)
+		reader := <-other
+		time.Sleep(time.Second)
+		none(t, "a writer beside a reader", heir)
+		mustRelease(t, reader)
+		mustRelease(t, <-heir)
+	})
+}
+
+// With a waiting writer that gives up goes all that kept readers out.
+func TestReaderBehindAWriterThatGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		holder := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = c.Mutex("x").Acquire(ctx) }()
+		synctest.Wait()
+		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		time.Sleep(time.Second)
+		none(t, "a reader that came after a writer", reader)
+		cancel()
+		mustRelease(t, soon(t, "the reader behind a writer that gave up", reader))
+		mustRelease(t, holder)
+	})
+}
+
+// That somebody gave up while something was being read says nothing about the
+// ensemble to those behind.
+func TestWaitThatEndsInAReadIsNoWantOfASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		writer := mustLock(t)(d.Mutex("x").Acquire(t.Context()))
+		var cancels []context.CancelFunc
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels = append(cancels, cancel)
+			go func() { _, _ = c.RWMutex("x").Reader().Acquire(ctx) }()
+			time.Sleep(100 * time.Millisecond)
+		}
+		last := acquiring(t, c.Mutex("x"), t.Context()) // fails the test on an error
+		time.Sleep(15 * time.Second)                    // longer than connect_timeout
+		cancels[0]()
+		time.Sleep(5 * time.Millisecond)
+		cancels[1]() // while it lists, having taken over the place
+		time.Sleep(time.Second)
+		mustRelease(t, writer)
+		mustRelease(t, <-last)
+	})
+}
