@@ -15,6 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
+// TestRecvLeftBehindGetsNoLock has a handler that leaves its receiver alone: at
+// the first message, in the queue for the lock, and just as it gets it.
 func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 	t.Run("waiting for the client", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,6 +101,7 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 	})
 }
 
+// lateGrant acquires once a channel is closed, whatever its context says.
 type lateGrant struct {
 	zklock.Acquirer
 	when <-chan struct{}
@@ -109,6 +112,8 @@ func (l lateGrant) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*
 	return l.Acquirer.Acquire(context.WithoutCancel(ctx), opts...)
 }
 
+// TestStreamWithoutAMessageIsPickedForAllTheSame: what a handler does at the end
+// of a stream is to be locked even if there was nothing before.
 func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -130,6 +135,8 @@ func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
 	})
 }
 
+// TestFirstMessageMayComeInAnotherGoroutine is for -race: the handler sends
+// while its receiver gets the lock.
 func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -159,6 +166,8 @@ func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
 	})
 }
 
+// TestContextsMadeBeforeTheFirstMessageEndWithTheLock: a handler may have made
+// its contexts when there was no lock yet.
 func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -1,0 +1,152 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// TestReleaseWhileDisconnectedIsDoneOnceConnected: the handle ends at once, the
+// node goes later, and the session is none the worse.
+func TestReleaseWhileDisconnectedIsDoneOnceConnected(t *testing.T) {
+	e := sharedEnsemble(t)
+	p := newProxy(t, e.Hosts())
+	c, other := dial(t, p.Addr(), quick()), dial(t, e.Hosts(), quick())
+	l := acquire(t, c.Mutex("x"))
+	next := try(t, within(t), other.Mutex("x"))
+
+	p.Cut()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if err := l.Release(ctx); !errors.Is(err, zklock.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Release: %v, want ErrReleasePending and the context's error", err)
+	}
+	if !errors.Is(l.Err(), zklock.ErrReleased) || l.Valid() || !isDone(l) {
+		t.Errorf("the handle: %v, valid %v, done %v, want ErrReleased, false, true", l.Err(), l.Valid(), isDone(l))
+	}
+	if err := l.Release(ctx); !errors.Is(err, zklock.ErrReleased) {
+		t.Errorf("second Release: %v, want ErrReleased", err)
+	}
+	next.pending(t)
+	p.Heal()
+	release(t, next.must(t))
+	if st := c.Stats(); st.SessionsLost != 0 || st.Reconnects == 0 || st.Lost != 0 {
+		t.Errorf("%+v, want the session to have reconnected", st)
+	}
+	release(t, acquire(t, c.Mutex("x")))
+}
+
+func newProxy(t testing.TB, target string) *proxy.Proxy {
+	t.Helper()
+	p, err := proxy.New(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// TestServerRestartLosesNothing if it is shorter than the sessions.
+func TestServerRestartLosesNothing(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{MaxSessionTimeout: time.Minute})
+	hooks, waiting := waits()
+	params := quick("session_timeout", "1m", "connect_timeout", "1m")
+	clients := []*zklock.Client{dial(t, e.Hosts(), params), dial(t, e.Hosts(), params, zklock.WithHooks(hooks))}
+	held := acquire(t, clients[0].Mutex("x"))
+	next := try(t, within(t), clients[1].Mutex("x"))
+	receive(t, "the wait", waiting)
+
+	server := e.Server(0)
+	for i, end := range []func() error{
+		server.Stop, // in good order
+		func() error { server.Kill(); return nil },
+	} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range clients {
+			eventually(t, "a client has reconnected", func() bool {
+				st := c.Stats()
+				return st.Reconnects > uint64(i) && st.Connected == 1
+			})
+		}
+		if err := held.Verify(within(t)); err != nil || !held.Valid() || isDone(held) {
+			t.Errorf("after restart %d: %v, valid %v, done %v, want it to be held", i+1, err, held.Valid(), isDone(held))
+		}
+		next.pending(t)
+	}
+	release(t, held)
+	l := next.must(t)
+	if l.Token().Compare(held.Token()) <= 0 {
+		t.Errorf("token %v after %v", l.Token(), held.Token())
+	}
+	release(t, l)
+	for _, c := range clients {
+		if st := c.Stats(); st.SessionsLost != 0 || st.SessionsOpened != 1 || st.Lost != 0 {
+			t.Errorf("%+v, want one session that was not lost", st)
+		}
+	}
+}
+
+// TestEnsembleDown: connect_timeout is how long a call goes on without a
+// session, whatever the ensemble does instead of serving.
+func TestEnsembleDown(t *testing.T) {
+	const limit = time.Second
+	params := quick("connect_timeout", limit.String(), "pool_max_sessions", "1")
+	e := sharedEnsemble(t)
+	want := func(t *testing.T, what string, began time.Time, err error) {
+		t.Helper()
+		d := time.Since(began)
+		if !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("%s: %v, want ErrUnavailable", what, err)
+		}
+		if d < limit || d > limit+atOnce {
+			t.Errorf("%s: after %v, want connect_timeout=%v", what, d, limit)
+		}
+	}
+	down := map[string]func(*proxy.Proxy){
+		"refuses": (*proxy.Proxy).Cut,
+		"silent":  func(p *proxy.Proxy) { p.Blackhole(proxy.Both) },
+		"mute":    func(p *proxy.Proxy) { p.Stall(proxy.Down) },
+	}
+	for name, strike := range down {
+		t.Run(name+" from the start", func(t *testing.T) {
+			p := newProxy(t, e.Hosts())
+			c := dial(t, p.Addr(), params)
+			strike(p)
+			for verb, call := range calls(c) {
+				began := time.Now()
+				want(t, verb, began, call(within(t)))
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), limit/4)
+			defer cancel()
+			if _, err := c.Mutex("x").Acquire(ctx); !errors.Is(err, zklock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("with a shorter context: %v, want ErrUnavailable and the context's error", err)
+			}
+			p.Heal()
+			release(t, acquire(t, c.Mutex("x")))
+		})
+		t.Run(name+" later", func(t *testing.T) {
+			p := newProxy(t, e.Hosts())
+			c := dial(t, p.Addr(), params)
+			l := acquire(t, c.Mutex("x"))
+			release(t, l)
+			strike(p)
+			for verb, call := range calls(c) {
+				began := time.Now()
+				want(t, verb, began, call(within(t)))
+			}
+			p.Heal()
+			release(t, acquire(t, c.Mutex("x")))
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package interceptors_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		resp, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed, interceptors.WithMaxHold(3*time.Second)),
+			func(ctx context.Context, _ any) (any, error) {
+				defer w.watch(ctx)()
+				start := time.Now()
+				<-ctx.Done()
+				if held := time.Since(start); held != 3*time.Second || context.Cause(ctx) != zklock.ErrMaxHold {
+					t.Errorf("cancelled after %v with %v", held, context.Cause(ctx))
+				}
+				time.Sleep(time.Minute)
+				if l, ok := zklock.FromContext(ctx); !ok || !l.Valid() {
+					t.Error("the lock is not held any more")
+				}
+				return "late", nil
+			})
+		if resp != "late" || err != nil {
+			t.Errorf("%v, %v: want the handler's answer", resp, err)
+		}
+	})
+}
+
+func TestMaxHoldEndsAStreamThatWaits(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				if _, err := stream.Recv(); err != nil {
+					t.Error(err)
+				}
+				_, err := stream.Recv()
+				if !errors.Is(err, zklock.ErrMaxHold) {
+					t.Errorf("Recv: %v", err)
+				}
+				return err
+			}}, onServer(w.fixed, append(firstIf(first), interceptors.WithMaxHold(time.Second))...)...)
+			if _, err := count(t.Context(), conn); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("the client got %v", err)
+			}
+		})
+	}
+}
+
+func TestMaxHoldEndsAClientsCall(t *testing.T) {
+	for _, kind := range []string{"unary", "stream", "first message"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				conn := serve(t, &shop{
+					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					},
+					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						<-stream.Context().Done()
+						return stream.Context().Err()
+					},
+				}, onClient(w.fixed, append(firstIf(kind == "first message"), interceptors.WithMaxHold(time.Second))...)...)
+				start := time.Now()
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+				} else {
+					err = chat(t.Context(), conn)
+				}
+				if status.Code(err) != codes.DeadlineExceeded || !errors.Is(err, zklock.ErrMaxHold) || time.Since(start) != time.Second {
+					t.Errorf("after %v: %v", time.Since(start), err)
+				}
+			})
+		})
+	}
+}
