@@ -39,7 +39,7 @@ var _ Acquirer = (*all)(nil)
 
 func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
-		return fmt.Errorf("%w: All of nothing", ErrConflict)
+		return fmt.Errorf("%w: All of no locks, it takes one or more", ErrConflict)
 	}
 	at := make(map[string]int)
 	for _, a := range acquirers {

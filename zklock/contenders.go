@@ -86,7 +86,7 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
 		if _, other, ok := c.cfg.dialect.parse(node); strings.Contains(node, "/") || !ok && other == nil {
-			return fmt.Errorf("%w: %q is not the name of a contender's node", ErrConflict, node)
+			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders tells", ErrConflict, node)
 		}
 		return explain(s.repeat(ctx, "release", func(ctx context.Context) error {
 			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)

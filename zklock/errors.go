@@ -21,7 +21,7 @@ var ErrLost = errors.New("lock lost")
 
 // ErrReleased means that a handle was used after its Release. It is also the
 // cause with which a lock's context ends on an orderly release.
-var ErrReleased = errors.New("lock released")
+var ErrReleased = errors.New("lock was released already")
 
 // ErrReleasePending means that a release was begun, and the handle is of no
 // more use, but the ensemble has not confirmed it yet. It goes on in the
@@ -66,7 +66,7 @@ var ErrTokenRegression = errors.New("the ensemble's transaction ids ran backward
 
 // ErrUnknownOutcome means that the connection was lost before the ensemble
 // told whether a transaction was applied.
-var ErrUnknownOutcome = errors.New("outcome unknown")
+var ErrUnknownOutcome = errors.New("outcome unknown, the operations may have been applied or not")
 
 // ErrNoAuth means that the session lacks a permission, or that a node in the
 // queue may not be read by it. Waiting would not help.
@@ -74,7 +74,7 @@ var ErrNoAuth = errors.New("not authorized")
 
 // ErrMaxHold is the cause with which adapters end a context whose lock was
 // held for longer than they were told to allow.
-var ErrMaxHold = errors.New("lock held for longer than allowed")
+var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 
 // Error is what the operations of this package fail with. It is added once,
 // where the operation meets its caller; errors.Is and errors.As see through it.
@@ -149,11 +149,14 @@ var errNilAcquirer = fmt.Errorf("%w: the Acquirer is nil", ErrInvalidName)
 // Errors inside the package that make an acquisition start over, or that say
 // how its context ended.
 var (
-	errSessionOver = errors.New("session is over")             // enqueue anew on another one
-	errNodeGone    = errors.New("own queue node disappeared")  // enqueue anew at the tail
-	errWaitOver    = errors.New("the time to wait has passed") // cause set by WithWait
-	errNoSession   = errors.New("connect_timeout has passed")  // cause set by patient
+	errSessionOver = errors.New("session is over")                       // enqueue anew on another one
+	errNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
+	errWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
+	errNoSession   = errors.New("connect_timeout has passed")            // cause set by patient
 )
+
+// errTaken is the error of who does not wait.
+var errTaken = fmt.Errorf("%w: others hold it, or are ahead in its queue", ErrNotAcquired)
 
 // waitEnded is the error of a wait that ctx ended. It matches waitedFor, which
 // says what was waited for, and the context's error and cause, unless it was
@@ -164,7 +167,7 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 	case cause == ErrClosed:
 		return ErrClosed
 	case cause == errWaitOver:
-		return waitedFor
+		return fmt.Errorf("%w: %v", waitedFor, cause)
 	case cause == errNoSession:
 		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
 	case cause == err || errors.Is(cause, err):

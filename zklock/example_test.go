@@ -81,9 +81,9 @@ func ExampleMutex_Acquire() {
 	fmt.Println("held:", lock.Valid(), "because", lock.Err())
 	// Output:
 	// held: true
-	// zklock: acquire "orders/42": lock not acquired
+	// zklock: acquire "orders/42": lock not acquired: the time given to WithWait has passed
 	// not acquired: true
-	// held: false because lock released
+	// held: false because lock was released already
 }
 
 func ExampleMutex_TryAcquire() {

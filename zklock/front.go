@@ -65,7 +65,7 @@ list:
 				return gen, nil
 			}
 			if r.try {
-				return 0, ErrNotAcquired // beaten to it
+				return 0, errTaken // beaten to it
 			}
 			ws := make([]*watched, len(watch))
 			for i, j := range watch {
@@ -127,7 +127,7 @@ func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error)
 		q[i].kind = c.kind // its name may say that it was a writer's
 		s.mu.Unlock()
 		if other, ok := conflict(q, i); ok {
-			return nil, fmt.Errorf("%w: %s is in the queue, wanting %v", ErrConflict, other.node, other.kind)
+			return nil, errConflictingKind(other)
 		}
 		return q[:i+1], nil
 	}

@@ -146,7 +146,7 @@ func (h *hold) giveBack(ctx context.Context) (handed bool, err error) {
 	}
 	err = h.place.release(ctx)
 	if errors.Is(err, ErrReleasePending) {
-		h.client.cfg.logger.Warn("zklock: a release goes on in the background", "session", h.place.s.ds.ID())
+		h.client.cfg.logger.Warn("zklock: the ensemble has not confirmed a release yet; it goes on in the background, and others wait for the lock until then", "session", h.place.s.ds.ID())
 	} else {
 		for _, w := range h.wants {
 			h.client.parents.noteRelease(w.path, h.place.s.ds.ID())

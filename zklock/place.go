@@ -29,6 +29,13 @@ func (k kind) String() string {
 	return "it " + k.mode.String()
 }
 
+// errConflictingKind is the error of whoever meets a contender of a kind that
+// does not know its own, see conflict, and gives way.
+func errConflictingKind(ahead queued) error {
+	return fmt.Errorf("%w: %s is in the queue, wanting %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
+		ErrConflict, ahead.node, ahead.kind)
+}
+
 // contender is one queue node of ours, from before its create is sent until it
 // is surely gone.
 //

@@ -85,7 +85,7 @@ func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign
 		}
 	}
 	if others > 0 && s.client.parents.firstForeign(dir) {
-		s.client.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition", "children", others)
+		s.client.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
 	}
 	for _, path := range s.strays(dir, q) {
 		s.spawn(func() { _ = s.deleteNode(path) })

@@ -66,7 +66,7 @@ func (p *place) removeUntilGone() error {
 			continue // never seen; a sweep deletes it should it show up
 		}
 		if err := p.s.deleteNode(c.path()); err != nil {
-			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays until its session ends", "session", p.s.ds.ID(), "cause", logged(err))
+			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.ds.ID(), "cause", logged(err))
 			return explain(err, c.path())
 		}
 	}

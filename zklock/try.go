@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -28,7 +27,7 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 		}
 		q = append(q, queued{kind: want.kind})
 		if other, ok := conflict(q, len(q)-1); ok {
-			return fmt.Errorf("%w: %s is in the queue, wanting %v", ErrConflict, other.node, other.kind)
+			return errConflictingKind(other)
 		}
 		if err := s.blockedBy(ctx, want, q); err != nil {
 			return err
@@ -46,7 +45,7 @@ func (s *session) blockedBy(ctx context.Context, want want, q []queued) error {
 			return nil
 		}
 		if want.kind.mode != Shared {
-			return ErrNotAcquired
+			return errTaken
 		}
 		var n driver.Node
 		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
@@ -59,7 +58,7 @@ func (s *session) blockedBy(ctx context.Context, want want, q []queued) error {
 		case err != nil:
 			return explainList(err, want.path)
 		case effective(q[watch[0]].kind, d).mode != Shared:
-			return ErrNotAcquired
+			return errTaken
 		default:
 			q[watch[0]].kind.mode = Shared
 		}

@@ -80,7 +80,7 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 		if r.mode == Shared && readers {
 			return nil, nil, true, nil
 		}
-		return nil, nil, false, ErrNotAcquired
+		return nil, nil, false, errTaken
 	}
 	tk = &ticket{r: r, turn: make(chan turn, 1), since: time.Now()}
 	tk.at = t.queue.PushBack(tk)

@@ -111,7 +111,7 @@ func (g *Guard) Check(seqs []Sequencer) error {
 // must not use the guard for the same names: it would wait for itself.
 func (g *Guard) Do(seqs []Sequencer, fn func() error) error {
 	if len(seqs) == 0 {
-		return ErrUnfenced
+		return fmt.Errorf("fence: given no sequencers, as of a context without a lock: %w", ErrUnfenced)
 	}
 	for _, s := range seqs {
 		if s.Token.IsZero() || s.Mode != zklock.Exclusive && s.Mode != zklock.Shared {
