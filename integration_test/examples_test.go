@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,51 @@ func declaredInTests(t *testing.T, name string) bool {
 		}
 	}
 	return false
+}
+
+// onServersOnly are the examples that cannot run on mem://, and why.
+var onServersOnly = map[string]string{"herd": "it prints the counters of the server, which the model has none of"}
+
+// TestExamplesAreRunInMemoryAndOnAServer: each has a test of its own for mem://,
+// and for a real ZooKeeper one of its own or TestExamplesWorkOnAServer.
+func TestExamplesAreRunInMemoryAndOnAServer(t *testing.T) {
+	programs, err := filepath.Glob("../examples/*/main.go")
+	if err != nil || len(programs) < 7 {
+		t.Fatalf("%d examples, %v", len(programs), err)
+	}
+	for _, program := range programs {
+		dir := filepath.Dir(program)
+		name := filepath.Base(dir)
+		tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var own strings.Builder
+		for _, path := range tests {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own.Write(text)
+		}
+		text, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// By its argument, or by that of -url where it is not given.
+		inMemory := regexp.MustCompile(`\b(run|demonstrates)\([^\n]*"mem://`).MatchString(own.String()) ||
+			regexp.MustCompile(`\brun\(t\.Context\(\), nil, `).MatchString(own.String()) && strings.Contains(string(text), `"url", "mem://`)
+		why, exempt := onServersOnly[name]
+		switch {
+		case exempt && inMemory:
+			t.Errorf("%s has a test on mem://: it need not be excused as %q", dir, why)
+		case !exempt && !inMemory:
+			t.Errorf("%s has no test that runs it on mem://", dir)
+		}
+		if !slices.Contains(onServers, name) && !strings.Contains(own.String(), "ensemble.Start(") {
+			t.Errorf("%s is not run on a real ZooKeeper", dir)
+		}
+	}
 }
 
 // goRun runs a program of this module from its root.

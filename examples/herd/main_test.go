@@ -8,7 +8,11 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// Two of the recipes tell everybody each time, the third one tells one.
+// Two of the recipes tell everybody each time, the third one tells one. It takes
+// a real server and is not run on mem://: what the program prints are the
+// counters of the server itself (mntr), and two of the three recipes are spoken to
+// it without zklock, by sessions of their own. A model's counters would show what
+// its author thought that a server does.
 func TestHerd(t *testing.T) {
 	ensemble.Require(t)
 	const n = 40

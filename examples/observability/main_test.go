@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
 // patience bounds what a test waits for.
@@ -94,10 +96,19 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // The demonstration ends by itself, and prints one trace from the request to
-// its lock.
+// its lock, whichever ensemble it is shown on.
 func TestDemonstrationPrintsSpansAndMetrics(t *testing.T) {
+	t.Run("in memory", func(t *testing.T) { demonstrates(t, "mem://"+t.Name()) })
+	t.Run("on a server", func(t *testing.T) {
+		ensemble.Require(t)
+		demonstrates(t, ensemble.Start(t, ensemble.Config{}).URL("/shop", nil))
+	})
+}
+
+func demonstrates(t *testing.T, url string) {
+	t.Helper()
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"-url", "mem://" + t.Name(), "-demo", "2s", "-stdout"}, &out, &log); err != nil {
+	if err := run(t.Context(), []string{"-url", url, "-demo", "2s", "-stdout"}, &out, &log); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
 	type span struct {
