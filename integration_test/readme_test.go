@@ -174,33 +174,3 @@ func emptyModule(t *testing.T) string {
 	}
 	return dir
 }
-
-// Every file and heading that the README links to is there.
-func TestDocumentedLinksOfTheReadmeLead(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	anchors := make(map[string]bool)
-	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
-		a := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(h[1]), "")
-		anchors["#"+strings.ReplaceAll(a, " ", "-")] = true
-	}
-	links := regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(string(text), -1)
-	if len(links) < 20 {
-		t.Fatalf("%d links only", len(links))
-	}
-	for _, l := range links {
-		switch to := l[1]; {
-		case strings.HasPrefix(to, "https://"): // not asked: tests do not leave the machine
-		case strings.HasPrefix(to, "#"):
-			if !anchors[to] {
-				t.Errorf("no heading for %s", to)
-			}
-		default:
-			if _, err := os.Stat(filepath.Join("..", to)); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}

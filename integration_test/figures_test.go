@@ -1,0 +1,146 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// table is a table of a document in Markdown. A cell of the first column that is
+// empty stands for the one above it.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+// tables finds those of a document, and the lines between them that are not
+// empty.
+func tables(text string) (found []table, lines []string) {
+	inside := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") {
+			inside = false
+			if line != "" {
+				lines = append(lines, line)
+			}
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if !inside {
+			inside = true
+			found = append(found, table{head: cells})
+			continue
+		}
+		t := &found[len(found)-1]
+		if strings.HasPrefix(cells[0], "---") {
+			continue
+		}
+		if n := len(t.rows); cells[0] == "" && n > 0 {
+			cells[0] = t.rows[n-1][0]
+		}
+		t.rows = append(t.rows, cells)
+	}
+	return found, lines
+}
+
+// has reports whether a table has a row with these cells below these heads.
+func (t table) has(head, row []string) bool {
+	return slices.ContainsFunc(t.rows, func(r []string) bool {
+		for i, h := range head {
+			at := slices.Index(t.head, h)
+			if at < 0 || at >= len(r) || i >= len(row) || r[at] != row[i] {
+				return false
+			}
+		}
+		return len(row) == len(head)
+	})
+}
+
+// unmeasured lists what a document shows and the results do not have: rows of
+// which no table there has the same cells below the same heads, and other lines
+// that are not there word by word. A document may leave out rows and columns.
+func unmeasured(shown, results string) (missing []string, rows int) {
+	there, thereLines := tables(results)
+	here, lines := tables(shown)
+	for _, line := range lines {
+		if !slices.Contains(thereLines, line) {
+			missing = append(missing, line)
+		}
+	}
+	for _, t := range here {
+		for _, row := range t.rows {
+			rows++
+			if !slices.ContainsFunc(there, func(measured table) bool { return measured.has(t.head, row) }) {
+				missing = append(missing, fmt.Sprintf("%s: %s", strings.Join(t.head, " | "), strings.Join(row, " | ")))
+			}
+		}
+	}
+	return missing, rows
+}
+
+// TestDocumentedFiguresAreTheMeasuredOnes: figures of the README are those that
+// make bench-peers has written, and there are none until it has been run.
+func TestDocumentedFiguresAreTheMeasuredOnes(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := regexp.MustCompile(`(?ms)^<!-- figures: [^\n]*-->$(.*?)^<!-- end of figures -->$`).FindAllStringSubmatch(string(readme), -1)
+	if len(between) != 1 {
+		t.Fatalf("the README has %d places for figures, want 1", len(between))
+	}
+	results, err := os.ReadFile("bench/results.md")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	missing, rows := unmeasured(between[0][1], string(results))
+	for _, m := range missing {
+		t.Errorf("bench/results.md has nothing like %q", m)
+	}
+	if err == nil && rows < 3 {
+		t.Errorf("bench/results.md is there, and the README shows %d rows of it, want some", rows)
+	}
+}
+
+func TestDocumentedFiguresCheckSeesWhatWasNotMeasured(t *testing.T) {
+	const results = `- 2 cores
+
+| workload | figure | target |
+| --- | --- | --- |
+| alone | cycles/s | 1x |
+
+| workload | who | cycles/s | p50 |
+| --- | --- | --- | --- |
+| alone | zklock | 1500 | 400µs |
+|  | zk.Lock | 1300 | 460µs |
+| crowd | zk.Lock | 1375 |  |
+`
+	for _, c := range []struct {
+		shown   string
+		rows    int
+		missing string
+	}{
+		{"", 0, ""},
+		{results, 4, ""},
+		{"- 2 cores\n\n| who | cycles/s | workload |\n|---|---|---|\n| zk.Lock | 1300 | alone |\n", 1, ""},
+		{"| workload | who | cycles/s |\n|---|---|---|\n| alone | zklock | 1500 |\n| | zk.Lock | 1300 |\n", 2, ""},
+		{"| workload | who | cycles/s |\n|---|---|---|\n| alone | zk.Lock | 1500 |\n", 1, "workload | who | cycles/s: alone | zk.Lock | 1500"},
+		{"| workload | who | cycles/s |\n|---|---|---|\n| crowd | zk.Lock | 1300 |\n", 1, "workload | who | cycles/s: crowd | zk.Lock | 1300"},
+		{"| workload | p90 |\n|---|---|\n| alone | 400µs |\n", 1, "workload | p90: alone | 400µs"},
+		{"Twice as fast.\n", 0, "Twice as fast."},
+	} {
+		missing, rows := unmeasured(c.shown, results)
+		if strings.Join(missing, "; ") != c.missing || rows != c.rows {
+			t.Errorf("%q: %d rows, missing %q, want %d and %q", c.shown, rows, missing, c.rows, c.missing)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package integration_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// measuredFiles are written by make bench-peers and make bench-growth, which take
+// long: what is documented may link to them before they are there.
+var measuredFiles = map[string]bool{
+	"../integration_test/bench/results.md": true,
+	"../integration_test/bench/growth.md":  true,
+	"../integration_test/bench/growth.svg": true,
+}
+
+// documents lists the files in Markdown of the project.
+func documents(t *testing.T) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git"):
+			return fs.SkipDir
+		case filepath.Ext(path) == ".md":
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) < 9 {
+		t.Fatalf("%d documents only: %v", len(paths), paths)
+	}
+	return paths
+}
+
+// links are the targets that a document's links lead to, and the headings that
+// links can lead to within it.
+func links(t *testing.T, path string) (to []string, anchors map[string]bool) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors = make(map[string]bool)
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(text, -1) {
+		a := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(string(h[1])), "")
+		anchors["#"+strings.ReplaceAll(a, " ", "-")] = true
+	}
+	for _, l := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(text, -1) {
+		to = append(to, string(l[1]))
+	}
+	return to, anchors
+}
+
+// Every file and heading that a document links to is there.
+func TestDocumentedLinksLead(t *testing.T) {
+	for _, path := range documents(t) {
+		to, anchors := links(t, path)
+		for _, link := range to {
+			switch {
+			case strings.HasPrefix(link, "https://"): // not asked: tests do not leave the machine
+			case strings.HasPrefix(link, "#"):
+				if !anchors[link] {
+					t.Errorf("%s: no heading for %s", path, link)
+				}
+			default:
+				target := filepath.Join(filepath.Dir(path), link)
+				if _, err := os.Stat(target); err != nil && !measuredFiles[target] {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		}
+	}
+}
+
+// The README is where people begin: all that is for them to read can be reached
+// from it, without another step.
+func TestDocumentedIsWhereTheReadmeLeads(t *testing.T) {
+	to, _ := links(t, "../README.md")
+	if len(to) < 20 {
+		t.Fatalf("%d links only", len(to))
+	}
+	reached := make(map[string]bool)
+	for _, link := range to {
+		reached[filepath.Join("..", link)] = true
+	}
+	for _, path := range documents(t) {
+		if path != "../README.md" && !measuredFiles[path] && !reached[path] {
+			t.Errorf("the README does not link to %s", path)
+		}
+	}
+}
