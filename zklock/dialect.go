@@ -46,8 +46,9 @@ import (
 // znodes: the lock orders/42 is <root>/orders/42. Names that ZooKeeper does not
 // take, or with a segment that could pass for somebody's queue node, are
 // ErrInvalidName. In curator and zk a lock below another lock would be taken for
-// one of its contenders; that is ErrConflict. Data of a lock's znode is written
-// over only if it is empty or our own mark. In kazoo all these znodes are
+// one of its contenders; that is ErrConflict. A lock above others, made after
+// them, takes no notice of them. Data of a lock's znode is written over only if it
+// is empty or our own mark. In kazoo all these znodes are
 // persistent and stay: its locks make them once and rely on them.
 type dialect struct {
 	name   string

@@ -22,7 +22,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 	const maxReaped = 8 // a parent reaped that often in a row is no accident
 	for reaped := 0; ; {
 		var parents []parent
-		if parents, err = s.ensureParents(ctx, r.wants); err == nil {
+		if parents, err = s.ensureParents(ctx, r.wants, replaces != nil); err == nil {
 			p, alone, err = s.create(ctx, r, parents, replaces)
 		}
 		if err == nil {
@@ -56,11 +56,11 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 	return nil, false, err
 }
 
-func (s *session) ensureParents(ctx context.Context, wants []want) ([]parent, error) {
+func (s *session) ensureParents(ctx context.Context, wants []want, occupied bool) ([]parent, error) {
 	found := make([]parent, len(wants))
 	for i, w := range wants {
 		var err error
-		if found[i], err = s.ensureParent(ctx, w.path); err != nil {
+		if found[i], err = s.ensureParent(ctx, w.path, occupied); err != nil {
 			return nil, err
 		}
 	}
@@ -178,8 +178,10 @@ func (p *place) settleLocked(w *write) (children []int32) {
 			p.nodes[len(children)].settleLocked(w.results[i].Path)
 			children = append(children, -1)
 		case driver.OpSet:
-			children[len(children)-1] = w.results[i].Stat.NumChildren
-			p.zxid = w.results[i].Stat.Mzxid
+			stat := &w.results[i].Stat
+			children[len(children)-1] = stat.NumChildren
+			p.zxid = stat.Mzxid
+			p.s.client.parents.noteVersion(w.ops[i].Path, stat.Version)
 		}
 	}
 	return children

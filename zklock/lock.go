@@ -61,9 +61,11 @@ func (l *Lock) Names() []string {
 func (l *Lock) Mode() Mode { return l.hold.currentMode() }
 
 // Token returns the fencing token. Every exclusive holder of a name has a
-// greater one than all who held it before, readers included. Readers that share
-// a place in the queue share a token; it is greater than that of every writer
-// before them and less than that of every writer after.
+// greater one than all who held it before, readers included. A reader's is greater
+// than that of every writer before and less than that of every writer after;
+// readers that share a place in the queue may have the same one. It stays what it
+// was when the Lock was acquired, through a Downgrade too: readers that come after
+// that have the next Turn.
 func (l *Lock) Token() Token { return l.token }
 
 // Valid reports whether the lock is held at the moment of the call. It is

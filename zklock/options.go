@@ -113,8 +113,9 @@ func WithLabel(label string) AcquireOption {
 }
 
 // Reenter joins the lock if the context carries it already, instead of failing
-// with ErrDeadlock. Each join is a Lock of its own with the same token; what is
-// held goes back when the last of them has been released.
+// with ErrDeadlock. Each join is a Lock of its own with the same token, or after a
+// Downgrade with that of the readers to come; what is held goes back when the last
+// of them has been released.
 func Reenter() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.reenter = true })
 }

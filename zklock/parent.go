@@ -71,11 +71,14 @@ type parent struct {
 
 	mine bool // this client has created it, as a container
 
+	// version is that of the data when this client last wrote it.
+	version int32
+
 	// released is the id of the session on which this client gave the name up
 	// last; 0 if it has not.
 	released int64
 
-	used time.Time // when it was last looked for
+	used time.Time // when it was last looked for, and known to be there
 
 	foreign bool // it was told that there are children which are no contenders
 }
@@ -83,18 +86,22 @@ type parent struct {
 // maxParents bounds the cache to some tens of megabytes.
 const maxParents = 1 << 17
 
-// find returns what is known about a path.
-func (p *parents) find(path string) (parent, bool) {
+// find returns what is known about a path. fresh says that it can be relied on: it
+// was looked for within reapIdle, or is occupied, which means that a queue node of
+// ours is below it, so that nobody can have removed it.
+func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, ok := p.byPath[path]
 	if !ok {
-		return parent{}, false
+		return parent{}, false, false
 	}
 	p.recent.MoveToFront(e)
-	found := e.Value.(*parent)
-	found.used = time.Now()
-	return *found, true
+	known, now := e.Value.(*parent), time.Now()
+	if fresh = occupied || now.Sub(known.used) < reapIdle; fresh {
+		known.used = now
+	}
+	return *known, fresh, true
 }
 
 func (p *parents) add(found parent) {
@@ -115,6 +122,28 @@ func (p *parents) add(found parent) {
 		oldest := p.recent.Back()
 		delete(p.byPath, p.recent.Remove(oldest).(*parent).path)
 	}
+}
+
+// noteVersion remembers the version that this client's own write has given a
+// znode's data.
+func (p *parents) noteVersion(path string, version int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		known := e.Value.(*parent)
+		known.version = max(known.version, version)
+	}
+}
+
+// releasedOn is the id of the session on which this client gave a name up last; 0
+// if it has not.
+func (p *parents) releasedOn(path string) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		return e.Value.(*parent).released
+	}
+	return 0
 }
 
 // noteRelease remembers on which session a name was given up.
@@ -143,7 +172,7 @@ func (p *parents) firstForeign(path string) bool {
 // time, the oldest first and at most n of them. inUse tells of names that are in
 // use without being looked for; they count as used now. more says that there is
 // something left to come back for.
-func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []string, more bool) {
+func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var before *list.Element
@@ -161,7 +190,7 @@ func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool)
 			more = true
 			continue
 		}
-		idle = append(idle, found.path)
+		idle = append(idle, *found)
 		p.recent.Remove(e)
 		delete(p.byPath, found.path)
 	}
@@ -180,9 +209,23 @@ func (p *parents) forget(path string) {
 // ensureParent makes sure that a lock's znode exists and learns whether it is
 // ours. A container removes itself once it has been used and is empty; servers
 // before 3.5.1 have none, there it is persistent.
-func (s *session) ensureParent(ctx context.Context, path string) (parent, error) {
-	if p, ok := s.client.parents.find(path); ok {
-		return p, nil
+//
+// One that has not been in use here for a while may be somebody else's by now, and
+// is looked at anew before it is written; see find for occupied.
+func (s *session) ensureParent(ctx context.Context, path string, occupied bool) (parent, error) {
+	if p, fresh, ok := s.client.parents.find(path, occupied); ok {
+		if fresh || !p.ours {
+			return p, nil
+		}
+		var err error
+		if p.ours, err = s.claim(ctx, path); err == nil {
+			s.client.parents.add(p)
+			return p, nil
+		}
+		if !errors.Is(err, driver.ErrNoNode) {
+			return parent{}, explain(err, path)
+		}
+		s.client.parents.forget(path)
 	}
 	found := parent{path: path, ours: true}
 	mode := s.client.cfg.dialect.parentMode()

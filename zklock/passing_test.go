@@ -180,6 +180,92 @@ func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
 	}
 }
 
+// Two give up at once, the leader and the one who is made the leader for it: the
+// place in the ensemble's queue goes on to the third, and keeps its position.
+func TestPlaceSurvivesTwoThatGiveUp(t *testing.T) {
+	defer lonely()()
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		for range 20 {
+			holder := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+			var cancels []context.CancelFunc
+			for range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancels = append(cancels, cancel)
+				go func() {
+					if _, err := c.Mutex("x").Acquire(ctx); err == nil {
+						t.Error("one who had given up got in")
+					}
+				}()
+				synctest.Wait()
+			}
+			third := acquiring(t, c.Mutex("x"), t.Context())
+			place := queueOf(t, other, "x")[1]
+			cancels[1]() // it wakes up second, when the lead is its already
+			cancels[0]()
+			synctest.Wait()
+			time.Sleep(time.Second)
+			if q := queueOf(t, other, "x"); len(q) != 2 || q[1] != place {
+				t.Fatalf("the queue is %v, want %s to be second", q, place)
+			}
+			mustRelease(t, holder)
+			mustRelease(t, <-third)
+		}
+	})
+}
+
+// queueOf returns the names of a lock's queue nodes, in order.
+func queueOf(t *testing.T, c *zklock.Client, name string) (queue []string) {
+	t.Helper()
+	contenders, err := c.Contenders(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, contender := range contenders {
+		queue = append(queue, contender.Node)
+	}
+	return queue
+}
+
+// Who has been let in is not put out because the node has to be given up for
+// another: max_contenders is about newcomers.
+func TestRequeueIsNoNewcomer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), map[string]string{"max_contenders": "1"})
+		other := connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		theirs := acquiring(t, other.Mutex("x"), t.Context())
+		time.Sleep(time.Second) // longer than handover_time
+		mustRelease(t, l)
+		mustRelease(t, <-theirs)
+		mustRelease(t, <-next)
+	})
+}
+
+// A reader shares what another one of the process holds only with a quarter of the
+// lease left, like any other grant.
+func TestSharingNeedsALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), map[string]string{"handover_time": "1m"})
+		reader := c.RWMutex("x").Reader()
+		first := mustLock(t)(reader.Acquire(t.Context()))
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+		time.Sleep(8 * time.Second)
+		if !first.Valid() {
+			t.Fatal("the lease is over already")
+		}
+		second := acquiring(t, reader, t.Context())
+		none(t, "another reader, on a lease that is nearly over", second)
+		e.Heal()
+		mustRelease(t, <-second)
+		mustRelease(t, first)
+	})
+}
+
 // Readers that join a writer which was downgraded come after it, by their token.
 func TestReaderThatJoinsADowngradedWriterHasALaterToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,8 @@ const (
 )
 
 // reaper runs while there are containers to come back for. A container that is
-// not empty after all, because somebody else uses the name, is not removed: the
+// not empty after all, because somebody else uses the name, or that somebody else
+// has written to since, or has put in the place of ours, is not removed: the
 // server sees to that. One that somebody is about to use is made again by them.
 type reaper struct {
 	client *Client
@@ -66,16 +67,16 @@ func (r *reaper) run() {
 
 // remove deletes containers, as groups of the session's writes. What goes wrong
 // is left to the server.
-func (r *reaper) remove(paths []string) {
-	writes := make([]*write, 0, len(paths))
-	for _, path := range paths {
+func (r *reaper) remove(idle []parent) {
+	writes := make([]*write, 0, len(idle))
+	for _, p := range idle {
 		ctx, cancel := context.WithTimeout(r.client.pool.ctx, r.client.cfg.connectTimeout)
-		s, err := r.client.pool.session(ctx, path)
+		s, err := r.client.pool.session(ctx, p.path)
 		cancel()
 		if err != nil {
 			return
 		}
-		w := &write{kind: "reap", ctx: s.ctx, ops: []driver.Op{driver.DeleteOp(path, driver.AnyVersion)}}
+		w := &write{kind: "reap", ctx: s.ctx, ops: []driver.Op{driver.DeleteOp(p.path, p.version)}}
 		s.commits.submit(w)
 		writes = append(writes, w)
 	}

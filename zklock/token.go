@@ -19,7 +19,8 @@ type Token struct {
 	// znode, unlike sequence suffixes, which start again with a new parent.
 	Zxid int64
 
-	// Turn counts the holders that shared that queue node one after another.
+	// Turn counts the holders that shared that queue node one after another; a
+	// writer that was downgraded counts as two.
 	Turn uint32
 }
 

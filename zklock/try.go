@@ -12,7 +12,7 @@ import (
 // this one's server, so that is caught up with first.
 func (s *session) blocked(ctx context.Context, r *request) error {
 	for _, want := range r.wants {
-		if p, ok := s.client.parents.find(want.path); ok && p.released != 0 && p.released != s.ds.ID() {
+		if id := s.client.parents.releasedOn(want.path); id != 0 && id != s.ds.ID() {
 			err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, want.path) })
 			if err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return err

@@ -105,3 +105,32 @@ func TestReleaseWaitsForTxns(t *testing.T) {
 		mustRelease(t, <-next)
 	})
 }
+
+// Release gives up waiting for a Txn when its context ends. The Txn may be applied
+// later then, so the place is not handed over, which would let it through.
+func TestReleaseThatCannotWaitForATxnHandsNothingOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		faults := faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.Delay(time.Second)))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"handover_time": "1h"})
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		late := make(chan error, 1)
+		go func() {
+			_, err := l.Txn(t.Context(), driver.CreateOp("/data", nil, driver.Persistent, driver.OpenACL(driver.PermAll)))
+			late <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = l.Release(ctx)
+		n := <-next
+		if n.Token().Zxid == l.Token().Zxid {
+			t.Error("the place was handed over under a Txn")
+		}
+		if err := <-late; err == nil {
+			t.Error("the Txn was applied after its holder")
+		}
+		mustRelease(t, n)
+	})
+}

@@ -1,0 +1,46 @@
+package zklock_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// The goroutines that watch own nodes take new ones where old ones have gone: one
+// lock that stays among many that come and go does not keep a goroutine of its own.
+func TestGuardsThatHaveRoomAreUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		hold := func(n int) (held []*zklock.Lock) {
+			for range n {
+				name := fmt.Sprint("lock-", len(held))
+				held = append(held, mustLock(t)(c.Mutex(name).Acquire(t.Context(), zklock.WithoutHandover())))
+			}
+			time.Sleep(2 * time.Second) // they are watched now
+			return held
+		}
+		var kept []*zklock.Lock
+		goroutines := 0
+		const rounds, many = 10, 64
+		for i := range rounds {
+			kept = append(kept, mustLock(t)(c.Mutex(fmt.Sprint("kept-", i)).Acquire(t.Context())))
+			for _, l := range hold(many - 1) {
+				mustRelease(t, l)
+			}
+			time.Sleep(2 * time.Second)
+			if n := runtime.NumGoroutine(); i == 0 {
+				goroutines = n
+			} else if n > goroutines+1 {
+				t.Fatalf("round %d: %d goroutines watch what %d did, and %d locks more", i, n, goroutines, i)
+			}
+		}
+		for _, l := range kept {
+			mustRelease(t, l)
+		}
+	})
+}
