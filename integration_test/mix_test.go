@@ -25,9 +25,15 @@ import (
 type section struct {
 	Goroutine int
 	Names     []string
-	Mode      zklock.Mode
+	Modes     []zklock.Mode // of the names
 	Token     zklock.Token
 	From, To  int64
+}
+
+// heldName is one name of a section.
+type heldName struct {
+	section
+	mode zklock.Mode
 }
 
 const (
@@ -101,7 +107,7 @@ func (m *mixer) cycle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := section{Goroutine: m.goroutine, Names: l.Names(), Mode: l.Mode(), Token: l.Token(), From: monotonic()}
+	s := section{Goroutine: m.goroutine, Names: l.Names(), Modes: l.Modes(), Token: l.Token(), From: monotonic()}
 	seqs, wrote, err := m.work(l)
 	if err == nil && m.rng.IntN(4) == 0 {
 		err = l.Verify(ctx) // takes a round trip
@@ -120,8 +126,7 @@ func (m *mixer) cycle(ctx context.Context) error {
 	return err
 }
 
-// mixed picks what to hold. All is exclusive on every name, so that its mode
-// tells how each is held.
+// mixed picks what to hold.
 func mixed(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 	name := func() string { return fmt.Sprint("name-", rng.IntN(mixNames)) }
 	switch rng.IntN(10) {
@@ -132,7 +137,7 @@ func mixed(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 	case 7, 8:
 		return c.Semaphore("permits", mixPermits)
 	}
-	return zklock.All(c.Mutex(name()), c.Mutex(name()), c.Mutex(name()))
+	return zklock.All(c.Mutex(name()), c.Mutex(name()), c.RWMutex(name()).Reader())
 }
 
 // TestProcessesMixLocksOfAllKinds looks at what three processes held together,
@@ -161,7 +166,7 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	for _, w := range workers {
 		w.start()
 	}
-	byName := map[string][]section{}
+	byName := map[string][]heldName{}
 	cycles := map[zklock.Mode]int{}
 	var grants []grant
 	for i, w := range workers {
@@ -176,10 +181,10 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range held {
-			cycles[s.Mode]++
 			grants = append(grants, grant{s.From, i*mixGoroutines + s.Goroutine})
-			for _, name := range s.Names {
-				byName[name] = append(byName[name], s)
+			for i, name := range s.Names {
+				byName[name] = append(byName[name], heldName{s, s.Modes[i]})
+				cycles[s.Modes[i]]++
 			}
 		}
 	}
@@ -187,7 +192,7 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 		checkSections(t, name, sections)
 		writes := uint64(0)
 		for _, s := range sections {
-			if s.Mode == zklock.Exclusive {
+			if s.mode == zklock.Exclusive {
 				writes++
 			}
 		}
@@ -195,7 +200,7 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 			t.Errorf("%s: the register has counted %d, there were %d writers: updates were lost", name, got, writes)
 		}
 	}
-	t.Logf("%v, cycles by mode: %v; the register let %d accesses in and refused %d", length, cycles, register.accesses, register.refused)
+	t.Logf("%v, names held by mode: %v; the register let %d accesses in and refused %d", length, cycles, register.accesses, register.refused)
 	if len(cycles) != 3 {
 		t.Errorf("not all modes were held: %v", cycles)
 	}
@@ -254,29 +259,29 @@ func checkProgress(t *testing.T, grants []grant, goroutines int) {
 // checkSections demands of what was held under one name: nobody beside an
 // exclusive holder, no more permits than there are, and tokens in the order of
 // the holders.
-func checkSections(t *testing.T, name string, sections []section) {
+func checkSections(t *testing.T, name string, sections []heldName) {
 	t.Helper()
-	slices.SortFunc(sections, func(a, b section) int { return int(a.From - b.From) })
-	var inside []section
+	slices.SortFunc(sections, func(a, b heldName) int { return int(a.From - b.From) })
+	var inside []heldName
 	var writer, reader zklock.Token
 	for _, s := range sections {
-		inside = slices.DeleteFunc(inside, func(other section) bool { return other.To < s.From })
+		inside = slices.DeleteFunc(inside, func(other heldName) bool { return other.To < s.From })
 		for _, other := range inside {
-			if s.Mode == zklock.Exclusive || other.Mode == zklock.Exclusive {
-				t.Errorf("%s: %v %v held beside %v %v", name, s.Mode, s.Token, other.Mode, other.Token)
+			if s.mode == zklock.Exclusive || other.mode == zklock.Exclusive {
+				t.Errorf("%s: %v %v held beside %v %v", name, s.mode, s.Token, other.mode, other.Token)
 			}
 		}
 		inside = append(inside, s)
-		if s.Mode == zklock.Permit {
+		if s.mode == zklock.Permit {
 			if len(inside) > mixPermits {
 				t.Errorf("%s: %d permits held at once", name, len(inside))
 			}
 			continue
 		}
-		if s.Token.Compare(writer) <= 0 || s.Mode == zklock.Exclusive && s.Token.Compare(reader) <= 0 {
-			t.Errorf("%s: %v token %v after a writer's %v and a reader's %v", name, s.Mode, s.Token, writer, reader)
+		if s.Token.Compare(writer) <= 0 || s.mode == zklock.Exclusive && s.Token.Compare(reader) <= 0 {
+			t.Errorf("%s: %v token %v after a writer's %v and a reader's %v", name, s.mode, s.Token, writer, reader)
 		}
-		if s.Mode == zklock.Exclusive {
+		if s.mode == zklock.Exclusive {
 			writer = s.Token
 		} else if s.Token.Compare(reader) > 0 {
 			reader = s.Token

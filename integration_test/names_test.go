@@ -21,7 +21,7 @@ import (
 // there be more names.
 func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	ensemble.Require(t)
-	n := 2000
+	n := 5000
 	if s := os.Getenv("ZKLOCK_NAMES"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil {

@@ -116,8 +116,8 @@ func (r remote) use(seqs []fence.Sequencer, write map[string]uint64) (values map
 	return answer.Values, answer.Stale, err
 }
 
-// work does what l is held for: a writer adds one to each of its names, in two
-// accesses; a reader looks twice and must see the same. Nothing is to be done
+// work does what l is held for, in two accesses: it adds one to each name that is
+// held for writing, and must see the same again of those held for reading. Nothing is to be done
 // under a permit. It returns what a writer wrote.
 func (r remote) work(l *zklock.Lock) (seqs []fence.Sequencer, wrote map[string]uint64, err error) {
 	if seqs = fence.Of(l); len(seqs) == 0 {
@@ -127,18 +127,21 @@ func (r remote) work(l *zklock.Lock) (seqs []fence.Sequencer, wrote map[string]u
 	if err != nil || stale != "" {
 		return nil, nil, errors.Join(err, refusal(l, stale))
 	}
-	if l.Mode() == zklock.Exclusive {
-		wrote = make(map[string]uint64)
-		for name, v := range before {
-			wrote[name] = v + 1
+	for _, s := range seqs {
+		if s.Mode == zklock.Exclusive {
+			if wrote == nil {
+				wrote = make(map[string]uint64)
+			}
+			wrote[s.Name] = before[s.Name] + 1
 		}
 	}
 	after, stale, err := r.use(seqs, wrote)
-	switch {
-	case err != nil || stale != "":
+	if err != nil || stale != "" {
 		return nil, nil, errors.Join(err, refusal(l, stale))
-	case wrote == nil && !maps.Equal(before, after):
-		return nil, nil, fmt.Errorf("%v held for reading, with token %v, had %v and then %v", l.Names(), l.Token(), before, after)
+	}
+	maps.Copy(before, wrote)
+	if !maps.Equal(before, after) {
+		return nil, nil, fmt.Errorf("%v, held with token %v, should be %v and are %v", l.Names(), l.Token(), before, after)
 	}
 	return seqs, wrote, nil
 }

@@ -57,6 +57,19 @@ func (l *Lock) Names() []string {
 	return names
 }
 
+// Modes says how each of Names is held, in the same order: All may hold one name
+// for writing and another for reading.
+func (l *Lock) Modes() []Mode {
+	modes := make([]Mode, len(l.hold.wants))
+	for i, w := range l.hold.wants {
+		modes[i] = w.kind.mode
+	}
+	if len(modes) == 1 {
+		modes[0] = l.Mode() // the one kind that a Downgrade changes
+	}
+	return modes
+}
+
 // Mode says how the lock is held: for All, Exclusive if any of its names is.
 func (l *Lock) Mode() Mode { return l.hold.currentMode() }
 

@@ -274,6 +274,9 @@ func TestReaderThatJoinsADowngradedWriterHasALaterToken(t *testing.T) {
 		if err := l.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if modes := l.Modes(); len(modes) != 1 || modes[0] != zklock.Shared {
+			t.Errorf("downgraded, it is held as %v", modes)
+		}
 		r := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
 		if r.Token().Zxid != l.Token().Zxid || r.Token().Compare(l.Token()) <= 0 {
 			t.Errorf("token %v joined %v", r.Token(), l.Token())

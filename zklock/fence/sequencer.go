@@ -51,13 +51,13 @@ func appendLock(all []Sequencer, l *zklock.Lock) []Sequencer {
 	if l == nil {
 		return all
 	}
-	mode, token := l.Mode(), l.Token()
-	if mode != zklock.Exclusive && mode != zklock.Shared {
-		return all
-	}
-	for _, name := range l.Names() {
+	names, token := l.Names(), l.Token()
+	for i, mode := range l.Modes() {
+		if mode != zklock.Exclusive && mode != zklock.Shared {
+			continue
+		}
 		// A lock that was joined is carried once for every join.
-		if s := (Sequencer{Name: name, Mode: mode, Token: token}); !slices.Contains(all, s) {
+		if s := (Sequencer{Name: names[i], Mode: mode, Token: token}); !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}

@@ -119,21 +119,22 @@ func TestSequencersOfEachKindOfLock(t *testing.T) {
 	c := open(t)
 	for _, k := range []struct {
 		a     zklock.Acquirer
-		mode  zklock.Mode
+		modes []zklock.Mode
 		names []string
 	}{
-		{c.Mutex("a"), zklock.Exclusive, []string{"a"}},
-		{c.RWMutex("a").Reader(), zklock.Shared, []string{"a"}},
-		{c.RWMutex("a").Writer(), zklock.Exclusive, []string{"a"}},
-		{c.Semaphore("s", 2), 0, nil},
-		{zklock.All(c.Mutex("b"), c.Mutex("a"), c.Mutex("b")), zklock.Exclusive, []string{"a", "b"}},
+		{c.Mutex("a"), []zklock.Mode{zklock.Exclusive}, []string{"a"}},
+		{c.RWMutex("a").Reader(), []zklock.Mode{zklock.Shared}, []string{"a"}},
+		{c.RWMutex("a").Writer(), []zklock.Mode{zklock.Exclusive}, []string{"a"}},
+		{c.Semaphore("s", 2), nil, nil},
+		{zklock.All(c.Mutex("b"), c.Mutex("a"), c.Mutex("b")), []zklock.Mode{zklock.Exclusive, zklock.Exclusive}, []string{"a", "b"}},
+		{zklock.All(c.Mutex("b"), c.RWMutex("a").Reader()), []zklock.Mode{zklock.Shared, zklock.Exclusive}, []string{"a", "b"}},
 	} {
 		err := zklock.Do(t.Context(), k.a, func(ctx context.Context) error {
 			held := fence.Held(ctx)
 			var names []string
-			for _, s := range held {
+			for i, s := range held {
 				names = append(names, s.Name)
-				if s.Mode != k.mode || s.Token.IsZero() {
+				if i < len(k.modes) && s.Mode != k.modes[i] || s.Token.IsZero() {
 					t.Errorf("%s: %#v", k.a.Name(), s)
 				}
 			}
