@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -88,6 +89,42 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	if err := kept.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A lock that was released is collected, with all that it refers to, also if it
+// was joined: handles that joined know the one that they joined.
+func TestReleasedLocksAreCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		var dropped []weak.Pointer[zklock.Lock]
+		func() {
+			first := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+			locks := []*zklock.Lock{first}
+			ctx := t.Context()
+			for range 2 {
+				time.Sleep(5 * time.Second) // so old that the collector is to tell when it is dropped
+				inner, cancel := locks[len(locks)-1].Context(ctx)
+				defer cancel()
+				ctx = inner
+				locks = append(locks, mustLock(t)(c.Mutex("x").Acquire(ctx, zklock.Reenter())))
+			}
+			time.Sleep(5 * time.Second)
+			for _, l := range slices.Backward(locks) {
+				mustRelease(t, l)
+				dropped = append(dropped, weak.Make(l))
+			}
+		}()
+		// Each may have to go before the one that it joined.
+		for range len(dropped) {
+			runtime.GC()
+			time.Sleep(time.Second)
+		}
+		for i, p := range dropped {
+			if p.Value() != nil {
+				t.Errorf("released lock %d of %d is still there", i+1, len(dropped))
+			}
+		}
+	})
 }
 
 // leak acquires a lock and drops it.

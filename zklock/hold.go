@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -108,12 +109,10 @@ func (h *hold) joinLocked(ctx context.Context) *Lock {
 func (h *hold) part(l *handle) (last bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.handles {
-		if h.handles[i] == l {
-			h.handles = append(h.handles[:i], h.handles[i+1:]...)
-			break
-		}
-	}
+	// Nothing of it may stay in the array: a handle that joined refers, by the
+	// context it was acquired with, to the Lock that it joined, and what a Lock's
+	// clean-up refers to must not refer to the Lock.
+	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == l })
 	if h.over || len(h.handles) > 0 {
 		return false
 	}
