@@ -101,7 +101,13 @@ func (p *place) release(ctx context.Context) error {
 	defer limit.Stop()
 	// What the first try does not settle goes on in the background.
 	var missing, failed error
-	finish := func() { <-w.done; failed = p.removeUntilGone() }
+	finish := func() {
+		if <-w.done; w.err == nil {
+			p.finish()
+			return
+		}
+		failed = p.removeUntilGone()
+	}
 	select {
 	case <-w.done:
 		switch {

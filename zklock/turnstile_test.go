@@ -226,6 +226,31 @@ func TestReleaseGoesOnInTheBackground(t *testing.T) {
 	})
 }
 
+// Who does not wait for the outcome of a release has it done, and not done twice.
+func TestReleaseThatIsNotWaitedForIsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		writes := faultdriver.NewCounter(faultdriver.None())
+		c := connect(t, faultdriver.Wrap(e.Connector(), about(faultdriver.Writes(writes))), nil)
+		for _, a := range []zklock.Acquirer{c.Mutex("x"), zklock.All(c.Mutex("x"), c.Mutex("y"))} {
+			l := mustLock(t)(a.Acquire(t.Context()))
+			before := writes.Seen()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := l.Release(ctx); !errors.Is(err, zklock.ErrReleasePending) {
+				t.Errorf("Release: %v", err)
+			}
+			time.Sleep(time.Second)
+			if n := writes.Seen() - before; n != 1 {
+				t.Errorf("%d requests to release %s, want 1", n, l.Name())
+			}
+			if n := nodes(e); n != 0 {
+				t.Errorf("left behind:\n%s", e.Dump())
+			}
+		}
+	})
+}
+
 // B21
 func TestPredecessorGoneBetweenListAndWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
