@@ -76,7 +76,7 @@ var queueMutants = []mutant{
 		name:   "permit-mark-not-read",
 		breaks: "a mark that was written before the watch goes unnoticed",
 		file:   frontFile,
-		edits:  change(`if permits && len(watch) == 1 && d.Granted {`, `if false {`),
+		edits:  change(`if permits && len(q)-1 > c.kind.permits && d.Granted {`, `if false {`),
 		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
 	},
 }
