@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -73,6 +74,25 @@ func TestDocumentedIsEverythingExported(t *testing.T) {
 		}
 		if packageDocs != 1 {
 			t.Errorf("package %s has %d package comments, want 1", f.pkg, packageDocs)
+		}
+	}
+}
+
+// TestDocumentedIsEveryPackage: those that a program can import are in the README
+// and in the changelog.
+func TestDocumentedIsEveryPackage(t *testing.T) {
+	for _, document := range []string{"README.md", "CHANGELOG.md"} {
+		text, err := os.ReadFile("../" + document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range folders(t) {
+			if strings.HasPrefix(f.pkg, "integration_test/") {
+				continue // for this module's own tests
+			}
+			if !strings.Contains(string(text), "`"+f.pkg+"`") {
+				t.Errorf("%s does not tell of package %s", document, f.pkg)
+			}
 		}
 	}
 }

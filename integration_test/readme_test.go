@@ -120,9 +120,11 @@ func TestReadmeSnippetsWork(t *testing.T) {
 		}
 		ran++
 		want := strings.ReplaceAll(strings.ReplaceAll(m[1], "// ", ""), "//\n", "\n")
-		if out, err := run(mod, bin+name); err != nil || out != want {
+		out, err := run(mod, bin+name)
+		if err != nil || out != want {
 			t.Errorf("%s: %v, it printed\n%s\nwant\n%s", name, err, out, want)
 		}
+		t.Logf("%s printed:\n%s", name, out)
 	}
 	if ran < 9 {
 		t.Errorf("%d programs say what they print, want the first one and that of each adapter at least", ran)
@@ -137,6 +139,7 @@ func TestReadmeSnippetsWork(t *testing.T) {
 		if err != nil || !regexp.MustCompile(`^alone with order 42, token [0-9a-f]{16}\.00000000\n$`).MatchString(out) {
 			t.Errorf("%v, it printed\n%s", err, out)
 		}
+		t.Logf("it printed:\n%s", out)
 	})
 }
 

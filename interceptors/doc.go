@@ -9,9 +9,13 @@
 // Or the service says in its .proto what its methods lock, and FromProto is all
 // that there is to write:
 //
+//	import "zklock/v1/lock.proto";
+//
 //	rpc Pay(PayRequest) returns (Receipt) {
 //	  option (zklock.v1.lock) = { name: "orders/{order_id}" mode: EXCLUSIVE wait: "2s" };
 //	}
+//
+// Package lockpb has the file to import, and says how protoc finds it.
 //
 // # From acquire to release
 //
