@@ -18,6 +18,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
+// fake is a stream that ends as a test says.
 type fake struct {
 	grpc.ClientStream
 	header, send, recv error
@@ -30,6 +31,7 @@ func (f fake) CloseSend() error             { return nil }
 func (f fake) SendMsg(any) error            { return f.send }
 func (f fake) RecvMsg(any) error            { return f.recv }
 
+// TestFakeStreamIsGivenBackOnce ends one stream in several ways, and at once.
 func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 	boom := status.Error(codes.DataLoss, "boom")
 	for _, c := range []struct {
@@ -86,6 +88,7 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 	}
 }
 
+// TestFirstMessageOpensTheStream is about what a client may do before it.
 func TestFirstMessageOpensTheStream(t *testing.T) {
 	t.Run("others wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -213,6 +216,8 @@ func TestNilPickPassesThrough(t *testing.T) {
 	}
 }
 
+// TestEndOfAnAttemptIsNotTheEndOfAStream has an interceptor inside that tries
+// again: gRPC finishes its first stream, and the lock is for all of them.
 func TestEndOfAnAttemptIsNotTheEndOfAStream(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
 		attempts := 0

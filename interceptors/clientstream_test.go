@@ -299,9 +299,3 @@ func TestHeaderOfALivingStreamReleasesNothing(t *testing.T) {
 		}
 	})
 }
-
-// fake is a stream that ends as a test says.
-// TestFakeStreamIsGivenBackOnce ends one stream in several ways, and at once.
-// TestFirstMessageOpensTheStream is about what a client may do before it.
-// TestEndOfAnAttemptIsNotTheEndOfAStream has an interceptor inside that tries
-// again: gRPC finishes its first stream, and the lock is for all of them.
