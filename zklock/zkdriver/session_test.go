@@ -2,6 +2,7 @@ package zkdriver_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -212,7 +213,10 @@ func TestIdleServerIsKept(t *testing.T) {
 // A reply to another request could make the server believe that the watches
 // have seen what they have not.
 func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
-	const reconnects = 5
+	const (
+		reconnects = 5
+		watches    = 2000 // so many that other requests would be faster, if they could
+	)
 	first := make(chan int32, reconnects+1)
 	p := newPeer(t, func(l *link) {
 		l.greet(sid)
@@ -235,6 +239,11 @@ func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 	_, events, err := s.Watch(ctx, "/watched")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range watches {
+		if _, _, err := s.Watch(ctx, "/others/"+strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var load sync.WaitGroup
 	defer load.Wait()
