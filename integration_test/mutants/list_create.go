@@ -24,7 +24,7 @@ var createMutants = []mutant{
 				"if parents[i].ours {\n\t\t\tw.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.ops = append(w.ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
 			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
 			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
-			{"children[len(children)-1] = w.results[i].Stat.NumChildren", "count = w.results[i].Stat.NumChildren"},
+			{"children[len(children)-1] = stat.NumChildren", "count = stat.NumChildren"},
 		},
 		tests: []string{"TestExpiryWhileQueuedGoesToTheTail"},
 	},

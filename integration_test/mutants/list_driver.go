@@ -46,4 +46,11 @@ var driverMutants = []mutant{
 		edits:  change(`if name == nil {`, `if name == nil || err == zk.ErrSessionMoved {`),
 		tests:  []string{"TestErrorsOfServers"},
 	},
+	{
+		name:   "watches-set-too-late",
+		breaks: "on a new connection other requests go before the watches are set",
+		file:   driverSession,
+		edits:  change(`s.gate = !watched`, `s.gate = watched || true`),
+		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
+	},
 }

@@ -163,7 +163,7 @@ var frontMutants = []mutant{
 		name:   "try-waits",
 		breaks: "a try that was beaten to it waits",
 		file:   frontFile,
-		edits:  change("if r.try {\n\t\t\t\treturn 0, ErrNotAcquired", "if false {\n\t\t\t\treturn 0, ErrNotAcquired"),
+		edits:  change("if r.try {\n\t\t\t\treturn 0, errTaken", "if false {\n\t\t\t\treturn 0, errTaken"),
 		tests:  []string{"TestTryThatIsBeatenDoesNotWait"},
 	},
 	{
@@ -177,7 +177,7 @@ var frontMutants = []mutant{
 		name:   "try-without-sync",
 		breaks: "a try does not catch up with what this client released on another session",
 		file:   "zklock/try.go",
-		edits:  change(`ok && p.released != 0 && p.released != s.ds.ID() {`, `ok && p.released < 0 {`),
+		edits:  change(`id != 0 && id != s.ds.ID() {`, `id == 0 && id == s.ds.ID() {`),
 		tests:  []string{"TestTrySeesAReleaseOnAnotherSession"},
 	},
 }

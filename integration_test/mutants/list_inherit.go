@@ -1,0 +1,109 @@
+package main
+
+// inheritMutants go wrong where a place in the queue, or the right to lead, comes
+// to somebody else than it was made for.
+var inheritMutants = []mutant{
+	{
+		name:   "writers-place-stays-a-writers",
+		breaks: "a reader that goes on with a writer's place waits like a writer",
+		file:   acquireFile,
+		edits:  change("if r.mode == Shared {\n\t\tp.admitReaders(r)\n\t}\n", ""),
+		tests:  []string{"TestReaderInheritsAWritersPlace"},
+	},
+	{
+		name:   "handed-place-stays-a-writers",
+		breaks: "a reader that was handed a writer's place keeps other readers out",
+		file:   turnstileFile,
+		edits:  change("if next.r.mode == Shared {\n\t\th.place.admitReaders(next.r)\n\t}\n", ""),
+		tests:  []string{"TestReaderOnAWritersNode"},
+	},
+	{
+		name:   "readers-elsewhere-not-told",
+		breaks: "readers of other processes do not learn that a writer's node is a reader's now",
+		file:   placeFile,
+		edits:  change("s.spawn(func() { _ = s.rewrite(p, d) })", "_ = d"),
+		tests:  []string{"TestReaderOnAWritersNode"},
+	},
+	{
+		name:   "own-kind-from-the-name",
+		breaks: "a reader in a writer's place takes itself for a writer, as its node's name says",
+		file:   frontFile,
+		edits:  change("q[i].kind = c.kind", "_ = c.kind"),
+		tests:  []string{"TestReaderInheritsAWritersPlace"},
+	},
+	{
+		name:   "readers-kept-out-by-nobody",
+		breaks: "a waiting writer that gives up still keeps readers of its process out",
+		file:   turnstileFile,
+		edits:  change("t.admitLocked(nil) // it may", "// it may"),
+		tests:  []string{"TestReaderBehindAWriterThatGivesUp"},
+	},
+	{
+		name:   "ended-read-is-no-session",
+		breaks: "that a wait ended during a read counts as having had no session, for those behind as well",
+		file:   acquireFile,
+		edits:  change("if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {", "if errors.Is(err, ErrUnavailable) {"),
+		tests:  []string{"TestWaitThatEndsInAReadIsNoWantOfASession"},
+	},
+	{
+		name:   "only-permit-spins",
+		breaks: "who is second in line for the only permit asks all the time",
+		file:   frontFile,
+		edits:  change("if permits && len(q)-1 > c.kind.permits && d.Granted {", "if permits && len(watch) == 1 && d.Granted {"),
+		tests:  []string{"TestOnlyPermitIsWaitedForInPeace"},
+	},
+}
+
+// lossMutants tell of losses wrongly, or count wrongly who waits.
+var lossMutants = []mutant{
+	{
+		name:   "loss-seen-twice",
+		breaks: "who notices a loss that is known removes at once what is left of the lock",
+		file:   holdFile,
+		edits:  change("if p.gone {\n\t\ts.mu.Unlock()\n\t\treturn\n\t}\n", ""),
+		tests:  []string{"TestLossSeenTwiceIsDelayedOnce"},
+	},
+	{
+		name:   "losses-held-up-by-hooks",
+		breaks: "a hook that takes its time about one lost lock leaves the others' holders in the dark",
+		file:   sessionFile,
+		edits:  change("told = append(told, h.lose(cause, toWall(at))...)", "tellLost(h.lose(cause, toWall(at)))"),
+		tests:  []string{"TestLossesAreNotHeldUpByHooks"},
+	},
+	{
+		name:   "granted-and-waiting",
+		breaks: "who was handed a lock counts as waiting for it until it goes on",
+		file:   "zklock/use.go",
+		edits:  change("c.servedLocked(r)\n}\n\n// joined", "}\n\n// joined"),
+		tests:  []string{"TestHandedLockIsNotWaitedFor"},
+	},
+	{
+		name:   "deleted-twice",
+		breaks: "a release that nobody waited for is done again though it was done",
+		file:   removeFile,
+		edits:  change("if <-w.done; w.err == nil {", "if <-w.done; false {"),
+		tests:  []string{"TestReleaseThatIsNotWaitedForIsOneRequest"},
+	},
+	{
+		name:   "joined-lock-kept",
+		breaks: "a released lock that was joined is never collected",
+		file:   holdFile,
+		edits: change("h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == l })",
+			"if i := slices.Index(h.handles, l); i >= 0 {\n\t\th.handles = append(h.handles[:i], h.handles[i+1:]...)\n\t}"),
+		tests: []string{"TestReleasedLocksAreCollected"},
+	},
+	{
+		name:   "reaped-whatever-it-is",
+		breaks: "a lock's znode that somebody has written to since is removed as idle",
+		file:   "zklock/reap.go",
+		edits:  change("driver.DeleteOp(p.path, p.version)", "driver.DeleteOp(p.path, driver.AnyVersion)"),
+		tests:  []string{"TestZnodePutInALocksPlaceIsLeftAlone"},
+	},
+	{
+		name:   "idle-parent-trusted",
+		breaks: "a lock's znode is taken to be what it was, however long the name was idle",
+		file:   "zklock/parent.go",
+		edits:  change("if fresh = occupied || now.Sub(known.used) < reapIdle; fresh {", "if fresh = true; occupied || now.Sub(known.used) >= 0 {"),
+		tests:  []string{"TestIdleNameIsLookedAtAgain"},
+	},
+}
