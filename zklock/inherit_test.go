@@ -154,3 +154,20 @@ func TestWaitThatEndsInAReadIsNoWantOfASession(t *testing.T) {
 		mustRelease(t, <-last)
 	})
 }
+
+// A writer that becomes a reader lets the readers in that wait for it in the same
+// process, at once.
+func TestDowngradeLetsWaitingReadersIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		readers := []chan *zklock.Lock{acquiring(t, c.RWMutex("x").Reader(), t.Context()), acquiring(t, c.RWMutex("x").Reader(), t.Context())}
+		if err := l.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range readers {
+			mustRelease(t, soon(t, "a reader behind a writer that was downgraded", got))
+		}
+		mustRelease(t, l)
+	})
+}
