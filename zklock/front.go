@@ -64,8 +64,8 @@ list:
 			if held {
 				return gen, nil
 			}
-			if r.try {
-				return 0, errTaken // beaten to it
+			if r.try { // beaten to it, or behind a writer that is one no more
+				return gen, s.blockedBy(ctx, want{path: c.dir, kind: c.kind}, q)
 			}
 			ws := make([]*watched, len(watch))
 			for i, j := range watch {

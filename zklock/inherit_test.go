@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -152,6 +153,23 @@ func TestWaitThatEndsInAReadIsNoWantOfASession(t *testing.T) {
 		time.Sleep(time.Second)
 		mustRelease(t, writer)
 		mustRelease(t, <-last)
+	})
+}
+
+// A try finds out, too, that a writer in another process has become a reader.
+func TestReaderTriesBesideADowngradedWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		if _, err := d.RWMutex("x").Reader().TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("beside a writer: %v", err)
+		}
+		if err := l.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, mustLock(t)(d.RWMutex("x").Reader().TryAcquire(t.Context())))
+		mustRelease(t, l)
 	})
 }
 
