@@ -2,6 +2,7 @@ package memdriver_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,4 +29,27 @@ func TestSessionsLiveAfterOneWasAbandoned(t *testing.T) {
 			}
 		}, memdriver.WithServers(3), memdriver.WithTickTime(timeout/10), memdriver.WithLatency(latency))
 	}
+}
+
+// The last client goes while there is no leader. The servers elect one all the
+// same, or its session, and what it has held, would stay for ever.
+func TestSessionsEndThoughTheLastClientLeftWithoutALeader(t *testing.T) {
+	const timeout = 2 * time.Second
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(1), timeout)
+		create(t, s, "/held", driver.Ephemeral)
+		for server := range 3 {
+			e.Partition(memdriver.AroundServer(server))
+		}
+		pass(10 * timeout) // every server looks for the others now
+		ctx, cancel := context.WithTimeout(t.Context(), timeout/10)
+		_ = s.Close(ctx) // which nobody hears of
+		cancel()
+		pass(timeout)
+		e.Heal()
+		pass(5 * timeout)
+		if dump := e.Dump(); strings.Contains(dump, "held") {
+			t.Errorf("left behind:\n%s", dump)
+		}
+	}, memdriver.WithServers(3), memdriver.WithTickTime(timeout/10))
 }

@@ -304,14 +304,17 @@ func (e *Ensemble) rest() {
 	}
 }
 
-// busy reports whether anything has to go on: there are clients, or sessions
-// that must expire.
+// busy reports whether anything has to go on: there are clients, or sessions that
+// must expire, by a leader that may have to be elected first.
 func (e *Ensemble) busy() bool {
 	if len(e.clients) > 0 {
 		return true
 	}
 	for _, s := range e.servers {
-		if s.leader != nil && len(s.leader.sessions) > 0 {
+		switch {
+		case s.leader != nil && len(s.leader.sessions) > 0:
+			return true
+		case s.role == looking && (len(s.tree.sessions) > 0 || len(s.commits) > 0 || len(s.log) > 0):
 			return true
 		}
 	}
