@@ -184,6 +184,8 @@ func TestLostIsToldOnceAHandle(t *testing.T) {
 				t.Errorf("Downgrade: %v", err)
 			}
 		}
+		// Done closes for all that is lost before anybody is told of any of it.
+		synctest.Wait()
 		if n := len(p.events); n != 3 {
 			t.Errorf("told %d times: %v", n, p.events)
 		}
