@@ -40,7 +40,8 @@ type stroke struct {
 	victim *victim    // whose connections or process it strikes
 	rng    *rand.Rand // of the schedule
 
-	struck, lifted int64 // monotonic
+	struck, lifted int64         // monotonic
+	election       time.Duration // until another server led, where one had to
 }
 
 // lift notes that the fault is over.
@@ -75,6 +76,9 @@ func killLeader(c *chaos, s *stroke) error {
 	c.confine(s.victim, leader)()
 	leader.Kill()
 	s.lift()
+	if err := c.elected(s, leader); err != nil {
+		return err
+	}
 	if err := c.recovered(s); err != nil {
 		return err
 	}
@@ -82,6 +86,15 @@ func killLeader(c *chaos, s *stroke) error {
 		return err
 	}
 	return leader.AwaitServing()
+}
+
+// elected waits until another server leads in place of one that has just gone.
+// What workers take longer than that to recover is theirs.
+func (c *chaos) elected(s *stroke, gone *ensemble.Server) error {
+	began := time.Now()
+	_, err := c.ensemble.AwaitLeader(gone)
+	s.election = time.Since(began)
+	return err
 }
 
 // stopLeader stops it until another one leads: it wakes up deposed.
@@ -94,7 +107,7 @@ func stopLeader(c *chaos, s *stroke) error {
 	if err := leader.Freeze(); err != nil {
 		return err
 	}
-	_, err = c.ensemble.AwaitLeader(leader)
+	err = c.elected(s, leader)
 	c.pause(s.atLeast(500 * time.Millisecond))
 	if err := leader.Thaw(); err != nil {
 		return err

@@ -20,7 +20,7 @@ const maxFindings = 5
 // row is what happened under one kind of fault.
 type row struct {
 	injected, lost, overlaps, control int
-	recovery, turn                    time.Duration
+	recovery, election, turn          time.Duration
 }
 
 // judge reads the journals, prints the table, and fails the test if anything is
@@ -33,6 +33,7 @@ func (c *chaos) judge(registers *registers, znode string) {
 			rows[s.kind] = &row{}
 		}
 		rows[s.kind].injected++
+		rows[s.kind].election = max(rows[s.kind].election, s.election)
 	}
 	during := func(at int64) *row { // the last fault that had struck
 		i := sort.Search(len(c.strokes), func(i int) bool { return c.strokes[i].struck > at })
@@ -150,15 +151,16 @@ func (c *chaos) timeRows(rows map[string]*row, during func(int64) *row, goroutin
 func (c *chaos) print(rows map[string]*row, counts map[string]int, r *registers) {
 	var b bytes.Buffer
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "kind of fault\tinjected\tlocks lost\toverlaps\tlongest time to recover\tlongest turn\tcontrol's overlaps\t")
+	fmt.Fprintln(table, "kind of fault\tinjected\tlocks lost\toverlaps\tlongest time to recover\tlongest election\tlongest turn\tcontrol's overlaps\t")
 	var sum row
 	line := func(kind string, r row) {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2fs\t%.2fs\t%d\t\n", kind, r.injected, r.lost, r.overlaps, r.recovery.Seconds(), r.turn.Seconds(), r.control)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2fs\t%.2fs\t%.2fs\t%d\t\n", kind, r.injected, r.lost, r.overlaps,
+			r.recovery.Seconds(), r.election.Seconds(), r.turn.Seconds(), r.control)
 	}
 	for _, k := range kinds {
 		r := rows[k.name]
 		if slices.Contains(c.denied, k.name) {
-			fmt.Fprintf(table, "%s\tnot allowed\t\t\t\t\t\t\n", k.name)
+			fmt.Fprintf(table, "%s\tnot allowed\t\t\t\t\t\t\t\n", k.name)
 			continue
 		}
 		if r == nil {
@@ -171,6 +173,7 @@ func (c *chaos) print(rows map[string]*row, counts map[string]int, r *registers)
 		sum.overlaps += r.overlaps
 		sum.control += r.control
 		sum.recovery = max(sum.recovery, r.recovery)
+		sum.election = max(sum.election, r.election)
 		sum.turn = max(sum.turn, r.turn)
 	}
 	line("all", sum)
