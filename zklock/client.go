@@ -71,7 +71,7 @@ func open(text string, opts []Option) (*Client, error) {
 	if err := cfg.finish(opts); err != nil {
 		return nil, err
 	}
-	u.Root = cfg.root
+	u.Root, u.Logger = cfg.root, cfg.driverLogger
 	connector, err := d.OpenConnector(u)
 	if err != nil {
 		return nil, err

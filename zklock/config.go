@@ -62,11 +62,12 @@ type config struct {
 	acl        aclMode
 	dialect    *dialect
 
-	jitter   func(time.Duration) time.Duration // the function of that name, but for runs that have to repeat themselves
-	hooks    Hooks
-	logger   *slog.Logger
-	identity Identity
-	params   url.Values // of WithParams, applied after the URL's own
+	jitter       func(time.Duration) time.Duration // the function of that name, but for runs that have to repeat themselves
+	hooks        Hooks
+	logger       *slog.Logger
+	driverLogger *slog.Logger // nil without WithLogger
+	identity     Identity
+	params       url.Values // of WithParams, applied after the URL's own
 
 	acquireStacks bool
 }

@@ -22,13 +22,16 @@ func WithHooks(h Hooks) Option {
 
 // WithLogger sets where rare events are told: a lock lost, a session replaced,
 // clean-up that goes on in the background, foreign nodes among the contenders.
-// Nothing is logged by default. Neither passwords nor lock names are logged.
+// Nothing of that is logged by default. Neither passwords nor lock names are
+// logged. The driver of a URL logs there too, warnings of its own and the
+// chatter of its connections at debug level; without this option that goes to
+// slog's default logger.
 func WithLogger(l *slog.Logger) Option {
 	return openOption(func(c *config) {
 		if l == nil {
 			l = slog.New(slog.DiscardHandler)
 		}
-		c.logger = l
+		c.logger, c.driverLogger = l, l
 	})
 }
 

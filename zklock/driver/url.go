@@ -26,6 +26,10 @@ type URL struct {
 	// information: paths given to a Session already contain it.
 	Root string
 
+	// Logger is where the driver logs; nil if the client was given none. What
+	// must not go unseen goes to slog's default logger then.
+	Logger *slog.Logger
+
 	// Params holds the query, without the keys that package zklock owns. Each
 	// key is one of Driver.Keys and has exactly one value.
 	Params url.Values

@@ -65,7 +65,7 @@ func (c *credentials) digest() ([]byte, error) {
 		}
 		password = strings.TrimRight(string(data), "\r\n")
 		if password == "" {
-			return nil, fmt.Errorf("zkdriver: key %q: %s is empty", keyPasswordFile, c.file)
+			return nil, fmt.Errorf("zkdriver: key %q: %s is empty", keyPasswordFile, fileShown(keyPasswordFile, c.file))
 		}
 	}
 	return []byte(c.user + ":" + password), nil

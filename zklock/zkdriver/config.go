@@ -3,8 +3,8 @@ package zkdriver
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +45,7 @@ type config struct {
 	servers []string     // host:port, IPv6 in brackets; never empty
 	creds   *credentials // nil if there is no user
 	tls     *tlsFiles    // nil for scheme zk
+	logger  *slog.Logger // nil: slog's default
 }
 
 // parse checks a URL and everything it refers to, without network I/O. Its
@@ -70,7 +71,7 @@ func parse(u driver.URL) (*config, error) {
 	if len(u.Hosts) == 0 {
 		return nil, errors.New("zkdriver: the URL names no host")
 	}
-	c := &config{}
+	c := &config{logger: u.Logger}
 	for _, h := range u.Hosts {
 		server, err := hostPort(h)
 		if err != nil {
@@ -143,16 +144,9 @@ func boolParam(u driver.URL, key string) (bool, error) {
 	}
 	v, err := strconv.ParseBool(u.Params.Get(key))
 	if err != nil {
-		return false, fmt.Errorf("zkdriver: key %q is %q, want true or false", key, u.Params.Get(key))
+		// The value is not shown: it is in front of the reader, unless a password
+		// has got there.
+		return false, fmt.Errorf("zkdriver: key %q: want true or false", key)
 	}
 	return v, nil
-}
-
-// readFile reads a file that a key names.
-func readFile(key, name string) ([]byte, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("zkdriver: key %q: %w", key, err)
-	}
-	return data, nil
 }

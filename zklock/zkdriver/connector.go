@@ -136,7 +136,7 @@ func (c *connector) start(timeout time.Duration) (*session, error) {
 		zk.WithHostProvider(s.hosts),
 		zk.WithDialer(s.dialer.dial),
 		zk.WithEventCallback(s.callback),
-		zk.WithLogger(logger{}),
+		zk.WithLogger(logger{c.config.logger}),
 		zk.WithLogInfo(false),
 		zk.WithMaxBufferSize(maxFrame),
 		zk.WithMaxConnBufferSize(sendBuffer),

@@ -15,7 +15,8 @@
 //
 //   - password_file: a file with the user's password, read again for every
 //     session. Without it, and without a password in the URL, the environment
-//     variable ZKLOCK_PASSWORD is asked.
+//     variable ZKLOCK_PASSWORD is asked. Give it with its directory: an error
+//     does not show a name without one, which may be the password itself.
 //   - auth_plaintext: true allows sending a password unencrypted to a host
 //     other than loopback, which is an error otherwise.
 //   - tls_ca: a PEM file with the authorities that servers' certificates are
@@ -25,7 +26,8 @@
 //   - tls_server_name: the name to expect in certificates, instead of the host
 //     name that was dialled.
 //   - tls_insecure_skip_verify: true accepts any certificate. For tests; it is
-//     logged as a warning, to slog's default logger.
+//     logged as a warning, to the logger of zklock.WithLogger, or to slog's
+//     default without that.
 //
 // The tls keys go with zks only. Their files are read again for every
 // connection, so that certificates can be replaced while the process runs. TLS

@@ -6,12 +6,21 @@ import (
 	"strings"
 )
 
-// logger hands the client's messages to the default slog logger at debug
-// level, where nobody sees them who did not ask. Whatever matters of them
-// reaches the user as an error or a state.
-type logger struct{}
+// loggerOf is where a connector logs: where its URL says, else to slog's default
+// logger, so that a warning is never lost.
+func loggerOf(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return slog.Default()
+	}
+	return l
+}
+
+// logger hands the client's messages on at debug level, where nobody sees them
+// who did not ask. Whatever matters of them reaches the user as an error or a
+// state.
+type logger struct{ to *slog.Logger }
 
 // Printf implements zk.Logger.
-func (logger) Printf(format string, args ...any) {
-	slog.Debug("zkdriver: " + strings.TrimPrefix(fmt.Sprintf(format, args...), "zk: "))
+func (l logger) Printf(format string, args ...any) {
+	loggerOf(l.to).Debug("zkdriver: " + strings.TrimPrefix(fmt.Sprintf(format, args...), "zk: "))
 }

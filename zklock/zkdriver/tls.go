@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -38,7 +37,7 @@ func parseTLS(u driver.URL) (*tlsFiles, error) {
 		return nil, err
 	}
 	if f.skipVerify {
-		slog.Warn("zkdriver: " + keyTLSSkipVerify + "=true: anybody on the way can pass for the ZooKeeper servers, read the password and grant locks; it is for tests only")
+		loggerOf(u.Logger).Warn("zkdriver: " + keyTLSSkipVerify + "=true: anybody on the way can pass for the ZooKeeper servers, read the password and grant locks; it is for tests only")
 	}
 	return f, nil
 }
@@ -64,7 +63,15 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 		}
 	}
 	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		cert, err := readFile(keyTLSCert, f.cert)
+		if err != nil {
+			return nil, err
+		}
+		key, err := readFile(keyTLSKey, f.key)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("zkdriver: keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
 		}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
@@ -155,20 +156,40 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Verification is on unless it is turned off, and that is told.
+// Verification is on unless it is turned off, and that is told: to the client's
+// logger, if it has one, and to the process's if not.
 func TestSkippedVerificationIsLogged(t *testing.T) {
-	for value, told := range map[string]bool{"true": true, "false": false, "": false} {
-		var log bytes.Buffer
-		before := slog.Default()
-		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-		u := driver.URL{Scheme: "zks", Hosts: []string{"zk1"}, Params: url.Values{}}
-		if value != "" {
-			u.Params.Set("tls_insecure_skip_verify", value)
+	var byDefault, configured bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&byDefault, nil)))
+	defer slog.SetDefault(before)
+	logger := zklock.WithLogger(slog.New(slog.NewTextHandler(&configured, nil)))
+	for _, c := range []struct {
+		key   string
+		opts  []zklock.Option
+		in    *bytes.Buffer // where the warning is; nil: nowhere
+		other *bytes.Buffer
+	}{
+		{"tls_insecure_skip_verify=true", nil, &byDefault, &configured},
+		{"tls_insecure_skip_verify=true", []zklock.Option{logger}, &configured, &byDefault},
+		{"tls_insecure_skip_verify=true", []zklock.Option{logger, zklock.WithLogger(nil)}, nil, nil},
+		{"tls_insecure_skip_verify=false", nil, nil, nil},
+		{"", nil, nil, nil},
+	} {
+		byDefault.Reset()
+		configured.Reset()
+		client, err := zklock.Open("zks://zk1/locks?"+c.key, c.opts...)
+		if err != nil {
+			t.Fatal(err)
 		}
-		open(t, u)
-		slog.SetDefault(before)
-		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "tls_insecure_skip_verify"); got != told {
-			t.Errorf("with %q: logged %q", value, log.String())
+		_ = client.Close()
+		switch {
+		case c.in == nil:
+			if n := byDefault.Len() + configured.Len(); n > 0 {
+				t.Errorf("with %q: logged %q %q", c.key, byDefault.String(), configured.String())
+			}
+		case !strings.Contains(c.in.String(), "level=WARN") || !strings.Contains(c.in.String(), "tls_insecure_skip_verify") || c.other.Len() > 0:
+			t.Errorf("with %q and %d options: logged %q, and %q in the other place", c.key, len(c.opts), c.in.String(), c.other.String())
 		}
 	}
 }
