@@ -158,10 +158,10 @@ func (c *Client) ping(ctx context.Context) error {
 			}
 			return err
 		})
-		if err == nil {
-			err = s.probe(ctx)
+		if err == nil || errors.Is(err, driver.ErrNoAuth) {
+			err = s.probe(ctx) // it says which right that is, and whether it is the only one
 		} else {
-			err = c.cfg.explainRight(err, c.cfg.root)
+			err = c.cfg.explain(err, c.cfg.root)
 		}
 		if !errors.Is(err, errSessionOver) {
 			return err

@@ -40,7 +40,7 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 		return nil, nil
 	}
 	if err != nil {
-		return nil, explain(err, dir)
+		return nil, s.client.cfg.explain(err, dir)
 	}
 	var q []queued
 	var foreign []Contender
@@ -64,7 +64,7 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 			continue // it has left since
 		}
 		if err != nil {
-			return nil, explain(err, dir)
+			return nil, s.client.cfg.explain(err, dir)
 		}
 		d, _ := decodeData(n.Data)
 		c.kind = effective(c.kind, d)
@@ -88,7 +88,7 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 		if _, other, ok := c.cfg.dialect.parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders tells", ErrConflict, node)
 		}
-		return explain(s.repeat(ctx, "release", func(ctx context.Context) error {
+		return s.client.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
 			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)
 		}), dir)
 	})

@@ -42,7 +42,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 			continue
 		}
 		if reaped++; reaped == maxReaped {
-			err = explain(err, r.wants[0].path)
+			err = s.client.cfg.explain(err, r.wants[0].path)
 			break
 		}
 		if !sleep(ctx, s.client.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ends) {
@@ -118,7 +118,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 			if errors.Is(err, driver.ErrNoNode) {
 				return nil, false, err
 			}
-			return nil, false, explain(err, r.wants[0].path)
+			return nil, false, s.client.cfg.explain(err, r.wants[0].path)
 		}
 	}
 }

@@ -185,13 +185,17 @@ func errLeaseUnproven(d time.Duration) error {
 }
 
 // explain gives a driver's definite error its meaning in this package's terms.
-func explain(err error, path string) error {
+func (c *config) explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed), errors.Is(err, ErrNoAuth):
 		return err // it says all by itself
-	case errors.Is(err, driver.ErrNoAuth), errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
+	case errors.Is(err, driver.ErrInvalidACL) && c.acl == aclCreator:
+		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate that the servers make an identity of: %w", ErrNoAuth, path, err)
+	case errors.Is(err, driver.ErrNoAuth):
+		return fmt.Errorf("%w %s: %s: %w", ErrNoAuth, c.identityHint(), path, err)
+	case errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
 		return fmt.Errorf("%w: %s: %w", ErrNoAuth, path, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)

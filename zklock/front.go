@@ -79,7 +79,7 @@ list:
 					break
 				}
 				if err != nil {
-					return 0, explainList(err, c.dir)
+					return 0, s.client.cfg.explainList(err, c.dir)
 				}
 				d, _ := decodeData(w.node.Data)
 				if permits && len(q)-1 > c.kind.permits && d.Granted {
@@ -117,7 +117,7 @@ func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error)
 		return nil, errNodeGone
 	}
 	if err != nil {
-		return nil, explainList(err, c.dir)
+		return nil, s.client.cfg.explainList(err, c.dir)
 	}
 	for i := range q {
 		if q[i].node != c.node {
@@ -135,9 +135,9 @@ func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error)
 }
 
 // explainList gives the errors of reading other contenders their meaning.
-func explainList(err error, dir string) error {
+func (c *config) explainList(err error, dir string) error {
 	if errors.Is(err, driver.ErrNoAuth) {
-		return fmt.Errorf("%w to read the contenders below %s, so it cannot be told whether they hold the lock: %w", ErrNoAuth, dir, err)
+		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", ErrNoAuth, c.identityHint(), dir, err)
 	}
 	return err
 }
@@ -223,7 +223,7 @@ func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) 
 		case errors.Is(err, driver.ErrNoNode):
 			return 0, errNodeGone
 		case err != nil:
-			return 0, explainList(err, c.dir)
+			return 0, s.client.cfg.explainList(err, c.dir)
 		case w.node.Stat.EphemeralOwner != s.ds.ID():
 			return 0, errNodeGone
 		}

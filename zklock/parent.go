@@ -31,11 +31,14 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, driver.ErrNoAuth):
+		return cfg.explainRights([]string{cfg.readRoot().missing()}, err)
 	case !errors.Is(err, driver.ErrNoNode):
-		return cfg.explainRight(err, cfg.root)
+		return cfg.explain(err, cfg.root)
 	case !cfg.createRoot:
 		return fmt.Errorf("%w: create %s by hand, or leave the key out", errRootMissing, cfg.root)
 	}
+	var refused error // to make the newest ancestor that may not be made
 	for end := 1; end <= len(cfg.root); {
 		if i := strings.IndexByte(cfg.root[end:], '/'); i >= 0 {
 			end += i
@@ -43,12 +46,20 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 			end = len(cfg.root)
 		}
 		path := cfg.root[:end]
-		if _, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls()); err != nil && !errors.Is(err, driver.ErrNodeExists) {
-			// An ancestor that may be seen but not created under is met again,
-			// more to the point, one step further down.
-			if path == cfg.root || !errors.Is(err, driver.ErrNoAuth) {
-				return cfg.explainRight(err, path)
+		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls())
+		switch {
+		case err == nil || errors.Is(err, driver.ErrNodeExists):
+			refused = nil
+		case errors.Is(err, driver.ErrNoAuth):
+			// It may be there all the same: the one below it will tell.
+			above := right{perm: "CREATE", on: path[:max(1, strings.LastIndexByte(path, '/'))], why: "to make " + path}
+			if refused = cfg.explainRights([]string{above.missing()}, err); path == cfg.root {
+				return refused
 			}
+		case errors.Is(err, driver.ErrNoNode) && refused != nil:
+			return refused
+		default:
+			return cfg.explain(err, path)
 		}
 		end++
 	}
@@ -223,7 +234,7 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 			return p, nil
 		}
 		if !errors.Is(err, driver.ErrNoNode) {
-			return parent{}, explain(err, path)
+			return parent{}, s.client.cfg.explain(err, path)
 		}
 		s.client.parents.forget(path)
 	}
@@ -250,7 +261,7 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 		found.ours, err = s.claim(ctx, path)
 	}
 	if err != nil {
-		return parent{}, explain(err, path)
+		return parent{}, s.client.cfg.explain(err, path)
 	}
 	s.client.parents.add(found)
 	if found.mine {

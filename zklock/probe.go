@@ -29,12 +29,20 @@ type right struct {
 	optional bool // there is a way round it
 }
 
+// missing says that it is missing.
+func (r right) missing() string { return fmt.Sprintf("no %s on %s, %s", r.perm, r.on, r.why) }
+
+// readRoot is the right without which there is not even a session.
+func (c *config) readRoot() right {
+	return right{op: driver.CheckOp(c.root, driver.AnyVersion), perm: "READ", on: c.root, why: "to look for it, and for heartbeats"}
+}
+
 // rights are the operations of a probe with an imaginary lock at path.
 func (c *config) rights(path string) []right {
 	contender := path + "/probe"
 	const imaginary = " (a znode that this client would make for a lock)"
 	return []right{
-		{op: driver.CheckOp(c.root, driver.AnyVersion), perm: "READ", on: c.root, why: "to look for it, and for heartbeats"},
+		c.readRoot(),
 		{op: driver.CreateOp(path, parentMark, driver.Persistent, c.acls()), perm: "CREATE", on: c.root, why: "to make the znodes of locks"},
 		{op: driver.CreateOp(contender, nil, driver.Ephemeral, c.acls()), perm: "CREATE", on: path + imaginary, why: "to queue"},
 		{op: driver.SetOp(path, parentMark, driver.AnyVersion), perm: "WRITE", on: path + imaginary, why: "to queue in one round trip"},
@@ -70,7 +78,7 @@ func (s *session) probe(ctx context.Context) error {
 		})
 		switch {
 		case len(results) != len(ops)+1 || i < 0:
-			return explain(err, cfg.root)
+			return cfg.explain(err, cfg.root)
 		case i == len(ops) && missing == nil:
 			return nil
 		case i == len(ops):
@@ -81,11 +89,11 @@ func (s *session) probe(ctx context.Context) error {
 		rights = slices.Delete(rights, i, i+1)
 		switch {
 		case !errors.Is(err, driver.ErrNoAuth):
-			return cfg.explainRight(err, refused.op.Path)
+			return cfg.explain(err, refused.op.Path)
 		case refused.optional:
 			cfg.logger.Warn("zklock: a right is missing that this client can do without", "permission", refused.perm, "on", refused.on, "for", refused.why)
 		default:
-			missing = append(missing, fmt.Sprintf("no %s on %s, %s", refused.perm, refused.on, refused.why))
+			missing = append(missing, refused.missing())
 			cause = err
 		}
 		if refused.op.Kind == driver.OpCreate {
@@ -100,17 +108,6 @@ func (s *session) probe(ctx context.Context) error {
 // explainRights is the error of rights that are missing.
 func (c *config) explainRights(missing []string, cause error) error {
 	return fmt.Errorf("%w %s: %s: %w", ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
-}
-
-// explainRight is explain for what a client that has no rights meets first.
-func (c *config) explainRight(err error, path string) error {
-	switch {
-	case errors.Is(err, driver.ErrInvalidACL) && c.acl == aclCreator:
-		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate that the servers make an identity of: %w", ErrNoAuth, path, err)
-	case errors.Is(err, driver.ErrNoAuth):
-		return fmt.Errorf("%w %s: %s: %w", ErrNoAuth, c.identityHint(), path, err)
-	}
-	return explain(err, path)
 }
 
 // identityHint says as whom a client comes that is refused.

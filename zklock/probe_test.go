@@ -40,7 +40,7 @@ func TestPingSaysWhichRightIsMissingWhere(t *testing.T) {
 		logged string
 	}{
 		{what: "all", perms: all},
-		{what: "no READ", perms: all &^ driver.PermRead, says: []string{"/zklock"}},
+		{what: "no READ", perms: all &^ driver.PermRead, says: []string{"no READ on /zklock,"}},
 		{what: "no CREATE", perms: all &^ driver.PermCreate, says: []string{"no CREATE on /zklock,"}},
 		{what: "no DELETE", perms: all &^ driver.PermDelete, logged: "permission=DELETE on=/zklock "},
 		{what: "only READ", perms: driver.PermRead, says: []string{"no CREATE on /zklock,"}},
@@ -81,6 +81,46 @@ func TestPingSaysWhichRightIsMissingWhere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was taken away from a client that is at work is named, all of it. And what
+// is missing above a root that does not exist yet.
+func TestPingNamesRightsThatWereTakenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		operator := rooted(t, e, driver.PermAll)
+		client := connect(t, e.Connector(), nil)
+		if err := client.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := operator.Multi(t.Context(), []driver.Op{
+			driver.DeleteOp("/zklock", driver.AnyVersion),
+			driver.CreateOp("/zklock", nil, driver.Persistent, driver.CreatorACL(driver.PermAll)),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		err := client.Ping(t.Context())
+		for _, word := range []string{"without a user", "no READ on /zklock,", "no CREATE on /zklock,"} {
+			if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), word) {
+				t.Errorf("%v does not say %q", err, word)
+			}
+		}
+		below := connect(t, e.Connector(), nil, zklock.WithRoot("/zklock/of/app"))
+		for what, use := range map[string]func() error{
+			"Ping":    func() error { return below.Ping(t.Context()) },
+			"Acquire": func() error { _, err := below.Mutex("x").Acquire(t.Context()); return err },
+		} {
+			if err := use(); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "no CREATE on /zklock, to make /zklock/of:") {
+				t.Errorf("%s below a root that may not be made: %v", what, err)
+			}
+		}
+		if _, err := operator.Create(t.Context(), "/zklock/of", nil, driver.Persistent, driver.OpenACL(driver.PermRead)); err != nil {
+			t.Fatal(err)
+		}
+		if err := below.Ping(t.Context()); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "no CREATE on /zklock/of, to make /zklock/of/app") {
+			t.Errorf("Ping: %v", err)
+		}
+	})
 }
 
 // A probe is not seen by anybody: nothing is made, changed or removed, not for a
@@ -157,5 +197,63 @@ func TestWrongPasswordIsToldOnFirstUse(t *testing.T) {
 			t.Error(err)
 		}
 		mustRelease(t, held)
+	})
+}
+
+// The root is open, as an operator may leave it, and so it is only the znodes of
+// locks, or those of contenders, that a wrong password shows at.
+func TestWrongPasswordIsToldByLocksToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.Named(t.Name())
+		defer e.Close()
+		operator, err := e.Connector().Connect(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = operator.Close(context.Background()) }()
+		for _, path := range []string{"/locks", "/locks/shared"} {
+			if _, err := operator.Create(t.Context(), path, nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open := func(password string) *zklock.Client {
+			c, err := zklock.Open("mem://app:" + password + "@" + t.Name() + "/locks")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		}
+		right, wrong := open("s3cret"), open("wr0ng")
+		own := mustLock(t)(right.Mutex("own").Acquire(t.Context()))
+		shared := mustLock(t)(right.Mutex("shared").Acquire(t.Context())) // in a znode that everybody may use
+		if err := wrong.Ping(t.Context()); err != nil {
+			t.Fatalf("Ping looks at no lock: %v", err)
+		}
+		for what, use := range map[string]func(name string) error{
+			"Acquire":    func(name string) error { _, err := wrong.Mutex(name).Acquire(t.Context()); return err },
+			"TryAcquire": func(name string) error { _, err := wrong.RWMutex(name).Reader().TryAcquire(t.Context()); return err },
+			"Semaphore":  func(name string) error { _, err := wrong.Semaphore(name+"-s", 1).Acquire(t.Context()); return err },
+			"Contenders": func(name string) error { _, err := wrong.Contenders(t.Context(), name); return err },
+			"Break": func(name string) error {
+				return wrong.Break(t.Context(), name, "_c_00000000000000000000000000000000-__WRIT__0000000000")
+			},
+		} {
+			for _, name := range []string{"own", "shared"} {
+				if what == "Break" && name == "shared" {
+					continue // whoever may delete below the lock's znode can break it
+				}
+				if what == "Semaphore" {
+					mustRelease(t, mustLock(t)(right.Semaphore(name+"-s", 1).Acquire(t.Context())))
+				}
+				err := use(name)
+				synctest.Wait() // nothing is left of it
+				if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `as user "app" (or the password is wrong`) || !strings.Contains(err.Error(), "/locks/"+name) {
+					t.Errorf("%s of %s: %v", what, name, err)
+				}
+			}
+		}
+		mustRelease(t, own)
+		mustRelease(t, shared)
 	})
 }

@@ -67,7 +67,7 @@ func (p *place) removeUntilGone() error {
 		}
 		if err := p.s.deleteNode(c.path()); err != nil {
 			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.ds.ID(), "cause", logged(err))
-			return explain(err, c.path())
+			return p.s.client.cfg.explain(err, c.path())
 		}
 	}
 	p.finish()

@@ -23,7 +23,7 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 			continue
 		}
 		if err != nil {
-			return explainList(err, want.path)
+			return s.client.cfg.explainList(err, want.path)
 		}
 		q = append(q, queued{kind: want.kind})
 		if other, ok := conflict(q, len(q)-1); ok {
@@ -56,7 +56,7 @@ func (s *session) blockedBy(ctx context.Context, want want, q []queued) error {
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
-			return explainList(err, want.path)
+			return s.client.cfg.explainList(err, want.path)
 		case effective(q[watch[0]].kind, d).mode != Shared:
 			return errTaken
 		default:
