@@ -36,7 +36,26 @@ var canaryForms = [][]byte{
 	[]byte(strings.ToUpper(hex.EncodeToString([]byte(canary)))),
 	[]byte(base64.StdEncoding.EncodeToString([]byte(canary))[:20]),
 	[]byte(base64.StdEncoding.EncodeToString([]byte(canaryUser + ":" + canary))[:24]),
-	[]byte(strings.Trim(fmt.Sprint([]byte(canary)), "[]")), // %v of the bytes
+	[]byte(strings.Trim(fmt.Sprint([]byte(canary)), "[]")),                                             // %v of the bytes
+	[]byte(strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(canary)), "[]"), " ", ",")),               // and in JSON
+	[]byte(strings.TrimPrefix(strings.TrimSuffix(fmt.Sprintf("%#v", []byte(canary)), "}"), "[]byte{")), // and %#v
+	fmt.Appendf(nil, "% x", canary),
+}
+
+// everyError calls f for an error and for all that it wraps, by one %w or several.
+func everyError(err error, f func(error)) {
+	if err == nil {
+		return
+	}
+	f(err)
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		everyError(u.Unwrap(), f)
+	case interface{ Unwrap() []error }:
+		for _, e := range u.Unwrap() {
+			everyError(e, f)
+		}
+	}
 }
 
 // withCanary puts the canary into a URL that has no user. Znodes stay open to
@@ -112,9 +131,9 @@ func searchedHooks() zklock.Hooks {
 		for _, v := range values {
 			search("hook "+where, fmt.Appendf(nil, "%v %+v", v, v))
 			if err, ok := v.(error); ok {
-				for ; err != nil; err = errors.Unwrap(err) {
+				everyError(err, func(err error) {
 					search("hook "+where, fmt.Appendf(nil, "%v %+v %#v", err, err, err))
-				}
+				})
 			}
 		}
 	}

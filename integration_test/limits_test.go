@@ -1,11 +1,10 @@
 package integration_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -65,33 +64,36 @@ func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
 		release(t, w.must(t))
 	}
 
-	// Many at once: some get in, each in its turn, and all others are refused.
-	var most, admitted, now atomic.Int64
-	var wg sync.WaitGroup
+	// Many at once, while somebody holds: as many are let in as there is room for,
+	// the first ones to be queued, since nobody of them leaves; all others are
+	// refused, whatever else is in the queue for a moment.
+	held = acquire(t, m)
+	ctx, stop := context.WithCancel(within(t))
+	defer stop()
+	refused, locks := make(chan error, 4*limit), make(chan *zklock.Lock, 4*limit)
 	for range 4 * limit {
 		c := limitedWaiter(t, e.Hosts(), limit)
-		wg.Go(func() {
-			l, err := c.Mutex("x").Acquire(within(t))
-			if errors.Is(err, zklock.ErrTooManyWaiters) {
-				return
-			}
+		go func() {
+			l, err := c.Mutex("x").Acquire(ctx)
 			if err != nil {
-				t.Error(err)
+				refused <- err
 				return
 			}
-			admitted.Add(1)
-			if n := now.Add(1); n > 1 {
-				most.Store(n)
-			}
-			now.Add(-1)
-			if err := l.Release(within(t)); err != nil {
-				t.Error(err)
-			}
-		})
+			locks <- l
+		}()
 	}
-	wg.Wait()
-	if most.Load() > 0 || admitted.Load() == 0 {
-		t.Errorf("%d were admitted, %d at once", admitted.Load(), most.Load())
+	for range 4*limit - (limit - 1) {
+		if err := receive(t, "those who are too many", refused); !errors.Is(err, zklock.ErrTooManyWaiters) {
+			t.Error(err)
+		}
+	}
+	eventually(t, "the nodes of those refused are gone", func() bool { return len(contenders(t, conn, m)) == limit })
+	release(t, held)
+	for range limit - 1 {
+		release(t, receive(t, "the turn of one who was let in", locks))
+	}
+	if len(refused) > 0 {
+		t.Errorf("one more was refused: %v", <-refused)
 	}
 	eventually(t, "nothing is left", func() bool { return len(contenders(t, conn, m)) == 0 })
 }
@@ -117,7 +119,7 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 	held := acquire(t, c.Mutex("x"))
 	first, second := try(t, within(t), c.Mutex("x")), try(t, within(t), c.Mutex("x"))
 	eventually(t, "two wait", func() bool { return c.Stats().Waiting == 2 })
-	other := acquire(t, c.Mutex("y"))
+	another := acquire(t, c.Mutex("y"))
 	for what, refuse := range map[string]func() error{
 		"a third waiter":                 func() error { _, err := c.Mutex("x").Acquire(within(t)); return err },
 		"a third waiter that only tries": func() error { _, err := c.Mutex("x").TryAcquire(within(t)); return err },
@@ -140,7 +142,7 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 			t.Errorf("%s: %v, want no request", what, got)
 		}
 	}
-	release(t, other)
+	release(t, another)
 	release(t, acquire(t, c.Mutex("z"))) // there is room for another name again
 	release(t, held)
 	select { // whichever queued first
@@ -150,6 +152,45 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 	}
 	release(t, first.must(t))
 	release(t, second.must(t))
+
+	// All at once: for a name that is free, and for one that another process has,
+	// which shows only when it was asked for.
+	other := dial(t, e.Hosts(), quick("session_timeout", "30m"))
+	for what, holders := range map[string]int{"free": 1, "taken": 0} {
+		var theirs *zklock.Lock
+		if holders == 0 {
+			theirs = acquire(t, other.Mutex("x"))
+		}
+		const callers, limit = 12, 2
+		refused, locks := make(chan error, callers), make(chan *zklock.Lock, callers)
+		ctx, stop := context.WithCancel(within(t))
+		defer stop()
+		for range callers {
+			go func() {
+				l, err := c.Mutex("x").Acquire(ctx)
+				if err != nil {
+					refused <- err
+					return
+				}
+				locks <- l
+			}()
+		}
+		for range callers - limit - holders {
+			if err := receive(t, what+": those who are too many", refused); !errors.Is(err, zklock.ErrTooManyWaiters) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if theirs != nil {
+			eventually(t, "all who are left wait", func() bool { return c.Stats().Waiting == limit })
+			release(t, theirs)
+		}
+		for range limit + holders {
+			release(t, receive(t, what+": the turn of one who was let in", locks))
+		}
+		if len(refused) > 0 {
+			t.Errorf("%s: one more was refused: %v", what, <-refused)
+		}
+	}
 }
 
 // TestNodeDataIsBounded: whatever goes into a queue node, it stays below 1 KiB.

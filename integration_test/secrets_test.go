@@ -99,15 +99,59 @@ func TestSecretsAreInNothingThatComesOut(t *testing.T) {
 		t.Errorf("%d bytes of metrics and %d spans, %d with errors, are little to look at", n, len(spans), failed)
 	}
 	for _, err := range trouble {
-		for ; err != nil; err = errors.Unwrap(err) {
-			look("an error", err)
-		}
+		everyError(err, func(err error) { look("an error", err) })
 	}
 	for _, client := range []*zklock.Client{c.Client, wrong} {
 		_ = client.Close() // it stands still now, and can be printed as a whole
 		look("a client", client, client.Stats(), struct{ c any }{client})
 	}
 }
+
+// TestCanaryIsFoundInEveryForm: or the search for it would show nothing.
+func TestCanaryIsFoundInEveryForm(t *testing.T) {
+	found := func(show func()) (n int) {
+		sighted.Lock()
+		before := sighted.where
+		sighted.where = nil
+		sighted.Unlock()
+		show()
+		sighted.Lock()
+		defer sighted.Unlock()
+		n, sighted.where = len(sighted.where), before
+		return n
+	}
+	bytes := []byte(canary)
+	inside := fmt.Errorf("%w: %w", errors.New("outer"), fmt.Errorf("%w, %w", errors.New("other"), silentError{errors.New(canary)}))
+	for what, show := range map[string]func(){
+		"text":          func() { search("", []byte("x"+canary+"x")) },
+		"%v of bytes":   func() { search("", fmt.Appendf(nil, "%v", bytes)) },
+		"%#v of bytes":  func() { search("", fmt.Appendf(nil, "%#v", struct{ b []byte }{bytes})) },
+		"%d of bytes":   func() { search("", fmt.Appendf(nil, "%d", bytes)) },
+		"%x":            func() { search("", fmt.Appendf(nil, "%x", canary)) },
+		"%X":            func() { search("", fmt.Appendf(nil, "%X", canary)) },
+		"% x":           func() { search("", fmt.Appendf(nil, "% x", canary)) },
+		"JSON of bytes": func() { look("", bytes) },
+		"JSON of numbers": func() {
+			numbers := make([]int, len(bytes))
+			for i, b := range bytes {
+				numbers[i] = int(b)
+			}
+			out, _ := json.Marshal(numbers)
+			search("", out)
+		},
+		"an error under several": func() { everyError(inside, func(err error) { search("", []byte(err.Error())) }) },
+	} {
+		if found(show) == 0 {
+			t.Errorf("%s: not found", what)
+		}
+	}
+}
+
+// silentError does not show what it wraps.
+type silentError struct{ error }
+
+func (silentError) Error() string   { return "something" }
+func (e silentError) Unwrap() error { return e.error }
 
 // TestSecretsAreInNoPanic: a process ends with everything it has in its last
 // words, and a trace of all its goroutines. startWorker has them searched.

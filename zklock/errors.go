@@ -153,6 +153,9 @@ var (
 	errNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
 	errWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
 	errNoSession   = errors.New("connect_timeout has passed")            // cause set by patient
+
+	// Cause set by mustWait.
+	errSurplus = fmt.Errorf("%w: max_waiters of this client wait for the name", ErrTooManyWaiters)
 )
 
 // errTaken is the error of who does not wait.
@@ -168,6 +171,8 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 		return ErrClosed
 	case cause == errWaitOver:
 		return fmt.Errorf("%w: %v", waitedFor, cause)
+	case cause == errSurplus:
+		return errSurplus
 	case cause == errNoSession:
 		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
 	case cause == err || errors.Is(cause, err):

@@ -131,7 +131,9 @@ func WithoutHandover() AcquireOption {
 }
 
 // WithMaxWaiters fails at once, with ErrTooManyWaiters and no request to the
-// ensemble, when n goroutines of this client wait for the name already. It
+// ensemble, when n goroutines of this client wait for the name already. One who
+// has asked for a name that nobody of this client holds, and has no answer yet,
+// does not count: he may be about to get it. It
 // sharpens the URL's max_waiters and cannot loosen it. n must be positive;
 // other values set no limit.
 func WithMaxWaiters(n int) AcquireOption {

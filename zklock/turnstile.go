@@ -41,6 +41,8 @@ type turnstile struct {
 	waiting int // guarded by client.mu; those of them that are acquisitions
 	blocked int // guarded by client.mu; those of these that have to wait for others
 
+	surplus *request // guarded by client.mu; the last let in, if not all of them may wait; see waitersLocked
+
 	mu      sync.Mutex
 	queue   list.List // guarded by mu; of *ticket
 	leader  *ticket   // guarded by mu

@@ -38,17 +38,26 @@ func (c *Client) startWaiting(r *request, cfg acquireConfig) (*turnstile, error)
 			t = &turnstile{client: c, path: w.path}
 			c.names[w.path] = t
 		}
+		if limit := c.cfg.maxWaiters; limit > 0 && t.waiting >= limit {
+			t.surplus = r
+		}
 		t.uses++
 		t.waiting++
 	}
 	return c.names[wants[0].path], nil
 }
 
-// waitersLocked is how many wait for a name. While nobody here holds it, and
-// nobody has found that he must wait, one of those under way may be about to get
-// it, and does not count.
+// waitersLocked is how many wait for a name. While nobody here holds it, one of
+// those under way who has not found that he must wait may be about to get it, and
+// does not count.
+//
+// That shows when the ensemble answers him, and max_waiters is to hold without
+// asking it anything. So who comes meanwhile is let in as if he got it; and if he
+// has to wait after all, the last who was let in is one too many, and has to go:
+// see mustWait. While more than max_waiters are under way, and nobody holds,
+// surplus is that last one.
 func (t *turnstile) waitersLocked() int {
-	if t.blocked == 0 && t.uses == t.waiting && t.waiting > 0 {
+	if t.uses == t.waiting && t.blocked < t.waiting {
 		return t.waiting - 1
 	}
 	return t.waiting
@@ -64,7 +73,12 @@ func (c *Client) mustWait(r *request) {
 	}
 	r.blocked = true
 	for _, w := range r.wants {
-		c.names[w.path].blocked++
+		t := c.names[w.path]
+		t.blocked++
+		if t.surplus != nil && t.waitersLocked() > c.cfg.maxWaiters {
+			t.surplus.cancel(errSurplus)
+			t.surplus = nil
+		}
 	}
 }
 
@@ -106,6 +120,7 @@ func (c *Client) servedLocked(r *request) {
 	for _, w := range r.wants {
 		t := c.names[w.path]
 		t.waiting--
+		t.surplus = nil // there is room for him now
 		if r.blocked {
 			t.blocked--
 		}
