@@ -1,14 +1,19 @@
 package integration_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -183,4 +188,92 @@ func TestExpiryWithCredentials(t *testing.T) {
 	if st := c.Stats(); st.SessionsOpened < 3 {
 		t.Errorf("%d sessions were opened, want one for each expiry", st.SessionsOpened)
 	}
+}
+
+// TestPingSaysWhichRightIsMissingOnRealServers: what a server answers about each
+// part of a transaction that it refuses is what Ping reads.
+func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
+	const all = zk.PermRead | zk.PermCreate | zk.PermDelete
+	e := sharedEnsemble(t)
+	operator := dialRaw(t, e.Hosts(), patience)
+	if err := operator.AddAuth("digest", []byte("operator:"+canary)); err != nil {
+		t.Fatal(err)
+	}
+	root := rootOf(t)
+	if _, err := operator.Create(root, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	early := dial(t, e.Hosts(), quick(), zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err := early.Ping(within(t)); err != nil { // with all rights
+		t.Fatal(err)
+	}
+	before := stat(t, operator, root)
+	for _, c := range []struct {
+		what  string
+		perms int32
+		says  []string // in the error; nil: there is none
+	}{
+		{"all", all, nil},
+		{"no READ", all &^ zk.PermRead, []string{"no READ on " + root + ","}},
+		{"no CREATE", all &^ zk.PermCreate, []string{"no CREATE on " + root + ","}},
+		{"no DELETE", all &^ zk.PermDelete, nil},
+		{"nothing", 0, []string{"no READ on " + root + ",", "no CREATE on " + root + ","}},
+	} {
+		acl := zk.AuthACL(zk.PermAll)
+		if c.perms != 0 {
+			acl = append(acl, zk.WorldACL(c.perms)...)
+		}
+		if _, err := operator.SetACL(root, acl, -1); err != nil {
+			t.Fatal(err)
+		}
+		log.Reset()
+		// One that has a session already, and one that has to open it.
+		for who, client := range map[string]*zklock.Client{"early": early, "late": dial(t, e.Hosts(), quick(), zklock.WithRoot(root))} {
+			err := client.Ping(within(t))
+			if (err == nil) != (c.says == nil) || err != nil && (!errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `as user "`+canaryUser+`"`)) {
+				t.Errorf("%s, %s: %v", c.what, who, err)
+			}
+			for i, word := range c.says {
+				if err != nil && !strings.Contains(err.Error(), word) && (i == 0 || who == "early") { // without READ there is no session to ask for more
+					t.Errorf("%s, %s: %q does not say %q", c.what, who, err, word)
+				}
+			}
+		}
+		if told := strings.Contains(log.String(), "permission=DELETE on="+root); told != (c.what == "no DELETE") {
+			t.Errorf("%s: logged %q", c.what, log.String())
+		}
+	}
+	before.Aversion = stat(t, operator, root).Aversion // the access list's
+	if after := stat(t, operator, root); *after != *before {
+		t.Errorf("the root was %+v and is %+v", before, after)
+	}
+}
+
+// TestWrongPasswordIsToldByLocksOnRealServers: the root is open, and so it is only
+// at what others have made that a wrong password shows.
+func TestWrongPasswordIsToldByLocksOnRealServers(t *testing.T) {
+	e := sharedEnsemble(t)
+	if _, err := dialRaw(t, e.Hosts(), patience).Create(rootOf(t), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	held := acquire(t, dial(t, e.Hosts(), owning()).Mutex("x"))
+	wrong, err := zklock.Open("zk://"+canaryUser+":wrong@"+e.Hosts()+rootOf(t)+"?"+owning().Encode(), zklock.WithLogger(searchedLog()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = wrong.Close() })
+	if err := wrong.Ping(within(t)); err != nil {
+		t.Errorf("Ping, which looks at no lock: %v", err)
+	}
+	for what, use := range map[string]func() error{
+		"Acquire":    func() error { _, err := wrong.Mutex("x").Acquire(within(t)); return err },
+		"TryAcquire": func() error { _, err := wrong.Mutex("x").TryAcquire(within(t)); return err },
+		"Contenders": func() error { _, err := wrong.Contenders(within(t), "x"); return err },
+	} {
+		if err := use(); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "password is wrong") || !strings.Contains(err.Error(), rootOf(t)+"/x") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	release(t, held)
 }
