@@ -137,3 +137,23 @@ func TestHandedLockIsNotWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// A holder that is never heard of again: it is the session's expiry that lets the
+// next one in, and the lock ended loss_delay before that.
+func TestLossDelayEndsTheLockBeforeTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := delayEnsemble(1)
+		a, b := connect(t, e.Connector(), delayed()), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("x"), t.Context())
+		time.Sleep(time.Second)
+		lost := ended(l)
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+		n := <-next
+		if gap := time.Since(<-lost); gap < lossDelay {
+			t.Errorf("granted %v after the loss", gap)
+		}
+		mustRelease(t, n)
+		e.Heal()
+	})
+}

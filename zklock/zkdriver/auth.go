@@ -80,11 +80,13 @@ func (c *credentials) digest() ([]byte, error) {
 // followed by one without identity. The generation tells: if it is the same
 // before and after, the storing was over before the next reconnect, so no
 // connection can lack them; if not, once more.
-func (s *session) authenticate(ctx context.Context, digest []byte) error {
+//
+// add is AddAuth with these credentials.
+func (s *session) authenticate(ctx context.Context, add func(*zk.Conn) error) error {
 	for {
 		before, _ := s.Conn()
 		_, err := run(ctx, s, call{op: "authenticate", auth: true}, func(c *zk.Conn) (struct{}, error) {
-			return struct{}{}, c.AddAuth("digest", digest)
+			return struct{}{}, add(c)
 		})
 		after, _ := s.Conn()
 		switch {

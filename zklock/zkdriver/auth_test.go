@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
 // digest is what a peer reads when somebody authenticates.
@@ -102,6 +103,29 @@ func TestAuthenticationSurvivesALossBesideIt(t *testing.T) {
 			p.drop()
 			generation(t, s, g+1)
 		}
+	}
+}
+
+// The client has reconnected between the server's word that the credentials are
+// accepted and its storing them: the new connection lacks them, and only a change
+// of the generation tells.
+func TestCredentialsStoredTooLateAreAddedAgain(t *testing.T) {
+	p := newPeer(t, (*link).work)
+	s := connect(t, p.url())
+	added := 0
+	if err := zkdriver.Authenticate(within(t, 10*time.Second), s, func() error {
+		added++
+		if added < 3 {
+			g, _ := s.Conn()
+			p.drop()
+			generation(t, s, g+1)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if added != 3 {
+		t.Errorf("credentials were added %d times, want once more after each of 2 reconnects", added)
 	}
 }
 

@@ -109,7 +109,7 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	}
 	err = s.ready(ctx)
 	if err == nil && digest != nil {
-		err = s.authenticate(ctx, digest)
+		err = s.authenticate(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", digest) })
 	}
 	if err == nil {
 		return s, nil

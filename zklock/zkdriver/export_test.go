@@ -2,9 +2,20 @@ package zkdriver
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/zklock/driver"
 )
+
+// Authenticate is authenticate for tests, add being what the client does with
+// the credentials.
+func Authenticate(ctx context.Context, s driver.Session, add func() error) error {
+	return s.(*session).authenticate(ctx, func(*zk.Conn) error { return add() })
+}
 
 // ReadHandshake is readHandshake for tests.
 func ReadHandshake(r io.Reader) (frame []byte, timeout time.Duration, id int64, err error) {
