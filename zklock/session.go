@@ -297,13 +297,26 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 
 // shutdown ends the session at the ensemble and waits for all its goroutines.
 // end has been called.
+//
+// It goes on until there is an answer. A session whose servers have no leader does
+// not expire, and the next leader gives it its full timeout anew: for as long its
+// nodes would be in the way of everybody. Once the pool is closed, which waits for
+// this, a session timeout has to do.
 func (s *session) shutdown() {
 	s.awaitSpared()
 	s.commits.close()
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-	defer cancel()
+	ctx, cancel := context.WithCancel(context.Background())
+	s.wg.Go(func() {
+		defer cancel()
+		select {
+		case <-s.client.pool.ctx.Done():
+			sleep(ctx, s.timeout, nil)
+		case <-ctx.Done():
+		}
+	})
 	if err := s.ds.Close(ctx); err != nil {
 		s.client.cfg.logger.Warn("zklock: session could not be closed in order, its nodes go when it expires", "session", s.ds.ID(), "error", err)
 	}
+	cancel()
 	s.wg.Wait()
 }

@@ -50,17 +50,16 @@ func (s *session) beginClose() {
 	s.watches.end(driver.ErrClosed)
 }
 
-// closeSession asks the ensemble to end the session and waits until it has,
-// at most for a session timeout: by then it has expired, or nobody is there.
+// closeSession asks the ensemble to end the session and waits until it has, at
+// most until ctx ends. That a session timeout has passed says nothing: servers
+// without a leader expire no sessions.
 func (s *session) closeSession(ctx context.Context) error {
 	s.mu.Lock()
-	none, timeout := s.id == 0, s.timeout
+	none := s.id == 0
 	s.mu.Unlock()
 	if none {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no answer within the session timeout"))
-	defer cancel()
 	// Outcomes of requests in flight come before that of the close anyway, and
 	// a client that is closed drops them.
 	select {
