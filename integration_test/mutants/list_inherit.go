@@ -71,6 +71,13 @@ var lossMutants = []mutant{
 		tests:  []string{"TestLossesAreNotHeldUpByHooks"},
 	},
 	{
+		name:   "close-given-up",
+		breaks: "who has lost a session gives up closing it while the servers have no leader",
+		file:   sessionFile,
+		edits:  change("case <-s.client.pool.ctx.Done():\n\t\t\tsleep", "case <-time.After(time.Nanosecond):\n\t\t\tsleep"),
+		tests:  []string{"TestLostSessionIsClosedHoweverLate"},
+	},
+	{
 		name:   "granted-and-waiting",
 		breaks: "who was handed a lock counts as waiting for it until it goes on",
 		file:   "zklock/use.go",
