@@ -89,6 +89,11 @@ func slicesOf(b ...[]byte) []byte { return bytes.Join(b, nil) }
 // Long lists of children are longer than any request may be.
 func TestLongReplies(t *testing.T) {
 	const children = 200_000
+	list := binary.BigEndian.AppendUint32(nil, children) // made before anybody waits for it
+	for i := range children {
+		list = append(list, str(strconv.Itoa(i))...)
+	}
+	list = append(list, make([]byte, 68)...)
 	p := newPeer(t, func(l *link) {
 		l.greet(sid)
 		for {
@@ -100,11 +105,7 @@ func TestLongReplies(t *testing.T) {
 				l.succeed(r)
 				continue
 			}
-			b := binary.BigEndian.AppendUint32(nil, children)
-			for i := range children {
-				b = append(b, str(strconv.Itoa(i))...)
-			}
-			l.reply(r, 0, append(b, make([]byte, 68)...))
+			l.reply(r, 0, list)
 		}
 	})
 	s := connect(t, p.url())
