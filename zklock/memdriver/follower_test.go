@@ -157,3 +157,34 @@ func TestAppliedLater(t *testing.T) {
 		}
 	})
 }
+
+// A follower that has lost its leader finds the one before that, who has not
+// noticed yet that it was deposed. It must not go back: what the two would commit
+// together would be beside what has been committed since.
+func TestFollowerDoesNotGoBackToADeposedLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		connect(t, e.Connector(1, 2), 20*time.Second) // with nobody there it would stand still
+		pass(100 * time.Millisecond)
+		e.Partition(memdriver.AroundServer(0)) // silent: it leads on
+		for range 200 {
+			if pass(50 * time.Millisecond); e.Leader() > 0 {
+				break
+			}
+		}
+		leader := e.Leader()
+		follower := 3 - leader
+		s := connect(t, e.Connector(follower), 20*time.Second)
+		create(t, s, "/new", driver.Persistent)
+		if e.Roles()[0] != "leading" {
+			t.Fatal("the deposed leader has noticed: nothing is tested")
+		}
+		e.Heal()
+		e.Partition(memdriver.BetweenServers(0, leader), memdriver.BetweenServers(1, 2).Reset())
+		pass(10 * time.Second)
+		other := connect(t, e.Connector(0, follower), 20*time.Second)
+		create(t, other, "/newer", driver.Persistent)
+		if !has(t, other, "/new") {
+			t.Errorf("what a majority had committed is gone:\n%s", e.Dump())
+		}
+	}, memdriver.WithServers(3))
+}

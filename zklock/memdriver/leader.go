@@ -64,7 +64,7 @@ func (s *server) lead() {
 		e.record(tx)
 		s.apply(tx)
 	}
-	s.role, s.leader = leading, l
+	s.role, s.leader, s.epoch = leading, l, e.epoch
 	s.tree.zxid = l.zxid
 	l.head = s.tree
 	if len(e.servers) > 1 || s.lag > 0 {

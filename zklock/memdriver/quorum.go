@@ -42,7 +42,7 @@ func (s *server) follow(l *leadership) {
 	l.learners = append(l.learners, link)
 	e.links = slices.DeleteFunc(e.links, func(k *learner) bool { return !k.leaderOpen && !k.followerOpen })
 	e.links = append(e.links, link)
-	s.role, s.learner = following, link
+	s.role, s.learner, s.epoch = following, link, l.zxid>>32
 	s.heard = e.clock.now
 	for _, tx := range l.proposals {
 		link.propose(tx)
@@ -236,11 +236,13 @@ func (s *server) seek() {
 	}
 }
 
-// reachableLeader returns the leader of the newest epoch that s can reach.
+// reachableLeader returns the leader of the newest epoch that s can reach and may
+// follow. A leader that was deposed gets nobody back: what it proposed would be
+// committed beside what its successor has committed.
 func (s *server) reachableLeader() *leadership {
 	var found *leadership
 	for _, other := range s.e.servers {
-		if other == s || other.role != leading || s.e.parted(s, other) {
+		if other == s || other.role != leading || other.leader.zxid>>32 < s.epoch || s.e.parted(s, other) {
 			continue
 		}
 		if found == nil || other.leader.zxid > found.zxid {

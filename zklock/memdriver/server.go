@@ -34,6 +34,7 @@ type server struct {
 	log     []*txn // accepted, not known to be committed; survives the role
 	commits []*txn // committed, not applied yet, in order
 	lag     time.Duration
+	epoch   int64     // newest that it has accepted a leader of; it follows none of an older one
 	applyAt time.Time // when the newest of commits may be applied
 
 	conns    map[*conn]struct{}
