@@ -32,8 +32,12 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 			return nil, nil, nil, err
 		}
 		if start != nil && start.s != s {
-			start.remove() // its session is over, or is being replaced
-			start = nil
+			if start.granted.IsZero() && !start.s.isOver() {
+				s = start.s // it is being replaced, and the place is waiting its turn
+			} else {
+				start.remove()
+				start = nil
+			}
 		}
 		h, lock, left, err = s.take(ctx, patient, r, start)
 		cancel()

@@ -136,14 +136,14 @@ func (h *hold) detach() {
 // that it was passed on.
 func (h *hold) giveBack(ctx context.Context) (handed bool, err error) {
 	defer h.client.ended(h)
-	h.awaitTxns(ctx)
+	limit := h.awaitTxns(ctx)
 	h.detach()
 	if h.turnstile != nil {
 		if taken, handed := h.turnstile.pass(h); taken {
 			return handed, nil
 		}
 	}
-	err = h.place.release(ctx)
+	err = h.place.release(ctx, limit)
 	if errors.Is(err, ErrReleasePending) {
 		h.client.cfg.logger.Warn("zklock: the ensemble has not confirmed a release yet; it goes on in the background, and others wait for the lock until then", "session", h.place.s.ds.ID())
 	} else {

@@ -165,7 +165,10 @@ func (l *Lock) Verify(ctx context.Context) error {
 
 func (l *Lock) verify(ctx context.Context) error {
 	_, err := l.transact(ctx, "verify", nil, true)
-	if err == nil && !l.Valid() {
+	if err == nil && l.Err() != nil {
+		return l.endedError()
+	}
+	if err == nil && !l.hold.place.s.alive() {
 		return errLeaseUnproven(l.hold.client.cfg.connectTimeout)
 	}
 	return err

@@ -18,7 +18,7 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 	if err := l.Err(); err != nil {
 		return nil, err // it was lost: whoever runs under ctx should stop, not start over
 	}
-	if !l.Valid() { // the lease is over, and nobody has noticed yet
+	if !l.hold.place.s.alive() { // the lease is over, and nobody has noticed yet
 		l.hold.place.s.end(driver.Expired, ErrLeaseOver)
 		return nil, l.endedError()
 	}

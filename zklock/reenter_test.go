@@ -213,3 +213,38 @@ func TestJoinsReleasedConcurrently(t *testing.T) {
 		})
 	}
 }
+
+// To look for a lock that is being released at that moment is no loss of anything:
+// not of the session, and not of what else is held on it.
+func TestReentryAtTheMomentOfARelease(t *testing.T) {
+	c := connect(t, memdriver.New().Connector(), nil)
+	bystander := mustLock(t)(c.Mutex("bystander").Acquire(t.Context()))
+	for range 5000 {
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := l.Context(t.Context())
+		looking := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for first := true; ; first = false {
+				_, err := c.Mutex("x").TryAcquire(ctx)
+				if first {
+					close(looking)
+				}
+				if !errors.Is(err, zklock.ErrDeadlock) {
+					if errors.Is(err, zklock.ErrLost) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+		<-looking
+		_ = l.Release(t.Context())
+		wg.Wait()
+		cancel()
+		if n := c.Stats().SessionsLost; n != 0 || !bystander.Valid() {
+			t.Fatalf("%d sessions were lost, and with them another lock: %v", n, bystander.Err())
+		}
+	}
+	mustRelease(t, bystander)
+}

@@ -87,9 +87,9 @@ func (s *session) deleteNode(path string) error {
 }
 
 // release takes a place that was held out of its queues and waits for the
-// outcome, at most until ctx ends or a session timeout has passed. It returns
-// ErrNodeDeleted if somebody else had deleted a node before.
-func (p *place) release(ctx context.Context) error {
+// outcome, at most until ctx ends or for as long as wait. It returns ErrNodeDeleted
+// if somebody else had deleted a node before.
+func (p *place) release(ctx context.Context, wait time.Duration) error {
 	s := p.s
 	p.giveUp()
 	w := &write{kind: "release", ctx: ctx, ops: make([]driver.Op, len(p.nodes))}
@@ -97,7 +97,7 @@ func (p *place) release(ctx context.Context) error {
 		w.ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
 	}
 	s.commits.submit(w)
-	limit := time.NewTimer(s.timeout)
+	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	// What the first try does not settle goes on in the background.
 	var missing, failed error

@@ -231,11 +231,12 @@ func TestDowngradedNodeIsNotHandedToALocalWriter(t *testing.T) {
 		e := memdriver.New()
 		a, b := connect(t, e.Connector(), map[string]string{"handover_time": "1h"}), connect(t, e.Connector(), nil)
 		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		reader := acquiring(t, b.RWMutex("x").Reader(), t.Context())
 		local := acquiring(t, a.Mutex("x"), t.Context())
 		if err := l.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r := mustLock(t)(b.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithWait(time.Second)))
+		r := soon(t, "a reader of another process", reader)
 		mustRelease(t, l)
 		time.Sleep(time.Second)
 		none(t, "a local writer, beside a remote reader", local)

@@ -134,6 +134,13 @@ func (s *session) alive() bool {
 	return left > 0
 }
 
+// isOver reports whether the session has ended.
+func (s *session) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over != nil
+}
+
 // spawn runs f in a goroutine that the session's end waits for. f has to return
 // soon after s.ctx has ended. false: the session is over, f does not run.
 func (s *session) spawn(f func()) bool {

@@ -133,7 +133,7 @@ func (k *worker) downgrade(g *grip, limit time.Duration) {
 	before := g.lock.Mode()
 	err := g.handle().Downgrade(ctx)
 	k.w.trace.note("worker %d: downgraded %v", k.id, class(err))
-	k.expect("downgrade", err, zklock.ErrLost, zklock.ErrReleased, zklock.ErrConflict, context.DeadlineExceeded)
+	k.expect("downgrade", err, zklock.ErrLost, zklock.ErrReleased, zklock.ErrConflict, zklock.ErrUnknownOutcome, context.DeadlineExceeded)
 	k.w.model.downgraded(g, before, call)
 }
 

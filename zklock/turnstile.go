@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,8 +20,10 @@ import (
 // of its own beside it, so there may be several holds at a time, all shared.
 //
 // Invariants:
-//   - There is a leader, or a hold that excludes the first in the queue, or
-//     nobody waits: admit, called after every change, sees to it.
+//   - There is a leader, or a hold that shuts everybody else out, or nobody
+//     waits: admit, called after every change, sees to it. A writer behind readers
+//     leads: it takes its place in the ensemble's queue at once, so that readers
+//     of other processes do not pass it.
 //   - Several holds are all shared, and none is handed over: the last one may be.
 //   - A ticket is sent exactly one turn, or is taken out of the queue by its
 //     owner before that, never both. An owner that leaves after it was sent one
@@ -31,7 +34,8 @@ import (
 //     where another contender is or may be in the queue, handover_limit times. So
 //     no other process starves.
 //   - Readers join a hold for handover_time after its place was granted, and only
-//     while nobody waits here. That is the one way in which a reader can get in
+//     while no writer of this client waits, and nobody else in the queue here.
+//     That is the one way in which a reader can get in
 //     before a writer that queued earlier, in another process.
 type turnstile struct {
 	client *Client
@@ -42,6 +46,8 @@ type turnstile struct {
 	blocked int // guarded by client.mu; those of these that have to wait for others
 
 	surplus *request // guarded by client.mu; the last let in, if not all of them may wait; see waitersLocked
+
+	aside atomic.Int32 // writers that wait with a place of their own, such as All's
 
 	mu      sync.Mutex
 	queue   list.List // guarded by mu; of *ticket
@@ -93,7 +99,7 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 // shareLocked joins a reader to the current hold if that may be shared.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.mode != Shared || !h.shared() ||
+	if h == nil || r.mode != Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.mode == Exclusive ||
 		time.Since(h.place.granted) >= t.client.cfg.handoverTime || !h.place.grantable() {
 		return nil
 	}
@@ -120,7 +126,7 @@ func (t *turnstile) admitLocked(spare *place) *place {
 			tk.turn <- turn{lock: l}
 			continue
 		}
-		if t.holds > 0 && !(tk.r.mode == Shared && t.sharedLocked()) {
+		if t.holds > 0 && !t.sharedLocked() {
 			return spare
 		}
 		t.popLocked()
@@ -320,15 +326,5 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	}
 	h, lock, left, err := t.client.take(ctx, r, got.start)
 	t.led(h, left, r.since)
-	return lock, err
-}
-
-// acquireAlone gets a request a place of its own, which is not handed over.
-func (c *Client) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
-	r.turnstile = nil
-	_, lock, left, err := c.take(ctx, r, nil)
-	if left != nil {
-		left.remove()
-	}
 	return lock, err
 }

@@ -21,7 +21,8 @@ import (
 // connection was lost first: the transaction was applied, or was not, or will be
 // while the lock's queue node is still there. It is never tried again.
 //
-// Release waits for the Txns under way. Readers may use it as well.
+// The Release of the last handle waits for the Txns under way, and Downgrade does.
+// Readers may use it as well.
 func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, error) {
 	results, err := l.transact(ctx, "txn", ops, false)
 	if err != nil {
@@ -119,34 +120,47 @@ func (h *hold) endTxn() {
 	}
 }
 
-// awaitTxns waits for the Txns of a hold that is over, until ctx ends or a
-// session timeout has passed. One that is still under way then could apply
-// inside the next holder's critical section: the place is not passed on, but
-// given up, and the check at its head keeps it from applying later.
-func (h *hold) awaitTxns(ctx context.Context) {
+// awaitTxns waits until no Txn of the hold is under way, until ctx ends or a
+// session timeout has passed, and returns what is left of that. One that is still
+// under way then could apply inside the next holder's critical section: the place
+// is not passed on, but given up, and the check at its head keeps it from applying
+// later.
+func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
+	limit := h.place.s.timeout
 	h.mu.Lock()
 	if h.txns == 0 {
 		h.mu.Unlock()
-		return
+		return limit
 	}
-	settled := make(chan struct{})
-	h.settled = settled
+	if h.settled == nil {
+		h.settled = make(chan struct{})
+	}
+	settled := h.settled
 	h.mu.Unlock()
-	if !sleep(ctx, h.place.s.timeout, settled) {
+	began := time.Now()
+	if sleep(ctx, limit, settled) {
+		h.place.doubtfulTxn.Store(true)
+	} else {
 		select {
 		case <-settled:
-			return
 		default:
+			h.place.doubtfulTxn.Store(true)
 		}
 	}
-	h.place.doubtfulTxn.Store(true)
+	return max(0, limit-time.Since(began))
 }
 
 // Downgrade turns a writer into a reader, without a gap: no writer gets in
-// between, and the token stays the same. The handle is a reader's from the call
-// on, whatever the error; others learn of it when the ensemble does, which goes
+// between, and the token stays the same. The handle is a reader's from then
+// on, even if confirmation fails; others learn of it when the ensemble does, which goes
 // on in the background if ctx ends first. There is no way back: two readers that
 // wait to become writers would wait for each other.
+//
+// What the writer has under way in a Txn must not apply beside readers, so that is
+// waited for first, at most until ctx ends or for a session timeout. If it is still
+// under way then, or the outcome of any Txn under the lock is unknown, the lock
+// stays a writer's and the error is ErrUnknownOutcome: verify what the Txn wrote,
+// and release.
 //
 // A reader's Downgrade does nothing. It is ErrConflict for a semaphore's permit,
 // for All, and for a lock that was joined with Reenter.
@@ -165,6 +179,11 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		return err
 	}
 	h.mu.Lock()
+	for h.txns > 0 && h.mode == Exclusive && len(p.nodes) == 1 && !p.doubtfulTxn.Load() {
+		h.mu.Unlock()
+		h.awaitTxns(ctx)
+		h.mu.Lock()
+	}
 	switch {
 	case h.over:
 		h.mu.Unlock()
@@ -175,6 +194,9 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	case h.mode == Shared:
 		h.mu.Unlock()
 		return nil
+	case p.doubtfulTxn.Load():
+		h.mu.Unlock()
+		return fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
 	}
 	h.mode = Shared
 	s.mu.Lock()

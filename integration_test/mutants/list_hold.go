@@ -32,7 +32,7 @@ var removeMutants = []mutant{
 		name:   "release-without-waiting",
 		breaks: "Release says that the lock was given back before the ensemble does",
 		file:   holdFile,
-		edits:  change(`err = h.place.release(ctx)`, `h.place.remove()`),
+		edits:  change(`err = h.place.release(ctx, limit)`, `_ = limit; h.place.remove()`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
@@ -261,7 +261,7 @@ var holdMutants = []mutant{
 		name:   "release-under-a-txn",
 		breaks: "Release does not wait for Txns under way, which apply under the next holder",
 		file:   holdFile,
-		edits:  change("h.awaitTxns(ctx)\n", ""),
+		edits:  change("limit := h.awaitTxns(ctx)\n", "limit := h.place.s.timeout\n"),
 		tests:  []string{"TestReleaseWaitsForTxns"},
 	},
 }
@@ -288,9 +288,30 @@ var ruleMutants = []mutant{
 		file:   "zklock/reenter.go",
 		edits: []edit{
 			{"if err := l.Err(); err != nil {\n\t\treturn nil, err", "if false {\n\t\treturn nil, nil"},
-			{"if !l.Valid() {", "if false {"},
+			{"if !l.hold.place.s.alive() {", "if false {"},
 		},
 		tests: []string{"TestReentryAfterALossIsALoss"},
+	},
+	{
+		name:   "downgrade-under-a-txn",
+		breaks: "a writer becomes a reader while a Txn of it is in doubt",
+		file:   "zklock/txn.go",
+		edits:  change("case p.doubtfulTxn.Load():", "case false:"),
+		tests:  []string{"TestNoDowngradeUnderATxnInDoubt"},
+	},
+	{
+		name:   "readers-pass-a-waiting-writer",
+		breaks: "readers join while a writer of the process waits with a place of its own",
+		file:   "zklock/alone.go",
+		edits:  change("t.aside.Add(1)", "t.aside.Add(0)"),
+		tests:  []string{"TestWaitingWriterStopsReadersFromJoining"},
+	},
+	{
+		name:   "writer-behind-readers-has-no-node",
+		breaks: "a writer behind readers of its process lets those of others pass",
+		file:   "zklock/turnstile.go",
+		edits:  change("if t.holds > 0 && !t.sharedLocked() {", "if t.holds > 0 && !(tk.r.mode == Shared && t.sharedLocked()) {"),
+		tests:  []string{"TestRemoteReadersDoNotPassALocalWriter"},
 	},
 	{
 		name:   "names-meet",

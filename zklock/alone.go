@@ -1,0 +1,37 @@
+package zklock
+
+import "context"
+
+// acquireAlone gets a request a place of its own, which is not handed over.
+func (c *Client) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
+	r.turnstile = nil
+	defer c.stepAside(r)()
+	_, lock, left, err := c.take(ctx, r, nil)
+	if left != nil {
+		left.remove()
+	}
+	return lock, err
+}
+
+// stepAside has the names that r is to write known as waited for, though not in
+// their turnstiles, until the function it returns is called.
+func (c *Client) stepAside(r *request) func() {
+	if r.mode != Exclusive {
+		return func() {}
+	}
+	var aside []*turnstile
+	c.mu.Lock()
+	for _, w := range r.wants {
+		if w.kind.mode == Exclusive {
+			t := c.names[w.path]
+			t.aside.Add(1)
+			aside = append(aside, t)
+		}
+	}
+	c.mu.Unlock()
+	return func() {
+		for _, t := range aside {
+			t.aside.Add(-1)
+		}
+	}
+}
