@@ -55,7 +55,7 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 // only a session that works can give, it goes on for as long as patient does.
 func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *hold, lock *Lock, left *place, err error) {
 	alone := false
-	if p == nil || !p.granted.IsZero() || p.readers() && r.mode != Shared {
+	if p == nil || !p.granted.IsZero() && !p.kept || p.readers() && r.mode != Shared {
 		if r.try {
 			if err := s.blocked(patient, r); err != nil {
 				return nil, nil, nil, err
@@ -64,6 +64,10 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 		if p, alone, err = s.enqueue(patient, r, p); err != nil {
 			return nil, nil, nil, err
 		}
+	}
+	if p.kept {
+		p.kept = false
+		p.handovers++
 	}
 	r.since = time.Time{}
 	if r.mode == Shared {

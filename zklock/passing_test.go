@@ -13,7 +13,7 @@ import (
 )
 
 // A place is handed over only with a quarter of the lease left: else the next
-// one waits until a quorum has answered.
+// one keeps it, and waits until a quorum has answered.
 func TestHandoverNeedsALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -31,6 +31,9 @@ func TestHandoverNeedsALease(t *testing.T) {
 		n := <-next
 		if left := time.Until(n.Until()); left < 2500*time.Millisecond {
 			t.Errorf("granted with %v of the lease left", left)
+		}
+		if n.Token() != (zklock.Token{Zxid: l.Token().Zxid, Turn: 1}) {
+			t.Errorf("token %v after %v: the place was not kept", n.Token(), l.Token())
 		}
 		mustRelease(t, n)
 	})

@@ -83,6 +83,7 @@ type place struct {
 	granted   time.Time // when it first became a hold
 	others    bool      // another contender is, or may be, in the queue
 	handovers int       // since it was granted
+	kept      bool      // it is handed over as soon as the lease is long enough again
 	turn      uint32    // of the next hold
 
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied

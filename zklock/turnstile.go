@@ -224,7 +224,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	var heir *hold
 	var lock *Lock
 	if t.mayPass(h.place, next.r.mode) {
-		heir, lock = h.place.s.grant(h.place, next.r)
+		if heir, lock = h.place.s.grant(h.place, next.r); heir == nil {
+			h.place.kept = true // whatever the lease lacks, it comes to the next one
+		}
 	}
 	if heir == nil {
 		spare := t.admitLocked(h.place)

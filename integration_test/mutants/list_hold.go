@@ -158,14 +158,14 @@ var handoverMutants = []mutant{
 		name:   "writer-goes-on-in-a-readers-place",
 		breaks: "a writer goes on with the place in the queue that a reader has left behind",
 		file:   acquireFile,
-		edits:  change(`if p == nil || !p.granted.IsZero() || p.readers() && r.mode != Shared {`, `if p == nil || !p.granted.IsZero() {`),
+		edits:  change(`if p == nil || !p.granted.IsZero() && !p.kept || p.readers() && r.mode != Shared {`, `if p == nil || !p.granted.IsZero() {`),
 		tests:  []string{"TestWriterDoesNotGoOnInAReadersPlace"},
 	},
 	{
 		name:   "held-place-goes-on",
 		breaks: "a place that was held and may not be handed over is not replaced",
 		file:   acquireFile,
-		edits:  change(`if p == nil || !p.granted.IsZero() || p.readers()`, `if p == nil || p.readers()`),
+		edits:  change(`if p == nil || !p.granted.IsZero() && !p.kept || p.readers()`, `if p == nil || p.readers()`),
 		tests:  []string{"TestHandoverCostsNothingAndRequeueOneTransaction"},
 	},
 	{
