@@ -35,6 +35,11 @@ type conn struct {
 	worked      bool      // a request of the session's user was answered
 	sent        time.Time // when the ConnectRequest was sent, read before that
 
+	// since is what the session had seen when the connection was established,
+	// if there were watches then to be set again, else 0. Set during the
+	// handshake.
+	since int64
+
 	gate atomic.Bool // user requests may pass; saves a mutex on the way
 
 	mu      sync.Mutex
@@ -103,6 +108,7 @@ func (c *conn) next() error {
 		if err := c.answered(r, frame); err != nil {
 			return err
 		}
+		clearZxid(frame)
 	}
 	c.rest = frame
 	return nil
@@ -117,6 +123,7 @@ func (c *conn) answered(r reply, frame []byte) error {
 	if !ok {
 		return nil // the client ignores it too
 	}
+	c.session.zxid.note(r.zxid)
 	if !c.worked && (request{opcode: req.opcode}).fromUser() {
 		c.worked = true
 		c.session.dialer.answered()
@@ -151,7 +158,7 @@ func (c *conn) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		c.sent = time.Now() // before the write: leases are counted from it
-		c.forward(p)
+		c.forward(withZxid(p, connectZxid, c.session.zxid.newest()))
 		return len(p), nil
 	}
 	req, ok := parseRequest(p)
@@ -185,6 +192,9 @@ func (c *conn) request(req request, frame []byte) {
 		c.mu.Unlock()
 	}
 	c.session.written(c, req.opcode)
+	if req.opcode == opSetWatch {
+		frame = withZxid(frame, setWatchZxid, c.watchedFrom())
+	}
 	c.forward(frame)
 }
 

@@ -80,6 +80,7 @@ func readFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
 // reply is the header of a frame from the server.
 type reply struct {
 	xid  int32
+	zxid int64
 	code int32
 }
 
@@ -87,6 +88,7 @@ type reply struct {
 func parseReply(frame []byte) reply {
 	return reply{
 		xid:  int32(binary.BigEndian.Uint32(frame[4:])),
+		zxid: int64(binary.BigEndian.Uint64(frame[replyZxid:])),
 		code: int32(binary.BigEndian.Uint32(frame[16:])),
 	}
 }

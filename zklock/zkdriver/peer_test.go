@@ -108,6 +108,7 @@ type link struct {
 	net.Conn
 	n       int
 	timeout time.Duration // what is granted
+	seen    uint64        // the zxid that the client says it has seen
 	pinged  func()        // called for each ping, if not nil
 	wmu     sync.Mutex
 }
@@ -150,6 +151,7 @@ func (l *link) greet(id int64) (asked int64, ok bool) {
 	if err != nil || len(b) < 24 {
 		return 0, false
 	}
+	l.seen = binary.BigEndian.Uint64(b[4:])
 	l.welcome(id)
 	return int64(binary.BigEndian.Uint64(b[16:])), true
 }
@@ -186,9 +188,12 @@ func (l *link) read() (req, bool) {
 }
 
 // reply answers a request.
-func (l *link) reply(r req, code int32, body []byte) {
+func (l *link) reply(r req, code int32, body []byte) { l.replyAt(7, r, code, body) }
+
+// replyAt answers a request as of a transaction.
+func (l *link) replyAt(zxid uint64, r req, code int32, body []byte) {
 	b := binary.BigEndian.AppendUint32(nil, uint32(r.xid))
-	b = binary.BigEndian.AppendUint64(b, 7)
+	b = binary.BigEndian.AppendUint64(b, zxid)
 	b = binary.BigEndian.AppendUint32(b, uint32(code))
 	l.writeFrame(append(b, body...))
 }

@@ -48,6 +48,7 @@ type session struct {
 
 	over chan struct{} // closed when the session takes no requests any more
 
+	zxid    zxid
 	turn    chan struct{}        // held by the one request that is on its way into a connection
 	current atomic.Pointer[send] // that request
 	slots   chan struct{}        // bounds calls
@@ -190,9 +191,14 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 	s.sent = c.sent
 	s.server = c.server
 	s.up = true
-	// The client sets watches again from its loop, with the last zxid it saw,
-	// which its reader changes without a lock. Requests wait until it has:
-	// their replies could move that zxid past a change and lose its event.
+	// The client sets watches again from its loop. Requests wait until it has,
+	// or their replies could show a change before the event that tells of it.
+	// The watches are set from what was seen before this connection: whatever
+	// else is answered on it first, credentials for one, moves them past
+	// nothing.
+	if watched {
+		c.since = s.zxid.newest()
+	}
 	s.gate = !watched
 	c.gate.Store(s.gate)
 	s.setLocked(driver.Connected, s.generation+1)
