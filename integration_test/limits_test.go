@@ -121,9 +121,12 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 	eventually(t, "two wait", func() bool { return c.Stats().Waiting == 2 })
 	another := acquire(t, c.Mutex("y"))
 	for what, refuse := range map[string]func() error{
-		"a third waiter":                 func() error { _, err := c.Mutex("x").Acquire(within(t)); return err },
-		"a third waiter that only tries": func() error { _, err := c.Mutex("x").TryAcquire(within(t)); return err },
-		"a reader":                       func() error { _, err := c.RWMutex("x").Reader().Acquire(within(t)); return err },
+		"a third waiter": func() error { _, err := c.Mutex("x").Acquire(within(t)); return err },
+		"a third waiter, alone": func() error {
+			_, err := c.Mutex("x").Acquire(within(t), zklock.WithoutHandover())
+			return err
+		},
+		"a reader": func() error { _, err := c.RWMutex("x").Reader().Acquire(within(t)); return err },
 		"a second waiter by its own limit": func() error {
 			_, err := c.Mutex("x").Acquire(within(t), zklock.WithMaxWaiters(1))
 			return err
@@ -141,6 +144,13 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 		}); !got.equal(nothing) {
 			t.Errorf("%s: %v, want no request", what, got)
 		}
+	}
+	if got := c.costOf(func() {
+		if _, err := c.Mutex("x").TryAcquire(within(t)); !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrTooManyWaiters) {
+			t.Errorf("a try: %v", err)
+		}
+	}); !got.equal(nothing) {
+		t.Errorf("a try: %v, want no request", got)
 	}
 	release(t, another)
 	release(t, acquire(t, c.Mutex("z"))) // there is room for another name again

@@ -237,9 +237,9 @@
 //     after it was granted, a place in ZooKeeper's queue is passed on inside the
 //     process. 0 turns that off, and with it the sharing of nodes by readers.
 //   - max_waiters (0): how many goroutines of a client may wait for one name.
-//     One more fails with [ErrTooManyWaiters]: at once, or, where the first of
-//     those who came at the same time turns out to have to wait for another
-//     process, as soon as that is known. 0 is no limit, here and below.
+//     One more fails with [ErrTooManyWaiters] as soon as it is known that it
+//     would have to wait: without a request, unless only the ensemble can tell.
+//     A try is no waiter. 0 is no limit, here and below.
 //   - max_contenders (0): how many contenders a name's queue may have in all,
 //     the holder included.
 //   - max_names (0): how many names a client may hold and wait for at a time.

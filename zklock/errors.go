@@ -49,7 +49,8 @@ var ErrConflict = errors.New("conflict")
 var ErrDeadlock = errors.New("the context already holds this lock, waiting for it would never end: join it with Reenter, or give goroutines of their own Detach(ctx)")
 
 // ErrTooManyWaiters means that a limit on waiters, contenders or names was
-// reached: max_waiters, max_contenders, max_names or WithMaxWaiters.
+// reached: max_waiters, max_contenders, max_names or WithMaxWaiters. A try meets
+// only those on contenders and names.
 var ErrTooManyWaiters = errors.New("too many waiters")
 
 // ErrSequenceExhausted means that the name's sequence counter is about to
@@ -155,7 +156,7 @@ var (
 	errNoSession   = errors.New("connect_timeout has passed")            // cause set by patient
 
 	// Cause set by mustWait.
-	errSurplus = fmt.Errorf("%w: max_waiters of this client wait for the name", ErrTooManyWaiters)
+	errCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
 )
 
 // errTaken is the error of who does not wait.
@@ -171,8 +172,8 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 		return ErrClosed
 	case cause == errWaitOver:
 		return fmt.Errorf("%w: %v", waitedFor, cause)
-	case cause == errSurplus:
-		return errSurplus
+	case cause == errCrowded:
+		return errCrowded
 	case cause == errNoSession:
 		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
 	case cause == err || errors.Is(cause, err):

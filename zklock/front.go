@@ -94,6 +94,9 @@ list:
 				continue // the queue is not what it was: decide anew
 			}
 			ahead := q[watch[len(watch)-1]]
+			if r.turnstile != nil {
+				r.turnstile.leaderStuck()
+			}
 			r.wait(len(q)-1, describe(ahead, ws[len(ws)-1].node.Data))
 			gone, err := s.awaitChange(ctx, ws)
 			if err != nil {

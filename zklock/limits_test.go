@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,70 +12,211 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Who comes at the same time is let in as far as there is room, whether the first
-// of them gets the lock or has to wait for another process, which nobody knows
-// until the ensemble has answered.
+// However many come at the same time, as many wait as may, whether the first of
+// them gets the lock or has to wait for another process, which nobody knows until
+// the ensemble has answered; and nobody is refused who gets in at once.
 func TestMaxWaitersIsExactWhenAllComeAtOnce(t *testing.T) {
 	const limit, callers = 2, 10
+	mutex := func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") }
+	reader := func(c *zklock.Client) zklock.Acquirer { return c.RWMutex("x").Reader() }
+	semaphore := func(c *zklock.Client) zklock.Acquirer { return c.Semaphore("x", 3) }
+	all := func(c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("x"), c.RWMutex("y").Reader()) }
+	readers := func(c *zklock.Client) zklock.Acquirer {
+		return zklock.All(c.RWMutex("x").Reader(), c.RWMutex("y").Reader())
+	}
+	alone := []zklock.AcquireOption{zklock.WithoutHandover()}
 	for _, c := range []struct {
 		what   string
-		taken  bool // by another client
+		kind   func(*zklock.Client) zklock.Acquirer
+		taken  func(*zklock.Client) zklock.Acquirer // by another client
 		opts   []zklock.AcquireOption
 		held   int // by the callers
-		queued int // contenders when all is settled
+		waits  int
+		queued int // contenders of x when all is settled
 	}{
-		{"free", false, nil, 1, 1},
-		{"taken", true, nil, 0, 2},
-		{"free, each with a node of its own", false, []zklock.AcquireOption{zklock.WithoutHandover()}, 1, 1 + limit},
-		{"taken, each with a node of its own", true, []zklock.AcquireOption{zklock.WithoutHandover()}, 0, 1 + limit},
+		{"mutex, free", mutex, nil, nil, 1, limit, 1},
+		{"mutex, taken", mutex, mutex, nil, 0, limit, 2},
+		{"mutex alone, free", mutex, nil, alone, 1, limit, 1 + limit},
+		{"mutex alone, taken", mutex, mutex, alone, 0, limit, 1 + limit},
+		{"reader, free", reader, nil, nil, callers, 0, 1},
+		{"reader, taken by a reader", reader, reader, nil, callers, 0, 2},
+		{"reader, taken", reader, mutex, nil, 0, limit, 2},
+		{"reader alone, free", reader, nil, alone, callers, 0, callers},
+		{"reader alone, taken", reader, mutex, alone, 0, limit, 1 + limit},
+		{"semaphore, free", semaphore, nil, nil, 3, limit, 3 + limit},
+		{"semaphore, taken once", semaphore, semaphore, nil, 2, limit, 3 + limit},
+		{"all, free", all, nil, nil, 1, limit, 1 + limit},
+		{"all, taken", all, mutex, nil, 0, limit, 1 + limit},
+		{"all of readers, free", readers, nil, nil, callers, 0, callers},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
-			other := connect(t, e.Connector(), nil)
-			client := connect(t, e.Connector(), map[string]string{"max_waiters": "2"})
-			var theirs *zklock.Lock
-			if c.taken {
-				theirs = mustLock(t)(other.Mutex("x").Acquire(t.Context()))
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			locks, errs := make(chan *zklock.Lock, callers), make(chan error, callers)
-			for range callers {
-				go func() {
-					l, err := client.Mutex("x").Acquire(ctx, c.opts...)
-					if err != nil {
-						errs <- err
-						return
+		for _, own := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+				params, opts := map[string]string{"max_waiters": "2"}, c.opts
+				if own {
+					params, opts = nil, append(slices.Clip(opts), zklock.WithMaxWaiters(limit))
+				}
+				other, client := connect(t, e.Connector(), nil), connect(t, e.Connector(), params)
+				var theirs *zklock.Lock
+				if c.taken != nil {
+					theirs = mustLock(t)(c.taken(other).Acquire(t.Context()))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				locks, errs := make(chan *zklock.Lock, callers), make(chan error, callers)
+				for range callers {
+					go func() {
+						l, err := c.kind(client).Acquire(ctx, opts...)
+						if err != nil {
+							errs <- err
+							return
+						}
+						locks <- l
+					}()
+				}
+				time.Sleep(time.Second)
+				if n, want := len(errs), callers-c.waits-c.held; n != want || len(locks) != c.held || client.Stats().Waiting != c.waits {
+					t.Fatalf("%s: %d refused, %d hold, %d wait; want %d, %d and %d", c.what, n, len(locks), client.Stats().Waiting, want, c.held, c.waits)
+				}
+				for len(errs) > 0 {
+					if err := <-errs; !errors.Is(err, zklock.ErrTooManyWaiters) || errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrUnavailable) {
+						t.Errorf("%s: %v", c.what, err)
 					}
-					locks <- l
-				}()
+				}
+				queue, err := other.Contenders(t.Context(), "x")
+				if err != nil || len(queue) != c.queued {
+					t.Errorf("%s: %d contenders, want %d: %v\n%s", c.what, len(queue), c.queued, err, e.Dump())
+				}
+				// Those who were let in get their turn.
+				if theirs != nil {
+					mustRelease(t, theirs)
+				}
+				for range c.waits + c.held {
+					select {
+					case l := <-locks:
+						mustRelease(t, l)
+					case err := <-errs:
+						t.Fatalf("%s: %v", c.what, err)
+					}
+				}
+				// And there is room again.
+				mustRelease(t, mustLock(t)(c.kind(client).Acquire(ctx, opts...)))
+			})
+		}
+	}
+}
+
+// A try never waits: a limit on those who do neither refuses nor counts it.
+func TestTryIsNoWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		other, client := connect(t, e.Connector(), nil), connect(t, e.Connector(), map[string]string{"max_waiters": "1"})
+		for _, c := range []struct {
+			what  string
+			of    *zklock.Client // who holds it
+			tries int            // under way
+		}{{"held here", client, 0}, {"held elsewhere", other, 5}} {
+			l := mustLock(t)(c.of.Mutex("x").Acquire(t.Context()))
+			refused := make(chan error, 5)
+			for range c.tries {
+				go func() { _, err := client.Mutex("x").TryAcquire(t.Context(), zklock.WithoutHandover()); refused <- err }()
 			}
+			time.Sleep(time.Millisecond)
+			next := acquiring(t, client.Mutex("x"), t.Context())
 			time.Sleep(time.Second)
-			if n, want := len(errs), callers-limit-c.held; n != want || len(locks) != c.held || client.Stats().Waiting != limit {
-				t.Fatalf("%s: %d refused, %d hold, %d wait; want %d, %d and %d", c.what, n, len(locks), client.Stats().Waiting, want, c.held, limit)
+			for what, try := range map[string]func() (*zklock.Lock, error){
+				"TryAcquire": func() (*zklock.Lock, error) { return client.Mutex("x").TryAcquire(t.Context()) },
+				"alone": func() (*zklock.Lock, error) {
+					return client.Mutex("x").TryAcquire(t.Context(), zklock.WithoutHandover())
+				},
+				"a reader":    func() (*zklock.Lock, error) { return client.RWMutex("x").Reader().TryAcquire(t.Context()) },
+				"WithWait(0)": func() (*zklock.Lock, error) { return client.Mutex("x").Acquire(t.Context(), zklock.WithWait(0)) },
+				"WithMaxWaiters": func() (*zklock.Lock, error) {
+					return client.Mutex("x").TryAcquire(t.Context(), zklock.WithMaxWaiters(1))
+				},
+			} {
+				if _, err := try(); !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrTooManyWaiters) {
+					t.Errorf("%s, %s: %v", c.what, what, err)
+				}
 			}
-			for len(errs) > 0 {
-				if err := <-errs; !errors.Is(err, zklock.ErrTooManyWaiters) || errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrUnavailable) {
+			for range c.tries {
+				if err := <-refused; !errors.Is(err, zklock.ErrNotAcquired) {
 					t.Errorf("%s: %v", c.what, err)
 				}
 			}
-			if n := nodes(e); n != c.queued {
-				t.Errorf("%s: %d contenders, want %d:\n%s", c.what, n, c.queued, e.Dump())
+			mustRelease(t, l)
+			mustRelease(t, <-next)
+		}
+	})
+}
+
+// Where one waits already, whoever comes for himself, or for a permit, would have
+// to wait for that one: he is refused without a request, whatever node the one who
+// waits has. So is a reader whom a goroutine of this process keeps out.
+func TestOneTooManyIsRefusedWithoutARequest(t *testing.T) {
+	mutex := func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") }
+	reader := func(c *zklock.Client) zklock.Acquirer { return c.RWMutex("x").Reader() }
+	semaphore := func(c *zklock.Client) zklock.Acquirer { return c.Semaphore("x", 1) }
+	all := func(c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("y"), c.Mutex("x")) }
+	alone := []zklock.AcquireOption{zklock.WithoutHandover()}
+	for _, c := range []struct {
+		what         string
+		waits, comes func(*zklock.Client) zklock.Acquirer
+		waitOpts     []zklock.AcquireOption
+		comeOpts     []zklock.AcquireOption
+	}{
+		{"mutex", mutex, mutex, nil, nil},
+		{"mutex behind one alone", mutex, mutex, alone, nil},
+		{"mutex alone behind one queued", mutex, mutex, nil, alone},
+		{"mutex behind all", all, mutex, nil, nil},
+		{"all behind a mutex", mutex, all, nil, nil},
+		{"mutex behind a reader", reader, mutex, nil, nil},
+		{"reader behind a mutex", mutex, reader, nil, nil},
+		{"reader behind a reader", reader, reader, nil, nil},
+		{"semaphore", semaphore, semaphore, nil, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			other, client := connect(t, e.Connector(), nil), connect(t, e.Connector(), map[string]string{"max_waiters": "1"})
+			holder := mutex(other)
+			if _, ok := c.comes(client).(*zklock.Semaphore); ok {
+				holder = semaphore(other)
 			}
-			// Those who were let in get their turn.
-			if theirs != nil {
-				mustRelease(t, theirs)
-			}
-			for range limit + c.held {
-				select {
-				case l := <-locks:
-					mustRelease(t, l)
-				case err := <-errs:
-					t.Fatalf("%s: %v", c.what, err)
+			l := mustLock(t)(holder.Acquire(t.Context()))
+			next := acquiring(t, c.waits(client), t.Context(), c.waitOpts...)
+			synctest.Wait()
+			wantCost(t, c.what, cost(e, func() {
+				if _, err := c.comes(client).Acquire(t.Context(), c.comeOpts...); !errors.Is(err, zklock.ErrTooManyWaiters) {
+					t.Errorf("%s: %v", c.what, err)
 				}
-			}
+			}), memdriver.Ops{})
+			mustRelease(t, l)
+			mustRelease(t, <-next)
 		})
 	}
+}
+
+// Who is refused is no waiter: the Wait hook does not hear of him.
+func TestWhoIsRefusedDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits int
+		hooks := zklock.Hooks{Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			waits++
+			return ctx, nil
+		}}
+		client := connect(t, memdriver.New().Connector(), nil, zklock.WithHooks(hooks))
+		l := mustLock(t)(client.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, client.Mutex("x"), t.Context())
+		synctest.Wait()
+		if _, err := client.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithMaxWaiters(1)); !errors.Is(err, zklock.ErrTooManyWaiters) || waits != 1 {
+			t.Errorf("%v, %d waits, want one", err, waits)
+		}
+		mustRelease(t, l)
+		mustRelease(t, <-next)
+		if st := client.Stats(); st.Failed != 1 || st.Acquired != 2 {
+			t.Errorf("%+v", st)
+		}
+	})
 }
 
 // Who was let in while the first was asking stays, if there is room for all of

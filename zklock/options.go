@@ -130,12 +130,15 @@ func WithoutHandover() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.alone = true })
 }
 
-// WithMaxWaiters fails at once, with ErrTooManyWaiters and no request to the
-// ensemble, when n goroutines of this client wait for the name already. One who
-// has asked for a name that nobody of this client holds, and has no answer yet,
-// does not count: he may be about to get it. It
-// sharpens the URL's max_waiters and cannot loosen it. n must be positive;
-// other values set no limit.
+// WithMaxWaiters fails with ErrTooManyWaiters, instead of waiting, when n
+// goroutines of this client wait for the name already: at once, and without a
+// request to the ensemble wherever this process knows that it would have to wait.
+// Where only the ensemble can tell, it fails as soon as that has answered. Who gets
+// in at once is never refused, beside other readers for example, or with a free
+// permit; and neither is a try, which is no waiter.
+//
+// It sharpens the URL's max_waiters and cannot loosen it. n must be positive; other
+// values set no limit.
 func WithMaxWaiters(n int) AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.maxWaiters = max(n, 0) })
 }

@@ -16,8 +16,10 @@ type request struct {
 	try       bool
 	origin    origin
 	cancel    context.CancelCauseFunc // ends the wait
-	served    bool                    // guarded by client.mu; it is not counted as waiting, or not any more
-	blocked   bool                    // guarded by client.mu; it is counted as having to wait for others
+	served    bool                    // guarded by client.mu; it has its lock, and is not to be counted as waiting
+	blocked   bool                    // guarded by client.mu; it is counted as waiting for others
+
+	maxWaiters int // beside how many of this client it may wait; 0: any number
 
 	// Of the requester's goroutine only, unlike the above, which never change
 	// once the request is queued.
@@ -35,8 +37,10 @@ func (r *request) wait(position int, ahead Contender) {
 	e := WaitEvent{Name: r.name, Mode: r.mode, Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
+		if !r.client.mustWait(r) {
+			return // its wait has ended
+		}
 		r.waiting, r.ahead = true, ahead.Node
-		r.client.mustWait(r)
 		r.waitCtx, r.endWait = start(hooks.Wait, r.ctx, e)
 	case r.ahead != ahead.Node:
 		r.ahead = ahead.Node

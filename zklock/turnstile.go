@@ -42,10 +42,7 @@ type turnstile struct {
 	path   string
 
 	uses    int // guarded by client.mu; acquisitions under way, and holds
-	waiting int // guarded by client.mu; those of them that are acquisitions
-	blocked int // guarded by client.mu; those of these that have to wait for others
-
-	surplus *request // guarded by client.mu; the last let in, if not all of them may wait; see waitersLocked
+	waiting int // guarded by client.mu; those acquisitions that have to wait for others
 
 	aside atomic.Int32 // writers that wait with a place of their own, such as All's
 
@@ -55,6 +52,8 @@ type turnstile struct {
 	holds   int       // guarded by mu; not over
 	current *hold     // guarded by mu; the newest of them, nil if that is over
 	stretch time.Time // guarded by mu; since when leaders have had no session; zero if the last one had
+
+	asking chan struct{} // guarded by mu; what the readers along with the leader have; nil: there are none
 }
 
 // ticket is one goroutine's place in a turnstile's queue.
@@ -63,6 +62,9 @@ type ticket struct {
 	turn  chan turn // cap 1
 	since time.Time
 	at    *list.Element
+
+	stuck bool            // guarded by the turnstile's mu; it is the leader, and has to wait for others
+	along <-chan struct{} // set on entry; see alongLocked, in await.go
 }
 
 // turn is what a ticket is sent: a handle, or else the lead and maybe a place to
@@ -90,7 +92,7 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 		}
 		return nil, nil, false, errTaken
 	}
-	tk = &ticket{r: r, turn: make(chan turn, 1), since: time.Now()}
+	tk = &ticket{r: r, turn: make(chan turn, 1), since: time.Now(), along: t.alongLocked(r)}
 	tk.at = t.queue.PushBack(tk)
 	t.admitLocked(nil)
 	return tk, nil, false, nil
@@ -305,18 +307,9 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	if tk == nil {
 		return lock, err
 	}
-	var got turn
-	select {
-	case got = <-tk.turn:
-	default:
-		position, ahead := t.ahead()
-		r.wait(position, ahead)
-		select {
-		case got = <-tk.turn:
-		case <-ctx.Done():
-			t.leave(tk)
-			return nil, waitEnded(ctx, ErrNotAcquired)
-		}
+	got, err := t.await(ctx, tk)
+	if err != nil {
+		return nil, err
 	}
 	if got.lock != nil {
 		return got.lock, nil

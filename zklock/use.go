@@ -9,76 +9,73 @@ import (
 // or refuses it because of a limit or the client's end, without any I/O. It
 // returns the first one's turnstile.
 func (c *Client) startWaiting(r *request, cfg acquireConfig) (*turnstile, error) {
-	wants := r.wants
+	r.maxWaiters = cfg.maxWaiters
+	if limit := c.cfg.maxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
+		r.maxWaiters = limit
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing.Err() != nil {
 		return nil, ErrClosed // refuse may have been through with underway already
 	}
 	fresh := 0
-	for _, w := range wants {
+	for _, w := range r.wants {
 		t := c.names[w.path]
-		if t == nil {
+		switch {
+		case t == nil:
 			fresh++
-			continue
-		}
-		for _, limit := range []int{c.cfg.maxWaiters, cfg.maxWaiters} {
-			if limit > 0 && t.waitersLocked() >= limit {
-				return nil, fmt.Errorf("%w: %d of this client wait for the name", ErrTooManyWaiters, limit)
-			}
+		case !r.try && w.kind.mode != Shared && !r.roomLocked(t):
+			return nil, errCrowded // whoever waits there already has to be waited for
 		}
 	}
 	if limit := c.cfg.maxNames; limit > 0 && fresh > 0 && len(c.names)+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", ErrTooManyWaiters, limit)
 	}
 	c.underway[r] = struct{}{}
-	for _, w := range wants {
+	for _, w := range r.wants {
 		t := c.names[w.path]
 		if t == nil {
 			t = &turnstile{client: c, path: w.path}
 			c.names[w.path] = t
 		}
-		if limit := c.cfg.maxWaiters; limit > 0 && t.waiting >= limit {
-			t.surplus = r
-		}
 		t.uses++
-		t.waiting++
 	}
-	return c.names[wants[0].path], nil
+	return c.names[r.wants[0].path], nil
 }
 
-// waitersLocked is how many wait for a name. While nobody here holds it, one of
-// those under way who has not found that he must wait may be about to get it, and
-// does not count.
+// roomLocked reports whether one more may wait for a name, as far as the request
+// goes. The client's mu is held.
+func (r *request) roomLocked(t *turnstile) bool {
+	return r.maxWaiters == 0 || t.waiting < r.maxWaiters
+}
+
+// mustWait counts an acquisition as one that has to wait for others. If as many
+// as may wait already, it ends the acquisition instead and returns false.
 //
-// That shows when the ensemble answers him, and max_waiters is to hold without
-// asking it anything. So who comes meanwhile is let in as if he got it; and if he
-// has to wait after all, the last who was let in is one too many, and has to go:
-// see mustWait. While more than max_waiters are under way, and nobody holds,
-// surplus is that last one.
-func (t *turnstile) waitersLocked() int {
-	if t.uses == t.waiting && t.blocked < t.waiting {
-		return t.waiting - 1
-	}
-	return t.waiting
-}
-
-// mustWait counts an acquisition as one that has to wait for others.
-func (c *Client) mustWait(r *request) {
+// Only here is it known: who gets in at once, beside other readers or with a free
+// permit, waits for nobody, and a try never does. Nobody who waits is turned out
+// for one who came before him and had to ask the ensemble first.
+func (c *Client) mustWait(r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.waitFrom = time.Now()
-	if r.served {
-		return // by another goroutine, just now
+	if !r.served { // else by another goroutine, just now
+		for _, w := range r.wants {
+			if !r.roomLocked(c.names[w.path]) {
+				r.cancel(errCrowded)
+				return false
+			}
+		}
+		c.countLocked(r)
 	}
+	r.waitFrom = time.Now()
+	return true
+}
+
+// countLocked counts an acquisition in with those that wait for others.
+func (c *Client) countLocked(r *request) {
 	r.blocked = true
 	for _, w := range r.wants {
-		t := c.names[w.path]
-		t.blocked++
-		if t.surplus != nil && t.waitersLocked() > c.cfg.maxWaiters {
-			t.surplus.cancel(errSurplus)
-			t.surplus = nil
-		}
+		c.names[w.path].waiting++
 	}
 }
 
@@ -113,32 +110,24 @@ func (c *Client) joined(r *request) {
 }
 
 func (c *Client) servedLocked(r *request) {
-	if r.served {
+	r.served = true
+	if !r.blocked {
 		return
 	}
-	r.served = true
-	for _, w := range r.wants {
-		t := c.names[w.path]
-		t.waiting--
-		t.surplus = nil // there is room for him now
-		if r.blocked {
-			t.blocked--
-		}
-	}
 	r.blocked = false
+	for _, w := range r.wants {
+		c.names[w.path].waiting--
+	}
 }
 
-// waitAgain counts an acquisition in again, whose lock was lost before it had it.
+// waitAgain counts an acquisition in again, if it had to wait, whose lock was lost
+// before it had it.
 func (c *Client) waitAgain(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.served, r.blocked = false, !r.waitFrom.IsZero()
-	for _, w := range r.wants {
-		t := c.names[w.path]
-		t.waiting++
-		if r.blocked {
-			t.blocked++
-		}
+	r.served = false
+	if !r.waitFrom.IsZero() {
+		c.countLocked(r)
 	}
 }
 

@@ -331,7 +331,7 @@ var ruleMutants = []mutant{
 		name:   "max-waiters-one-more",
 		breaks: "max_waiters lets one more wait",
 		file:   "zklock/use.go",
-		edits:  change(`t.waitersLocked() >= limit {`, `t.waitersLocked() > limit {`),
+		edits:  change(`t.waiting < r.maxWaiters`, `t.waiting <= r.maxWaiters`),
 		tests:  []string{"TestWaitLimits"},
 	},
 }
