@@ -20,6 +20,9 @@ const maxAll = 128
 // whatever order the names are given in. While it waits for one name it has its
 // place on the others. It takes no part in hand-over inside the process.
 //
+// All of one name is that name's own lock, with all that this can do: it is handed
+// over inside the process, and as a writer's it can be downgraded.
+//
 // At most 128 names, all of one Client; no semaphores and no other All: else
 // acquiring it is ErrConflict.
 func All(a ...Acquirer) Acquirer {

@@ -254,3 +254,22 @@ func TestAllRefusesWhatItCannotTake(t *testing.T) {
 		mustRelease(t, l)
 	})
 }
+
+// All of one name is that name's own lock.
+func TestAllOfOneNameIsThatLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		one := zklock.All(c.Mutex("x"), c.RWMutex("x").Reader())
+		first := mustLock(t)(one.Acquire(t.Context()))
+		next := acquiring(t, one, t.Context())
+		mustRelease(t, first)
+		second := <-next
+		if a, b := first.Token(), second.Token(); b.Zxid != a.Zxid || b.Turn != a.Turn+1 {
+			t.Errorf("tokens %v and %v: it was not handed over", a, b)
+		}
+		if err := second.Downgrade(t.Context()); err != nil || second.Mode() != zklock.Shared {
+			t.Errorf("%v, it is held %v", err, second.Mode())
+		}
+		mustRelease(t, second)
+	})
+}

@@ -10,7 +10,9 @@ import (
 
 // Contender is a queue node as others see it: a process that holds a name or
 // waits for it. Goroutines that queue behind one node inside a process do not
-// show.
+// show. Nor does a hand-over inside a process, which writes nothing: Label, Trace
+// and Since stay those of the acquisition that the node was made for, as long as
+// the process keeps it.
 type Contender struct {
 	// Node is the name of the queue node, below the lock's znode.
 	Node string
@@ -18,7 +20,7 @@ type Contender struct {
 	// Host is the contender's host, if it told.
 	Host string
 
-	// Label is the text given with WithLabel.
+	// Label is the text given with WithLabel by whom the node was made for.
 	Label string
 
 	// Trace is the traceparent of the request that took the place in the queue.
@@ -33,7 +35,8 @@ type Contender struct {
 	// Held says that it is the contender's turn, by its place in the queue.
 	Held bool
 
-	// Foreign says that the node was made by another library.
+	// Foreign says that the node was made by another library, or in another
+	// dialect than the client's.
 	Foreign bool
 
 	// Since is when the place was taken, by the contender's clock.

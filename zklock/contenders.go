@@ -1,9 +1,11 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,8 +13,10 @@ import (
 )
 
 // Contenders returns who holds a name and who waits for it, in the order of the
-// queue, as of a moment during the call; none for a name that is not in use.
-// Those of other libraries come last. It costs a read for each.
+// queue, as of a moment during the call; none for a name that is not in use. It
+// costs a read for each. Those that the client's dialect does not know are told by
+// the names of their nodes alone, and Held by the rules of their own recipe, which
+// takes no notice of any others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
 	var found []Contender
 	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) (err error) {
@@ -43,12 +47,13 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 		return nil, s.client.cfg.explain(err, dir)
 	}
 	var q []queued
-	var foreign []Contender
+	var others [familyKazoo + 1][]queued // by family
 	for _, name := range names {
 		if c, other, ok := s.client.cfg.dialect.parse(name); ok {
 			q = append(q, c)
 		} else if other != nil {
-			foreign = append(foreign, Contender{Node: name, Mode: Exclusive, Foreign: true})
+			c, _, _ = other.parse(name)
+			others[other.family] = append(others[other.family], c)
 		}
 	}
 	sortQueue(q)
@@ -70,12 +75,35 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 		c.kind = effective(c.kind, d)
 		present, data = append(present, c), append(data, n.Data)
 	}
-	found := make([]Contender, len(present), len(present)+len(foreign))
-	for i := range present {
-		found[i] = describe(present[i], data[i])
-		found[i].Held, _ = decide(present, i)
+	return rank(present, data, others[:]), nil
+}
+
+// rank puts everybody in one order: all have their numbers from one counter, that
+// of the lock's znode. Whose turn it is each recipe decides among its own.
+func rank(known []queued, data [][]byte, others [][]queued) []Contender {
+	type ranked struct {
+		seq int64
+		Contender
 	}
-	return append(found, foreign...), nil
+	var all []ranked
+	for i, q := range known {
+		c := describe(q, data[i])
+		c.Held, _ = decide(known, i)
+		all = append(all, ranked{q.seq, c})
+	}
+	for _, same := range others {
+		sortQueue(same)
+		for i, q := range same {
+			held, _ := decide(same, i)
+			all = append(all, ranked{q.seq, Contender{Node: q.node, Mode: q.kind.mode, Held: held, Foreign: true}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
+	found := make([]Contender, len(all))
+	for i := range all {
+		found[i] = all[i].Contender
+	}
+	return found
 }
 
 // Break removes a contender from the queue of a name, by its Node as Contenders

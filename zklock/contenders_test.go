@@ -150,7 +150,7 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 			{Host: "a", PID: 1, Label: "one", Trace: "00-a", Mode: zklock.Shared, Held: true, Since: began},
 			{Host: "b", PID: 2, Label: strings.Repeat("é", 128), Trace: "00-b", Mode: zklock.Shared, Held: true, Since: began},
 			{Host: "c", PID: 3, Trace: "00-c", Mode: zklock.Exclusive, Since: began.Add(time.Minute)},
-			{Node: foreign, Mode: zklock.Exclusive, Foreign: true},
+			{Node: foreign, Mode: zklock.Exclusive, Held: true, Foreign: true},
 		}
 		for i := range found {
 			got := found[i]
@@ -175,5 +175,61 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 		mustRelease(t, second)
 		mustRelease(t, <-third)
 		mustRelease(t, <-behind)
+	})
+}
+
+// Contenders of other recipes have their place in the order, and their mode; whose
+// turn it is follows from their own recipe, which sees no others.
+func TestContendersOfOtherRecipesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, s := connect(t, e.Connector(), nil), plain(t, e)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		want := []zklock.Contender{{Mode: zklock.Exclusive, Held: true}}
+		for _, other := range []struct {
+			prefix string
+			mode   zklock.Mode
+			held   bool
+		}{
+			{"1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__rlock__", zklock.Shared, true},
+			{"_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-", zklock.Exclusive, true},
+			{"2b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__rlock__", zklock.Shared, true},
+			{"3b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__lock__", zklock.Exclusive, false},
+			{"_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-", zklock.Exclusive, false},
+			{"4b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__rlock__", zklock.Shared, false},
+			{"_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__", zklock.Shared, false},
+		} {
+			path, err := s.Create(t.Context(), "/zklock/x/"+other.prefix, nil, driver.EphemeralSequential, driver.OpenACL(driver.PermAll))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, zklock.Contender{Node: strings.TrimPrefix(path, "/zklock/x/"), Mode: other.mode, Held: other.held, Foreign: true})
+		}
+		found, err := c.Contenders(t.Context(), "x")
+		if err != nil || len(found) != len(want) {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		for i, got := range found {
+			if got.Foreign != want[i].Foreign || got.Mode != want[i].Mode || got.Held != want[i].Held || got.Foreign && got.Node != want[i].Node {
+				t.Errorf("contender %d: %+v, want %+v", i, got, want[i])
+			}
+		}
+		mustRelease(t, l)
+	})
+}
+
+// A hand-over writes nothing: the node tells of whom it was made for.
+func TestContendersTellWhomTheNodeWasMadeFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithLabel("first")))
+		next := acquiring(t, c.Mutex("x"), t.Context(), zklock.WithLabel("second"))
+		synctest.Wait()
+		wantCost(t, "a hand-over", cost(e, func() { mustRelease(t, l); l = <-next }), memdriver.Ops{})
+		if found, err := c.Contenders(t.Context(), "x"); err != nil || len(found) != 1 || found[0].Label != "first" || l.Token().Turn != 1 {
+			t.Errorf("%+v, %v; token %v", found, err, l.Token())
+		}
+		mustRelease(t, l)
 	})
 }

@@ -20,7 +20,10 @@ type Acquirer interface {
 	Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 
 	// TryAcquire is Acquire that never waits for another holder: it fails with
-	// ErrNotAcquired instead. It may wait for the ensemble.
+	// ErrNotAcquired instead. It may wait for the ensemble. Nodes of this
+	// client that are still being removed count as others' do: after a wait that was
+	// given up, or a release that is pending, a try may fail though nobody holds the
+	// lock any more.
 	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 }
 
