@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -27,8 +28,8 @@ func TestFiftyGoroutines(t *testing.T) {
 		name  string
 		mutex func(i int) *zklock.Mutex
 	}{
-		{"each a value of its own", func(int) *zklock.Mutex { return clients[0].Mutex("own") }},
-		{"all one value", func(int) *zklock.Mutex { return one }},
+		{"each by a Mutex of its own", func(int) *zklock.Mutex { return clients[0].Mutex("own") }},
+		{"all by one Mutex", func(int) *zklock.Mutex { return one }},
 		{"of five clients", func(i int) *zklock.Mutex { return clients[i%len(clients)].Mutex("several") }},
 	} {
 		t.Run(contest.name, func(t *testing.T) {
@@ -72,6 +73,39 @@ func TestFiftyGoroutines(t *testing.T) {
 	}
 	if acquired != 3*n {
 		t.Errorf("%d acquisitions were counted, want %d", acquired, 3*n)
+	}
+}
+
+// TestFiftyNamesDoNotWaitForEachOther: nobody leaves before all are in.
+func TestFiftyNamesDoNotWaitForEachOther(t *testing.T) {
+	const n = 50
+	e := sharedEnsemble(t)
+	c := dial(t, e.Hosts(), quick())
+	var in, out sync.WaitGroup
+	in.Add(n)
+	all := make(chan struct{})
+	go func() { in.Wait(); close(all) }()
+	for i := range n {
+		out.Go(func() {
+			arrived := sync.OnceFunc(in.Done)
+			defer arrived() // an error of one is no reason for the others to stay
+			err := zklock.Do(within(t), c.Mutex(fmt.Sprintf("own/%d", i)), func(ctx context.Context) error {
+				arrived()
+				select {
+				case <-all:
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	out.Wait()
+	if st := c.Stats(); st.Acquired != n || st.Contended != 0 || st.Held != 0 {
+		t.Errorf("in the end: %+v", st)
 	}
 }
 
