@@ -236,3 +236,65 @@ func TestElectionAfterASyncThatWaits(t *testing.T) {
 		}
 	}, memdriver.WithServers(3), memdriver.WithSyncLimit(2), memdriver.WithLatency(time.Millisecond))
 }
+
+// A server that only a minority can reach is elected by nobody: what its voters
+// go on to commit with the leader they come back to would be older than its epoch.
+func TestLeaderOfAMinorityIsNotElected(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(0), 20*time.Second)
+		pass(100 * time.Millisecond)
+		// Server 4 hears 1 and 2, and would vote for 2, which hears nobody else.
+		e.Partition(memdriver.BetweenServers(1, 2).Reset())
+		for other := range 5 {
+			if other != 0 && other != 3 {
+				e.Partition(memdriver.BetweenServers(3, other))
+			}
+		}
+		e.Partition(memdriver.AroundServer(0).Reset())
+		pass(250 * time.Millisecond)
+		e.Heal(memdriver.AroundServer(0))
+		e.Partition(memdriver.BetweenServers(0, 2), memdriver.BetweenServers(0, 4))
+		pass(400 * time.Millisecond) // 0 has not looked yet whether it has a majority
+		if e.Leader() != 0 {
+			t.Fatalf("leader %d, roles %v: nothing is tested", e.Leader(), e.Roles())
+		}
+		create(t, s, "/new", driver.Persistent)
+		e.Heal()
+		e.Partition(memdriver.AroundServer(0).Reset())
+		pass(2 * time.Second)
+		if !has(t, connect(t, e.Connector(1, 2, 3, 4), 20*time.Second), "/new") {
+			t.Errorf("what a majority had committed is gone:\n%s", e.Dump())
+		}
+	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
+}
+
+// A follower that comes back to its leader keeps what it has acknowledged: the
+// leader counts on that.
+func TestFollowerThatComesBackKeepsItsLog(t *testing.T) {
+	const latency = 10 * time.Millisecond
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(0), 20*time.Second)
+		pass(100 * time.Millisecond)
+		e.Partition(memdriver.BetweenServers(0, 3), memdriver.BetweenServers(0, 4))
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Create(t.Context(), "/new", nil, driver.Persistent, open)
+			done <- err
+		}()
+		pass(2*latency + latency/2) // the answers of 1 and 2 are under way
+		e.Partition(memdriver.BetweenServers(0, 2))
+		pass(latency)
+		e.Restart(1)
+		for e.Roles()[1] != "following" {
+			pass(time.Millisecond)
+		}
+		e.Heal(memdriver.BetweenServers(0, 2)) // the third of five
+		e.Partition(memdriver.AroundServer(0).Reset(), memdriver.AroundServer(2).Reset())
+		if err := <-done; err != nil {
+			t.Fatalf("nothing is tested: %v", err)
+		}
+		if !has(t, connect(t, e.Connector(1, 3, 4), 20*time.Second), "/new") {
+			t.Errorf("what a majority had accepted is gone:\n%s", e.Dump())
+		}
+	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10), memdriver.WithLatency(latency))
+}

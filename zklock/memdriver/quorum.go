@@ -24,7 +24,8 @@ func (s *server) follow(l *leadership) {
 	e := s.e
 	s.leaveRole()
 	leader := l.srv
-	s.commits, s.log = nil, nil
+	// It has had what it acknowledged before, and must not be without it.
+	s.commits, s.log = nil, slices.Clone(l.proposals)
 	// What the leader has committed is complete with what it has not applied.
 	s.tree = leader.tree.clone()
 	for _, tx := range leader.commits {
@@ -42,10 +43,9 @@ func (s *server) follow(l *leadership) {
 	l.learners = append(l.learners, link)
 	e.links = slices.DeleteFunc(e.links, func(k *learner) bool { return !k.leaderOpen && !k.followerOpen })
 	e.links = append(e.links, link)
-	s.role, s.learner, s.epoch = following, link, l.zxid>>32
-	s.heard = e.clock.now
-	for _, tx := range l.proposals {
-		link.propose(tx)
+	s.role, s.learner, s.epoch, s.heard = following, link, l.zxid>>32, e.clock.now
+	for _, tx := range s.log {
+		link.acknowledge(tx)
 	}
 	if e.busy() {
 		s.watchLeader()
@@ -61,12 +61,17 @@ func (k *learner) propose(tx *txn) {
 		s := k.follower
 		s.heard = s.e.clock.now
 		s.log = append(s.log, tx)
-		k.up.send(func() {
-			if k.leaderOpen {
-				k.deadline = k.leader.ticks + s.e.config.syncLimit
-				k.leader.acknowledged(tx, s)
-			}
-		})
+		k.acknowledge(tx)
+	})
+}
+
+// acknowledge tells the leader that a transaction is in the follower's log.
+func (k *learner) acknowledge(tx *txn) {
+	k.up.send(func() {
+		if k.leaderOpen {
+			k.deadline = k.leader.ticks + k.follower.e.config.syncLimit
+			k.leader.acknowledged(tx, k.follower)
+		}
 	})
 }
 
@@ -219,20 +224,17 @@ func (s *server) seek() {
 			best = other
 		}
 	}
-	if !e.majority(len(voters)) {
+	// A majority has to begin the new epoch at once: servers that only voted for
+	// it could go back to the leader they had, and commit with that one what the
+	// new one does not have.
+	followers := slices.DeleteFunc(voters, func(voter *server) bool { return voter == best || e.parted(voter, best) })
+	if !e.majority(1 + len(followers)) {
 		s.planSearch()
 		return
 	}
 	best.lead()
-	for _, voter := range voters {
-		if voter == best {
-			continue
-		}
-		if e.parted(voter, best) {
-			voter.planSearch()
-			continue
-		}
-		voter.follow(best.leader)
+	for _, f := range followers {
+		f.follow(best.leader)
 	}
 }
 
