@@ -82,17 +82,17 @@ func ExampleAll() {
 	defer client.Close()
 
 	transfer := func(from, to string) error {
-		both := zklock.All(client.Mutex("accounts/"+from), client.Mutex("accounts/"+to))
-		return zklock.Do(context.Background(), both, func(ctx context.Context) error {
+		all := zklock.All(client.Mutex("accounts/"+from), client.Mutex("accounts/"+to), client.RWMutex("rates").Reader())
+		return zklock.Do(context.Background(), all, func(ctx context.Context) error {
 			lock, _ := zklock.FromContext(ctx)
-			fmt.Println(from, "to", to, "under", lock.Names())
+			fmt.Println(from, "to", to, "under", lock.Names(), lock.Modes())
 			return nil
 		})
 	}
 	fmt.Println(transfer("anna", "ben"), transfer("ben", "anna"))
 	// Output:
-	// anna to ben under [accounts/anna accounts/ben]
-	// ben to anna under [accounts/anna accounts/ben]
+	// anna to ben under [accounts/anna accounts/ben rates] [exclusive exclusive shared]
+	// ben to anna under [accounts/anna accounts/ben rates] [exclusive exclusive shared]
 	// <nil> <nil>
 }
 
