@@ -71,7 +71,7 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 	}
 	r.since = time.Time{}
 	if r.mode == Shared {
-		p.admitReaders(r)
+		p.admitReaders(r.origin)
 	}
 	for {
 		if !alone {

@@ -1,6 +1,9 @@
 package zklock
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // A hold that was lost between its grant and the moment its turnstile hears of it
 // is not counted: nobody would ever count it out, and all who come would wait.
@@ -14,5 +17,20 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 	names.beginLocked(&hold{})
 	if names.holds != 1 || names.current == nil {
 		t.Errorf("%d holds after one that goes on", names.holds)
+	}
+}
+
+// A writer that was downgraded may be released before its turnstile hears of it:
+// a writer that waits there must not get the node, beside readers elsewhere.
+func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
+	s := &session{client: &Client{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}
+	p := &place{s: s, nodes: []*contender{{kind: kind{mode: Exclusive}}}, granted: time.Now()}
+	names := &turnstile{client: s.client}
+	if !names.mayPass(p, Exclusive) || !names.mayPass(p, Shared) {
+		t.Error("a writer's place is for both")
+	}
+	p.nodes[0].kind.mode = Shared
+	if names.mayPass(p, Exclusive) || !names.mayPass(p, Shared) {
+		t.Error("a reader's place is for readers")
 	}
 }

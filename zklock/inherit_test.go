@@ -189,3 +189,54 @@ func TestDowngradeLetsWaitingReadersIn(t *testing.T) {
 		mustRelease(t, l)
 	})
 }
+
+// Within handover_time a writer's node goes from writers to readers and back, and
+// costs nothing: it is made a reader's only when it stays with readers.
+func TestWritersNodeGoesToReadersAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		cycles := cost(e, func() {
+			for range 10 {
+				reader, writer := acquiring(t, c.RWMutex("x").Reader(), t.Context()), acquiring(t, c.Mutex("x"), t.Context())
+				mustRelease(t, l)
+				r := <-reader
+				none(t, "a writer, beside a reader,", writer)
+				mustRelease(t, r)
+				l = <-writer
+			}
+		})
+		if cycles.Writes() != 0 || cycles.Children != 0 {
+			t.Errorf("20 hand-overs cost %+v", cycles)
+		}
+
+		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = c.Mutex("x").Acquire(ctx) }()
+		synctest.Wait()
+		mustRelease(t, l)
+		r := <-reader
+		late := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		none(t, "a reader behind a writer", late)
+		gaveUp := time.Now()
+		cancel()
+		mustRelease(t, soon(t, "a reader behind a writer that gave up", late))
+		if waited := time.Since(gaveUp); waited > 0 {
+			t.Errorf("a reader waited another %v for a writer that had given up", waited)
+		}
+		writer := acquiring(t, c.Mutex("x"), t.Context())
+		mustRelease(t, r)
+
+		l = <-writer
+		reader, writer = acquiring(t, c.RWMutex("x").Reader(), t.Context()), acquiring(t, c.Mutex("x"), t.Context())
+		mustRelease(t, l)
+		r = <-reader
+		time.Sleep(200 * time.Millisecond) // it is the last who gets that node
+		remote := acquiring(t, d.RWMutex("x").Reader(), t.Context())
+		none(t, "a reader that came after a writer", remote)
+		mustRelease(t, r)
+		mustRelease(t, soon(t, "the writer", writer))
+		mustRelease(t, soon(t, "a reader of another process", remote))
+	})
+}

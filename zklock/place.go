@@ -94,6 +94,8 @@ type place struct {
 	before, after *place // guarded by s.own.mu; neighbours in s.own's list
 	due           bool   // guarded by s.own.mu; it is in that list
 
+	admit *time.Timer // guarded by s.mu; see admitReadersLocked
+
 	gone bool  // guarded by s.mu
 	hold *hold // guarded by s.mu; who has it now
 }
@@ -127,24 +129,6 @@ func (p *place) readers() bool {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	return p.nodes[0].kind.mode == Shared
-}
-
-// admitReaders makes a reader's place of a writer's, which a reader has taken
-// over: with the node, which it keeps, it keeps its position. Readers of other
-// processes count it as a writer's until its data says otherwise; that is brought
-// about in the background.
-func (p *place) admitReaders(r *request) {
-	s := p.s
-	s.mu.Lock()
-	was := p.nodes[0].kind.mode
-	if was == Exclusive {
-		p.nodes[0].kind.mode = Shared
-	}
-	s.mu.Unlock()
-	if was == Exclusive {
-		d := r.nodeData()
-		s.spawn(func() { _ = s.rewrite(p, d) }) // it fails only if the node is gone
-	}
 }
 
 // settled reports whether the outcome of a place's creation is known.
@@ -182,6 +166,11 @@ func (p *place) finish() {
 // nodes any more.
 func (p *place) giveUp() {
 	p.leaving.Store(true)
+	p.s.mu.Lock()
+	if p.admit != nil {
+		p.admit.Stop()
+	}
+	p.s.mu.Unlock()
 	p.s.own.remove(p)
 }
 

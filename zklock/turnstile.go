@@ -22,8 +22,8 @@ import (
 // Invariants:
 //   - There is a leader, or a hold that shuts everybody else out, or nobody
 //     waits: admit, called after every change, sees to it. A writer behind readers
-//     leads: it takes its place in the ensemble's queue at once, so that readers
-//     of other processes do not pass it.
+//     leads, unless it may get their node: it takes its place in the ensemble's
+//     queue at once, so that readers of other processes do not pass it.
 //   - Several holds are all shared, and none is handed over: the last one may be.
 //   - A ticket is sent exactly one turn, or is taken out of the queue by its
 //     owner before that, never both. An owner that leaves after it was sent one
@@ -128,7 +128,7 @@ func (t *turnstile) admitLocked(spare *place) *place {
 			tk.turn <- turn{lock: l}
 			continue
 		}
-		if t.holds > 0 && !t.sharedLocked() {
+		if t.holds > 0 && !t.passableLocked(tk.r) {
 			return spare
 		}
 		t.popLocked()
@@ -137,6 +137,13 @@ func (t *turnstile) admitLocked(spare *place) *place {
 		return nil
 	}
 	return spare
+}
+
+// passableLocked reports whether a request may go ahead beside what is held here,
+// with a place of its own. A writer goes and waits behind readers; but where they
+// hold a writer's node, which keeps other processes out, it gets that by and by.
+func (t *turnstile) passableLocked(r *request) bool {
+	return t.sharedLocked() && (r.mode == Shared || t.current == nil || t.current.place.readers())
 }
 
 // sharedLocked reports whether what is held, if anything is, is held by readers.
@@ -236,7 +243,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		return spare == nil, false
 	}
 	if next.r.mode == Shared {
-		h.place.admitReaders(next.r)
+		t.admitReadersLocked(h.place, next.r)
 	}
 	h.place.handovers++
 	t.popLocked()

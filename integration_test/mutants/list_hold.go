@@ -152,7 +152,7 @@ var handoverMutants = []mutant{
 		breaks: "a writer is handed a reader's place, beside readers elsewhere",
 		file:   turnstileFile,
 		edits:  change(`if p.readers() && mode != Shared || p.doubtfulTxn.Load() {`, `if p.doubtfulTxn.Load() {`),
-		tests:  []string{"TestDowngradeKeepsQueuedWritersOut"},
+		tests:  []string{"TestDowngradedPlaceIsPassedOnToReadersOnly"},
 	},
 	{
 		name:   "writer-goes-on-in-a-readers-place",
@@ -187,7 +187,7 @@ var handoverMutants = []mutant{
 		breaks: "a reader joins although a writer of this process waits",
 		file:   turnstileFile,
 		edits:  change("if t.queue.Len() == 0 {\n\t\tif l := t.shareLocked(r); l != nil {", "if true {\n\t\tif l := t.shareLocked(r); l != nil {"),
-		tests:  []string{"TestReadersShareForAWhile"},
+		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
 		name:   "wake-up-lost",
@@ -310,8 +310,8 @@ var ruleMutants = []mutant{
 		name:   "writer-behind-readers-has-no-node",
 		breaks: "a writer behind readers of its process lets those of others pass",
 		file:   "zklock/turnstile.go",
-		edits:  change("if t.holds > 0 && !t.sharedLocked() {", "if t.holds > 0 && !(tk.r.mode == Shared && t.sharedLocked()) {"),
-		tests:  []string{"TestRemoteReadersDoNotPassALocalWriter"},
+		edits:  change("return t.sharedLocked() && (r.mode == Shared || ", "return t.sharedLocked() && (r.mode == Shared || false && "),
+		tests:  []string{"TestRemoteReadersDoNotPassALocalWriter", "TestReaderOnAWritersNode"},
 	},
 	{
 		name:   "names-meet",

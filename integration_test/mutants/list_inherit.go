@@ -1,5 +1,7 @@
 package main
 
+const readersFile = "zklock/readers.go"
+
 // inheritMutants go wrong where a place in the queue, or the right to lead, comes
 // to somebody else than it was made for.
 var inheritMutants = []mutant{
@@ -7,22 +9,43 @@ var inheritMutants = []mutant{
 		name:   "writers-place-stays-a-writers",
 		breaks: "a reader that goes on with a writer's place waits like a writer",
 		file:   acquireFile,
-		edits:  change("if r.mode == Shared {\n\t\tp.admitReaders(r)\n\t}\n", ""),
+		edits:  change("if r.mode == Shared {\n\t\tp.admitReaders(r.origin)\n\t}\n", ""),
 		tests:  []string{"TestReaderInheritsAWritersPlace"},
 	},
 	{
 		name:   "handed-place-stays-a-writers",
 		breaks: "a reader that was handed a writer's place keeps other readers out",
 		file:   turnstileFile,
-		edits:  change("if next.r.mode == Shared {\n\t\th.place.admitReaders(next.r)\n\t}\n", ""),
+		edits:  change("if next.r.mode == Shared {\n\t\tt.admitReadersLocked(h.place, next.r)\n\t}\n", ""),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
 		name:   "readers-elsewhere-not-told",
 		breaks: "readers of other processes do not learn that a writer's node is a reader's now",
-		file:   placeFile,
+		file:   readersFile,
 		edits:  change("s.spawn(func() { _ = s.rewrite(p, d) })", "_ = d"),
 		tests:  []string{"TestReaderOnAWritersNode"},
+	},
+	{
+		name:   "last-readers-stay-writers",
+		breaks: "readers who are the last to get a writer's node keep those of other processes out",
+		file:   readersFile,
+		edits:  change("p.admitReaders(h.origin)\n", "_ = h.origin\n"),
+		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
+	},
+	{
+		name:   "readers-of-a-moment-rewrite",
+		breaks: "each hand-over from a writer to a reader costs a write, and the way back a new place",
+		file:   readersFile,
+		edits:  change("if p.others {", "if true {"),
+		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
+	},
+	{
+		name:   "writer-never-waits-in-line",
+		breaks: "a writer behind readers whose node has become a reader's takes no place",
+		file:   readersFile,
+		edits:  change("t.admitLocked(nil) // a writer", "// a writer"),
+		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
 		name:   "own-kind-from-the-name",
@@ -36,7 +59,7 @@ var inheritMutants = []mutant{
 		breaks: "a waiting writer that gives up still keeps readers of its process out",
 		file:   turnstileFile,
 		edits:  change("t.admitLocked(nil) // it may", "// it may"),
-		tests:  []string{"TestReaderBehindAWriterThatGivesUp"},
+		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
 		name:   "ended-read-is-no-session",
