@@ -66,8 +66,8 @@ func is[E error](err error) bool {
 }
 
 // TestServerIsVerified: the certificate has to be of the right authority, for the
-// name that was dialled, and in time; else nothing is sent. What fails, fails at
-// once.
+// name that was dialled, and in time; else nothing is sent. The server does the same
+// with the client's. What fails, fails at once.
 func TestServerIsVerified(t *testing.T) {
 	ours, other := newAuthority(t, "ours"), newAuthority(t, "other")
 	files := newPEMFiles(t)
@@ -75,6 +75,10 @@ func TestServerIsVerified(t *testing.T) {
 	good := secureEnsemble(t, ours.issue(time.Hour, "server", "localhost"), []*authority{ours}, ensemble.Config{})
 	expired := secureEnsemble(t, ours.issue(-time.Minute, "server", "localhost"), []*authority{ours}, ensemble.Config{})
 	named, addressed, late := byName(t, good.SecureHosts()), good.SecureHosts(), byName(t, expired.SecureHosts())
+	showing := func(name string, i issued) []string {
+		return []string{"tls_ca", ca, "tls_cert", files.write(name+".pem", i.cert), "tls_key", files.write(name+".key", i.key)}
+	}
+	byServer := func(err error) bool { return errors.Is(err, driver.ErrTLS) && is[*net.OpError](err) }
 	invalid := func(reason x509.InvalidReason) func(error) bool {
 		return func(err error) bool {
 			var e x509.CertificateInvalidError
@@ -93,6 +97,9 @@ func TestServerIsVerified(t *testing.T) {
 		{"wrong name: another one expected", named, []string{"tls_ca", ca, "tls_server_name", "zk1.example.com"}, is[x509.HostnameError]},
 		{"the address, with the name given", addressed, []string{"tls_ca", ca, "tls_server_name", "localhost"}, nil},
 		{"expired", late, []string{"tls_ca", ca}, invalid(x509.Expired)},
+		{"client's right authority", named, showing("good", ours.issue(time.Hour, "client")), nil},
+		{"client's wrong authority", named, showing("wrong", other.issue(time.Hour, "client")), byServer},
+		{"client's expired", named, showing("late", ours.issue(-time.Minute, "client")), byServer},
 		{"expired, not verified", late, []string{"tls_insecure_skip_verify", "true"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -197,6 +197,44 @@ func TestPasswordFileIsReadForEachSession(t *testing.T) {
 	}
 }
 
+// What a name stands for is DNS's word: a password that may not leave this
+// machine does not, whatever localhost turns out to be.
+func TestPasswordStaysOnThisMachineWhateverLocalhostIs(t *testing.T) {
+	p := newPeer(t, (*link).work)
+	for _, c := range []struct {
+		what    string
+		servers []string
+		refused bool
+	}{
+		// No host has such an address, so nothing answers where it is dialled.
+		{"another machine", []string{"192.0.2.1:2181"}, true},
+		{"another machine by IPv6", []string{"[2001:db8::1]:2181"}, true},
+		{"another machine by IPv4 in IPv6", []string{"[::ffff:192.0.2.1]:2181"}, true},
+		{"all of several", []string{"192.0.2.1:2181", "192.0.2.2:2181"}, true},
+		{"one of several", []string{"192.0.2.1:2181", p.addr()}, false},
+		{"this machine", []string{p.addr()}, false},
+	} {
+		connector, err := zkdriver.OpenConnectorTo(withUser(driver.URL{Scheme: "zk", Hosts: []string{"localhost"}}), c.servers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := connector.Connect(within(t, 5*time.Second), 4*time.Second)
+		if !c.refused {
+			if err != nil {
+				t.Errorf("%s: %v", c.what, err)
+			} else {
+				shut(s)
+			}
+		} else {
+			matches(t, err, driver.ErrNotSent)
+			if err != nil && (!strings.Contains(err.Error(), "unencrypted") || strings.Contains(err.Error(), "s3cret")) {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		}
+		_ = connector.Close()
+	}
+}
+
 // lostConn reports whether an error says no more than that a connection broke.
 func lostConn(err error) bool {
 	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent)

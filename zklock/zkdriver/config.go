@@ -46,6 +46,10 @@ type config struct {
 	creds   *credentials // nil if there is no user
 	tls     *tlsFiles    // nil for scheme zk
 	logger  *slog.Logger // nil: slog's default
+
+	// loopbackOnly says that a password would travel as it is, and that nobody
+	// has allowed it to leave this machine.
+	loopbackOnly bool
 }
 
 // parse checks a URL and everything it refers to, without network I/O. Its
@@ -87,7 +91,7 @@ func parse(u driver.URL) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.creds != nil && u.Scheme == schemePlain && !plaintext {
+	if c.loopbackOnly = c.creds != nil && u.Scheme == schemePlain && !plaintext; c.loopbackOnly {
 		// A digest password travels as it is: whoever reads it owns the locks.
 		for _, s := range c.servers {
 			if !loopback(s) {
@@ -127,7 +131,8 @@ func hostPort(h string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// loopback reports whether a server's address cannot leave this machine.
+// loopback reports whether a server is meant to be on this machine. What a name
+// stands for is looked at when it is dialled; see onlyLoopback.
 func loopback(server string) bool {
 	host, _, _ := net.SplitHostPort(server)
 	if strings.EqualFold(host, "localhost") {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -71,7 +72,7 @@ type failureKind uint8
 const (
 	passing   failureKind = iota // refused, timed out, not resolved
 	silent                       // closed before it answered
-	permanent                    // no ZooKeeper, or a certificate that is not accepted
+	permanent                    // no ZooKeeper, a certificate that is not accepted, a password that may not go there
 )
 
 func newDialer(life context.Context, s *session, c *config) *dialer {
@@ -123,7 +124,11 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 
 // connect does the TCP and the TLS handshake.
 func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	var to net.Dialer
+	if d.config.loopbackOnly {
+		to.Control = onlyLoopback
+	}
+	raw, err := to.DialContext(ctx, "tcp", server)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +140,21 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 		}
 	}
 	return newConn(d.session, server, raw, wrapped), nil
+}
+
+// errNotLoopback is why an address is not dialled that a name has turned out to
+// stand for.
+var errNotLoopback = errors.New("not on this machine, and a password would go there unencrypted: use zks://, or say " + keyAuthPlaintext + "=true")
+
+// onlyLoopback implements net.Dialer.Control, which is asked once the name is
+// resolved and before anything is sent. "localhost" is a name like others: where
+// there is no hosts file, as in some containers, whoever answers for DNS says
+// what it stands for.
+func onlyLoopback(_, address string, _ syscall.RawConn) error {
+	if a, err := netip.ParseAddrPort(address); err != nil || !a.Addr().Unmap().IsLoopback() {
+		return errNotLoopback
+	}
+	return nil
 }
 
 // pause waits after each round of failures, or until the session is over.
@@ -219,7 +239,7 @@ func (d *dialer) distinct() int {
 // classify says what can be expected of another attempt.
 func classify(err error) failureKind {
 	switch {
-	case errors.Is(err, ErrNotZooKeeper), permanentTLS(err):
+	case errors.Is(err, ErrNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
 		return permanent
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return passing

@@ -17,6 +17,16 @@ func Authenticate(ctx context.Context, s driver.Session, add func() error) error
 	return s.(*session).authenticate(ctx, func(*zk.Conn) error { return add() })
 }
 
+// OpenConnectorTo opens a connector for a URL whose hosts have turned out to
+// stand for these servers.
+func OpenConnectorTo(u driver.URL, servers ...string) (driver.Connector, error) {
+	c, err := (Driver{}).OpenConnector(u)
+	if err == nil {
+		c.(*connector).config.servers = servers
+	}
+	return c, err
+}
+
 // ReadHandshake is readHandshake for tests.
 func ReadHandshake(r io.Reader) (frame []byte, timeout time.Duration, id int64, err error) {
 	frame, resp, err := readHandshake(bufio.NewReader(r))

@@ -75,7 +75,10 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("zkdriver: keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		// Shown to whoever asks: one that is of none of the authorities which a
+		// server lists would be kept back otherwise, and the connection go on
+		// without the identity that was meant.
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return c, nil
 }

@@ -47,7 +47,7 @@ func newPKI(t *testing.T, host string) pki {
 	}
 	now := time.Now()
 	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority " + rand.Text()},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
@@ -111,7 +111,7 @@ func TestTLS(t *testing.T) {
 		return path
 	}
 	ca, cert, key := file("ca", k.ca), file("cert", k.cert), file("key", k.key)
-	otherCA := file("other", other.ca)
+	otherCA, strangerCert, strangerKey := file("other", other.ca), file("stranger", other.cert), file("stranger key", other.key)
 	for _, c := range []struct {
 		name   string
 		mutual bool
@@ -127,6 +127,9 @@ func TestTLS(t *testing.T) {
 		{"another name given", false, "localhost", []string{"tls_ca", ca, "tls_server_name", "zk1"}, is[x509.HostnameError]},
 		{"not verified", false, "127.0.0.1", []string{"tls_insecure_skip_verify", "true"}, nil},
 		{"client certificate", true, "localhost", []string{"tls_ca", ca, "tls_cert", cert, "tls_key", key}, nil},
+		{"client certificate of another authority", true, "localhost", []string{"tls_ca", ca, "tls_cert", strangerCert, "tls_key", strangerKey}, func(err error) bool {
+			return is[*net.OpError](err) && strings.Contains(err.Error(), "unknown certificate authority") // it was shown, and refused
+		}},
 		{"no client certificate", true, "localhost", []string{"tls_ca", ca}, is[*net.OpError]},
 	} {
 		t.Run(c.name, func(t *testing.T) {
