@@ -47,8 +47,10 @@ func parseCredentials(u driver.URL) (*credentials, error) {
 	case u.Password.IsZero():
 		c.password = driver.NewSecret(os.Getenv(passwordEnv))
 		if c.password.IsZero() {
-			return nil, fmt.Errorf("zkdriver: no password for user %q: give one in the URL, by %s or in the environment as %s",
-				u.User, keyPasswordFile, passwordEnv)
+			// The user is not shown: where the colon was forgotten or mistyped, the
+			// password is part of it.
+			return nil, fmt.Errorf("zkdriver: the URL has a user and no password: give one behind a colon, as user:password@, by %s or in the environment as %s",
+				keyPasswordFile, passwordEnv)
 		}
 	}
 	return c, nil

@@ -88,6 +88,7 @@ func TestOpenConnector(t *testing.T) {
 		{"password to ::1", user("[::1]:2181"), ""},
 		{"password without user", driver.URL{Scheme: "zk", Hosts: []string{"localhost"}, Password: driver.NewSecret("s3cret")}, "no user"},
 		{"user without password", without(user("localhost")), "no password"},
+		{"colon mistyped", driver.URL{Scheme: "zk", Hosts: []string{"localhost"}, User: "al;s3cret"}, "no password"},
 		{"user with colon", driver.URL{Scheme: "zk", Hosts: []string{"localhost"}, User: "a:b", Password: driver.NewSecret("s3cret")}, "colon"},
 		{"password file", set(without(user("localhost")), "password_file", password), ""},
 		{"password file in plaintext", set(without(user("zk1")), "password_file", password), "unencrypted"},

@@ -76,6 +76,54 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
+// A server that sends a byte now and then, of a frame that takes for ever, is left
+// like one that sends nothing.
+func TestDrippingServerIsLeft(t *testing.T) {
+	drip := func(l *link, frame []byte) {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for i := range frame {
+			if _, err := l.Write(frame[i : i+1]); err != nil {
+				return
+			}
+			<-tick.C
+		}
+	}
+	for what, script := range map[string]func(l *link){
+		"the handshake": func(l *link) { drip(l, append([]byte{0, 0, 1, 0}, make([]byte, 256)...)) },
+		"a reply": func(l *link) {
+			l.greet(sid)
+			if r, ok := l.read(); ok {
+				frame := binary.BigEndian.AppendUint32(nil, 400)
+				frame = binary.BigEndian.AppendUint32(frame, uint32(r.xid))
+				drip(l, append(frame, make([]byte, 396)...))
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := newPeer(t, func(l *link) {
+				if l.n == 1 {
+					script(l)
+					return
+				}
+				l.work()
+			})
+			s := connect(t, p.url()) // within 10s; the handshake would take 13s
+			ctx := within(t, 10*time.Second)
+			if err := s.Sync(ctx, "/"); err != nil {
+				matches(t, err, driver.ErrConnLoss)
+				if ctx.Err() != nil {
+					t.Error("the reply was waited for until the context ended")
+				}
+				generation(t, s, 2)
+			}
+			if n := p.accepted(); n != 2 {
+				t.Errorf("%d connections, want another one after the first", n)
+			}
+		})
+	}
+}
+
 func multiHeader(kind int32, done bool) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(kind))
 	if done {
