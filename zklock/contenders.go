@@ -24,7 +24,7 @@ func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, erro
 		return err
 	})
 	if err != nil {
-		return nil, &Error{Op: "contenders", Name: name, Err: err}
+		return nil, &Error{Op: "contenders", Name: truncate(name, maxName), Err: err}
 	}
 	return found, nil
 }
@@ -121,7 +121,7 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 		}), dir)
 	})
 	if err != nil {
-		return &Error{Op: "break", Name: name, Err: err}
+		return &Error{Op: "break", Name: truncate(name, maxName), Err: err}
 	}
 	return nil
 }

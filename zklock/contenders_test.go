@@ -233,3 +233,21 @@ func TestContendersTellWhomTheNodeWasMadeFor(t *testing.T) {
 		mustRelease(t, l)
 	})
 }
+
+// A name may come from a request, and be as long as that: the error is not.
+func TestErrorsShowTheBeginningOfALongName(t *testing.T) {
+	c := open(t, "mem://")
+	name := strings.Repeat("x", 1<<20)
+	_, contenders := c.Contenders(t.Context(), name)
+	_, acquire := c.Mutex(name).Acquire(t.Context())
+	_, all := zklock.All(c.Mutex("a"), c.Mutex(name)).Acquire(t.Context())
+	for what, err := range map[string]error{
+		"Contenders": contenders, "Break": c.Break(t.Context(), name, "node"), "Acquire": acquire, "All": all,
+	} {
+		if !errors.Is(err, zklock.ErrInvalidName) {
+			t.Errorf("%s: %v", what, err)
+		} else if n := len(err.Error()); n > 1000 {
+			t.Errorf("%s: an error of %d bytes", what, n)
+		}
+	}
+}
