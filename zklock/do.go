@@ -48,7 +48,10 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 	defer func() {
 		// Release bounds itself by the session timeout.
 		released := lock.Release(context.WithoutCancel(ctx))
-		if released != nil && !errors.Is(released, ErrReleasePending) { // which was logged
+		switch {
+		case released == nil, errors.Is(released, ErrReleasePending): // which was logged
+		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has told of this very loss
+		default:
 			err = errors.Join(err, released)
 		}
 	}()

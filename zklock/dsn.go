@@ -115,7 +115,7 @@ func checkHost(host string) error {
 	default:
 		name, port, hasPort = strings.Cut(host, ":")
 		if strings.Contains(port, ":") {
-			return errors.New("URL has a host with several colons: an IPv6 address goes in brackets, " + wantIPv6)
+			return errors.New("URL has a host with several colons: hosts are joined by commas, and an IPv6 address goes in brackets, " + wantIPv6)
 		}
 		if !isHostName(name) {
 			return errors.New("URL has a host with characters that are in no host name (a user and a password go in front of the first host, as user:password@, with special characters as %XX)")

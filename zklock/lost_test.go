@@ -3,6 +3,8 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,5 +157,31 @@ func TestLossDelayEndsTheLockBeforeTheSession(t *testing.T) {
 		}
 		mustRelease(t, n)
 		e.Heal()
+	})
+}
+
+// A function that returns why its context ended, as it should, has Do tell of the
+// loss once; one that returns something else, beside that.
+func TestDoTellsOfALossOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		broken := errors.New("half done")
+		for _, returned := range []error{nil, context.Canceled, broken} {
+			err := zklock.Do(t.Context(), c.Mutex("x"), func(ctx context.Context) error {
+				e.ExpireAll()
+				<-ctx.Done()
+				if returned == context.Canceled {
+					return fmt.Errorf("stopped: %w", context.Cause(ctx))
+				}
+				return returned
+			})
+			if !errors.Is(err, zklock.ErrLost) || returned == broken && !errors.Is(err, broken) {
+				t.Errorf("fn returned %v, Do %v", returned, err)
+			}
+			if n := strings.Count(err.Error(), "session expired"); n != 1 {
+				t.Errorf("fn returned %v, and Do told of the loss %d times: %v", returned, n, err)
+			}
+		}
 	})
 }

@@ -73,7 +73,7 @@ func parse(u driver.URL) (*config, error) {
 		}
 	}
 	if len(u.Hosts) == 0 {
-		return nil, errors.New("zkdriver: the URL names no host")
+		return nil, errors.New("zkdriver: the URL names no host: want one behind the ://, as in zk://host:2181/root")
 	}
 	c := &config{logger: u.Logger}
 	for _, h := range u.Hosts {
