@@ -24,8 +24,8 @@
 // lock and ends, with the cause, when the lock is lost. The lock goes back when
 // the handler has returned or panicked, be the client gone or not, and never
 // before: a handler that goes on working in goroutines of its own must give them
-// a context from zklock.Detach and expect no protection. The release takes a
-// round trip to the ensemble, which the end of the call waits for.
+// zklock.Detach(context.WithoutCancel(ctx)) and expect no protection. The release
+// takes a round trip to the ensemble, which the end of the call waits for.
 //
 // A stream holds its lock for all its life. It is locked from its start by
 // method and metadata, or by its first message with WithFirstMessage.

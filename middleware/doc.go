@@ -15,9 +15,9 @@
 // context carries the lock and ends, with the cause, when the lock is lost. The
 // lock goes back when the handler has returned or panicked, be the client gone
 // or not, and never before: a handler that goes on working in goroutines of its
-// own must give them a context from zklock.Detach and expect no protection. The
-// release takes a round trip to the ensemble, which the end of the response
-// waits for.
+// own must give them zklock.Detach(context.WithoutCancel(ctx)) and expect no
+// protection. The release takes a round trip to the ensemble, which the end of
+// the response waits for.
 //
 // A handler that hijacks the connection, and one that streams, hold the lock
 // until they return.

@@ -285,8 +285,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 
 // Close ends the client at once. Waiters get ErrClosed; locks that are still
 // held are lost, with ErrClosed as the cause, before the ensemble is told to
-// remove their queue nodes, which loss_delay does not hold up. It waits until every goroutine of the client has
-// ended, at most about a session timeout. Closing twice is harmless.
+// remove their queue nodes, which loss_delay does not hold up. It waits until
+// every goroutine of the client has ended, at most about a session timeout.
+// Closing twice is harmless.
 func (c *Client) Close() error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "close", Err: errNoClient}

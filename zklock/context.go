@@ -40,10 +40,11 @@ func HeldIn(ctx context.Context) []*Lock {
 	return locks
 }
 
-// Detach returns a context like ctx that carries no locks. Use it for
-// goroutines that outlive the request which holds them: they must not take
-// part in its locks, and must not be refused with ErrDeadlock because of them.
-// It is cancelled when ctx is.
+// Detach returns a context like ctx that carries no locks. Use it for goroutines
+// beside the work that holds them: they must not take part in its locks, and must
+// not be refused with ErrDeadlock because of them. It is cancelled when ctx is, and
+// so when the lock is given back; who is to go on after that takes
+// Detach(context.WithoutCancel(ctx)).
 func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, heldKey{}, (*held)(nil))
 }

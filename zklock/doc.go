@@ -37,7 +37,8 @@
 //
 // Order. Processes get a lock in the order in which ZooKeeper put them into its
 // queue, and the goroutines of a process in the order in which they asked. Who
-// waits watches the one ahead of it, so a release wakes one waiter.
+// waits watches the one ahead of it, so a release wakes who is next, and nobody
+// else.
 //
 // Fencing tokens. Every exclusive holder of a name has a greater [Token] than
 // all who held it before.
@@ -128,7 +129,8 @@
 // Do or [Lock.Context] carries its lock, and acquiring the same name with it
 // fails at once with [ErrDeadlock], or joins the lock if [Reenter] is given. A
 // joined lock goes back when the last handle on it is released. Goroutines that
-// outlive their request should run on [Detach] of its context.
+// are to take locks by themselves run on [Detach] of its context, which still ends
+// with the lock; those that outlive it on Detach(context.WithoutCancel(ctx)).
 //
 // Acquiring another name while holding one is allowed. Two processes that do so
 // in opposite order wait for each other until their contexts end. [All] takes

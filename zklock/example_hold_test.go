@@ -49,7 +49,8 @@ func ExampleDetach() {
 
 	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
 		_, held := zklock.FromContext(ctx)
-		_, detached := zklock.FromContext(zklock.Detach(ctx))
+		after := zklock.Detach(context.WithoutCancel(ctx)) // else it ends with the lock
+		_, detached := zklock.FromContext(after)
 		fmt.Println(held, detached)
 		return nil
 	})
