@@ -76,8 +76,8 @@ test: install ## all tests, with the race detector, on a real ZooKeeper
 	$(call heading,adapters and examples)
 	$(TEST) $$($(GO) list ./... | grep -vE '^$(MODULE)/(zklock|integration_test)(/|$$)')
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(TEST) ./...); done
-	$(call heading,allocations and memory (the race detector takes both))
-	$(GO) test -count=1 -run='(Allocations|Memory)$$' ./zklock ./middleware ./interceptors
+	$(call heading,allocations$(comma) memory and time (the race detector takes all of them))
+	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
 	$(call heading,real servers)
 	$(TEST) -p=1 -timeout=15m ./integration_test/...
 

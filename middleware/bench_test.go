@@ -78,6 +78,33 @@ func measure(b *testing.B, of func(context.Context, zklock.Acquirer) func()) {
 	}
 }
 
+// maxTime is how much the middleware may add to a Do.
+const maxTime = 2 * time.Microsecond
+
+// TestMiddlewareAddsLittleTime has both take turns, and compares the best of many
+// short runs of each: other processes make a run slower, none makes it faster.
+func TestMiddlewareAddsLittleTime(t *testing.T) {
+	if raceEnabled {
+		t.Skip("times mean nothing to the race detector")
+	}
+	ctx, a := joinable(t)
+	best := func(f func(), least time.Duration) time.Duration {
+		const n = 100
+		began := time.Now()
+		for range n {
+			f()
+		}
+		return min(least, time.Since(began)/n)
+	}
+	without, with := time.Hour, time.Hour
+	for round := 0; round < 300 || round < 3000 && with-without > maxTime; round++ {
+		without, with = best(plain(ctx, a), without), best(wrapped(ctx, a), with)
+	}
+	if t.Logf("%v with the middleware, %v without", with, without); with-without > maxTime {
+		t.Errorf("%v with the middleware, %v without: want at most %v more", with, without, maxTime)
+	}
+}
+
 // maxAllocs is how many allocations the middleware may add to a Do.
 const maxAllocs = 6
 

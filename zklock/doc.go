@@ -118,7 +118,10 @@
 //
 // Readers of one process share a node for handover_time after they got in, until
 // a writer waits in the same process. This is the one way in which a reader can
-// get in before a writer that queued earlier, in another process.
+// get in before a writer that queued earlier, in another process. A node that was
+// passed from a writer to readers may go back to writers, so to other processes it
+// is a writer's until handover_time has passed: their readers wait until then, and
+// a try of theirs fails.
 //
 // [WithoutHandover] gives an acquisition a node of its own. [All] and semaphores
 // take no part in this.

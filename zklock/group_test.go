@@ -3,6 +3,7 @@ package zklock
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,61 @@ func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 		wg.Wait()
 		if len(flights) != 0 {
 			t.Errorf("one more group: %v", paths(<-flights))
+		}
+	})
+}
+
+// Nobody waits for a timer: who is alone is sent at once. Who comes while all
+// flights are under way goes with the next.
+func TestLoneWriteGoesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights, _ := groups(t.Context(), &wg, "")
+		for i := range maxFlights + 2 {
+			c.submit(removal("/x/old"))
+			synctest.Wait() // on no clock: a timer would not have fired
+			if want := min(i+1, maxFlights); len(flights) != want {
+				t.Fatalf("%d flights after %d writes, want %d", len(flights), i+1, want)
+			}
+		}
+		for range maxFlights {
+			(<-flights).answer <- nil
+			synctest.Wait()
+		}
+		f := <-flights
+		if got := paths(f); len(got) != 2 {
+			t.Errorf("the next group has %v, want both that waited", got)
+		}
+		f.answer <- nil
+		wg.Wait()
+		if len(flights) != 0 {
+			t.Errorf("one more group: %v", paths(<-flights))
+		}
+	})
+}
+
+// A group is no larger than a server takes with ease, and nobody is left out for
+// being too large.
+func TestGroupHasASize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights, _ := groups(t.Context(), &wg, "")
+		land := busy(t, c, flights)
+		for i, bytes := range []int{100 << 10, 100 << 10, 100 << 10, 2 * maxGroupBytes, 1} {
+			w := creation("/"+strconv.Itoa(i), "n")
+			w.ops[0].Data = make([]byte, bytes)
+			c.submit(w)
+		}
+		land()
+		var got [][]string
+		for range 4 {
+			f := <-flights
+			got = append(got, paths(f))
+			f.answer <- nil
+		}
+		wg.Wait()
+		if want := [][]string{{"/0/n", "/1/n"}, {"/2/n"}, {"/3/n"}, {"/4/n"}}; !slices.EqualFunc(got, want, slices.Equal) || len(flights) != 0 {
+			t.Errorf("groups %v and %d more, want %v", got, len(flights), want)
 		}
 	})
 }

@@ -83,6 +83,9 @@ func TestHeldLocksMemory(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second) // of the bubble's: the watches are armed
 			synctest.Wait()
+			if n := e.sessions.Load(); n != 2 {
+				t.Errorf("%d sessions, want the locks on two", n)
+			}
 			if n := int64(e.asked() - watched); n != many {
 				t.Errorf("round %d: %d watches, want one for each of %d locks", round, n, many)
 			}
@@ -129,6 +132,7 @@ func TestWaitersMemory(t *testing.T) {
 		crowd(many, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps the goroutines
 		idle := crowd(many, func(ctx context.Context) { <-ctx.Done() })
 		var each, left []usage
+		var stacks []int64
 		for range 3 {
 			before := memory()
 			l, err := m.Acquire(t.Context())
@@ -147,9 +151,9 @@ func TestWaitersMemory(t *testing.T) {
 			if all := waiting.of(many).stack; all > 2*freshStack*11/10 {
 				t.Errorf("a waiter's stack has %d bytes, want at most %d", all, 2*freshStack)
 			}
-			each[len(each)-1].stack = 0
+			stacks, each[len(each)-1].stack = append(stacks, waiting.of(many).stack), 0
 		}
-		t.Logf("bytes a waiter in three rounds: %+v beside its goroutine's %+v; left after it: %+v", each, idle.of(many), left)
+		t.Logf("bytes a waiter in three rounds: %+v beside its goroutine's %+v, whose stack has %d while it waits; left after it: %+v", each, idle.of(many), stacks, left)
 		check(t, "a waiter", each, left, maxWaiter)
 	})
 }

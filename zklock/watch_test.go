@@ -80,3 +80,27 @@ func TestWatchThatSurvivedAReconnectWakesAtOnce(t *testing.T) {
 		mustRelease(t, next)
 	})
 }
+
+// Many who wait for one node share one watch, which is read once.
+func TestWaitersOfASessionShareAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		const waiters = 20
+		got := make(chan *zklock.Lock)
+		asked := cost(e, func() {
+			for range waiters {
+				go func() { got <- mustLock(t)(b.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithoutHandover())) }()
+			}
+			time.Sleep(time.Second)
+		})
+		if asked.Watches != 1 || nodes(e) != 1+waiters {
+			t.Errorf("%d watches were asked for by %d nodes, want one", asked.Watches, nodes(e)-1)
+		}
+		mustRelease(t, held)
+		for range waiters {
+			mustRelease(t, <-got)
+		}
+	})
+}

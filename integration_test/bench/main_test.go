@@ -101,6 +101,22 @@ func TestProcessesAreCombined(t *testing.T) {
 	}
 }
 
+// Who does not get in at all is not quick.
+func TestNoCyclesTakeNoTime(t *testing.T) {
+	slow := map[string][]figures{
+		ours:  {combine([]figures{{"cycles": 0, "seconds": 1, "acquire50": 0}})},
+		floor: {combine([]figures{{"cycles": 9, "seconds": 1, "acquire50": 5}})},
+	}
+	for _, target := range []target{{figure: "acquire50", against: floor, most: 1.35}, {figure: "acquire50", most: 1}} {
+		if got, ok := (result{Turns: slow}).measured(target); ok {
+			t.Errorf("%v: %v out of no cycles", target, got)
+		}
+	}
+	if f := combine([]figures{{"cycles": 0, "seconds": 1, "acquire50": 0}, {"cycles": 9, "seconds": 1, "acquire50": 5}}); f["acquire50"] != 5 || f["even"] != 0 {
+		t.Errorf("one of two processes did nothing: %v", f)
+	}
+}
+
 func TestTablesHaveAllColumns(t *testing.T) {
 	r := result{Row: "w", Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not there"},
 		Turns: map[string][]figures{ours: {{"rate": 300, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}}

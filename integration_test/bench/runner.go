@@ -83,7 +83,7 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 			if round < 0 {
 				length /= 2
 			}
-			f, err := b.turn(teams[name], r, fmt.Sprintf("%s-%d", prefix, max(round, 0)), prefix, length)
+			f, err := b.turn(teams[name], r, fmt.Sprintf("%s-%d", prefix, round+1), prefix, length)
 			if err != nil && name == ours {
 				return res, err
 			}
@@ -210,9 +210,13 @@ func combine(each []figures) figures {
 	for _, key := range []string{"acquire50", "acquire99", "release50", "acquireMax", "seconds"} {
 		var v []float64
 		for _, f := range each {
-			v = append(v, f[key])
+			if f["cycles"] > 0 || key == "seconds" { // of no cycles there is no time, rather than none at all
+				v = append(v, f[key])
+			}
 		}
-		all[key] = median(v)
+		if len(v) > 0 {
+			all[key] = median(v)
+		}
 	}
 	for _, f := range each {
 		all["cycles"] += f["cycles"]
