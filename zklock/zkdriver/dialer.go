@@ -270,7 +270,11 @@ func (d *dialer) err(cause error) error {
 			e.text = append(e.text, s+": not tried yet")
 			continue
 		case f.kind == silent:
-			f.err = fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it expects TLS)", f.err, ErrNotZooKeeper)
+			tls := "expects TLS, which takes zks://"
+			if d.config.tls != nil {
+				tls = "speaks no TLS, which takes zk:// and not zks://"
+			}
+			f.err = fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it %s)", f.err, ErrNotZooKeeper, tls)
 		}
 		e.text = append(e.text, s+": "+f.err.Error())
 		e.errs = append(e.errs, f.err)

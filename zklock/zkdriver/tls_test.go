@@ -235,4 +235,14 @@ func TestSchemeMistaken(t *testing.T) {
 	secure := newTLSPeer(t, newPKI(t, "localhost"), false, (*link).work)
 	_, err = open(t, secure.url()).Connect(within(t, 5*time.Second), 4*time.Second)
 	matches(t, err, zkdriver.ErrNotZooKeeper)
+	if err != nil && !strings.Contains(err.Error(), "it expects TLS, which takes zks://") {
+		t.Errorf("zk:// to a port of TLS: %v", err)
+	}
+	// As a ZooKeeper server does with what it takes for a giant frame.
+	closes := newPeer(t, func(*link) {})
+	_, err = open(t, tlsURL(t, closes, "localhost")).Connect(within(t, 5*time.Second), 4*time.Second)
+	matches(t, err, zkdriver.ErrNotZooKeeper)
+	if err != nil && !strings.Contains(err.Error(), "it speaks no TLS, which takes zk:// and not zks://") {
+		t.Errorf("zks:// to a port that closes: %v", err)
+	}
 }
