@@ -17,18 +17,54 @@ import (
 
 // TestServersAgree runs random requests against random faults. Whatever was
 // acknowledged must be there in the end, whatever was definitely refused must
-// not, and all servers must have the same tree.
+// not, all servers must have the same tree, and that must be what the journal
+// makes of it: what was committed once, by whatever leader, is never undone, and
+// no session ends twice.
 func TestServersAgree(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			latency := time.Duration(seed%3) * 4 * time.Millisecond
-			bubble(t, func(t *testing.T, e *memdriver.Ensemble) { agree(t, e, seed) },
-				memdriver.WithServers(3+2*int(seed%2)), memdriver.WithLatency(latency), memdriver.WithSyncLimit(2))
+			var j log
+			bubble(t, func(t *testing.T, e *memdriver.Ensemble) { agree(t, e, seed, &j) },
+				memdriver.WithServers(3+2*int(seed%2)), memdriver.WithLatency(latency), memdriver.WithSyncLimit(2+8*int(seed/2%2)), memdriver.WithJournal(j.note))
 		})
 	}
 }
 
-func agree(t *testing.T, e *memdriver.Ensemble, seed uint64) {
+// log is what the journal tells. The ensemble's lock guards it.
+type log struct {
+	zxid  int64
+	ended map[int64]bool
+	there map[string]bool
+	wrong []string
+}
+
+func (j *log) note(tx memdriver.Transaction) {
+	if j.ended == nil {
+		j.ended, j.there = make(map[int64]bool), make(map[string]bool)
+	}
+	fault := func(format string, args ...any) {
+		j.wrong = append(j.wrong, fmt.Sprintf("%#x: ", tx.Zxid)+fmt.Sprintf(format, args...))
+	}
+	if tx.Zxid <= j.zxid {
+		fault("after %#x", j.zxid)
+	}
+	j.zxid = tx.Zxid
+	if j.ended[tx.Session] {
+		fault("session %#x has ended before", tx.Session)
+	}
+	j.ended[tx.Session] = tx.Ended
+	for _, c := range tx.Changes {
+		if c.Kind != driver.OpSet && j.there[c.Path] == (c.Kind == driver.OpCreate) {
+			fault("%v of %s", c.Kind, c.Path)
+		}
+		if j.there[c.Path] = true; c.Kind == driver.OpDelete {
+			delete(j.there, c.Path)
+		}
+	}
+}
+
+func agree(t *testing.T, e *memdriver.Ensemble, seed uint64, journal *log) {
 	var mu sync.Mutex
 	acked, refused := make(map[string]bool), make(map[string]bool)
 	unknown := 0
@@ -78,9 +114,9 @@ func agree(t *testing.T, e *memdriver.Ensemble, seed uint64) {
 
 	random := rand.New(rand.NewPCG(seed, 99))
 	servers := len(e.Servers())
-	for range 60 {
+	for range 120 {
 		a, b := random.IntN(servers), random.IntN(servers)
-		switch random.IntN(9) {
+		switch random.IntN(12) {
 		case 0:
 			e.Partition(memdriver.AroundServer(a))
 		case 1:
@@ -97,10 +133,22 @@ func agree(t *testing.T, e *memdriver.Ensemble, seed uint64) {
 			if ids := e.Sessions(); len(ids) > 0 {
 				e.Expire(ids[random.IntN(len(ids))])
 			}
+		case 7, 8, 9, 10: // any graph of links
+			e.Heal()
+			for x := range servers {
+				for y := range x {
+					switch random.IntN(4) {
+					case 0:
+						e.Partition(memdriver.BetweenServers(x, y))
+					case 1:
+						e.Partition(memdriver.BetweenServers(x, y).Reset())
+					}
+				}
+			}
 		default:
 			e.Heal()
 		}
-		pass(time.Duration(random.IntN(3000)) * time.Millisecond)
+		pass(time.Duration(random.IntN([]int{300, 3000}[random.IntN(2)])) * time.Millisecond)
 	}
 	e.Heal()
 	for i := range servers {
@@ -121,6 +169,19 @@ func agree(t *testing.T, e *memdriver.Ensemble, seed uint64) {
 	for line := range strings.SplitSeq(trees[0], "\n") {
 		if name, _, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			there["/r/"+name] = true
+		}
+	}
+	for _, text := range journal.wrong {
+		t.Error("journal: ", text)
+	}
+	for path := range journal.there {
+		if strings.HasPrefix(path, "/r/") && !there[path] {
+			t.Errorf("%s was committed and is gone", path)
+		}
+	}
+	for path := range there {
+		if strings.Contains(path, "-") && !journal.there[path] {
+			t.Errorf("%s is there and was never committed, or was deleted", path)
 		}
 	}
 	for path := range acked {
