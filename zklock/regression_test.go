@@ -28,9 +28,7 @@ func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled)} {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New()
-			tog := faultdriver.If("on", func(op faultdriver.Op) bool { return len(op.Paths) > 1 && op.Session == e.Sessions()[0] }, faultdriver.On(faultdriver.Multi, fault))
 			first := int64(0)
-			_ = tog
 			inj := faultdriver.If("first session", func(op faultdriver.Op) bool {
 				if first == 0 && op.Session != 0 {
 					first = op.Session

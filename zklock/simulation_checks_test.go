@@ -18,6 +18,15 @@ func valid(handles []*grip) []bool {
 	return v
 }
 
+// untold asks handles whether they are not said to be over.
+func untold(handles []*grip) []bool {
+	open := make([]bool, len(handles))
+	for i, g := range handles {
+		open[i] = g.lock.Err() == nil
+	}
+	return open
+}
+
 // observe checks what has to hold at every moment.
 func (m *model) observe() {
 	m.mu.Lock()
@@ -83,6 +92,7 @@ func (m *model) granted(g *grip) {
 	handles := slices.Clone(m.handles)
 	m.mu.Unlock()
 	v := valid(handles)
+	open := untold(handles)
 	fine := g.lock.Valid()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,6 +104,7 @@ func (m *model) granted(g *grip) {
 		if !m.w.p.operator {
 			if fine {
 				m.aloneLocked(g, name, mode, handles, v)
+				m.toldLocked(g, name, mode, handles, open)
 			}
 			if mode != zklock.Permit {
 				m.tokenLocked(g, name, mode)
@@ -126,6 +137,26 @@ func (m *model) aloneLocked(g *grip, name string, mode zklock.Mode, handles []*g
 	}
 	if mode == zklock.Permit && taken >= permits {
 		m.violateLocked("exclusion", "%s: %v is valid beside %d others", name, g, taken)
+	}
+}
+
+// toldLocked checks that whoever worked under a lock that somebody else has now
+// was told before: Done is closed, and contexts have ended.
+func (m *model) toldLocked(g *grip, name string, mode zklock.Mode, handles []*grip, open []bool) {
+	if m.w.p.trusting {
+		return // nothing is told to those
+	}
+	for i, other := range handles {
+		theirs, ok := other.modes[name]
+		if !open[i] || other.back || !ok || g.joined && other.worker == g.worker {
+			continue
+		}
+		if other.lock.Mode() == zklock.Shared {
+			theirs = zklock.Shared // downgraded
+		}
+		if excludes(mode, theirs) {
+			m.violateLocked("exclusion", "%s: %v holds, and %v was not told that it does not", name, g, other)
+		}
 	}
 }
 
