@@ -19,6 +19,8 @@ import (
 //     valid has its node;
 //   - exclusion, by Valid: handles that are valid at one instant do not
 //     contradict each other;
+//   - exclusion, by Done: who gets in does so after whoever worked under the lock
+//     before was told that it is over;
 //   - tokens rise; a register that is guarded by Txn loses no update;
 //   - when the faults end, everybody is served or told within seconds;
 //   - no node, watch, session or goroutine stays behind;
