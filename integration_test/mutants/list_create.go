@@ -179,4 +179,18 @@ var commitMutants = []mutant{
 		edits:  change(`callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())`, `callCtx, cancel := context.WithTimeout(ctx, s.requestTimeout())`),
 		tests:  []string{"TestWritesOutliveTheirCallers"},
 	},
+	{
+		name:   "groups-by-a-timer",
+		breaks: "a write waits a while for others to go with it",
+		file:   commitFile,
+		edits:  change("c.wg.Go(c.fly)", "c.wg.Go(func() { time.Sleep(time.Millisecond); c.fly() })"),
+		tests:  []string{"TestLoneWriteGoesAtOnce"},
+	},
+	{
+		name:   "groups-of-any-size",
+		breaks: "a transaction may be larger than a server takes",
+		file:   commitFile,
+		edits:  change("bytes+size > maxGroupBytes", "false"),
+		tests:  []string{"TestGroupHasASize"},
+	},
 }

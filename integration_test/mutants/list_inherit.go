@@ -48,6 +48,13 @@ var inheritMutants = []mutant{
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
+		name:   "writer-becomes-a-reader",
+		breaks: "a writer's node is made a reader's at the end of handover_time though a writer has it again",
+		file:   readersFile,
+		edits:  change("if h == nil || !h.shared() || h.isOver() {", "if h == nil || h.isOver() {"),
+		tests:  []string{"TestWritersNodeStaysAWriters"},
+	},
+	{
 		name:   "own-kind-from-the-name",
 		breaks: "a reader in a writer's place takes itself for a writer, as its node's name says",
 		file:   frontFile,

@@ -153,6 +153,13 @@ var frontMutants = []mutant{
 		tests:  []string{"TestWaitSurvivesAWatchLostInAReconnect"},
 	},
 	{
+		name:   "watches-not-shared",
+		breaks: "each of many who wait for one node reads it and has a watch of its own",
+		file:   "zklock/watch.go",
+		edits:  change("if w == nil || w.stale(gen) {", "if true {"),
+		tests:  []string{"TestWaitersOfASessionShareAWatch"},
+	},
+	{
 		name:   "downgraded-writer-blocks",
 		breaks: "readers wait for a writer that was downgraded",
 		file:   "zklock/contender.go",
