@@ -94,12 +94,26 @@ func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.C
 	if err != nil {
 		return nil, err
 	}
+	asked := c.GetClientCertificate == nil
+	if show := c.GetClientCertificate; show != nil {
+		c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			asked = true
+			return show(r)
+		}
+	}
 	conn := tls.Client(raw, c)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
+	if !asked {
+		return nil, errNotAsked
+	}
 	return conn, nil
 }
+
+// errNotAsked is the end of a connection that would go on without the identity
+// that was meant.
+var errNotAsked = errors.New("TLS handshake: the server has not asked for a client certificate (its ssl.clientAuth is none): without one nobody has the identity of key \"" + keyTLSCert + "\"; change the server, or leave the key out")
 
 // permanentTLS reports whether a TLS failure is one that the next attempt will
 // meet again: somebody has to change a certificate or the URL.
@@ -111,5 +125,5 @@ func permanentTLS(err error) bool {
 	)
 	// An alert from the peer is an OpError that can be told by its Op only.
 	remote := errors.As(err, &alert) && alert.Op == "remote error"
-	return remote || errors.As(err, &verification) || errors.As(err, &record)
+	return remote || errors.Is(err, errNotAsked) || errors.As(err, &verification) || errors.As(err, &record)
 }

@@ -130,6 +130,9 @@ func TestTLS(t *testing.T) {
 		{"client certificate of another authority", true, "localhost", []string{"tls_ca", ca, "tls_cert", strangerCert, "tls_key", strangerKey}, func(err error) bool {
 			return is[*net.OpError](err) && strings.Contains(err.Error(), "unknown certificate authority") // it was shown, and refused
 		}},
+		{"client certificate that nobody asks for", false, "localhost", []string{"tls_ca", ca, "tls_cert", cert, "tls_key", key}, func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "has not asked for a client certificate")
+		}},
 		{"no client certificate", true, "localhost", []string{"tls_ca", ca}, is[*net.OpError]},
 	} {
 		t.Run(c.name, func(t *testing.T) {
