@@ -25,13 +25,13 @@ type hold struct {
 	name      string
 	wants     []want
 	origin    origin // of the request it was granted to
-	counted   bool   // guarded by turnstile.mu; it is one of the turnstile's holds
 
 	mu      sync.Mutex
 	mode    Mode          // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
 	handles []*handle     // guarded by mu; not yet released
 	over    bool          // guarded by mu
+	counted bool          // guarded by turnstile.mu; it is one of the turnstile's holds
 	txns    int           // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; not nil: closed when txns reaches 0
 }

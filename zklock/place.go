@@ -72,32 +72,32 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
 type place struct {
-	s     *session
-	nodes []*contender // in the order of the request's wants
-	zxid  int64        // of the transaction that created them; 0 while open
-
-	counted  bool   // max_contenders was applied when it was created
-	doubtful bool   // a create's outcome was unknown at some time: twins may show up
-	replaces *place // given up by the transaction that creates this one
+	s        *session
+	nodes    []*contender // in the order of the request's wants
+	zxid     int64        // of the transaction that created them; 0 while open
+	replaces *place       // given up by the transaction that creates this one
 
 	granted   time.Time // when it first became a hold
-	others    bool      // another contender is, or may be, in the queue
 	handovers int       // since it was granted
-	kept      bool      // it is handed over as soon as the lease is long enough again
-	turn      uint32    // of the next hold
 
-	doubtfulTxn atomic.Bool // a Txn under it may still be applied
-
-	own     []*watched  // on the nodes, as seen right before the grant; nil if that was at once
-	leaving atomic.Bool // it is given up
+	own []*watched // on the nodes, as seen right before the grant; nil if that was at once
 
 	before, after *place // guarded by s.own.mu; neighbours in s.own's list
-	due           bool   // guarded by s.own.mu; it is in that list
 
+	hold  *hold       // guarded by s.mu; who has it now
 	admit *time.Timer // guarded by s.mu; see admitReadersLocked
 
-	gone bool  // guarded by s.mu
-	hold *hold // guarded by s.mu; who has it now
+	turn        uint32      // of the next hold
+	doubtfulTxn atomic.Bool // a Txn under it may still be applied
+	leaving     atomic.Bool // it is given up
+
+	// What is said with a bit is together: there may be a hundred thousand places.
+	counted  bool // max_contenders was applied when it was created
+	doubtful bool // a create's outcome was unknown at some time: twins may show up
+	others   bool // another contender is, or may be, in the queue
+	kept     bool // it is handed over as soon as the lease is long enough again
+	due      bool // guarded by s.own.mu; it is in that list
+	gone     bool // guarded by s.mu
 }
 
 // register makes a place for some wants, before its nodes are created, or returns

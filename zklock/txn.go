@@ -178,34 +178,17 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	for h.txns > 0 && h.mode == Exclusive && len(p.nodes) == 1 && !p.doubtfulTxn.Load() {
-		h.mu.Unlock()
-		h.awaitTxns(ctx)
-		h.mu.Lock()
+	for {
+		wait, lowered, err := l.lower()
+		if wait {
+			h.awaitTxns(ctx)
+			continue
+		}
+		if !lowered {
+			return err
+		}
+		break
 	}
-	switch {
-	case h.over:
-		h.mu.Unlock()
-		return l.endedError()
-	case len(p.nodes) > 1 || h.mode == Permit || len(h.handles) > 1 && h.mode != Shared:
-		h.mu.Unlock()
-		return fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", ErrConflict)
-	case h.mode == Shared:
-		h.mu.Unlock()
-		return nil
-	case p.doubtfulTxn.Load():
-		h.mu.Unlock()
-		return fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
-	}
-	h.mode = Shared
-	s.mu.Lock()
-	p.nodes[0].kind = kind{mode: Shared} // it is never handed to a writer again
-	// Readers that join come after a writer that held the same node.
-	h.token = Token{Zxid: p.zxid, Turn: p.turn}
-	p.turn++
-	s.mu.Unlock()
-	h.mu.Unlock()
 
 	d := h.client.nodeData(h.origin, Shared)
 	done := make(chan error, 1)
@@ -228,6 +211,35 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w to others, it goes on in the background: %w", errNotTold, context.Cause(ctx))
 	}
+}
+
+// lower makes a reader of a writer, in this process; wait says that a Txn is under
+// way that has to end before.
+func (l *Lock) lower() (wait, lowered bool, err error) {
+	h := l.hold
+	p := h.place
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.over:
+		return false, false, l.endedError()
+	case len(p.nodes) > 1 || h.mode == Permit || len(h.handles) > 1 && h.mode != Shared:
+		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", ErrConflict)
+	case h.mode == Shared:
+		return false, false, nil
+	case p.doubtfulTxn.Load():
+		return false, false, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
+	case h.txns > 0:
+		return true, false, nil
+	}
+	h.mode = Shared
+	p.nodes[0].kind = kind{mode: Shared} // it is never handed to a writer again
+	// Readers that join come after a writer that held the same node.
+	h.token = Token{Zxid: p.zxid, Turn: p.turn}
+	p.turn++
+	return false, true, nil
 }
 
 // errNotTold says that a downgrade is not known to the ensemble yet.
