@@ -197,52 +197,6 @@ func answering(t testing.TB, text string) string {
 	return l.Addr().String()
 }
 
-// TestPortWithoutAnAnswerIsToldOf: servers that are down, or have no quorum, may
-// come up, so this takes connect_timeout; but then it is told who did what.
-func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
-	const limit = 2 * time.Second
-	web := httptest.NewServer(http.NotFoundHandler()) // waits for the rest of the line
-	defer web.Close()
-	for _, c := range []struct {
-		name, addr string
-		says       []string
-	}{
-		{"refuses", unusedAddr(t), []string{"refused"}},
-		{"hangs up", answering(t, ""), []string{"not a ZooKeeper server", "quorum"}},
-		{"says nothing", web.Listener.Addr().String(), nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			client := dial(t, c.addr, quick("connect_timeout", limit.String()))
-			for verb, call := range calls(client) {
-				began := time.Now()
-				err := call(within(t))
-				if !errors.Is(err, zklock.ErrUnavailable) {
-					t.Fatalf("%s: %v, want ErrUnavailable", verb, err)
-				}
-				if d := time.Since(began); d < limit || d > limit+atOnce {
-					t.Errorf("%s: failed after %v, want connect_timeout=%v", verb, d, limit)
-				}
-				saysAll(t, err, append(c.says, c.addr))
-			}
-		})
-	}
-}
-
-// calls are the ways in which a client first meets its ensemble.
-func calls(c *zklock.Client) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
-		"Ping": c.Ping,
-		"Acquire": func(ctx context.Context) error {
-			_, err := c.Mutex("name").Acquire(ctx)
-			return err
-		},
-		"TryAcquire": func(ctx context.Context) error {
-			_, err := c.Mutex("name").TryAcquire(ctx)
-			return err
-		},
-	}
-}
-
 // TestPasswordIsInNoOutput looks at all that a process prints which meets every
 // kind of trouble with a password in its URL.
 func TestPasswordIsInNoOutput(t *testing.T) {

@@ -114,8 +114,8 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 				return nil, o.unavailable(p.client.cfg.connectTimeout)
 			}
 			err := sessionWaitEnded(ctx)
-			if last := o.last.Load(); last != nil {
-				err = fmt.Errorf("%w (%v)", err, *last) // as text: what ended the wait is ctx
+			if why := p.diagnose(o); why != nil {
+				err = fmt.Errorf("%w (%v)", err, why) // as text: what ended the wait is ctx
 			}
 			return nil, err
 		}
@@ -127,6 +127,19 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 			o.last.Store(failed.last.Load()) // until it knows better
 		}
 	}
+}
+
+// diagnose says why an attempt has not succeeded so far; nil if that is not known.
+func (p *pool) diagnose(o *opening) error {
+	if d, ok := p.connector.(driver.Diagnoser); ok {
+		if err := d.Diagnose(); err != nil {
+			return err
+		}
+	}
+	if last := o.last.Load(); last != nil {
+		return *last
+	}
+	return nil
 }
 
 // spread is the FNV-1a hash of a path. It has no seed, so that a name has the

@@ -37,6 +37,14 @@ type Connector interface {
 	Close() error
 }
 
+// Diagnoser is implemented by a [Connector] that can tell, while a Connect goes
+// on trying, what it has met so far: for callers that will not wait for the end.
+type Diagnoser interface {
+	// Diagnose returns why the calls of Connect that are under way have not
+	// succeeded yet, as far as that is known; nil if there is nothing to tell.
+	Diagnose() error
+}
+
 // Session is ONE ZooKeeper session: once it has expired or was closed it is
 // dead for ever, and a driver must never let a request of one session reach
 // the ensemble under another. It may move between servers and connections

@@ -45,10 +45,13 @@ func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 		return nil, err
 	}
 	life, end := context.WithCancel(context.Background())
-	return &connector{config: c, life: life, end: end}, nil
+	return &connector{config: c, life: life, end: end, trying: make(map[*session]struct{})}, nil
 }
 
-var _ driver.Connector = (*connector)(nil)
+var (
+	_ driver.Connector = (*connector)(nil)
+	_ driver.Diagnoser = (*connector)(nil)
+)
 
 // connector implements driver.Connector.
 type connector struct {
@@ -57,8 +60,9 @@ type connector struct {
 	end    context.CancelFunc
 
 	mu     sync.Mutex
-	closed bool           // guarded by mu
-	wg     sync.WaitGroup // calls of Connect and the clean-up after failed ones; added to under mu
+	closed bool                  // guarded by mu
+	trying map[*session]struct{} // guarded by mu; with no server yet
+	wg     sync.WaitGroup        // calls of Connect and the clean-up after failed ones; added to under mu
 }
 
 // Driver implements driver.Connector.
@@ -107,7 +111,13 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	c.trying[s] = struct{}{}
+	c.mu.Unlock()
 	err = s.ready(ctx)
+	c.mu.Lock()
+	delete(c.trying, s)
+	c.mu.Unlock()
 	if err == nil && digest != nil {
 		err = s.authenticate(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", digest) })
 	}
@@ -121,6 +131,17 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 		_ = s.Close(ctx) // it expires by itself if this fails
 	})
 	return nil, err
+}
+
+// Diagnose implements driver.Diagnoser. Of several calls of Connect it tells of one:
+// they try the same servers.
+func (c *connector) Diagnose() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.trying {
+		return s.dialer.err(nil)
+	}
+	return nil
 }
 
 // errConnectorClosed is why Connect fails after Close.

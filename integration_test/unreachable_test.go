@@ -1,0 +1,84 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// TestPortWithoutAnAnswerIsToldOf: servers that are down, or have no quorum, may
+// come up, so this takes connect_timeout; but then it is told who did what.
+func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
+	const limit = 2 * time.Second
+	web := httptest.NewServer(http.NotFoundHandler()) // waits for the rest of the line
+	defer web.Close()
+	for _, c := range []struct {
+		name, addr string
+		says       []string
+	}{
+		{"refuses", unusedAddr(t), []string{"refused"}},
+		{"hangs up", answering(t, ""), []string{"not a ZooKeeper server", "quorum"}},
+		{"says nothing", web.Listener.Addr().String(), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := dial(t, c.addr, quick("connect_timeout", limit.String()))
+			for verb, call := range calls(client) {
+				began := time.Now()
+				err := call(within(t))
+				if !errors.Is(err, zklock.ErrUnavailable) {
+					t.Fatalf("%s: %v, want ErrUnavailable", verb, err)
+				}
+				if d := time.Since(began); d < limit || d > limit+atOnce {
+					t.Errorf("%s: failed after %v, want connect_timeout=%v", verb, d, limit)
+				}
+				saysAll(t, err, append(c.says, c.addr))
+			}
+		})
+	}
+}
+
+// TestCallerInAHurryIsToldWhy: who waits for less than connect_timeout gets to know
+// what was met so far.
+func TestCallerInAHurryIsToldWhy(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, c := range []struct{ addr, says string }{
+		{unusedAddr(t), "refused"},
+		{silent.Addr().String(), "no answer yet"},
+	} {
+		client := dial(t, c.addr, quick("connect_timeout", "1m"))
+		for verb, call := range calls(client) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := call(ctx)
+			cancel()
+			if !errors.Is(err, zklock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want ErrUnavailable by the caller's deadline", verb, err)
+			}
+			saysAll(t, err, []string{c.addr, c.says})
+		}
+	}
+}
+
+// calls are the ways in which a client first meets its ensemble.
+func calls(c *zklock.Client) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Ping": c.Ping,
+		"Acquire": func(ctx context.Context) error {
+			_, err := c.Mutex("name").Acquire(ctx)
+			return err
+		},
+		"TryAcquire": func(ctx context.Context) error {
+			_, err := c.Mutex("name").TryAcquire(ctx)
+			return err
+		},
+	}
+}
