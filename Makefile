@@ -112,8 +112,8 @@ bench-peers: install ## the same on real servers, with Curator, etcd and redsync
 bench-growth: install ## cycles a second with ever more names and waiters, drawn, into the docs
 	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg -md integration_test/bench/growth.md $(BENCHFLAGS)
 
-# FUZZTIME may be a number of inputs, 40000x. One of FuzzStream's is a connection, and
-# takes as long as two hundred of the others.
+# FUZZTIME may be a number of inputs, 40000x. Those of FuzzReplies and FuzzStream are connections, and
+# take as long as two hundred of the others.
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
 	@targets=$$(grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
@@ -121,7 +121,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	while IFS=: read -r file func; do \
 		name=$${func#func }; \
 		printf '\n== %s in %s\n' "$$name" "$$(dirname "$$file")"; \
-		limit=$(FUZZTIME); if [[ $$name == FuzzStream && $$limit == *x ]]; then limit=$$(($${limit%x} / 200))x; fi; \
+		limit=$(FUZZTIME); if [[ $$name =~ ^Fuzz(Replies|Stream)$$ && $$limit == *x ]]; then limit=$$(($${limit%x} / 200))x; fi; \
 		$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$$limit -fuzzminimizetime=100x "$$(dirname "$$file")"; \
 	done <<< "$$targets"
 
