@@ -140,6 +140,13 @@ func (p *process) values() map[string]float64 {
 	return values
 }
 
+// lost waits until the lock is lost and all has been told of it: who holds it
+// has to know first, so the hooks are called after Done is closed.
+func lost(lock *zklock.Lock) {
+	<-lock.Done()
+	synctest.Wait()
+}
+
 // none is the value of what must not have been measured.
 const none = -1
 

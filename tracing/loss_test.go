@@ -34,7 +34,7 @@ func TestLossIsToldOnTheRequestThatHeldTheLock(t *testing.T) {
 		ctx, request := p.request("pay")
 		lock := must(t, ctx, p.Mutex("m"))
 		e.ExpireAll()
-		<-lock.Done()
+		lost(lock)
 		if err := lock.Release(ctx); !errors.Is(err, zklock.ErrLost) {
 			t.Fatalf("Release: %v, want the loss", err)
 		}
@@ -72,7 +72,7 @@ func TestLossWithoutARequestIsCounted(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
-		<-lock.Done()
+		lost(lock)
 		p.measured(map[string]float64{
 			"zklock.lost{error.type=closed,mode=exclusive}": 1,
 			"zklock.lost{error.type=lost,mode=exclusive}":   0,
@@ -90,8 +90,8 @@ func TestDeletedNodeLosesTheLocksAndNotTheSession(t *testing.T) {
 		readers := p.RWMutex("m").Reader()
 		a, b := must(t, t.Context(), readers), must(t, t.Context(), readers)
 		e.Break(p.Mutex("m").Path())
-		<-a.Done()
-		<-b.Done()
+		lost(a)
+		lost(b)
 		p.measured(map[string]float64{
 			"zklock.lost{error.type=lost,mode=shared}":              2,
 			"zklock.hold.duration{mode=shared,release.reason=lost}": 2,

@@ -37,7 +37,7 @@ func TestSessionsThatFlapAreCounted(t *testing.T) {
 		}
 		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": 0})
 		e.Partition(memdriver.AroundClients(0))
-		<-lock.Done()
+		lost(lock)
 		pass(20 * time.Second) // until the ensemble has expired it, too
 		e.Heal()
 		pass(10 * time.Second)

@@ -35,7 +35,8 @@ type Hooks struct {
 	Operation func(ctx context.Context, e OperationEvent) (context.Context, func(error))
 
 	// Lost is called once a handle that stops being held without a release,
-	// with the context that Acquire's hook returned.
+	// with the context that Acquire's hook returned. It follows the end of the
+	// lock's Done: first all who hold a lock of the session have to know.
 	Lost func(ctx context.Context, e LostEvent)
 
 	// Handover is called when a place in the ensemble's queue is passed on to
