@@ -229,3 +229,24 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 		t.Error("nothing joined is something")
 	}
 }
+
+// A hook that takes its time keeps nobody from the next session: who wants a lock
+// must neither wait for it nor ask over and over for the session that was lost.
+func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
+	told, ended := make(chan struct{}), make(chan struct{})
+	e := memdriver.New()
+	c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{
+		Lost: func(context.Context, zklock.LostEvent) { close(told); <-ended },
+	}))
+	mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+	defer close(ended)
+	e.ExpireAll()
+	<-told
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	l, err := c.Mutex("x").Acquire(ctx)
+	if err != nil {
+		t.Fatalf("Acquire while the loss is told: %v", err)
+	}
+	mustRelease(t, l)
+}

@@ -18,9 +18,11 @@ import (
 // maps to one slot by hash, and so to one session while that lives.
 //
 // Invariants:
-//   - At most one session a slot takes new queue nodes. One that was lost is out
-//     of its slot before anybody can ask for it again; one that is replaced
-//     because of its age keeps its nodes and is closed when the last is gone.
+//   - At most one session a slot takes new queue nodes. One that was lost leaves
+//     its slot once its locks have ended and before anybody is told, as hooks and
+//     loggers take their time and who acquires asks again at once; one that is
+//     replaced because of its age keeps its nodes and is closed when the last is
+//     gone.
 //   - wg counts every session from its making until it has been shut down, so
 //     that close misses none, whoever ends them.
 type pool struct {
@@ -244,9 +246,9 @@ func (p *pool) retire(s *session) {
 	}
 }
 
-// discard takes a session that is over out of the pool and ends it in the
-// background. The session calls it exactly once.
-func (p *pool) discard(s *session, cause error, busy bool) {
+// evict takes a session that is over out of the pool: whoever asks from now on
+// gets another one.
+func (p *pool) evict(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.slots {
@@ -255,6 +257,11 @@ func (p *pool) discard(s *session, cause error, busy bool) {
 		}
 	}
 	delete(p.retired, s)
+}
+
+// discard ends a session that was evicted in the background. The session calls it
+// exactly once.
+func (p *pool) discard(s *session, cause error, busy bool) {
 	if cause != ErrClosed && cause != errSessionEnded {
 		p.client.counters.sessionsLost.Add(1)
 		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)

@@ -296,6 +296,7 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	if spared {
 		s.spare() // from now, when Done is closed for all of them
 	}
+	s.client.pool.evict(s)
 	tellLost(told)
 	s.tell(state, cause)
 	s.stop()
