@@ -230,23 +230,33 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 	}
 }
 
-// A hook that takes its time keeps nobody from the next session: who wants a lock
-// must neither wait for it nor ask over and over for the session that was lost.
+// A hook that takes its time keeps nobody waiting. Who wants a lock, or waited for
+// one on the session that was lost, gets the next session, and does not ask that
+// one over and over, which no bubble would ever end; what was queued on it goes.
 func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
-	told, ended := make(chan struct{}), make(chan struct{})
-	e := memdriver.New()
-	c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{
-		Lost: func(context.Context, zklock.LostEvent) { close(told); <-ended },
-	}))
-	mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-	defer close(ended)
-	e.ExpireAll()
-	<-told
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	l, err := c.Mutex("x").Acquire(ctx)
-	if err != nil {
-		t.Fatalf("Acquire while the loss is told: %v", err)
-	}
-	mustRelease(t, l)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		told, ended := make(chan struct{}), make(chan struct{})
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{
+			Lost: func(context.Context, zklock.LostEvent) { close(told); <-ended },
+		}))
+		defer close(ended)
+		mustLock(t)(c.Mutex("lost").Acquire(ctx))
+		session := e.Sessions()[0]
+		other := connect(t, e.Connector(), nil)
+		ahead := mustLock(t)(other.Mutex("awaited").Acquire(ctx))
+		awaited := acquiring(t, c.Mutex("awaited"), ctx)
+		e.Partition(memdriver.AroundSession(session)) // none of the waiters is who finds out
+		<-told
+		synctest.Wait()
+		mustRelease(t, mustLock(t)(c.Mutex("another").Acquire(ctx)))
+		e.Heal()
+		mustRelease(t, mustLock(t)(c.Mutex("lost").Acquire(ctx)))
+		mustRelease(t, ahead)
+		if l := <-awaited; l != nil {
+			mustRelease(t, l)
+		}
+	})
 }

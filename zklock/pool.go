@@ -23,8 +23,8 @@ import (
 //     loggers take their time and who acquires asks again at once; one that is
 //     replaced because of its age keeps its nodes and is closed when the last is
 //     gone.
-//   - wg counts every session from its making until it has been shut down, so
-//     that close misses none, whoever ends them.
+//   - wg counts every session from its making until it has been shut down and all
+//     has been told of that, so that close misses none, whoever ends them.
 type pool struct {
 	client    *Client
 	connector driver.Connector
@@ -246,9 +246,10 @@ func (p *pool) retire(s *session) {
 	}
 }
 
-// evict takes a session that is over out of the pool: whoever asks from now on
-// gets another one.
-func (p *pool) evict(s *session) {
+// discard takes a session that is over out of the pool, so that whoever asks from
+// now on gets another one, and ends it in the background. The session calls it
+// exactly once, and then discarded.
+func (p *pool) discard(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.slots {
@@ -257,19 +258,16 @@ func (p *pool) evict(s *session) {
 		}
 	}
 	delete(p.retired, s)
+	p.wg.Go(s.shutdown)
 }
 
-// discard ends a session that was evicted in the background. The session calls it
-// exactly once.
-func (p *pool) discard(s *session, cause error, busy bool) {
+// discarded tells of a session's end, when all else has been told of it.
+func (p *pool) discarded(s *session, cause error, busy bool) {
+	defer p.wg.Done()
 	if cause != ErrClosed && cause != errSessionEnded {
 		p.client.counters.sessionsLost.Add(1)
 		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
 	}
-	go func() {
-		defer p.wg.Done()
-		s.shutdown()
-	}()
 }
 
 // all returns every session of the pool.

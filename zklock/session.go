@@ -257,9 +257,9 @@ func (s *session) connection() (uint64, <-chan struct{}) {
 }
 
 // end ends the session for this client, once and for ever: everything held on
-// it is lost with cause, everybody who waits on it is told, the hooks see state,
-// and its connection is given up in the background. It waits for nothing, and
-// does nothing if the session is over already.
+// it is lost with cause, everybody who waits on it is told, its connection is
+// given up in the background, and the hooks see state. It waits for nothing but
+// them, and does nothing if the session is over already.
 func (s *session) end(state driver.State, cause error) {
 	s.endIf(state, cause, func() bool { return true })
 }
@@ -296,11 +296,14 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	if spared {
 		s.spare() // from now, when Done is closed for all of them
 	}
-	s.client.pool.evict(s)
+	// What tells of it may take its time. Nobody may be kept waiting by it, nor find
+	// the session meanwhile, or only one of the two signs that it is over: who does
+	// tries again at once.
+	s.stop()
+	s.client.pool.discard(s)
 	tellLost(told)
 	s.tell(state, cause)
-	s.stop()
-	s.client.pool.discard(s, cause, busy)
+	s.client.pool.discarded(s, cause, busy)
 }
 
 // shutdown ends the session at the ensemble and waits for all its goroutines.

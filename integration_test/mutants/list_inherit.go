@@ -101,6 +101,14 @@ var lossMutants = []mutant{
 		tests:  []string{"TestLossesAreNotHeldUpByHooks"},
 	},
 	{
+		name:   "close-held-up-by-hooks",
+		breaks: "a hook that takes its time about a lost lock keeps its node in everybody's way",
+		file:   "zklock/pool.go",
+		edits: append(change("\tp.wg.Go(s.shutdown)\n", ""),
+			change("defer p.wg.Done()\n\tif cause", "defer p.wg.Done()\n\tdefer p.wg.Go(s.shutdown)\n\tif cause")...),
+		tests: []string{"TestSessionIsReplacedWhileItsLossIsTold"},
+	},
+	{
 		name:   "close-given-up",
 		breaks: "who has lost a session gives up closing it while the servers have no leader",
 		file:   sessionFile,
