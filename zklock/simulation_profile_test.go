@@ -23,6 +23,7 @@ type profile struct {
 	rate      float64 // of faults among requests
 	breaks    int     // per cent of the steps that break something
 	slow      bool    // locks are held, and faults last, for longer than a session
+	dawdling  bool    // hooks take their time about what was lost
 	length    time.Duration
 }
 
@@ -56,6 +57,7 @@ func newProfile(rng *rand.Rand) profile {
 	if rng.IntN(4) == 0 {
 		p.beSlow()
 	}
+	p.dawdling = rng.IntN(4) == 0
 	return p
 }
 
@@ -66,6 +68,6 @@ func (p *profile) beSlow() {
 }
 
 func (p profile) String() string {
-	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v operator=%v rate=%v breaks=%d%% slow=%v length=%v",
-		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.operator, p.rate, p.breaks, p.slow, p.length)
+	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v operator=%v rate=%v breaks=%d%% slow=%v dawdling=%v length=%v",
+		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.operator, p.rate, p.breaks, p.slow, p.dawdling, p.length)
 }

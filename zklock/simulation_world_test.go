@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"net/url"
 	"strconv"
@@ -135,7 +136,12 @@ func (p *process) reopen(t *testing.T) {
 				p.session.Store(e.ID)
 			}
 		},
-		Lost: w.model.lost,
+		Lost: func(ctx context.Context, e zklock.LostEvent) {
+			w.model.lost(ctx, e)
+			if w.p.dawdling {
+				time.Sleep(dawdle)
+			}
+		},
 	}
 	c, err := zklock.OpenConnector(faultdriver.Control(w.ensemble.Connector(), p.decide),
 		zklock.WithParams(params), zklock.WithHooks(hooks), zklock.WithJitter(w.jitter))
@@ -144,6 +150,9 @@ func (p *process) reopen(t *testing.T) {
 	}
 	p.client = c
 }
+
+// dawdle is for how long a hook is busy with a lost lock, in runs with such hooks.
+const dawdle = simTimeout / 4
 
 // jitter depends on the time alone, and not on who asks first.
 func (w *world) jitter(d time.Duration) time.Duration {
