@@ -55,7 +55,11 @@ func (s *server) stop() error {
 	hurry := time.AfterFunc(5*time.Second, s.grpc.Stop)
 	defer hurry.Stop()
 	s.grpc.GracefulStop()
-	return errors.Join(<-s.served, s.client.Close())
+	err := <-s.served
+	if errors.Is(err, grpc.ErrServerStopped) {
+		err = nil // it was stopped before it had begun
+	}
+	return errors.Join(err, s.client.Close())
 }
 
 // orders is the service. There is nothing about locks in it.
