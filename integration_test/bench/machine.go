@@ -31,7 +31,7 @@ func machine(b *runner, versions map[string]string) []string {
 			head = append(head, who+" "+v)
 		}
 	}
-	return append(head, fmt.Sprintf("medians of %d turns of %v", b.rounds, b.length))
+	return append(head, fmt.Sprintf("medians of %d turns of %v, after %v of warming up", b.rounds, b.length, b.warmed))
 }
 
 // processor is the processor's name, as far as the system tells.

@@ -6,7 +6,7 @@
 // machine disturbs them alike; only ratios within one run mean anything. Beside
 // the figures it says which of the project's promises about them were kept.
 //
-//	go run ./integration_test/bench [-zk host:port | -servers 3] [-rounds 5] [-for 2s] [-run regexp]
+//	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-rounds 5] [-for 2s] [-run regexp]
 //
 // With -growth it measures instead how one session fares with ever more names,
 // and with ever more waiters for one name, and draws that. With -peers it takes a
@@ -39,6 +39,7 @@ type options struct {
 	servers  int
 	rounds   int
 	length   time.Duration
+	warm     time.Duration
 	only     string
 	json     string
 	markdown string
@@ -56,6 +57,7 @@ func main() {
 	flag.IntVar(&o.servers, "servers", 1, "how many servers to start")
 	flag.IntVar(&o.rounds, "rounds", 5, "how many turns each contestant takes")
 	flag.DurationVar(&o.length, "for", 2*time.Second, "how long a turn takes")
+	flag.DurationVar(&o.warm, "warm", 40*time.Second, "for how long the servers work before the first row")
 	flag.StringVar(&o.only, "run", ".", "which workloads, as a regular expression")
 	flag.StringVar(&o.json, "json", "", "write everything to this file, as JSON; - is stdout, instead of the tables")
 	flag.StringVar(&o.markdown, "md", "", "write the tables to this file, as Markdown")
@@ -96,10 +98,13 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer s.close()
-	b := &runner{servers: s, rounds: o.rounds, length: o.length, start: make(map[string]func() (*exec.Cmd, error)),
+	b := &runner{servers: s, rounds: o.rounds, length: o.length, warmed: o.warm, start: make(map[string]func() (*exec.Cmd, error)),
 		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
 	for _, library := range []string{ours, zkLock, floor} {
 		b.start[library] = func() (*exec.Cmd, error) { return self(library, s.hosts) }
+	}
+	if err := b.warm(ctx, o.warm); err != nil {
+		return err
 	}
 	if o.growth != "" {
 		return b.growth(ctx, pattern, o.growth, o.markdown, out)

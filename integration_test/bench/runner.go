@@ -20,6 +20,7 @@ type runner struct {
 	servers *servers
 	rounds  int
 	length  time.Duration
+	warmed  time.Duration                        // how long the servers had worked before the first row
 	start   map[string]func() (*exec.Cmd, error) // how to start a worker, by contestant
 	say     func(format string, args ...any)     // progress
 	rows    int                                  // so far
@@ -33,6 +34,22 @@ type result struct {
 	Absent map[string]string    `json:"absent,omitempty"`
 
 	row row
+}
+
+// warm keeps the servers busy, with what all contestants that speak their language
+// ask for, until their code is compiled as well as it will be: that takes as much
+// processor time as they do, and so whose turn it is then would lose by it.
+func (b *runner) warm(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	b.say("the servers warm up for %v ...", d)
+	who := []string{ours, zkLock, floor}
+	w := *b
+	w.rounds = int(max(1, d/(b.length*time.Duration(len(who)))))
+	_, err := w.run(ctx, row{name: "warm-up", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 64}, who)
+	b.rows = w.rows
+	return err
 }
 
 // team is a contestant's processes in a row.
