@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -69,4 +70,36 @@ func moduleVersion(path string) string {
 		}
 	}
 	return "(unknown)"
+}
+
+// shares are how the processors' time was spent so far, in the kernel's unit.
+type shares struct{ all, stolen float64 }
+
+// processorTime is read from the system; nothing where it does not tell.
+func processorTime() (s shares) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return shares{}
+	}
+	line, _, _ := strings.Cut(string(stat), "\n")
+	for i, field := range strings.Fields(line) {
+		if i == 0 || i > 8 { // its name, and guests, whose time is counted as others' already
+			continue
+		}
+		n, _ := strconv.ParseFloat(field, 64) // they are numbers
+		s.all += n
+		if i == 8 {
+			s.stolen = n
+		}
+	}
+	return s
+}
+
+// since says how much of the time a host has given to other machines. Who needs
+// the processor most loses most by that, even within a round.
+func (s shares) since(before shares) string {
+	if s.all == before.all {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%% of the processors' time was taken by the host", 100*(s.stolen-before.stolen)/(s.all-before.all))
 }

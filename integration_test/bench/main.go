@@ -6,7 +6,7 @@
 // machine disturbs them alike; only ratios within one run mean anything. Beside
 // the figures it says which of the project's promises about them were kept.
 //
-//	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-rounds 5] [-for 2s] [-run regexp]
+//	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-rounds 9] [-for 1s] [-run regexp]
 //
 // With -growth it measures instead how one session fares with ever more names,
 // and with ever more waiters for one name, and draws that. With -peers it takes a
@@ -55,8 +55,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.zk, "zk", "", "host:port[,host:port] of ZooKeeper servers; empty: start some")
 	flag.IntVar(&o.servers, "servers", 1, "how many servers to start")
-	flag.IntVar(&o.rounds, "rounds", 5, "how many turns each contestant takes")
-	flag.DurationVar(&o.length, "for", 2*time.Second, "how long a turn takes")
+	flag.IntVar(&o.rounds, "rounds", 9, "how many turns each contestant takes")
+	flag.DurationVar(&o.length, "for", time.Second, "how long a turn takes")
 	flag.DurationVar(&o.warm, "warm", 40*time.Second, "for how long the servers work before the first row")
 	flag.StringVar(&o.only, "run", ".", "which workloads, as a regular expression")
 	flag.StringVar(&o.json, "json", "", "write everything to this file, as JSON; - is stdout, instead of the tables")
@@ -115,6 +115,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	rep := report{Head: machine(b, versions)}
+	before := processorTime()
 	for _, r := range rows() {
 		if !pattern.MatchString(r.name) {
 			continue
@@ -133,6 +134,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		rep.Results = append(rep.Results, res)
 	}
 	rep.Verdict = verdicts(rep.Results)
+	if took := processorTime().since(before); took != "" {
+		rep.Head = append(rep.Head, took)
+	}
 	return errors.Join(write(o.json, out, rep.json), write(o.markdown, out, rep.markdown), func() error {
 		if o.json == "-" {
 			return nil

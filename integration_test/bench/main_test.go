@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,19 @@ func TestNoCyclesTakeNoTime(t *testing.T) {
 	}
 	if f := combine([]figures{{"cycles": 0, "seconds": 1, "acquire50": 0}, {"cycles": 9, "seconds": 1, "acquire50": 5}}); f["acquire50"] != 5 || f["even"] != 0 {
 		t.Errorf("one of two processes did nothing: %v", f)
+	}
+}
+
+func TestTimeTakenByTheHostIsToldOfThisRun(t *testing.T) {
+	before := shares{all: 100, stolen: 10}
+	if got, want := (shares{all: 200, stolen: 30}).since(before), "20% of the processors' time was taken by the host"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := before.since(before); got != "" {
+		t.Errorf("%q out of no time", got)
+	}
+	if s := processorTime(); runtime.GOOS == "linux" && (s.all <= s.stolen || s.stolen < 0) {
+		t.Errorf("%+v of the processors' time", s)
 	}
 }
 
