@@ -191,6 +191,7 @@ func (h *hold) lose(cause error, at time.Time) []lost {
 	h.mu.Unlock()
 
 	h.detach()
+	h.client.losing()
 	// First whoever works under it has to know, then others may get in.
 	err := &LostError{Name: h.name, Cause: cause, At: at}
 	var told []lost
@@ -202,7 +203,7 @@ func (h *hold) lose(cause error, at time.Time) []lost {
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}
-	h.client.ended(h)
+	h.client.lost(h)
 	return told
 }
 

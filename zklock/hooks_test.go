@@ -232,24 +232,30 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 
 // A hook that takes its time keeps nobody waiting. Who wants a lock, or waited for
 // one on the session that was lost, gets the next session, and does not ask that
-// one over and over, which no bubble would ever end; what was queued on it goes.
+// one over and over, which no bubble would ever end; what was queued on it goes. All
+// of the loss is among the figures by then.
 func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		told, ended := make(chan struct{}), make(chan struct{})
+		var first sync.Once
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{
-			Lost: func(context.Context, zklock.LostEvent) { close(told); <-ended },
+			Lost: func(context.Context, zklock.LostEvent) { first.Do(func() { close(told) }); <-ended },
 		}))
 		defer close(ended)
 		mustLock(t)(c.Mutex("lost").Acquire(ctx))
+		mustLock(t)(c.Mutex("lost, too").Acquire(ctx))
 		session := e.Sessions()[0]
 		other := connect(t, e.Connector(), nil)
 		ahead := mustLock(t)(other.Mutex("awaited").Acquire(ctx))
 		awaited := acquiring(t, c.Mutex("awaited"), ctx)
 		e.Partition(memdriver.AroundSession(session)) // none of the waiters is who finds out
 		<-told
+		if st := c.Stats(); st.Lost != 2 || st.SessionsLost != 1 || st.Held != 0 {
+			t.Errorf("%+v while the first loss is told, want both locks and the session to be counted", st)
+		}
 		synctest.Wait()
 		mustRelease(t, mustLock(t)(c.Mutex("another").Acquire(ctx)))
 		e.Heal()

@@ -225,10 +225,9 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// tellLost counts the loss of a handle and tells the logger and the hooks.
+// tellLost tells the logger and the hooks of the loss of a handle.
 func (l *handle) tellLost(err *LostError) {
 	c := l.hold.client
-	c.counters.lost.Add(1)
 	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.ds.ID())
 	if hook := c.cfg.hooks.Lost; hook != nil {
 		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
@@ -236,12 +235,15 @@ func (l *handle) tellLost(err *LostError) {
 }
 
 // finish sets err, closes done and ends the contexts, unless that has been done
-// before.
+// before. A loss is counted first: who has seen it finds it among the figures.
 func (l *handle) finish(err error) bool {
 	l.mu.Lock()
 	if l.err.Load() != nil {
 		l.mu.Unlock()
 		return false
+	}
+	if err != ErrReleased {
+		l.hold.client.counters.lost.Add(1)
 	}
 	l.err.Store(&err)
 	if l.done != nil {

@@ -264,11 +264,13 @@ func (p *pool) discard(s *session) {
 // discarded tells of a session's end, when all else has been told of it.
 func (p *pool) discarded(s *session, cause error, busy bool) {
 	defer p.wg.Done()
-	if cause != ErrClosed && cause != errSessionEnded {
-		p.client.counters.sessionsLost.Add(1)
+	if isLoss(cause) {
 		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
 	}
 }
+
+// isLoss reports whether a session that ended with cause is a lost one.
+func isLoss(cause error) bool { return cause != ErrClosed && cause != errSessionEnded }
 
 // all returns every session of the pool.
 func (p *pool) all() []*session {

@@ -284,6 +284,9 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	if spared {
 		s.spareLocked()
 	}
+	if isLoss(cause) {
+		s.client.counters.sessionsLost.Add(1) // before anybody knows
+	}
 	close(s.ends)
 	s.mu.Unlock()
 

@@ -131,11 +131,30 @@ func (c *Client) waitAgain(r *request) {
 	}
 }
 
-// ended counts a hold out.
+// ended counts a hold out and ends its uses of its names.
 func (c *Client) ended(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held--
+	c.disuseLocked(h)
+}
+
+// losing counts a hold out whose holders are about to know that it is over. It is
+// in the way of others in this process until lost.
+func (c *Client) losing() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held--
+}
+
+// lost ends a lost hold's uses of its names.
+func (c *Client) lost(h *hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disuseLocked(h)
+}
+
+func (c *Client) disuseLocked(h *hold) {
 	for _, w := range h.wants {
 		c.dropLocked(c.names[w.path])
 	}
