@@ -105,7 +105,7 @@ var lossMutants = []mutant{
 		breaks: "a hook that takes its time about a lost lock keeps its node in everybody's way",
 		file:   "zklock/pool.go",
 		edits: append(change("\tp.wg.Go(s.shutdown)\n", ""),
-			change("defer p.wg.Done()\n\tif cause", "defer p.wg.Done()\n\tdefer p.wg.Go(s.shutdown)\n\tif cause")...),
+			change("defer p.wg.Done()\n\tif isLoss", "defer p.wg.Done()\n\tdefer p.wg.Go(s.shutdown)\n\tif isLoss")...),
 		tests: []string{"TestSessionIsReplacedWhileItsLossIsTold"},
 	},
 	{
