@@ -43,7 +43,7 @@ type Stats struct {
 	// WaitDuration is how long they waited, in all.
 	WaitDuration time.Duration
 
-	// Lost counts handles that were lost.
+	// Lost counts handles that were lost, each before its Done closes.
 	Lost uint64
 
 	// Forgotten counts handles that were dropped without a Release, as far as the
