@@ -45,7 +45,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 			err = s.client.cfg.explain(err, r.wants[0].path)
 			break
 		}
-		if !sleep(ctx, s.client.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ends) {
+		if !sleep(ctx, s.client.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ctx.Done()) {
 			err = s.interrupted(ctx)
 			break
 		}
@@ -84,7 +84,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 		w := s.submitCreate(r, p, parents)
 		select {
 		case <-w.done:
-		case <-s.ends:
+		case <-s.ctx.Done():
 			return nil, false, errSessionOver
 		case <-ctx.Done():
 			p.abandon(w)
@@ -105,7 +105,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 				return s.created(ctx, p, seen, nil)
 			}
 		case transient(err):
-			if !sleep(ctx, s.client.cfg.jitter(pause), s.ends) {
+			if !sleep(ctx, s.client.cfg.jitter(pause), s.ctx.Done()) {
 				p.abandon(nil)
 				return nil, false, s.interrupted(ctx)
 			}

@@ -156,7 +156,7 @@ func (s *session) awaitChange(ctx context.Context, ws []*watched) (gone bool, er
 		gen, moved := s.connection()
 		if gen > ws[0].gen {
 			again, cancel := context.WithTimeout(ctx, s.client.cfg.jitter(s.timeout/6))
-			fired, _ := awaitEvent(again, ws, nil, s.ends)
+			fired, _ := awaitEvent(again, ws, nil, s.ctx.Done())
 			over := again.Err() != nil
 			cancel()
 			switch {
@@ -167,7 +167,7 @@ func (s *session) awaitChange(ctx context.Context, ws []*watched) (gone bool, er
 			}
 			return false, nil // what an event of an older connection says is read again
 		}
-		fired, e := awaitEvent(ctx, ws, moved, s.ends)
+		fired, e := awaitEvent(ctx, ws, moved, s.ctx.Done())
 		switch {
 		case fired != nil:
 			s.watches.drop(fired)

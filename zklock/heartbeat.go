@@ -79,14 +79,10 @@ func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
 	return suspendedNow
 }
 
-// tell calls the Session hook.
+// tell has the Session hook called, by and by.
 func (s *session) tell(state driver.State, err error) {
-	hook := s.client.cfg.hooks.Session
-	if hook == nil {
-		return
-	}
 	left, _ := s.left()
-	hook(SessionEvent{ID: s.ds.ID(), Server: s.server(), State: state, Lease: left, Err: err})
+	s.notices.session(SessionEvent{ID: s.ds.ID(), Server: s.server(), State: state, Lease: left, Err: err})
 }
 
 // beat keeps the lease proven: while there is a queue node, a write that a
@@ -98,7 +94,7 @@ func (s *session) beat() {
 	defer timer.Stop()
 	var attempt time.Time // instant of the last one
 	var looked time.Time  // for handles that may have been dropped
-	for {
+	for s.ctx.Err() == nil { // looked at each time: a hook may take longer than a heartbeat lasts
 		s.mu.Lock()
 		urgent, busy, every := s.urgent, s.work > 0, s.lease.syncEvery()
 		if busy {

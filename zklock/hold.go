@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -176,46 +177,50 @@ type lost struct {
 	err *LostError
 }
 
-// lose ends the hold and every handle, unless it is over already. It calls no
-// hooks: who loses more than this first ends all of it. What it returns is to be
-// told of then.
-func (h *hold) lose(cause error, at time.Time) []lost {
-	h.mu.Lock()
-	if h.over {
-		h.mu.Unlock()
-		return nil
-	}
-	h.over = true
-	handles := h.handles
-	h.handles = nil
-	h.mu.Unlock()
-
-	h.detach()
-	h.client.losing()
-	// First whoever works under it has to know, then others may get in.
-	err := &LostError{Name: h.name, Cause: cause, At: at}
-	var told []lost
-	for _, l := range handles {
-		if l.finish(err) {
-			told = append(told, lost{l, err})
+// lose ends holds and all their handles, but for those that are over already. It
+// calls no hooks and lets no waiter in: that is done when all of them have ended, by
+// vacate for each hold in vacated, and by a notice for each handle in told.
+//
+// All holds are marked before the first handle ends, so that a handle which ends
+// slowly, since much runs when its context ends, delays no other's loss by more
+// than that.
+func lose(c *Client, holds iter.Seq[*hold], cause error, at time.Time) (vacated []*hold, told []lost) {
+	for h := range holds {
+		if handles, ok := h.markOver(); ok {
+			err := &LostError{Name: h.name, Cause: cause, At: at}
+			for _, l := range handles {
+				told = append(told, lost{l, err})
+			}
+			vacated = append(vacated, h)
 		}
 	}
+	c.losing(len(vacated))
+	told = slices.DeleteFunc(told, func(l lost) bool { return !l.finish(l.err) })
+	return vacated, told
+}
+
+// markOver marks a hold as over and returns its handles, unless it is over already.
+func (h *hold) markOver() (handles []*handle, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return nil, false
+	}
+	h.over = true
+	handles, h.handles = h.handles, nil
+	return handles, true
+}
+
+// vacate lets others of this process go ahead, who waited for a hold that was lost.
+func (h *hold) vacate() {
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}
 	h.client.lost(h)
-	return told
 }
 
-// tellLost tells the logger and the hooks of what lose has ended.
-func tellLost(all []lost) {
-	for _, l := range all {
-		l.tellLost(l.err)
-	}
-}
-
-// lose says that a node of the place was deleted by somebody else. Whoever holds
-// it has lost it; what is left of it leaves the queue. The session lives on. Only
+// lose says that a node of the place was deleted by another client. The hold on
+// it is lost; what is left of the place leaves the queue. The session lives on. Only
 // the first call does anything: several may have noticed.
 func (p *place) lose() {
 	s := p.s
@@ -226,15 +231,22 @@ func (p *place) lose() {
 	}
 	p.gone = true
 	h := p.hold
+	p.hold = nil
 	if h != nil {
-		s.spareLocked() // before anybody knows, and so before anybody can close the session
+		delete(s.holds, h)
+		s.spareLocked() // before any caller knows, and so before one can close the session
 	}
 	s.mu.Unlock()
 	if h == nil {
 		p.remove()
 		return
 	}
-	told := h.lose(ErrNodeDeleted, time.Now())
+	vacated, told := lose(s.client, slices.Values([]*hold{h}), ErrNodeDeleted, time.Now())
+	for _, h := range vacated {
+		h.vacate()
+	}
 	p.removeLost()
-	tellLost(told)
+	for _, l := range told {
+		s.notices.lost(l)
+	}
 }

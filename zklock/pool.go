@@ -18,13 +18,15 @@ import (
 // maps to one slot by hash, and so to one session while that lives.
 //
 // Invariants:
-//   - At most one session a slot takes new queue nodes. One that was lost leaves
-//     its slot once its locks have ended and before anybody is told, as hooks and
-//     loggers take their time and who acquires asks again at once; one that is
-//     replaced because of its age keeps its nodes and is closed when the last is
-//     gone.
-//   - wg counts every session from its making until it has been shut down and all
-//     has been told of that, so that close misses none, whoever ends them.
+//   - A session that is over is never given out. Callers that ask for its slot wait
+//     until its handles have ended and it has left the slot; then another one is
+//     opened. A session that ends before it gets into its slot never gets there.
+//   - At most one session a slot takes new queue nodes. One that is replaced because
+//     of its age keeps its nodes and is closed when the last is gone.
+//   - wg counts every session until it has been shut down and its last notice was
+//     delivered, so that close misses none, whatever ends them.
+//
+// mu comes before a session's mu, where both are taken.
 type pool struct {
 	client    *Client
 	connector driver.Connector
@@ -43,6 +45,11 @@ type slot struct {
 	session *session
 	since   time.Time // when it was opened
 	opening *opening
+
+	// What many clients lose at one moment they must not all ask for again at one
+	// moment: after a loss, the next session is opened no earlier than notBefore.
+	notBefore time.Time
+	backoff   time.Duration // grows while sessions are lost one after the other
 }
 
 // opening is an attempt to open a session, shared by all who wait for it.
@@ -162,55 +169,84 @@ func (p *pool) look(n int) (*session, *opening, error) {
 		return nil, nil, ErrClosed
 	}
 	sl := &p.slots[n]
-	if life := p.client.cfg.poolMaxLifetime; sl.session != nil && life > 0 && time.Since(sl.since) >= life {
+	over := sl.session != nil && sl.session.isOver() // and about to leave the slot
+	if life := p.client.cfg.poolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
 		old := sl.session
 		sl.session = nil
 		p.retired[old] = struct{}{}
 		p.wg.Go(func() { p.retire(old) }) // closes it at once if it is idle
 	}
-	if sl.session != nil {
+	if sl.session != nil && !over {
 		return sl.session, nil, nil
 	}
 	if sl.opening == nil {
-		o := &opening{done: make(chan struct{})}
+		o, before := &opening{done: make(chan struct{})}, sl.session
 		sl.opening = o
-		p.wg.Go(func() { p.open(n, o) })
+		p.wg.Go(func() { p.open(n, o, before) })
 	}
 	return nil, sl.opening, nil
 }
 
 // open tries to fill slot n until connect_timeout has passed; almost, so that
-// those who wait as long as that get to know why it failed.
-func (p *pool) open(n int, o *opening) {
+// callers that wait as long as that learn why it failed. before, if not nil, is a
+// session that is over and still in the slot.
+func (p *pool) open(n int, o *opening, before *session) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.client.cfg.connectTimeout*19/20)
 	defer cancel()
-	var s *session
 	var err error
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		if s, err = p.connect(ctx); err == nil {
-			break
-		}
-		failure := err
-		o.last.Store(&failure)
-		if permanent(err) || !sleep(ctx, p.client.cfg.jitter(pause), nil) {
-			break
+	if p.awaitSlot(ctx, n, before) {
+		for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+			var s *session
+			if s, err = p.connect(ctx); err == nil {
+				err = p.fill(n, s)
+			}
+			if err == nil {
+				break
+			}
+			failure := err
+			o.last.Store(&failure)
+			if permanent(err) || !sleep(ctx, p.client.cfg.jitter(pause), nil) {
+				break
+			}
 		}
 	}
 	p.mu.Lock()
 	o.err = err
 	p.slots[n].opening = nil
-	closed := p.closed
-	if s != nil && !closed {
-		p.slots[n].session, p.slots[n].since = s, time.Now()
-	}
 	p.mu.Unlock()
-	if s != nil && closed {
-		s.end(driver.Closed, ErrClosed)
-	}
 	close(o.done)
-	if s != nil {
-		s.tell(driver.Connected, nil)
+}
+
+// awaitSlot waits until the session that was in slot n before has left it, and for
+// as long after a loss as the slot has to stay empty. false: ctx has ended.
+func (p *pool) awaitSlot(ctx context.Context, n int, before *session) bool {
+	if before != nil {
+		select {
+		case <-before.ctx.Done():
+		case <-ctx.Done():
+			return false
+		}
 	}
+	p.mu.Lock()
+	wait := time.Until(p.slots[n].notBefore)
+	p.mu.Unlock()
+	return wait <= 0 || sleep(ctx, wait, nil)
+}
+
+// fill puts a session into slot n, unless that has ended since it was opened, or the
+// pool is closed.
+func (p *pool) fill(n int, s *session) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		p.wg.Go(func() { s.end(driver.Closed, ErrClosed) })
+		return ErrClosed
+	}
+	if cause := s.cause(); cause != nil {
+		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
+	}
+	p.slots[n].session, p.slots[n].since = s, time.Now()
+	return nil
 }
 
 // connect opens one session and makes sure of the root.
@@ -230,8 +266,8 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 		_ = ds.Close(closeCtx) // nothing was made on it; it expires by itself at worst
 		return nil, err
 	}
-	p.wg.Add(1)
 	s := newSession(p.client, ds, suspendedThen)
+	p.wg.Go(s.notices.run)
 	p.client.counters.sessions.Add(1)
 	return s, nil
 }
@@ -246,24 +282,36 @@ func (p *pool) retire(s *session) {
 	}
 }
 
-// discard takes a session that is over out of the pool, so that whoever asks from
-// now on gets another one, and ends it in the background. The session calls it
-// exactly once, and then discarded.
-func (p *pool) discard(s *session) {
+// discard takes a session that is over out of the pool and closes it in the
+// background. The session calls it exactly once, after its handles have ended.
+func (p *pool) discard(s *session, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.slots {
-		if p.slots[i].session == s {
-			p.slots[i].session = nil
+		if sl := &p.slots[i]; sl.session == s {
+			sl.session = nil
+			if lost {
+				sl.backOff(s.timeout, p.client.cfg.jitter)
+			}
 		}
 	}
 	delete(p.retired, s)
 	p.wg.Go(s.shutdown)
 }
 
-// discarded tells of a session's end, when all else has been told of it.
+// backOff keeps a slot empty for a while after the loss of a session: for a twentieth
+// of the timeout, and twice as long after each further session that was lost before it
+// had lived for a timeout, up to half of one.
+func (sl *slot) backOff(timeout time.Duration, jitter func(time.Duration) time.Duration) {
+	if time.Since(sl.since) >= timeout {
+		sl.backoff = 0
+	}
+	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/2)
+	sl.notBefore = time.Now().Add(jitter(sl.backoff))
+}
+
+// discarded logs a session's end, after everything else was reported.
 func (p *pool) discarded(s *session, cause error, busy bool) {
-	defer p.wg.Done()
 	if isLoss(cause) {
 		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
 	}

@@ -121,7 +121,7 @@ func (p *place) release(ctx context.Context, wait time.Duration) error {
 				return missing
 			}
 		}
-	case <-s.ends:
+	case <-s.ctx.Done():
 		return nil // the nodes go with the session
 	case <-ctx.Done():
 		s.spawn(finish)
@@ -140,7 +140,7 @@ func (p *place) release(ctx context.Context, wait time.Duration) error {
 			return fmt.Errorf("%w: %w", ErrReleasePending, failed)
 		}
 		return missing
-	case <-s.ends:
+	case <-s.ctx.Done():
 		return missing
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrReleasePending, context.Cause(ctx))

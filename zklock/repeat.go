@@ -33,7 +33,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 			}
 			return err
 		}
-		sleep(limited, s.client.cfg.jitter(pause), s.ends)
+		sleep(limited, s.client.cfg.jitter(pause), s.ctx.Done())
 		switch {
 		case s.ctx.Err() != nil:
 			return errSessionOver

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,8 @@ import (
 //   - over is set once and never cleared: a session that was given up never
 //     comes back, whatever the ensemble says later. Every hold on it is lost at
 //     that moment, exactly once, and no hold is added afterwards.
+//   - ctx ends after the last handle on the session has ended, and is the one sign
+//     of the end that anything waits for: see endIf for the order.
 //   - While counting, a moment at or after lease.until ends the session; who
 //     notices first, be it a timer, a heartbeat's reply or Valid, ends it. So
 //     nobody sees a lease that has run out move on again.
@@ -31,6 +34,7 @@ type session struct {
 	commits committer
 	watches watches
 	own     ownWatches
+	notices notices // joined by the pool, as it ends last
 
 	rouse chan struct{} // cap 1: beat looks again
 	look  chan struct{} // cap 1: keep looks again
@@ -52,8 +56,7 @@ type session struct {
 	holds    map[*hold]struct{}    // guarded by mu
 	enqueued map[uint64]*contender // guarded by mu; by serial: registered, not finished
 	serial   uint64                // guarded by mu
-	ends     chan struct{}         // closed when over is set
-	over     error                 // guarded by mu until ends is closed, immutable after
+	over     error                 // guarded by mu
 }
 
 // newSession starts to look after ds. suspendedThen is what suspended returned
@@ -71,7 +74,6 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 		renewed:  make(chan struct{}),
 		holds:    make(map[*hold]struct{}),
 		enqueued: make(map[uint64]*contender),
-		ends:     make(chan struct{}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.commits = committer{multi: s.multi, settle: s.settle, ctx: s.ctx, wg: &s.wg}
@@ -82,6 +84,8 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 	// replaced already, its proof is not to be had any more.
 	s.lease.connected(handshake.Add(suspendedThen), now(), gen == 1)
 	s.own.init(s)
+	s.notices.init(&c.cfg.hooks)
+	s.tell(driver.Connected, nil)
 	s.wg.Go(s.keep)
 	s.wg.Go(s.beat)
 	s.wg.Go(s.own.run)
@@ -134,11 +138,15 @@ func (s *session) alive() bool {
 	return left > 0
 }
 
-// isOver reports whether the session has ended.
-func (s *session) isOver() bool {
+// isOver reports whether the session has ended. It may be some time before ctx
+// does.
+func (s *session) isOver() bool { return s.cause() != nil }
+
+// cause is why the session has ended; nil if it has not.
+func (s *session) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.over != nil
+	return s.over
 }
 
 // spawn runs f in a goroutine that the session's end waits for. f has to return
@@ -238,7 +246,7 @@ func (s *session) awaitLease(ctx context.Context) error {
 		}
 		select {
 		case <-renewed:
-		case <-s.ends:
+		case <-s.ctx.Done():
 			return errSessionOver
 		case <-ctx.Done():
 			return sessionWaitEnded(ctx)
@@ -256,15 +264,25 @@ func (s *session) connection() (uint64, <-chan struct{}) {
 	return s.gen, s.moved
 }
 
-// end ends the session for this client, once and for ever: everything held on
-// it is lost with cause, everybody who waits on it is told, its connection is
-// given up in the background, and the hooks see state. It waits for nothing but
-// them, and does nothing if the session is over already.
+// end ends the session for this client, once and for ever: everything held on it
+// is lost with cause, its connection is given up in the background, and the hooks
+// see state. It waits for nothing, and does nothing if the session is over already.
 func (s *session) end(state driver.State, cause error) {
 	s.endIf(state, cause, func() bool { return true })
 }
 
 // endIf is end if a condition holds, in one step. s.mu is held when it is asked.
+//
+// The order of what follows is what callers are promised. A session may carry
+// ten thousand locks and as many waiters:
+//
+//   - First every handle ends, and nothing but what the callers themselves do about
+//     that runs meanwhile. No waiter of this client is woken before, and the pool
+//     makes those that ask for a session wait: see pool.look.
+//   - Then the session is closed at the ensemble, so that other clients may be
+//     granted its locks, and leaves the pool; and then its waiters are woken.
+//   - The notices come last, on a goroutine of their own: hooks and loggers may take
+//     their time.
 func (s *session) endIf(state driver.State, cause error, condition func() bool) {
 	s.mu.Lock()
 	if s.over != nil || !condition() {
@@ -279,34 +297,33 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	s.publishLocked()
 	holds := s.holds
 	s.holds = nil
+	for h := range holds {
+		h.place.hold = nil
+	}
 	busy := s.work > 0
 	spared := len(holds) > 0 && cause != ErrClosed
 	if spared {
 		s.spareLocked()
 	}
 	if isLoss(cause) {
-		s.client.counters.sessionsLost.Add(1) // before anybody knows
+		s.client.counters.sessionsLost.Add(1) // before anything shows it
 	}
-	close(s.ends)
 	s.mu.Unlock()
 
-	// All of them are ended before the first is told of: somebody else may hold
-	// the last one by the time the hooks are through with the others.
-	var told []lost
-	for h := range holds {
-		told = append(told, h.lose(cause, toWall(at))...)
-	}
+	vacated, told := lose(s.client, maps.Keys(holds), cause, toWall(at))
 	if spared {
 		s.spare() // from now, when Done is closed for all of them
 	}
-	// What tells of it may take its time. Nobody may be kept waiting by it, nor find
-	// the session meanwhile, or only one of the two signs that it is over: who does
-	// tries again at once.
+	s.client.pool.discard(s, isLoss(cause))
 	s.stop()
-	s.client.pool.discard(s)
-	tellLost(told)
+	for _, h := range vacated {
+		h.vacate()
+	}
+	for _, l := range told {
+		s.notices.lost(l)
+	}
 	s.tell(state, cause)
-	s.client.pool.discarded(s, cause, busy)
+	s.notices.end(func() { s.client.pool.discarded(s, cause, busy) })
 }
 
 // shutdown ends the session at the ensemble and waits for all its goroutines.

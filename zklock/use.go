@@ -139,12 +139,12 @@ func (c *Client) ended(h *hold) {
 	c.disuseLocked(h)
 }
 
-// losing counts a hold out whose holders are about to know that it is over. It is
-// in the way of others in this process until lost.
-func (c *Client) losing() {
+// losing counts n holds out whose holders are about to know that they are over. They
+// are in the way of others in this process until lost.
+func (c *Client) losing(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held--
+	c.held -= n
 }
 
 // lost ends a lost hold's uses of its names.
