@@ -42,9 +42,8 @@ type write struct {
 //   - Deletes come before creates, so that a create's count of children does
 //     not include nodes that the same transaction removes.
 //   - A member is answered exactly once, with what the ensemble said about its
-//     own operations. When a group fails, the member at fault gets the error,
-//     and each of the others is sent again, alone and once: nothing of a failed
-//     transaction was applied.
+//     own operations. When a group fails, nothing of it was applied: the member at
+//     fault gets the error, and the others are sent again as one group.
 //   - An unknown outcome of a group is an unknown outcome of every member.
 type committer struct {
 	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
@@ -156,42 +155,57 @@ func sizeOf(ops []driver.Op) int {
 	return n
 }
 
-// send runs one transaction for a group and answers its members.
+// send runs a group's transaction and answers its members. Each member at fault
+// costs one more transaction, for the rest of the group.
 func (c *committer) send(group []*write) {
+	for len(group) > 0 {
+		results, err := c.transact(group)
+		guilty := -1
+		if known := len(results) == opCount(group); err != nil && known {
+			guilty = slices.IndexFunc(group, func(w *write) bool { return atFault(w.results) != nil })
+		}
+		if guilty < 0 { // it was applied, or its outcome is every member's
+			for _, w := range group {
+				w.err = err
+			}
+			c.answer(group)
+			return
+		}
+		w := group[guilty]
+		w.err = atFault(w.results)
+		c.answer(group[guilty : guilty+1])
+		group = slices.Delete(group, guilty, guilty+1)
+	}
+}
+
+// transact runs one transaction for a group and gives each member its results, if
+// they are known.
+func (c *committer) transact(group []*write) ([]driver.OpResult, error) {
 	if len(group) == 1 {
 		w := group[0]
-		w.results, w.err = c.multi(w.ctx, w.kind, 1, w.ops)
-		c.answer(group)
-		return
+		var err error
+		w.results, err = c.multi(w.ctx, w.kind, 1, w.ops)
+		return w.results, err
 	}
-	n := 0
-	for _, w := range group {
-		n += len(w.ops)
-	}
-	ops := make([]driver.Op, 0, n)
+	ops := make([]driver.Op, 0, opCount(group))
 	for _, w := range group {
 		ops = append(ops, w.ops...)
 	}
 	results, err := c.multi(c.ctx, groupKind(group), len(group), ops)
-	known := len(results) == len(ops)
-	for i, w := range group {
-		w.err = err
-		if known {
-			w.results, results = results[:len(w.ops):len(w.ops)], results[len(w.ops):]
+	rest, known := results, len(results) == len(ops)
+	for _, w := range group {
+		if w.results = nil; known {
+			w.results, rest = rest[:len(w.ops):len(w.ops)], rest[len(w.ops):]
 		}
-		if err == nil {
-			continue
-		}
-		if known {
-			if w.err = atFault(w.results); w.err == nil {
-				w.results, w.err = c.multi(w.ctx, w.kind, 1, w.ops)
-			}
-		}
-		c.answer(group[i : i+1])
 	}
-	if err == nil {
-		c.answer(group)
+	return results, err
+}
+
+func opCount(group []*write) (n int) {
+	for _, w := range group {
+		n += len(w.ops)
 	}
+	return n
 }
 
 // answer tells the members of a group that their fields are set.

@@ -92,8 +92,8 @@ func (s *session) tell(state driver.State, err error) {
 func (s *session) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var attempt time.Time // instant of the last one
-	var looked time.Time  // for handles that may have been dropped
+	var attempt time.Time    // instant of the last one
+	var looked time.Time     // for handles that may have been dropped
 	for s.ctx.Err() == nil { // looked at each time: a hook may take longer than a heartbeat lasts
 		s.mu.Lock()
 		urgent, busy, every := s.urgent, s.work > 0, s.lease.syncEvery()

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -95,21 +96,17 @@ func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committe
 		flights <- f
 		<-f.answer
 		results := make([]driver.OpResult, len(ops))
-		var failed error
+		at := slices.IndexFunc(ops, func(op driver.Op) bool { return op.Path == guilty })
 		for i := range ops {
-			results[i].Path = ops[i].Path
-			if ops[i].Path == guilty {
-				failed = driver.ErrNoNode
+			if results[i].Path = ops[i].Path; at >= 0 {
+				results[i].Err = driver.ErrRolledBack
 			}
 		}
-		for i := range results {
-			if failed != nil {
-				if results[i].Err = driver.ErrRolledBack; ops[i].Path == guilty {
-					results[i].Err = failed
-				}
-			}
+		if at < 0 {
+			return results, nil
 		}
-		return results, failed
+		results[at].Err = driver.ErrNoNode // the first that fails is the only one that says so
+		return results, driver.ErrNoNode
 	}
 	return c, flights, settled
 }

@@ -1,10 +1,13 @@
 package zklock_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,4 +91,42 @@ func names(n int) []string {
 		all[i] = fmt.Sprint("name-", i)
 	}
 	return all
+}
+
+// Another client uses some of the names that are to be removed: those removals are
+// refused, and fail no other request.
+func TestRefusedRemovalFailsNoOtherRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var reaped, refused atomic.Int64
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+			return ctx, func(err error) {
+				if ev.Kind == "reap" {
+					reaped.Add(1)
+				}
+				if err == nil {
+					return
+				}
+				if refused.Add(1); ev.Kind != "reap" || ev.Group > 1 || !errors.Is(err, driver.ErrBadVersion) && !errors.Is(err, driver.ErrNotEmpty) {
+					t.Errorf("%s of %d failed: %v", ev.Kind, ev.Group, err)
+				}
+			}
+		}}
+		a, b := connect(t, e.Connector(), nil, zklock.WithHooks(hooks)), connect(t, e.Connector(), nil)
+		for i, name := range names(300) {
+			mustRelease(t, mustLock(t)(a.Mutex(name).Acquire(t.Context())))
+			if i%3 == 0 {
+				l := mustLock(t)(b.Mutex(name).Acquire(t.Context()))
+				defer func() { _ = l.Release(context.Background()) }()
+			}
+		}
+		busy := time.Now().Add(20 * time.Second)
+		for i := 0; time.Now().Before(busy); i++ {
+			mustRelease(t, mustLock(t)(a.Mutex(fmt.Sprint("busy-", i%10)).Acquire(t.Context())))
+			time.Sleep(time.Millisecond)
+		}
+		if n := refused.Load(); n != 100 || reaped.Load() != 300 {
+			t.Errorf("%d removals, of which %d were refused, want 300 and 100", reaped.Load(), n)
+		}
+	})
 }

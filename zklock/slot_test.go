@@ -1,0 +1,106 @@
+package zklock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// doomed opens sessions of which the first few end right after their opening has
+// looked at the root, at about the moment at which the pool takes them.
+type doomed struct {
+	driver.Connector
+	e      *memdriver.Ensemble
+	left   atomic.Int64
+	opened atomic.Int64
+}
+
+func (d *doomed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := d.Connector.Connect(ctx, timeout)
+	d.opened.Add(1)
+	if err != nil || d.left.Add(-1) < 0 {
+		return s, err
+	}
+	return &doomedSession{s, d.e}, nil
+}
+
+type doomedSession struct {
+	driver.Session
+	e *memdriver.Ensemble
+}
+
+func (s *doomedSession) Get(ctx context.Context, path string) (driver.Node, error) {
+	n, err := s.Session.Get(ctx, path)
+	s.e.Expire(s.ID())
+	return n, err
+}
+
+// A session that ends while it is being opened, or right after that, is not given
+// out, whichever comes first. The one after it is not opened at once.
+func TestSessionThatEndsAtOnceIsReplaced(t *testing.T) {
+	const ends = 1000
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		d := &doomed{Connector: e.Connector(), e: e}
+		c := connect(t, d, map[string]string{"connect_timeout": "10h"})
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		d.left.Store(ends)
+		e.ExpireAll()
+		synctest.Wait()
+		began := time.Now()
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		if n := d.opened.Load(); n != 1+ends+1 {
+			t.Errorf("%d sessions were opened, want %d", n, 1+ends+1)
+		}
+		if took := time.Since(began); took < ends*100*time.Millisecond {
+			t.Errorf("%d sessions that ended at once were replaced within %v", ends, took)
+		}
+		if st := c.Stats(); st.Open != 1 {
+			t.Errorf("%d sessions are open", st.Open)
+		}
+	})
+}
+
+// After an outage that cost many clients their sessions, they do not all come back at
+// one moment.
+func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		const clients = 50
+		var all []*zklock.Client
+		opened := make(chan time.Time, 2*clients)
+		for range clients {
+			c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Session: func(e zklock.SessionEvent) {
+				if e.State == driver.Connected && e.Lease == 0 {
+					opened <- time.Now()
+				}
+			}}))
+			mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+			all = append(all, c)
+		}
+		synctest.Wait()
+		for range clients {
+			<-opened
+		}
+		e.ExpireAll()
+		synctest.Wait()
+		for i, c := range all {
+			got := acquiring(t, c.Mutex(names(clients)[i]), t.Context())
+			defer func() { mustRelease(t, <-got) }()
+		}
+		time.Sleep(time.Second)
+		moments := map[time.Time]int{}
+		for range clients {
+			moments[<-opened]++
+		}
+		if len(moments) < clients/2 {
+			t.Errorf("%d clients came back at %d moments", clients, len(moments))
+		}
+	})
+}
