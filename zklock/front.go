@@ -1,13 +1,20 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
+
+// ownWatchShare is the share of a session timeout after which a waiter watches its own
+// nodes. Shorter waits do without: the read would be one more for each.
+const ownWatchShare = 40
 
 // awaitFront waits until nobody is ahead, on any name of the place, that it has
 // to wait for. Names are waited for one after the other: nobody gets in ahead of
@@ -40,77 +47,100 @@ func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64,
 
 // awaitFrontOf is awaitFront for one name.
 //
-// Nobody of this library can get in ahead of us, so when the only one ahead has
-// left, we are the first: that needs no second list. It has left when a read found
-// it missing, or when its watch reported the deletion and the connection is still
-// the one the watch was armed on; any other event proves nothing. Where more were
-// ahead, one list tells which of them are left: usually none is, since they were
-// served in order. What a node counts as is read with each watch, since a writer
-// may have been downgraded.
+// No client of this library gets in ahead of a node that is there, so the line ahead
+// only ever gets shorter: it is listed once and walked from then on, see line.left.
+// What a node counts as is read with each watch, since a writer may have been
+// downgraded. Our own nodes are watched as well: a waiter whose node was deleted
+// queues again at once.
 func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
-	permits := c.kind.permits > 0
-list:
+	l := line{dialect: s.client.cfg.dialect}
 	for {
-		gen, _ := s.ds.Conn()
-		q, err := s.listAhead(ctx, c)
-		if err != nil {
-			return 0, err
+		if l.q != nil {
+			l.update(s)
 		}
-		if limit := s.client.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
-			return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
-		}
-		for {
-			held, watch := decide(q, len(q)-1)
-			if held {
-				return gen, nil
-			}
-			if r.try { // beaten to it, or behind a writer that is one no more
-				return gen, s.blockedBy(ctx, want{path: c.dir, kind: c.kind}, q)
-			}
-			ws := make([]*watched, len(watch))
-			for i, j := range watch {
-				w, err := s.watch(ctx, c.dir+"/"+q[j].node)
-				if errors.Is(err, driver.ErrNoNode) {
-					if permits || len(q) > 2 || !s.client.cfg.dialect.walks(q[j]) {
-						continue list
-					}
-					gen, _ = s.ds.Conn()
-					q = append(q[:j], q[j+1:]...)
-					break
-				}
-				if err != nil {
-					return 0, s.client.cfg.explainList(err, c.dir)
-				}
-				d, _ := decodeData(w.node.Data)
-				if permits && len(q)-1 > c.kind.permits && d.Granted {
-					continue list // it was granted before we watched: we are the first in line
-				}
-				if q[j].kind = effective(q[j].kind, d); !permits && q[j].kind.mode == Shared && c.kind.mode == Shared {
-					break // no reason to wait for it any more
-				}
-				ws[i] = w
-			}
-			if ws[len(ws)-1] == nil {
-				continue // the queue is not what it was: decide anew
-			}
-			ahead := q[watch[len(watch)-1]]
-			if r.turnstile != nil {
-				r.turnstile.leaderStuck()
-			}
-			r.wait(len(q)-1, describe(ahead, ws[len(ws)-1].node.Data))
-			gone, err := s.awaitChange(ctx, ws)
+		if l.q == nil {
+			l.gen, _ = s.ds.Conn()
+			q, err := s.listAhead(ctx, c)
 			if err != nil {
 				return 0, err
 			}
-			if permits || gone && (len(q) > 2 || !s.client.cfg.dialect.walks(ahead)) {
-				continue list
+			if limit := s.client.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
+				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
 			}
-			if gone {
-				gen = ws[0].gen
-				q = append(q[:watch[0]], q[watch[0]+1:]...)
+			l.listed(s, q)
+		}
+		held, watch := decide(l.q, len(l.q)-1)
+		if held {
+			return l.gen, nil
+		}
+		if r.try { // beaten to it, or behind a writer that is one no more
+			return l.gen, s.blockedBy(ctx, want{path: c.dir, kind: c.kind}, l.q)
+		}
+		ahead, err := s.watchAhead(ctx, c, &l, watch)
+		if err != nil {
+			return 0, err
+		}
+		if ahead == nil {
+			continue // the line is not what it was: decide anew
+		}
+		if p.own != nil {
+			if err := s.watchOwn(ctx, p); err != nil {
+				return 0, err
 			}
 		}
+		nearest := len(watch) - 1
+		if r.turnstile != nil {
+			r.turnstile.leaderStuck()
+		}
+		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].node.Data))
+		what, err := s.awaitChange(ctx, ahead, p.own)
+		switch {
+		case err != nil:
+			return 0, err
+		case what == timeToLook && p.own == nil:
+			if err := s.watchOwn(ctx, p); err != nil {
+				return 0, err
+			}
+		case what == timeToLook:
+		case c.kind.permits > 0:
+			l.q = nil
+		case what == aheadGone:
+			l.left(watch[0], ahead[0].gen, true)
+		}
 	}
+}
+
+// watchAhead watches those in line whom decide has named. It returns nil if what it
+// reads changes the line, so that there may be others to watch.
+func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*watched, error) {
+	permits := c.kind.permits
+	ahead := make([]*watched, len(watch))
+	for i, j := range watch {
+		w, err := s.watch(ctx, c.dir+"/"+l.q[j].node)
+		if errors.Is(err, driver.ErrNoNode) {
+			gen, _ := s.ds.Conn()
+			if l.left(j, gen, false); permits > 0 {
+				l.q = nil
+			}
+			return nil, nil
+		}
+		if err != nil {
+			return nil, s.client.cfg.explainList(err, c.dir)
+		}
+		if !l.read(w.gen) {
+			return nil, nil
+		}
+		d, _ := decodeData(w.node.Data)
+		if permits > 0 && len(l.q)-1 > permits && d.Granted {
+			l.q = nil // it was granted before we watched: we are the first in line
+			return nil, nil
+		}
+		if l.q[j].kind = effective(l.q[j].kind, d); permits == 0 && l.q[j].kind.mode == Shared && c.kind.mode == Shared {
+			return nil, nil // no reason to wait for it any more
+		}
+		ahead[i] = w
+	}
+	return ahead, nil
 }
 
 // listAhead lists a name's queue up to our own node, which is the last one.
@@ -145,66 +175,102 @@ func (c *config) explainList(err error, dir string) error {
 	return err
 }
 
-// awaitChange waits until one of ws fires, or has to be armed anew because the
-// connection changed: a watch may not survive that, and after many clients'
-// reconnect it is done at some time within a sixth of the session timeout. Most
-// watches do survive, and tell at once what happened meanwhile: who would not
-// listen to them during that time would keep the whole queue waiting after every
-// cut. gone says that the one watched node was deleted, for certain.
-func (s *session) awaitChange(ctx context.Context, ws []*watched) (gone bool, err error) {
+// change is what ended a waiter's sleep.
+type change int
+
+const (
+	timeToLook     change = iota // nothing is known to have changed
+	somethingFired               // which proves nothing
+	aheadGone                    // the first one ahead was deleted, for certain
+)
+
+// awaitChange waits until something ahead, or one of our own nodes, changes, or until it
+// is time to read them again.
+//
+// A watch may not survive a new connection, and after many clients' reconnect it is
+// armed again at some time within a sixth of the session timeout. Most watches do
+// survive, and report at once what happened meanwhile: a waiter that did not listen to
+// them during that time would keep the whole queue waiting after every cut.
+func (s *session) awaitChange(ctx context.Context, ahead, own []*watched) (change, error) {
+	all := append(slices.Clip(ahead), own...)
+	armed := slices.MinFunc(all, func(a, b *watched) int { return cmp.Compare(a.gen, b.gen) }).gen
 	for {
 		gen, moved := s.connection()
-		if gen > ws[0].gen {
-			again, cancel := context.WithTimeout(ctx, s.client.cfg.jitter(s.timeout/6))
-			fired, _ := awaitEvent(again, ws, nil, s.ctx.Done())
-			over := again.Err() != nil
-			cancel()
-			switch {
-			case fired != nil:
-				s.watches.drop(fired)
-			case ctx.Err() != nil || !over:
-				return false, s.waitError(ctx)
-			}
-			return false, nil // what an event of an older connection says is read again
+		survived := gen > armed
+		var look time.Duration
+		switch {
+		case survived:
+			look, moved = s.client.cfg.jitter(s.timeout/6), nil
+		case own == nil:
+			look = s.timeout / ownWatchShare
 		}
-		fired, e := awaitEvent(ctx, ws, moved, s.ctx.Done())
+		fired, e, late := awaitEvent(ctx, all, look, moved, s.ctx.Done())
 		switch {
 		case fired != nil:
 			s.watches.drop(fired)
-			now, _ := s.ds.Conn()
-			return e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen, nil
+			now, _ := s.ds.Conn() // what an event of an older connection says is read again
+			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen {
+				return aheadGone, nil
+			}
+			return somethingFired, nil
 		case ctx.Err() != nil || s.ctx.Err() != nil:
-			return false, s.waitError(ctx)
+			return 0, s.waitError(ctx)
+		case late:
+			return timeToLook, nil
 		}
 	}
 }
 
-// awaitEvent returns the first of ws to fire, or nil when ctx ends or one of the
-// other channels closes first.
-func awaitEvent(ctx context.Context, ws []*watched, moved, ends <-chan struct{}) (*watched, driver.Event) {
-	if len(ws) == 1 {
-		select {
-		case e, ok := <-ws[0].event:
-			return ws[0], ws[0].received(e, ok)
-		case <-moved:
-		case <-ends:
-		case <-ctx.Done():
-		}
-		return nil, driver.Event{}
+// awaitEvent returns the first of ws to fire; or nil when ctx ends or one of the other
+// channels closes first, or look has passed, which is late. A look of 0 never passes.
+func awaitEvent(ctx context.Context, ws []*watched, look time.Duration, moved, ends <-chan struct{}) (fired *watched, e driver.Event, late bool) {
+	var timer <-chan time.Time
+	if look > 0 {
+		t := time.NewTimer(look)
+		defer t.Stop()
+		timer = t.C
 	}
-	cases := make([]reflect.SelectCase, 0, len(ws)+3)
-	for _, w := range ws {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.event)})
+	var second <-chan driver.Event
+	switch len(ws) {
+	case 1:
+	case 2:
+		second = ws[1].event
+	default:
+		return awaitOneOf(ctx, ws, timer, moved, ends)
 	}
-	for _, ch := range []<-chan struct{}{moved, ends, ctx.Done()} {
+	select {
+	case e, ok := <-ws[0].event:
+		return ws[0], ws[0].received(e, ok), false
+	case e, ok := <-second:
+		return ws[1], ws[1].received(e, ok), false
+	case <-timer:
+		return nil, driver.Event{}, true
+	case <-moved:
+	case <-ends:
+	case <-ctx.Done():
+	}
+	return nil, driver.Event{}, false
+}
+
+// awaitOneOf is awaitEvent for any number of watches.
+func awaitOneOf(ctx context.Context, ws []*watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *watched, e driver.Event, late bool) {
+	cases := make([]reflect.SelectCase, 0, len(ws)+4)
+	receive := func(ch any) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
 	}
+	for _, w := range ws {
+		receive(w.event)
+	}
+	receive(timer)
+	receive(moved)
+	receive(ends)
+	receive(ctx.Done())
 	i, value, ok := reflect.Select(cases)
 	if i >= len(ws) {
-		return nil, driver.Event{}
+		return nil, driver.Event{}, i == len(ws)
 	}
-	e, _ := value.Interface().(driver.Event)
-	return ws[i], ws[i].received(e, ok)
+	e, _ = value.Interface().(driver.Event)
+	return ws[i], ws[i].received(e, ok), false
 }
 
 // waitError is the error of a wait for another holder.
@@ -215,26 +281,74 @@ func (s *session) waitError(ctx context.Context) error {
 	return errSessionOver
 }
 
-// seeOwn reads our own nodes, with watches that will tell if somebody deletes
-// them. It returns the generation of the connection on which all were seen, 0 if
-// it was more than one.
-func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) {
-	p.own = make([]*watched, len(p.nodes))
+// watchOwn reads our own nodes, with watches that report their deletion by another
+// client, unless they are watched on the present connection.
+func (s *session) watchOwn(ctx context.Context, p *place) error {
+	own := make([]*watched, len(p.nodes))
 	for i, c := range p.nodes {
 		w, err := s.watch(ctx, c.path())
-		switch {
-		case errors.Is(err, driver.ErrNoNode):
-			return 0, errNodeGone
-		case err != nil:
-			return 0, s.client.cfg.explainList(err, c.dir)
-		case w.node.Stat.EphemeralOwner != s.ds.ID():
-			return 0, errNodeGone
+		if err != nil {
+			return s.explainOwn(err, c)
 		}
-		if p.own[i] = w; i == 0 {
-			gen = w.gen
-		} else if w.gen != gen {
+		if w.node.Stat.EphemeralOwner != s.ds.ID() {
+			return errNodeGone
+		}
+		own[i] = w
+	}
+	p.own = own
+	return nil
+}
+
+// explainOwn gives the errors of reading an own node their meaning.
+func (s *session) explainOwn(err error, c *contender) error {
+	if errors.Is(err, driver.ErrNoNode) {
+		return errNodeGone
+	}
+	return s.client.cfg.explainList(err, c.dir)
+}
+
+// seeOwn reads our own nodes right before a grant, and watches them from then on. Where
+// a watch was there before, that it has not fired is not enough: what a caller holds
+// must not depend on an event. It returns the generation of the connection on which all
+// were seen, 0 if it was more than one.
+func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) {
+	before := p.own
+	if err := s.watchOwn(ctx, p); err != nil {
+		return 0, err
+	}
+	for i, c := range p.nodes {
+		seen := p.own[i].gen
+		if before != nil && before[i] == p.own[i] {
+			if seen, err = s.readOwn(ctx, c); err != nil {
+				return 0, err
+			}
+		}
+		if i == 0 {
+			gen = seen
+		} else if seen != gen {
 			gen = 0
 		}
+	}
+	return gen, nil
+}
+
+// readOwn reads a node of ours. It returns the generation of the connection on which it
+// was seen, 0 if that is not certain.
+func (s *session) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+	var n driver.Node
+	err = s.repeat(ctx, "watch", func(ctx context.Context) (err error) {
+		gen, _ = s.ds.Conn()
+		n, err = s.ds.Get(ctx, c.path())
+		return err
+	})
+	if err != nil {
+		return 0, s.explainOwn(err, c)
+	}
+	if n.Stat.EphemeralOwner != s.ds.ID() {
+		return 0, errNodeGone
+	}
+	if after, _ := s.ds.Conn(); after != gen {
+		return 0, nil
 	}
 	return gen, nil
 }

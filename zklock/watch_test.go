@@ -93,7 +93,7 @@ func TestWaitersOfASessionShareAWatch(t *testing.T) {
 			for range waiters {
 				go func() { got <- mustLock(t)(b.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithoutHandover())) }()
 			}
-			time.Sleep(time.Second)
+			time.Sleep(100 * time.Millisecond) // later they watch their own nodes as well
 		})
 		if asked.Watches != 1 || nodes(e) != 1+waiters {
 			t.Errorf("%d watches were asked for by %d nodes, want one", asked.Watches, nodes(e)-1)

@@ -1,0 +1,133 @@
+package zklock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Two hundred clients read behind a writer. When it leaves, none of them lists the
+// queue: each knows that nobody else was ahead.
+func TestReadersBehindAWriterDoNotList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const readers = 200
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		first := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		second := acquiring(t, b.Mutex("x"), t.Context())
+		var got []chan *zklock.Lock
+		for range readers {
+			got = append(got, acquiring(t, connect(t, e.Connector(), nil).RWMutex("x").Reader(), t.Context()))
+		}
+		mustRelease(t, first)
+		writer := <-second
+		var locks []*zklock.Lock
+		d := cost(e, func() {
+			mustRelease(t, writer)
+			for _, g := range got {
+				locks = append(locks, <-g)
+			}
+		})
+		for _, l := range locks {
+			mustRelease(t, l)
+		}
+		// Each asks whether the first writer has gone as well, and for its own node.
+		if d.Children > 0 || d.Events > readers+1 || d.Watches > 2*readers {
+			t.Errorf("the writer's departure cost %d lists, %d events and %d reads", d.Children, d.Events, d.Watches)
+		}
+	})
+}
+
+// A session knows which of its own nodes are gone: two hundred waiters of one client,
+// each with a node of its own, are served without a list.
+func TestOwnNodesThatAreGoneAreNotAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const writers = 200
+		e := memdriver.New()
+		a := connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		var got []chan *zklock.Lock
+		for range writers {
+			got = append(got, acquiring(t, a.Mutex("x"), t.Context(), zklock.WithoutHandover()))
+		}
+		d := cost(e, func() {
+			for _, g := range got {
+				mustRelease(t, l)
+				l = <-g
+			}
+		})
+		mustRelease(t, l)
+		if d.Children > 0 {
+			t.Errorf("%d waiters of one session made %d lists as they were served", writers, d.Children)
+		}
+	})
+}
+
+// A waiter behind two others asks for the one who is left when its neighbour goes.
+func TestShortLineIsWalked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var got []chan *zklock.Lock
+		for range 3 {
+			got = append(got, acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context()))
+		}
+		mustRelease(t, <-got[0])
+		second := <-got[1]
+		d := cost(e, func() { mustRelease(t, second); mustRelease(t, <-got[2]) })
+		if d.Children > 0 {
+			t.Errorf("the third in the queue listed it %d times", d.Children)
+		}
+	})
+}
+
+// A waiter whose node an operator removes takes a new place while the holder still
+// holds, and no later than that.
+func TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce(t *testing.T) {
+	for _, after := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+			held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+			second := acquiring(t, b.Mutex("x"), t.Context())
+			third := acquiring(t, c.Mutex("x"), t.Context())
+			time.Sleep(after)
+			queue, err := a.Contenders(t.Context(), "x")
+			if err != nil || len(queue) != 3 {
+				t.Fatalf("%v, %v", queue, err)
+			}
+			if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if n := nodes(e); n != 3 {
+				t.Errorf("%d nodes in the queue a second after one was removed, %v after it was made", n, after)
+			}
+			mustRelease(t, held)
+			mustRelease(t, <-third)
+			mustRelease(t, <-second)
+		})
+	}
+}
+
+// The same of one that waits for several names.
+func TestWaiterForSeveralNamesQueuesAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		both := acquiring(t, zklock.All(b.Mutex("x"), b.Mutex("y")), t.Context())
+		time.Sleep(10 * time.Second)
+		if n := e.Break("/zklock/y"); n != 1 {
+			t.Fatalf("%d nodes were broken", n)
+		}
+		time.Sleep(time.Second)
+		if n := nodes(e); n != 3 {
+			t.Errorf("%d nodes a second after one of two was removed", n)
+		}
+		mustRelease(t, held)
+		mustRelease(t, <-both)
+	})
+}
