@@ -92,9 +92,11 @@ func (s *session) tell(state driver.State, err error) {
 func (s *session) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var attempt time.Time    // instant of the last one
-	var looked time.Time     // for handles that may have been dropped
-	for s.ctx.Err() == nil { // looked at each time: a hook may take longer than a heartbeat lasts
+	var attempt time.Time // instant of the last one
+	var looked time.Time  // for handles that may have been dropped
+	early := s.client.cfg.early()
+	// The context is looked at each time: a hook may take longer than a period.
+	for s.ctx.Err() == nil {
 		s.mu.Lock()
 		urgent, busy, every := s.urgent, s.work > 0, s.lease.syncEvery()
 		if busy {
@@ -105,7 +107,7 @@ func (s *session) beat() {
 		if attempt.After(last) {
 			last = attempt // a failed one is not repeated before its time
 		}
-		due := last.Add(every)
+		due := last.Add(max(every-early(every), minHeartbeat))
 		if urgent {
 			due = attempt.Add(minHeartbeat)
 		}
@@ -116,6 +118,7 @@ func (s *session) beat() {
 			s.urgent = false
 			s.mu.Unlock()
 			s.prove(busy)
+			early = s.client.cfg.early()
 			continue
 		}
 		if looked.Add(every).Before(now()) {

@@ -36,7 +36,9 @@ type Hooks struct {
 
 	// Lost is called once a handle that stops being held without a release,
 	// with the context that Acquire's hook returned. It follows the end of the
-	// lock's Done: first all who hold a lock of the session have to know.
+	// lock's Done: every Done on the session closes before the first Lost is called.
+	// A session calls its Lost and Session hooks one at a time, on a goroutine of
+	// its own. Close waits until the last of them has returned.
 	Lost func(ctx context.Context, e LostEvent)
 
 	// Handover is called when a place in the ensemble's queue is passed on to
@@ -44,7 +46,8 @@ type Hooks struct {
 	Handover func(ctx context.Context, e HandoverEvent)
 
 	// Session is called when a session connects, is suspended, is lost, or is
-	// replaced, and at each heartbeat.
+	// replaced, and after each heartbeat. Events come in order. While the hook is
+	// busy, heartbeats are merged, and when many events wait the oldest is left out.
 	Session func(e SessionEvent)
 
 	// Inject returns the traceparent that is written into the queue node, so

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -63,44 +62,6 @@ func TestSessionThatEndsAtOnceIsReplaced(t *testing.T) {
 		}
 		if st := c.Stats(); st.Open != 1 {
 			t.Errorf("%d sessions are open", st.Open)
-		}
-	})
-}
-
-// After an outage that cost many clients their sessions, they do not all come back at
-// one moment.
-func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		const clients = 50
-		var all []*zklock.Client
-		opened := make(chan time.Time, 2*clients)
-		for range clients {
-			c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Session: func(e zklock.SessionEvent) {
-				if e.State == driver.Connected && e.Lease == 0 {
-					opened <- time.Now()
-				}
-			}}))
-			mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
-			all = append(all, c)
-		}
-		synctest.Wait()
-		for range clients {
-			<-opened
-		}
-		e.ExpireAll()
-		synctest.Wait()
-		for i, c := range all {
-			got := acquiring(t, c.Mutex(names(clients)[i]), t.Context())
-			defer func() { mustRelease(t, <-got) }()
-		}
-		time.Sleep(time.Second)
-		moments := map[time.Time]int{}
-		for range clients {
-			moments[<-opened]++
-		}
-		if len(moments) < clients/2 {
-			t.Errorf("%d clients came back at %d moments", clients, len(moments))
 		}
 	})
 }

@@ -1,0 +1,79 @@
+package zklock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// A session may end before the pool has put it into its slot, or be asked for between
+// its end and the moment at which it leaves the slot: it is given out in neither case.
+func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
+	c := &Client{}
+	c.cfg.jitter = func(d time.Duration) time.Duration { return d }
+	p := &pool{client: c, slots: make([]slot, 1)}
+	over := &session{over: ErrSessionExpired}
+	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
+		t.Errorf("filled with a session that is over: %v", err)
+	}
+	alive := &session{}
+	if err := p.fill(0, alive); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := p.look(0); got != alive {
+		t.Errorf("got %p, want the session that lives", got)
+	}
+	alive.over = ErrSessionExpired
+	opening := &opening{done: make(chan struct{})}
+	p.slots[0].opening = opening
+	if got, o, err := p.look(0); got != nil || o != opening || err != nil {
+		t.Errorf("got %p, %v, %v, want the opening of another one", got, o, err)
+	}
+}
+
+// Each session that is lost soon after it was opened has the next one opened later; one
+// that has lived for a timeout counts as the first again.
+func TestSlotBacksOff(t *testing.T) {
+	whole := func(d time.Duration) time.Duration { return d }
+	sl := slot{since: time.Now()}
+	var got []time.Duration
+	for range 5 {
+		sl.backOff(10*time.Second, whole)
+		got = append(got, sl.backoff)
+	}
+	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second} {
+		if got[i] != want {
+			t.Errorf("loss %d in a row: the slot stays empty for %v, want %v", i+1, got[i], want)
+		}
+	}
+	sl.since = time.Now().Add(-10 * time.Second)
+	if sl.backOff(10*time.Second, whole); sl.backoff != 500*time.Millisecond {
+		t.Errorf("after a long life: %v", sl.backoff)
+	}
+}
+
+// What notices wait for a hook: all losses and the end, and of the states the newest.
+func TestNoticesAreBounded(t *testing.T) {
+	var n notices
+	hooks := Hooks{Session: func(SessionEvent) {}}
+	n.init(&hooks)
+	for range 10 * maxNotices {
+		n.session(SessionEvent{State: driver.Suspended})
+		n.session(SessionEvent{State: driver.Connected})
+		n.session(SessionEvent{State: driver.Connected, Lease: time.Second})
+		n.lost(lost{})
+	}
+	states, losses := 0, 0
+	var last SessionEvent
+	for _, x := range n.queue {
+		if x.state == nil {
+			losses++
+			continue
+		}
+		states, last = states+1, *x.state
+	}
+	if states != maxNotices || losses != 10*maxNotices || last.Lease != time.Second {
+		t.Errorf("%d states, the last %+v, and %d losses wait", states, last, losses)
+	}
+}
