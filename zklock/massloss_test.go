@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,14 +19,47 @@ import (
 // behind it. Every context has ended before another client is granted one of the
 // names, and what the waiters do about the loss does not hold up the news of it. This
 // runs in real time: in a synctest bubble no time passes while goroutines run.
+// ZKLOCK_LOSSES=20 does it twenty times.
 func TestThousandsOfLossesAreToldBeforeTheNextGrant(t *testing.T) {
-	n := crowdOfLosers{held: 10_000, queued: 3_000, local: 10_000, rivals: 300}
-	if raceEnabled { // its detector follows eight thousand goroutines at most
-		n = crowdOfLosers{held: 1_000, queued: 300, local: 1_000, rivals: 300}
+	n := massLoss()
+	for range repeats(t) {
+		alone := crowdOfLosers{held: n.held, rivals: n.rivals}.lose(t, cutOff)
+		took := n.lose(t, cutOff)
+		t.Logf("last of %d contexts ended %v after the lease without waiters, %v after it with %d in the queue and %d in the process: %.1f times as long",
+			n.held, alone.Round(time.Millisecond), took.Round(time.Millisecond), n.queued, n.local, took.Seconds()/alone.Seconds())
 	}
-	alone := crowdOfLosers{held: n.held, rivals: n.rivals}.lose(t)
-	took := n.lose(t)
-	t.Logf("last of %d contexts ended %v after the lease without waiters, %v after it with %d in the queue and %d in the process", n.held, alone, took, n.queued, n.local)
+}
+
+// The same of a client that is closed: its nodes go when the last context has ended.
+func TestThousandsOfLocksAreLostBeforeCloseLetsOthersIn(t *testing.T) {
+	massLoss().lose(t, func(_ *memdriver.Ensemble, c *zklock.Client, _ int64) {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func massLoss() crowdOfLosers {
+	if raceEnabled { // its detector follows eight thousand goroutines at most
+		return crowdOfLosers{held: 1_000, queued: 300, local: 1_000, rivals: 300}
+	}
+	return crowdOfLosers{held: 10_000, queued: 3_000, local: 10_000, rivals: 300}
+}
+
+func repeats(t *testing.T) int {
+	s := os.Getenv("ZKLOCK_LOSSES")
+	if s == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("ZKLOCK_LOSSES: %v", err)
+	}
+	return n
+}
+
+func cutOff(e *memdriver.Ensemble, _ *zklock.Client, session int64) {
+	e.Partition(memdriver.AroundSession(session))
 }
 
 // crowdOfLosers is how many there are of each.
@@ -35,8 +70,9 @@ type crowdOfLosers struct {
 	rivals int // waiters of another client for names that it holds
 }
 
-// lose cuts the client off and returns how long after the lease the last context ended.
-func (n crowdOfLosers) lose(t *testing.T) time.Duration {
+// lose has the client lose its session and returns how long after the end of the lease
+// the last context ended.
+func (n crowdOfLosers) lose(t *testing.T, how func(e *memdriver.Ensemble, c *zklock.Client, session int64)) time.Duration {
 	e := memdriver.New(memdriver.WithTickTime(500 * time.Millisecond))
 	params := map[string]string{"session_timeout": "6s", "tick_time": "500ms", "pool_max_sessions": "1", "connect_timeout": "60s"}
 	a, b, c := connect(t, e.Connector(), params), connect(t, e.Connector(), params), connect(t, e.Connector(), params)
@@ -71,7 +107,7 @@ func (n crowdOfLosers) lose(t *testing.T) time.Duration {
 		waiters.Go(func() {
 			if l, err := c.Mutex(name).Acquire(waiting); err == nil {
 				_ = l.Release(context.Background())
-			} else if waiting.Err() == nil {
+			} else if waiting.Err() == nil && !errors.Is(err, zklock.ErrClosed) {
 				t.Errorf("waiting for %s: %v", name, err)
 			}
 		})
@@ -101,7 +137,7 @@ func (n crowdOfLosers) lose(t *testing.T) time.Duration {
 	for nodes(e) < n.held+2*n.queued+n.rivals || a.Stats().Waiting < n.queued+n.local {
 		time.Sleep(50 * time.Millisecond)
 	}
-	e.Partition(memdriver.AroundSession(id))
+	how(e, a, id)
 	rivals.Wait()
 	handlers.Wait()
 	if live := live.Load(); live > 0 {

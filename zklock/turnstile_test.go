@@ -314,3 +314,27 @@ func TestOwnNodeDeletedBeforePredecessorLeaves(t *testing.T) {
 		mustRelease(t, <-second)
 	})
 }
+
+// The same when the waiter watches its own node and the event of its deletion is late:
+// what a caller holds does not depend on an event.
+func TestGrantDoesNotDependOnAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		ownWatch := faultdriver.Nth(2, about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent())))
+		a, b, c := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), ownWatch), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		second := acquiring(t, b.Mutex("x"), t.Context())
+		time.Sleep(time.Second) // it watches its own node now
+		third := acquiring(t, c.Mutex("x"), t.Context())
+		queue, _ := a.Contenders(t.Context(), "x")
+		if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		mustRelease(t, l)
+		l = <-third
+		none(t, "the one whose node was deleted", second)
+		mustRelease(t, l)
+		mustRelease(t, <-second)
+	})
+}

@@ -175,6 +175,7 @@ func TestWaitSurvivesAWatchLostInAReconnect(t *testing.T) {
 		faults := faultdriver.Once(about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent())))
 		b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
 		got := acquiring(t, b.Mutex("x"), t.Context())
+		time.Sleep(time.Second) // it watches its own node as well by now
 		for _, id := range e.Sessions() {
 			if id != holder {
 				e.KillConnection(id)

@@ -79,7 +79,7 @@ var inheritMutants = []mutant{
 		name:   "only-permit-spins",
 		breaks: "who is second in line for the only permit asks all the time",
 		file:   frontFile,
-		edits:  change("if permits && len(q)-1 > c.kind.permits && d.Granted {", "if permits && len(watch) == 1 && d.Granted {"),
+		edits:  change("if permits > 0 && len(l.q)-1 > permits && d.Granted {", "if permits > 0 && len(watch) == 1 && d.Granted {"),
 		tests:  []string{"TestOnlyPermitIsWaitedForInPeace"},
 	},
 }
@@ -96,8 +96,8 @@ var lossMutants = []mutant{
 	{
 		name:   "losses-held-up-by-hooks",
 		breaks: "a hook that takes its time about one lost lock leaves the others' holders in the dark",
-		file:   sessionFile,
-		edits:  change("told = append(told, h.lose(cause, toWall(at))...)", "tellLost(h.lose(cause, toWall(at)))"),
+		file:   holdFile,
+		edits:  change("{ return !l.finish(l.err) })", "{ over := !l.finish(l.err); l.tellLost(l.err); return over })"),
 		tests:  []string{"TestLossesAreNotHeldUpByHooks"},
 	},
 	{
@@ -105,7 +105,7 @@ var lossMutants = []mutant{
 		breaks: "a hook that takes its time about a lost lock keeps its node in everybody's way",
 		file:   "zklock/pool.go",
 		edits: append(change("\tp.wg.Go(s.shutdown)\n", ""),
-			change("defer p.wg.Done()\n\tif isLoss", "defer p.wg.Done()\n\tdefer p.wg.Go(s.shutdown)\n\tif isLoss")...),
+			change("busy bool) {\n", "busy bool) {\n\tdefer p.wg.Go(s.shutdown)\n")...),
 		tests: []string{"TestSessionIsReplacedWhileItsLossIsTold"},
 	},
 	{
@@ -141,7 +141,7 @@ var lossMutants = []mutant{
 		name:   "reaped-whatever-it-is",
 		breaks: "a lock's znode that somebody has written to since is removed as idle",
 		file:   "zklock/reap.go",
-		edits:  change("driver.DeleteOp(p.path, p.version)", "driver.DeleteOp(p.path, driver.AnyVersion)"),
+		edits:  change("s.ds.Delete(ctx, p.path, p.version)", "s.ds.Delete(ctx, p.path, -1)"),
 		tests:  []string{"TestZnodePutInALocksPlaceIsLeftAlone"},
 	},
 	{

@@ -26,7 +26,7 @@ func change(from, to string) []edit { return []edit{{from, to}} }
 func all() []numbered {
 	var list []numbered
 	for i, m := range slices.Concat(leaseMutants, sessionMutants, queueMutants, frontMutants, createMutants, commitMutants,
-		removeMutants, handoverMutants, inheritMutants, holdMutants, lossMutants, ruleMutants, driverMutants) {
+		removeMutants, handoverMutants, inheritMutants, holdMutants, lossMutants, massMutants, ruleMutants, driverMutants) {
 		list = append(list, numbered{m, i + 1})
 	}
 	return list

@@ -1,0 +1,115 @@
+package main
+
+const (
+	lineFile = "zklock/line.go"
+	poolFile = "zklock/pool.go"
+)
+
+// massMutants go wrong where very many locks or waiters are concerned at once, or where
+// a session ends at an awkward moment.
+var massMutants = []mutant{
+	{
+		name:   "closed-before-handles-end",
+		breaks: "a session is closed, which lets others in, while its handles are being ended",
+		file:   sessionFile,
+		edits: []edit{
+			{"vacated, told := lose(", "s.client.pool.discard(s, isLoss(cause))\n\tvacated, told := lose("},
+			{"\ts.client.pool.discard(s, isLoss(cause))\n\ts.stop()\n", "\ts.stop()\n"},
+		},
+		tests: []string{"TestThousandsOfLocksAreLostBeforeCloseLetsOthersIn"},
+	},
+	{
+		name:   "waiters-woken-before-handles-end",
+		breaks: "the waiters of a lost session run while its handles are being ended, and get the same session again",
+		file:   sessionFile,
+		edits: []edit{
+			{"vacated, told := lose(", "s.stop()\n\tvacated, told := lose("},
+			{"{ return s.cause() != nil }", "{ return false }"},
+		},
+		tests: []string{"TestSessionThatIsOverIsNeverGivenOut"},
+	},
+	{
+		name:   "dying-session-given-out",
+		breaks: "a session that is over is given out until it has left its slot",
+		file:   poolFile,
+		edits:  change("over := sl.session != nil && sl.session.isOver()", "over := false"),
+		tests:  []string{"TestSessionThatIsOverIsNeverGivenOut"},
+	},
+	{
+		name:   "ended-session-fills-its-slot",
+		breaks: "a session that ended while it was opened stays in its slot for ever",
+		file:   poolFile,
+		edits:  change("if cause := s.cause(); cause != nil {", "if cause := s.cause(); false {"),
+		tests:  []string{"TestSessionThatIsOverIsNeverGivenOut"},
+	},
+	{
+		name:   "slot-refilled-at-once",
+		breaks: "all clients that lost their sessions together come back together",
+		file:   poolFile,
+		edits:  change("return wait <= 0 || sleep(ctx, wait, nil)", "_ = wait\n\treturn true"),
+		tests:  []string{"TestLostSessionsAreReplacedAtDifferentMoments"},
+	},
+	{
+		name:   "hearts-in-step",
+		breaks: "heartbeats of many clients stay in step",
+		file:   "zklock/repeat.go",
+		edits:  change("return period / 10 * part / whole", "return 0 * part"),
+		tests:  []string{"TestHeartbeatsGetOutOfStep"},
+	},
+	{
+		name:   "loss-behind-a-session-hook",
+		breaks: "a Session hook that takes its time keeps Done open beyond the lease",
+		file:   "zklock/notices.go",
+		edits:  change("if n.hooks.Session == nil {\n\t\treturn\n\t}\n", "if n.hooks.Session != nil {\n\t\tn.hooks.Session(e)\n\t\treturn\n\t}\n"),
+		tests:  []string{"TestBusySessionHookDoesNotHoldUpALoss"},
+	},
+	{
+		name:   "busy-heart-never-ends",
+		breaks: "a heart whose hook takes longer than a period never sees that its session is over",
+		file:   "zklock/heartbeat.go",
+		edits:  change("for s.ctx.Err() == nil {", "for {"),
+		tests:  []string{"TestCloseIsNotHeldUpByBusyOperationHooks"},
+	},
+	{
+		name:   "readers-list-anew",
+		breaks: "all readers behind a writer list the queue when it leaves",
+		file:   lineFile,
+		edits:  change("return writers <= maxWalkedByReader", "return false"),
+		tests:  []string{"TestReadersBehindAWriterDoNotList"},
+	},
+	{
+		name:   "writers-list-anew",
+		breaks: "a writer behind two others lists the queue when its neighbour leaves",
+		file:   lineFile,
+		edits:  change("return self <= maxWalkedByWriter", "return self == 0"),
+		tests:  []string{"TestShortLineIsWalked"},
+	},
+	{
+		name:   "own-nodes-asked-for",
+		breaks: "a session asks for nodes that it has removed itself",
+		file:   lineFile,
+		edits:  change("if len(l.ours) == 0 {", "if true {"),
+		tests:  []string{"TestOwnNodesThatAreGoneAreNotAskedFor"},
+	},
+	{
+		name:   "departure-heard-on-another-connection",
+		breaks: "an event counts beside what is read on a server that may be behind it",
+		file:   lineFile,
+		edits:  change("if l.heard && gen != l.gen {", "if false {"),
+		tests:  []string{"TestLineThatWasHeardIsListedAgainElsewhere"},
+	},
+	{
+		name:   "waiters-node-unwatched",
+		breaks: "a waiter whose node was removed learns of it when its turn would have come",
+		file:   frontFile,
+		edits:  change("case what == timeToLook && p.own == nil:", "case false:"),
+		tests:  []string{"TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce"},
+	},
+	{
+		name:   "unfired-watch-is-presence",
+		breaks: "before a grant a waiter does not read its own node if a watch on it has not fired",
+		file:   frontFile,
+		edits:  change("if before != nil && before[i] == p.own[i] {", "if before == nil {"),
+		tests:  []string{"TestGrantDoesNotDependOnAnEvent"},
+	},
+}
