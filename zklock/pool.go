@@ -140,10 +140,8 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 
 // diagnose says why an attempt has not succeeded so far; nil if that is not known.
 func (p *pool) diagnose(o *opening) error {
-	if d, ok := p.connector.(driver.Diagnoser); ok {
-		if err := d.Diagnose(); err != nil {
-			return err
-		}
+	if err := p.connector.Diagnose(); err != nil {
+		return err
 	}
 	if last := o.last.Load(); last != nil {
 		return *last
