@@ -20,23 +20,43 @@ func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan d
 		node, events, err := s.Session.Watch(ctx, path)
 		return armed{node, events}, err
 	}, nil)
-	if err == nil && (fault.action == loseEvent || fault.action == delayEvent) {
+	if err == nil {
 		a.events = s.forward(a.events, fault, path)
 	}
 	return a.node, a.events, err
 }
 
-// forward passes a watch's event on as fault lets it.
+// forward passes a watch's event on as fault lets it. A channel that was returned
+// before keeps the fault that it met then.
 func (s *session) forward(events <-chan driver.Event, fault Fault, path string) <-chan driver.Event {
-	if !s.begin() {
-		return events // which has the session's end in it, or soon will
+	s.mu.Lock()
+	out := s.forwarded[events]
+	s.mu.Unlock()
+	switch {
+	case out != nil:
+		return out
+	case fault.action != loseEvent && fault.action != delayEvent, !s.begin():
+		return events // if the session is over, its end is in there, or soon will be
 	}
+	return s.holdBack(events, fault, path)
+}
+
+// holdBack makes a channel for an event that a fault delays or loses.
+func (s *session) holdBack(events <-chan driver.Event, fault Fault, path string) <-chan driver.Event {
 	out := make(chan driver.Event, 1) // nobody has to receive
+	s.mu.Lock()
+	s.forwarded[events] = out
+	s.mu.Unlock()
 	go func() {
 		defer s.background.Done()
 		defer close(out)
-		event := <-events
+		event, ok := <-events
+		s.mu.Lock()
+		delete(s.forwarded, events)
+		s.mu.Unlock()
 		switch {
+		case !ok && fault.action == delayEvent:
+			return // another receiver of the channel had the event
 		case event.Err != nil:
 			// The session's end is no event that could be lost.
 		case fault.action == delayEvent:

@@ -15,9 +15,7 @@ import (
 )
 
 const (
-	// sendBuffer is the client's memory for one request. Twice what a request
-	// may have is not needed, but less than 256 KiB would make the client drop
-	// its batches of watches silently.
+	// sendBuffer is the client's memory for one request.
 	sendBuffer = maxRequest + 1<<10
 
 	// discardTime bounds the clean-up of a session that was made but could not
