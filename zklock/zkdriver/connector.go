@@ -43,19 +43,20 @@ func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 		return nil, err
 	}
 	life, end := context.WithCancel(context.Background())
-	return &connector{config: c, life: life, end: end, trying: make(map[*session]struct{})}, nil
+	return &connector{
+		config: c, backoff: &backoff{clock: wallClock()}, life: life, end: end,
+		trying: make(map[*session]struct{}),
+	}, nil
 }
 
-var (
-	_ driver.Connector = (*connector)(nil)
-	_ driver.Diagnoser = (*connector)(nil)
-)
+var _ driver.Connector = (*connector)(nil)
 
 // connector implements driver.Connector.
 type connector struct {
-	config *config
-	life   context.Context // ends with Close
-	end    context.CancelFunc
+	config  *config
+	backoff *backoff        // of all calls of Connect
+	life    context.Context // ends with Close
+	end     context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool                  // guarded by mu
@@ -131,7 +132,7 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	return nil, err
 }
 
-// Diagnose implements driver.Diagnoser. Of several calls of Connect it tells of one:
+// Diagnose implements driver.Connector. Of several calls of Connect it tells of one:
 // they try the same servers.
 func (c *connector) Diagnose() error {
 	c.mu.Lock()
@@ -147,7 +148,7 @@ var errConnectorClosed = fmt.Errorf("zkdriver: connect: %w", driver.ErrClosed)
 
 // start makes a session that is on its way to its first server.
 func (c *connector) start(timeout time.Duration) (*session, error) {
-	s := newSession(c.config, timeout)
+	s := newSession(c.config, c.backoff, timeout)
 	// The client takes 1.5 MiB for receiving, once a connection, and more only
 	// for a frame that needs it, up to maxFrame: a lower limit would save
 	// memory, but drop the connection at every long list of children.

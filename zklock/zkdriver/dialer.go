@@ -18,11 +18,6 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the pause after a round in which no server
-	// could be used. It doubles from round to round and is jittered.
-	minPause = 20 * time.Millisecond
-	maxPause = time.Second
-
 	// minAttempt and maxAttempt bound what one server gets for the TCP and TLS
 	// and ZooKeeper handshakes together; in between it is half a session
 	// timeout shared by all servers, so that one round fits into a lease.
@@ -49,10 +44,15 @@ type dialer struct {
 	config  *config
 	life    context.Context // ends when the session wants no connection any more
 
+	clock   clock
+	started time.Time // when the session began to look for a server; immutable
+
 	mu       sync.Mutex
-	failures int                // since the last good connection; guarded by mu
+	backoff  *backoff           // the connector's, and the session's own once it was opened; guarded by mu
+	opening  bool               // there was no handshake yet; guarded by mu
+	tried    int                // attempts of the present round that failed; guarded by mu
+	due      bool               // the backoff has to be asked before the next attempt; guarded by mu
 	since    time.Time          // of the last handshake; guarded by mu
-	started  time.Time          // of the first attempt; immutable
 	current  string             // the server that is being tried; guarded by mu
 	errs     map[string]failure // the newest failure of each server since the last handshake; guarded by mu
 	worked   bool               // the newest connection has answered a request; guarded by mu
@@ -75,12 +75,16 @@ const (
 	permanent                    // no ZooKeeper, a certificate that is not accepted, a password that may not go there
 )
 
-func newDialer(life context.Context, s *session, c *config) *dialer {
+func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer {
 	return &dialer{
 		session:  s,
 		config:   c,
 		life:     life,
-		started:  time.Now(),
+		clock:    b.clock,
+		started:  b.clock.now(),
+		backoff:  b,
+		opening:  true,
+		due:      true,
 		errs:     make(map[string]failure),
 		hopeless: make(chan struct{}),
 	}
@@ -157,44 +161,60 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// pause waits after each round of failures, or until the session is over.
+// pause waits as long as the backoff says, or until the session is over: before the
+// first attempt, since those of sessions before it may have failed, and after each
+// round of failures. It also waits for a moment after a connection that was good.
 func (d *dialer) pause() error {
+	timeout := d.session.Timeout()
+	var p time.Duration
 	d.mu.Lock()
 	if !d.since.IsZero() {
 		switch {
-		case time.Since(d.since) >= settled:
-			d.failures = 0
+		case d.clock.now().Sub(d.since) >= settled:
+			d.backoff.reset(0)
+			d.tried, d.due = 0, false
+			p = rand.N(max(min(timeout/firstPause, maxFirstPause), 1))
 		case d.worked:
-			d.failures = len(d.config.servers)
+			d.backoff.reset(1)
+			d.tried, d.due = 0, true
 		default:
-			d.failures++
+			d.attemptFailedLocked()
 		}
 		d.since, d.worked = time.Time{}, false
 	}
-	rounds, rest := d.failures/len(d.config.servers), d.failures%len(d.config.servers)
+	if d.due {
+		p, d.due = d.backoff.left(timeout), false
+	}
 	d.mu.Unlock()
 	if d.life.Err() != nil {
 		return errSessionOver
 	}
-	if rounds == 0 || rest != 0 {
-		return nil
-	}
-	p := min(minPause<<min(rounds-1, 10), maxPause)
-	t := time.NewTimer(p/2 + rand.N(p/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-d.life.Done():
+	if p > 0 && !d.clock.sleep(d.life, p) {
 		return errSessionOver
+	}
+	return nil
+}
+
+// attemptFailedLocked counts an attempt that was in vain, and the round if it was
+// the last one.
+func (d *dialer) attemptFailedLocked() {
+	if d.tried++; d.tried >= len(d.config.servers) {
+		d.tried, d.due = 0, true
+		d.backoff.failed()
 	}
 }
 
-// succeeded notes a completed handshake.
+// succeeded notes a completed handshake. The next session that the connector opens
+// has no reason to wait, and from now on this one counts for itself.
 func (d *dialer) succeeded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.since = time.Now()
+	if d.opening {
+		d.opening = false
+		d.backoff.reset(0)
+		d.backoff = &backoff{clock: d.clock}
+	}
+	d.since = d.clock.now()
 	clear(d.errs)
 }
 
@@ -209,7 +229,7 @@ func (d *dialer) answered() {
 func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.failures++
+	d.attemptFailedLocked()
 	kind := classify(err)
 	if permanentTLS(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)
@@ -219,7 +239,7 @@ func (d *dialer) failed(server string, err error) {
 		return
 	}
 	for _, f := range d.errs {
-		if f.kind == passing || f.kind == silent && time.Since(d.started) < silence {
+		if f.kind == passing || f.kind == silent && d.clock.now().Sub(d.started) < silence {
 			return
 		}
 	}

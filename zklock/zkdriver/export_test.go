@@ -65,3 +65,9 @@ func WatchChannels(s driver.Session) (n int) {
 	}
 	return n
 }
+
+// UseClock makes a connector that was not used yet measure its pauses with another
+// clock.
+func UseClock(c driver.Connector, now func() time.Time, sleep func(context.Context, time.Duration) bool) {
+	c.(*connector).backoff.clock = clock{now, sleep}
+}

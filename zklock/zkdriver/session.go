@@ -64,7 +64,7 @@ type session struct {
 	close     closer
 }
 
-func newSession(c *config, timeout time.Duration) *session {
+func newSession(c *config, b *backoff, timeout time.Duration) *session {
 	s := &session{
 		timeout:   timeout,
 		state:     driver.Suspended,
@@ -79,7 +79,7 @@ func newSession(c *config, timeout time.Duration) *session {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.hosts = newHosts(s.life, c.servers)
-	s.dialer = newDialer(s.life, s, c)
+	s.dialer = newDialer(s.life, s, c, b)
 	s.workers.init()
 	s.watches.init()
 	s.close.init()
