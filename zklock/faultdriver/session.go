@@ -39,9 +39,9 @@ type session struct {
 	closed bool               // guarded by mu; Close was called
 	gates  map[*Gate]struct{} // guarded by mu; those that may hold something back
 
-	// forwarded has what stands for a channel whose event a fault holds back,
-	// until the event has come: the session may return the channel again.
-	forwarded map[<-chan driver.Event]<-chan driver.Event // guarded by mu
+	// delayed has what stands for a channel whose event a fault delays, until the
+	// event has come: the session may return the channel again.
+	delayed map[<-chan driver.Event]<-chan driver.Event // guarded by mu
 }
 
 var _ driver.Session = (*session)(nil)
@@ -51,7 +51,7 @@ func newSession(s driver.Session, f *faults) *session {
 	w := &session{
 		Session: s, faults: f, life: life, end: end,
 		over: make(chan struct{}), done: make(chan struct{}), gates: make(map[*Gate]struct{}),
-		forwarded: make(map[<-chan driver.Event]<-chan driver.Event),
+		delayed: make(map[<-chan driver.Event]<-chan driver.Event),
 	}
 	w.background.Go(w.follow)
 	return w

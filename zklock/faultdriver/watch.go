@@ -26,51 +26,69 @@ func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan d
 	return a.node, a.events, err
 }
 
-// forward passes a watch's event on as fault lets it. A channel that was returned
-// before keeps the fault that it met then.
+// forward passes a watch's event on as fault lets it. A channel that the session
+// returns again, after a reconnect, keeps the delay that it met before.
 func (s *session) forward(events <-chan driver.Event, fault Fault, path string) <-chan driver.Event {
 	s.mu.Lock()
-	out := s.forwarded[events]
+	delayed := s.delayed[events]
 	s.mu.Unlock()
 	switch {
-	case out != nil:
-		return out
-	case fault.action != loseEvent && fault.action != delayEvent, !s.begin():
-		return events // if the session is over, its end is in there, or soon will be
+	case fault.action == loseEvent:
+		return s.lose(events, path)
+	case delayed != nil:
+		return delayed
+	case fault.action == delayEvent:
+		return s.delay(events, fault.wait)
 	}
-	return s.holdBack(events, fault, path)
+	return events
 }
 
-// holdBack makes a channel for an event that a fault delays or loses.
-func (s *session) holdBack(events <-chan driver.Event, fault Fault, path string) <-chan driver.Event {
+// lose makes a channel that receives nothing but the session's end. The one in whose
+// place it is stays as it is: a later call of Watch may return it.
+func (s *session) lose(events <-chan driver.Event, path string) <-chan driver.Event {
+	if !s.begin() {
+		return events // which has the session's end in it, or soon will
+	}
 	out := make(chan driver.Event, 1) // nobody has to receive
+	go func() {
+		defer s.background.Done()
+		defer close(out)
+		<-s.over
+		event := driver.Event{Type: driver.EventSession, Path: path, Err: driver.ErrClosed}
+		if state, _ := s.State(); state == driver.Expired {
+			event.Err = driver.ErrSessionExpired
+		}
+		out <- event
+	}()
+	return out
+}
+
+// delay makes a channel that receives the event later. The session's end is not
+// delayed.
+func (s *session) delay(events <-chan driver.Event, d time.Duration) <-chan driver.Event {
+	if !s.begin() {
+		return events
+	}
+	out := make(chan driver.Event, 1)
 	s.mu.Lock()
-	s.forwarded[events] = out
+	s.delayed[events] = out
 	s.mu.Unlock()
 	go func() {
 		defer s.background.Done()
 		defer close(out)
 		event, ok := <-events
 		s.mu.Lock()
-		delete(s.forwarded, events)
+		delete(s.delayed, events)
 		s.mu.Unlock()
-		switch {
-		case !ok && fault.action == delayEvent:
-			return // another receiver of the channel had the event
-		case event.Err != nil:
-			// The session's end is no event that could be lost.
-		case fault.action == delayEvent:
-			timer := time.NewTimer(fault.wait)
+		if !ok {
+			return // another receiver had it
+		}
+		if event.Err == nil {
+			timer := time.NewTimer(d)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
 			case <-s.over:
-			}
-		default:
-			<-s.over
-			event = driver.Event{Type: driver.EventSession, Path: path, Err: driver.ErrClosed}
-			if state, _ := s.State(); state == driver.Expired {
-				event.Err = driver.ErrSessionExpired
 			}
 		}
 		out <- event
