@@ -80,7 +80,8 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // Error is what the operations of this package fail with. It is added once,
 // where the operation meets its caller; errors.Is and errors.As see through it.
 type Error struct {
-	// Op is what was being done: open, ping, acquire, release, verify.
+	// Op is what was being done: acquire, break, close, contenders, downgrade,
+	// open, ping, release, shutdown, txn, verify.
 	Op string
 
 	// Name is the lock it was done to; "" if there is none.
