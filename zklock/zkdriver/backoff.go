@@ -48,6 +48,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// probed is what a look at a server has shown.
+type probed struct {
+	at      time.Time
+	verdict error // nil: nothing
+}
+
 // backoff is how long to pause between rounds of attempts that fail. The sessions
 // that a connector is opening share one, which outlives them: an ensemble that
 // elects a leader accepts and closes connections, so the opening of a session
@@ -58,6 +64,61 @@ type backoff struct {
 	mu     sync.Mutex
 	rounds int       // that failed since the last handshake; guarded by mu
 	last   time.Time // when the newest of them ended; guarded by mu
+
+	probed map[string]probed  // what a look at a server has shown; guarded by mu
+	errs   map[string]failure // the newest failure of each server since the last handshake; guarded by mu
+}
+
+// note remembers a failure, for sessions that wait before their first attempt.
+func (b *backoff) note(server string, f failure) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.errs == nil {
+		b.errs = make(map[string]failure)
+	}
+	b.errs[server] = f
+}
+
+// noted returns a failure that was remembered.
+func (b *backoff) noted(server string) (f failure, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok = b.errs[server]
+	return f, ok
+}
+
+// probe reports whether a server may be looked at, which then counts as done.
+func (b *backoff) probe(server string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.now()
+	if p, ok := b.probed[server]; ok && now.Sub(p.at) < probeAgain {
+		return false
+	}
+	if b.probed == nil {
+		b.probed = make(map[string]probed)
+	}
+	b.probed[server] = probed{at: now}
+	return true
+}
+
+// found notes what a look at a server has shown. What will not change the next
+// session has to find as well.
+func (b *backoff) found(server string, verdict error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if classify(verdict) == permanent {
+		delete(b.probed, server)
+		return
+	}
+	b.probed[server] = probed{b.clock.now(), verdict}
+}
+
+// hadNoQuorum reports whether a server has said so, and was not asked again since.
+func (b *backoff) hadNoQuorum(server string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.probed[server].verdict == errNoQuorum
 }
 
 // failed notes the end of a round in which no server could be used.
@@ -74,6 +135,8 @@ func (b *backoff) reset(rounds int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rounds, b.last = rounds, b.clock.now()
+	clear(b.errs)
+	clear(b.probed)
 }
 
 // left is how long to wait before the next round, of a session with that timeout.

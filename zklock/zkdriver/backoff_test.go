@@ -39,12 +39,12 @@ func (c *fakeClock) pass(d time.Duration) {
 	c.time = c.time.Add(d)
 }
 
-// newest returns the newest pause, 0 for none, and forgets it.
-func (c *fakeClock) newest() (d time.Duration) {
+// longest returns the longest pause, 0 for none, and forgets them all.
+func (c *fakeClock) longest() (d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.pauses); n > 0 {
-		d = c.pauses[n-1]
+	for _, p := range c.pauses {
+		d = max(d, p)
 	}
 	c.pauses = nil
 	return d
@@ -96,8 +96,8 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 			t.Fatal("there is a session with a server that only closes connections")
 		}
 	}
-	if d := clock.newest(); d < 500*time.Millisecond || d > time.Second {
-		t.Errorf("after five calls that failed the pause is %v, want half a second to a second", d)
+	if d := clock.longest(); d < 500*time.Millisecond || d > time.Second {
+		t.Errorf("in five calls that failed the longest pause is %v, want half a second to a second", d)
 	}
 	mu.Lock()
 	electing = false
@@ -108,7 +108,7 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer shut(s)
-		if d := clock.newest(); d > time.Second {
+		if d := clock.longest(); d > time.Second {
 			t.Errorf("a pause of %v", d)
 		}
 	}
@@ -118,7 +118,7 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shut(s)
-	if d := clock.newest(); d != 0 || p.accepted() != dials+1 {
+	if d := clock.longest(); d != 0 || p.accepted() != dials+1 {
 		t.Errorf("behind one that succeeded, Connect pauses for %v and dials %d times", d, p.accepted()-dials)
 	}
 	// What failed long ago makes nobody wait.
@@ -143,7 +143,7 @@ func TestFirstReconnectIsJittered(t *testing.T) {
 		clock.pass(time.Minute) // the connection was a good one
 		p.drop()
 		generation(t, s, n)
-		d := clock.newest()
+		d := clock.longest()
 		if d > timeout/40 {
 			t.Errorf("the first reconnect comes after %v, want at most %v", d, timeout/40)
 		}

@@ -34,6 +34,7 @@ type conn struct {
 	sent        time.Time // when the ConnectRequest was sent, read before that
 
 	generation uint64 // the session's, of this connection; set during the handshake
+	counted    bool   // among those established; guarded by session.mu
 
 	mu      sync.Mutex
 	pending map[int32]pending // requests without reply, by xid; guarded by mu

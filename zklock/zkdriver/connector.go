@@ -123,6 +123,9 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	if err == nil {
 		return s, nil
 	}
+	if s.ID() == 0 {
+		s.end() // it dials no more
+	}
 	// Nobody else will close it. That must not take longer than ctx allows.
 	c.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), discardTime)

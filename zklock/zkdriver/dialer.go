@@ -54,6 +54,7 @@ type dialer struct {
 	due      bool               // the backoff has to be asked before the next attempt; guarded by mu
 	since    time.Time          // of the last handshake; guarded by mu
 	current  string             // the server that is being tried; guarded by mu
+	reached  bool               // there is a TCP connection to it; guarded by mu
 	errs     map[string]failure // the newest failure of each server since the last handshake; guarded by mu
 	worked   bool               // the newest connection has answered a request; guarded by mu
 	hopeless chan struct{}      // closed when trying on makes no sense
@@ -106,8 +107,16 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithDeadline(d.life, deadline)
 	defer cancel()
 	d.mu.Lock()
-	d.current = server
+	d.current, d.reached = server, false
 	d.mu.Unlock()
+	// A session that was opened knows what its servers speak.
+	if d.shouldProbe(server) {
+		if err := d.probe(ctx, server); err != nil {
+			d.backoff.found(server, err)
+			d.failed(server, err)
+			return nil, err
+		}
+	}
 	c, err := d.connect(ctx, server)
 	if err != nil {
 		d.failed(server, err)
@@ -128,22 +137,33 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 
 // connect does the TCP and the TLS handshake.
 func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
-	var to net.Dialer
-	if d.config.loopbackOnly {
-		to.Control = onlyLoopback
-	}
-	raw, err := to.DialContext(ctx, "tcp", server)
+	raw, err := d.dialTCP(ctx, server)
 	if err != nil {
 		return nil, err
 	}
+	d.mu.Lock()
+	d.reached = true
+	d.mu.Unlock()
 	wrapped := raw
 	if d.config.tls != nil {
 		if wrapped, err = d.config.tls.wrap(ctx, raw, server); err != nil {
 			_ = raw.Close()
+			if !permanentTLS(err) {
+				err = &unanswered{err}
+			}
 			return nil, err
 		}
 	}
 	return newConn(d.session, server, raw, wrapped), nil
+}
+
+// dialTCP makes a connection, if it may go there.
+func (d *dialer) dialTCP(ctx context.Context, server string) (net.Conn, error) {
+	var to net.Dialer
+	if d.config.loopbackOnly {
+		to.Control = onlyLoopback
+	}
+	return to.DialContext(ctx, "tcp", server)
 }
 
 // errNotLoopback is why an address is not dialled that a name has turned out to
@@ -235,6 +255,7 @@ func (d *dialer) failed(server string, err error) {
 		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)
 	}
 	d.errs[server] = failure{err, kind}
+	d.backoff.note(server, d.errs[server])
 	if d.closed || len(d.errs) < d.distinct() {
 		return
 	}
@@ -261,6 +282,8 @@ func classify(err error) failureKind {
 	switch {
 	case errors.Is(err, ErrNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
 		return permanent
+	case errors.Is(err, errNoQuorum):
+		return silent
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return passing
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
@@ -282,7 +305,13 @@ func (d *dialer) err(cause error) error {
 	}
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
+		if !ok && s != d.current {
+			f, ok = d.backoff.noted(s) // an earlier session's
+		}
 		switch {
+		case !ok && s == d.current && d.reached:
+			e.text = append(e.text, s+": connected, but got no ZooKeeper answer yet")
+			continue
 		case !ok && s == d.current:
 			e.text = append(e.text, s+": no answer yet")
 			continue
@@ -290,17 +319,31 @@ func (d *dialer) err(cause error) error {
 			e.text = append(e.text, s+": not tried yet")
 			continue
 		case f.kind == silent:
-			tls := "expects TLS, which takes zks://"
-			if d.config.tls != nil {
-				tls = "speaks no TLS, which takes zk:// and not zks://"
-			}
-			f.err = fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it %s)", f.err, ErrNotZooKeeper, tls)
+			e.errs = append(e.errs, ErrNotZooKeeper)
+			f.err = d.closedEarly(s, f.err)
 		}
 		e.text = append(e.text, s+": "+f.err.Error())
 		e.errs = append(e.errs, f.err)
 	}
 	e.errs = append(e.errs, driver.ErrNotSent)
 	return e
+}
+
+// closedEarly says what it may mean that a server closes connections at once.
+func (d *dialer) closedEarly(server string, err error) error {
+	const limit = "as many connections from this address as its maxClientCnxns allows, which is 60 by default"
+	if d.backoff.hadNoQuorum(server) {
+		return errNoQuorum
+	}
+	if n := established.of(server); n > 0 {
+		// So it is a ZooKeeper server, and the scheme is the right one.
+		return fmt.Errorf("closed the connection before it answered: %w (it has %s: this process alone has %d; or it has no quorum)", err, limit, n)
+	}
+	tls := "expects TLS, which takes zks://"
+	if d.config.tls != nil {
+		tls = "speaks no TLS, which takes zk:// and not zks://"
+	}
+	return fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it has %s, or it %s)", err, ErrNotZooKeeper, limit, tls)
 }
 
 // connectError is why no session could be made. It unwraps to the reason of

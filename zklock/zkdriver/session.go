@@ -187,7 +187,8 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 	s.sent = c.sent
 	s.server = c.server
 	s.up = true
-	c.generation = s.generation + 1
+	c.generation, c.counted = s.generation+1, true
+	established.add(c.server, 1)
 	s.setLocked(driver.Connected, s.generation+1)
 	s.mu.Unlock()
 	s.dialer.succeeded()
@@ -220,6 +221,10 @@ func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 func (s *session) lose(c *conn, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.counted {
+		c.counted = false
+		established.add(c.server, -1)
+	}
 	if s.conn != c || !s.up {
 		return
 	}
