@@ -24,7 +24,7 @@ func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
 	}{
 		{"refuses", unusedAddr(t), []string{"refused"}},
 		{"hangs up", answering(t, ""), []string{"not a ZooKeeper server", "quorum"}},
-		{"says nothing", web.Listener.Addr().String(), nil},
+		{"says nothing", web.Listener.Addr().String(), []string{"connected, but got no ZooKeeper answer"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := dial(t, c.addr, quick("connect_timeout", limit.String()))
@@ -53,7 +53,7 @@ func TestCallerInAHurryIsToldWhy(t *testing.T) {
 	defer silent.Close()
 	for _, c := range []struct{ addr, says string }{
 		{unusedAddr(t), "refused"},
-		{silent.Addr().String(), "no answer yet"},
+		{silent.Addr().String(), "connected, but got no ZooKeeper answer yet"},
 	} {
 		client := dial(t, c.addr, quick("connect_timeout", "1m"))
 		for verb, call := range calls(client) {

@@ -42,7 +42,7 @@ var _ Acquirer = (*all)(nil)
 
 func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
-		return fmt.Errorf("%w: All of no locks, it takes one or more", ErrConflict)
+		return &misuse{ErrConflict, "All of no locks: it takes one or more"}
 	}
 	at := make(map[string]int)
 	for _, a := range acquirers {
@@ -52,12 +52,14 @@ func (l *all) add(acquirers []Acquirer) error {
 			d = a.described()
 		case *Reader:
 			d = a.described()
+		case nil:
+			return &misuse{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
 		default:
-			return fmt.Errorf("%w: All takes mutexes, readers and writers, not %T", ErrConflict, a)
+			return &misuse{ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a)}
 		}
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
-				err = fmt.Errorf("%w: All of a nil lock", ErrConflict)
+				err = &misuse{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
 			}
 			return err
 		}
@@ -65,7 +67,7 @@ func (l *all) add(acquirers []Acquirer) error {
 			l.client = d.client
 		}
 		if d.client != l.client {
-			return fmt.Errorf("%w: All takes locks of one Client, %q is another's", ErrConflict, d.name())
+			return &misuse{ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name())}
 		}
 		w := d.wants[0]
 		i, twice := at[w.path]
@@ -78,7 +80,7 @@ func (l *all) add(acquirers []Acquirer) error {
 		}
 	}
 	if len(l.wants) > maxAll {
-		return fmt.Errorf("%w: All of %d names, at most %d can be taken together", ErrConflict, len(l.wants), maxAll)
+		return &misuse{ErrConflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll)}
 	}
 	return nil
 }

@@ -126,6 +126,11 @@ func newClient(cfg config, connector driver.Connector) *Client {
 // made by others may have access lists of their own, which Ping does not look at.
 // It waits until ctx ends, but no longer than connect_timeout.
 //
+// Servers may grant another session timeout than session_timeout asks for. It is
+// Ping's error if locks cannot work with what was granted, or if it shows that
+// tick_time is less than the servers' tickTime. Else it is a warning in the log, one
+// for each session, Ping's included.
+//
 // It costs two transactions. The first proves the quorum. The second does all
 // that a lock would do, and a check that cannot hold, so that nothing of it is
 // applied. A right that there is a way round, which is DELETE on the root, is

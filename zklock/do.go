@@ -31,13 +31,17 @@ type Acquirer interface {
 // and releases the lock when fn has returned or panicked, whatever has become
 // of ctx by then.
 //
-// The error is Acquire's if fn was not called, and else fn's. If the lock was
+// The error is Acquire's if fn was not called, and else fn's. A nil a or fn is an error
+// at once. If the lock was
 // lost while fn ran it also matches ErrLost: whatever fn returned, it may not
 // have been alone. A release that is still pending when Do returns is logged
 // and no error.
 func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ...AcquireOption) (err error) {
 	if a == nil {
 		return &Error{Op: "acquire", Err: errNilAcquirer}
+	}
+	if fn == nil {
+		return &Error{Op: "acquire", Name: truncate(a.Name(), maxName), Err: errNilFunction}
 	}
 	lock, err := a.Acquire(ctx, opts...)
 	if err != nil {

@@ -224,10 +224,14 @@
 // written like 10s or 1500ms:
 //
 //   - session_timeout (10s): how long ZooKeeper keeps a session that it does not
-//     hear from. The servers may grant another one, which then counts. What is
-//     held by a process that crashes is free after this time.
+//     hear from. The servers may grant another one, which then counts. A shorter
+//     one is logged as a warning, to slog's default logger without WithLogger. What
+//     is held by a process that crashes is free after this time.
 //   - tick_time (3s): at least the servers' tickTime. The session timeout, as
-//     asked for and as granted, must be three times this or more.
+//     asked for and as granted, must be three times this or more. Servers that grant
+//     a longer session timeout than was asked for show that their ticks are longer
+//     than this, so that is an error. Where an operator has raised their
+//     minSessionTimeout, ask for that much.
 //   - connect_timeout (10s): how long one call puts up with having no usable
 //     session, before it fails with [ErrUnavailable].
 //   - loss_delay (0): how much time passes, after a lock was lost, before the

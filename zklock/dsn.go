@@ -22,6 +22,12 @@ import (
 // way that hides where.
 func parseURL(text string) (driver.URL, error) {
 	var u driver.URL
+	switch {
+	case text == "":
+		return u, errors.New("the URL is empty: want something like zk://host:2181/root")
+	case strings.TrimSpace(text) != text:
+		return u, errors.New("the URL begins or ends with a space or a line break: remove that")
+	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme == "" {
 		return u, errors.New(`URL has no scheme: want something like zk://host:2181/root`)
@@ -53,9 +59,18 @@ func parseURL(text string) (driver.URL, error) {
 		}
 		rest = rest[at+1:]
 	}
+	if strings.Contains(rest, "://") {
+		return u, errors.New("URL has a second ://: the scheme is given once, in front of the first host, as in zk://a:2181,b:2181/root")
+	}
 	authority, root, hasRoot := strings.Cut(rest, "/")
 	if hasRoot && root != "" {
-		u.Root = "/" + root
+		if err := checkOneRoot(root); err != nil {
+			return u, err
+		}
+		u.Root = "/" + strings.TrimSuffix(root, "/")
+	}
+	if strings.ContainsFunc(authority, unicode.IsSpace) {
+		return u, errors.New("URL has a space in its list of hosts: hosts are joined by commas and nothing else, as in a:2181,b:2181")
 	}
 	if authority != "" {
 		for host := range strings.SplitSeq(authority, ",") {
@@ -66,6 +81,22 @@ func parseURL(text string) (driver.URL, error) {
 		}
 	}
 	return u, nil
+}
+
+// checkOneRoot refuses a root that has hosts in it, as in zk://a:2181/x,b:2181/x:
+// behind a comma there is a port, or the root once more. A comma alone may be part
+// of a path.
+func checkOneRoot(root string) error {
+	first, rest, _ := strings.Cut(root, ",")
+	first = strings.TrimSuffix(first, "/")
+	for part := range strings.SplitSeq(rest, ",") {
+		host, path, _ := strings.Cut(part, "/")
+		_, port, hasPort := strings.Cut(host, ":")
+		if hasPort && isPort(port) || host != "" && first != "" && strings.TrimSuffix(path, "/") == first {
+			return errors.New("URL has a host behind the root: the root is given once, behind the last host, as in zk://a:2181,b:2181/root")
+		}
+	}
+	return nil
 }
 
 func parseCredentials(u *driver.URL, text string) error {

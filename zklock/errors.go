@@ -80,7 +80,8 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // Error is what the operations of this package fail with. It is added once,
 // where the operation meets its caller; errors.Is and errors.As see through it.
 type Error struct {
-	// Op is what was being done: open, ping, acquire, release, verify.
+	// Op is what was being done: acquire, break, close, contenders, downgrade,
+	// open, ping, release, shutdown, txn, verify.
 	Op string
 
 	// Name is the lock it was done to; "" if there is none.
@@ -144,8 +145,32 @@ var (
 	errSessionEnded = errors.New("session ended")
 )
 
-// errNilAcquirer is the error of acquiring nothing.
-var errNilAcquirer = fmt.Errorf("%w: the Acquirer is nil", ErrInvalidName)
+// misuse is the error of an argument that no lock can be made of. Its text says what
+// is wrong, without that of the error which it matches.
+type misuse struct {
+	is   error
+	text string
+}
+
+// Error implements error.
+func (e *misuse) Error() string { return e.text }
+
+// Unwrap returns the error that it matches.
+func (e *misuse) Unwrap() error { return e.is }
+
+var (
+	// errNilAcquirer is the error of acquiring nothing.
+	errNilAcquirer = &misuse{ErrInvalidName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)"}
+
+	// errNilClient is the error of a lock whose Client is nil or zero.
+	errNilClient = &misuse{ErrInvalidName, "the lock's Client was not made by Open"}
+
+	// errNoLock is the error of a zero Mutex, for example.
+	errNoLock = &misuse{ErrInvalidName, "the lock was not made by a Client's method, such as client.Mutex(name)"}
+
+	// errNilFunction is the error of doing nothing.
+	errNilFunction = &misuse{ErrConflict, "the function is nil: there is nothing to do under the lock"}
+)
 
 // Errors inside the package that make an acquisition start over, or that say
 // how its context ended.

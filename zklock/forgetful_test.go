@@ -57,7 +57,9 @@ func (e *forgetful) Connect(_ context.Context, timeout time.Duration) (driver.Se
 }
 
 func (e *forgetful) Driver() driver.Driver { return nil }
-func (e *forgetful) Close() error          { return nil }
+
+func (e *forgetful) Diagnose() error { return nil }
+func (e *forgetful) Close() error    { return nil }
 
 type forgetfulSession struct {
 	ensemble *forgetful

@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"fmt"
 )
 
 // described is what the kinds of locks have in common: one name, and how it is
@@ -17,7 +16,7 @@ func (c *Client) describe(name string, k kind) described {
 	d := described{client: c, wants: []want{{name: name, kind: k}}}
 	if c == nil || c.pool == nil {
 		if d.err = checkName(name); d.err == nil {
-			d.err = fmt.Errorf("%w: its Client was not made by Open", ErrInvalidName)
+			d.err = errNilClient
 		}
 		return d
 	}
@@ -52,7 +51,7 @@ func (d *described) check() error {
 	case d.err != nil:
 		return d.err
 	case len(d.wants) == 0:
-		return fmt.Errorf("%w: the lock was not made by a Client's method", ErrInvalidName)
+		return errNoLock
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package zklock
 import (
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,8 @@ func WithHooks(h Hooks) Option {
 // Nothing of that is logged by default. Neither passwords nor lock names are
 // logged. The driver of a URL logs there too, warnings of its own and the
 // chatter of its connections at debug level; without this option that goes to
-// slog's default logger.
+// slog's default logger, as does the warning about a session timeout that the
+// servers cut short.
 func WithLogger(l *slog.Logger) Option {
 	return openOption(func(c *config) {
 		if l == nil {
@@ -76,7 +78,7 @@ func WithParams(params url.Values) Option {
 // WithRoot sets the znode below which the client works, instead of the URL's
 // path.
 func WithRoot(path string) Option {
-	return openOption(func(c *config) { c.root = path })
+	return openOption(func(c *config) { c.root = strings.TrimSuffix(path, "/") })
 }
 
 // AcquireOption sets something about one acquisition.

@@ -140,10 +140,8 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 
 // diagnose says why an attempt has not succeeded so far; nil if that is not known.
 func (p *pool) diagnose(o *opening) error {
-	if d, ok := p.connector.(driver.Diagnoser); ok {
-		if err := d.Diagnose(); err != nil {
-			return err
-		}
+	if err := p.connector.Diagnose(); err != nil {
+		return err
 	}
 	if last := o.last.Load(); last != nil {
 		return *last
@@ -266,6 +264,7 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 		_ = ds.Close(closeCtx) // nothing was made on it; it expires by itself at worst
 		return nil, err
 	}
+	p.client.cfg.reportTimeout(ds.ID(), ds.Timeout())
 	s := newSession(p.client, ds, suspendedThen)
 	p.wg.Go(s.notices.run)
 	p.client.counters.sessions.Add(1)
@@ -368,26 +367,10 @@ func (p *pool) close() {
 	p.wg.Wait()
 }
 
-// errSessionTimeout is matched by the error about a session timeout that the
-// ensemble made too short.
-var errSessionTimeout = errors.New("session timeout too short")
-
-// checkTimeout looks at what the ensemble granted.
-func (c *config) checkTimeout(granted time.Duration) error {
-	if granted >= minTicks*c.tickTime {
-		if err := c.lossDelayFits(granted); err != nil {
-			return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: %w; raise the servers' maxSessionTimeout", errSessionTimeout, granted, c.sessionTimeout, err)
-		}
-		return nil
-	}
-	return fmt.Errorf("%w: the ensemble granted %v, asked for were %v, and at least %d times tick_time=%v are needed; raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller",
-		errSessionTimeout, granted, c.sessionTimeout, minTicks, c.tickTime)
-}
-
 // permanent reports whether trying again cannot help.
 func permanent(err error) bool {
 	for _, e := range []error{
-		errSessionTimeout, errRootMissing, ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		errSessionTimeout, errTickTime, errRootMissing, ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
 	} {
 		if errors.Is(err, e) {

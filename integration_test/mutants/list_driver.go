@@ -47,10 +47,17 @@ var driverMutants = []mutant{
 		tests:  []string{"TestErrorsOfServers"},
 	},
 	{
-		name:   "watches-set-too-late",
-		breaks: "on a new connection other requests go before the watches are set",
-		file:   driverSession,
-		edits:  change(`s.gate = !watched`, `s.gate = watched || true`),
+		name:   "watches-not-set-again",
+		breaks: "on a new connection no watch is set again",
+		file:   "zklock/zkdriver/setwatches.go",
+		edits:  change("if len(paths) == 0 {\n\t\treturn nil", "if len(paths) >= 0 {\n\t\treturn nil"),
 		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
+	},
+	{
+		name:   "channel-for-every-watch",
+		breaks: "each watch that is set again after a reconnect takes memory",
+		file:   "zklock/zkdriver/watch.go",
+		edits:  change(`return x.gen != gen })`, `return false })`),
+		tests:  []string{"TestWatchesThatAreSetAgainTakeNoMoreMemory"},
 	},
 }

@@ -29,6 +29,9 @@ type Connector interface {
 	// behind that this process could still close.
 	Connect(ctx context.Context, timeout time.Duration) (Session, error)
 
+	// Diagnoser is for callers of Connect that give up sooner than it does.
+	Diagnoser
+
 	// Driver returns the driver the connector belongs to.
 	Driver() Driver
 
@@ -37,11 +40,12 @@ type Connector interface {
 	Close() error
 }
 
-// Diagnoser is implemented by a [Connector] that can tell, while a Connect goes
-// on trying, what it has met so far: for callers that will not wait for the end.
+// Diagnoser is the part of a [Connector] that says, while a Connect goes on trying,
+// what it has met so far: for callers that will not wait for its end.
 type Diagnoser interface {
 	// Diagnose returns why the calls of Connect that are under way have not
-	// succeeded yet, as far as that is known; nil if there is nothing to tell.
+	// succeeded yet, as far as that is known; nil if none is under way, or
+	// nothing is known. Of several calls it may report one.
 	Diagnose() error
 }
 
@@ -91,6 +95,12 @@ type Session interface {
 	// or, with Event.Err set, when the session ends. A missing znode arms
 	// nothing and is ErrNoNode. Loss of a connection is no event. The channel
 	// is buffered: nobody has to receive from it.
+	//
+	// Calls on one connection return channels of their own. After a reconnect a
+	// driver may return a channel again that it returned for the path on an
+	// earlier connection, if that has not fired: a caller that watches its nodes
+	// again after each reconnect must not make memory grow. A receiver that finds
+	// the channel closed, without an event, knows that another had the event.
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)
 
 	// Multi executes ops as one transaction: all of them, in order, under one

@@ -27,6 +27,16 @@ func sessionTests() []test {
 				e.Fatal("a new session has id 0")
 			}
 		}},
+		{"session/connector diagnoses nothing without a Connect under way", func(e *env) {
+			c := e.h.Connector()
+			if err := c.Diagnose(); err != nil {
+				e.Fatalf("a connector that was never asked to connect diagnoses %v", err)
+			}
+			e.open(c, e.limit(true))
+			if err := c.Diagnose(); err != nil {
+				e.Fatalf("after a Connect that succeeded, the connector diagnoses %v", err)
+			}
+		}},
 		{"session/ids are unique", func(e *env) {
 			seen := make(map[int64]bool)
 			for range 5 {

@@ -201,6 +201,27 @@ func watchTests() []test {
 			e.delete(other, e.path("a"))
 			e.fires(events, driver.EventDeleted, e.path("a"))
 		}},
+		{"watch/set again after a reconnect fires once", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			channels := make(map[<-chan driver.Event]bool)
+			for gen := uint64(1); gen <= 3; gen++ {
+				if gen > 1 {
+					e.h.Kill(s)
+					e.reconnects(s, gen)
+				}
+				_, first := e.watch(s, e.path("a"))
+				_, second := e.watch(s, e.path("a"))
+				if first == second {
+					e.Fatalf("two watches on one connection have the same channel")
+				}
+				channels[first], channels[second] = true, true
+			}
+			e.delete(other, e.path("a"))
+			for events := range channels {
+				e.fires(events, driver.EventDeleted, e.path("a"))
+			}
+		}},
 		{"watch/fires after a cut for a node deleted meanwhile", func(e *env) {
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)

@@ -94,14 +94,6 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	return newSession(s, c.faults), nil
 }
 
-// Diagnose implements [driver.Diagnoser], for a connector that does.
-func (c *connector) Diagnose() error {
-	if d, ok := c.Connector.(driver.Diagnoser); ok {
-		return d.Diagnose()
-	}
-	return nil
-}
-
 // attempts counts operations that are alike.
 type attempts struct {
 	mu    sync.Mutex

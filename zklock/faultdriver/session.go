@@ -38,6 +38,10 @@ type session struct {
 	mu     sync.Mutex
 	closed bool               // guarded by mu; Close was called
 	gates  map[*Gate]struct{} // guarded by mu; those that may hold something back
+
+	// delayed has what stands for a channel whose event a fault delays, until the
+	// event has come: the session may return the channel again.
+	delayed map[<-chan driver.Event]<-chan driver.Event // guarded by mu
 }
 
 var _ driver.Session = (*session)(nil)
@@ -47,6 +51,7 @@ func newSession(s driver.Session, f *faults) *session {
 	w := &session{
 		Session: s, faults: f, life: life, end: end,
 		over: make(chan struct{}), done: make(chan struct{}), gates: make(map[*Gate]struct{}),
+		delayed: make(map[<-chan driver.Event]<-chan driver.Event),
 	}
 	w.background.Go(w.follow)
 	return w

@@ -48,7 +48,7 @@ type session struct {
 	limit  *event // checks heard
 
 	queue   []*request // waiting for a connection
-	watches map[string][]chan driver.Event
+	watches map[string][]watcher
 
 	up      chan struct{} // closed when first established, or ended before
 	closing *request      // the end of the session, once Close was called
@@ -290,28 +290,44 @@ func (s *session) notified(c *conn, path string, event driver.EventType) {
 		return
 	}
 	s.heard = s.e.clock.now
-	for _, ch := range s.watches[path] {
-		ch <- driver.Event{Type: event, Path: path}
-		close(ch)
+	for _, w := range s.watches[path] {
+		w.ch <- driver.Event{Type: event, Path: path}
+		close(w.ch)
 	}
 	delete(s.watches, path)
 }
 
+// watcher is a channel that waits for the event of a path.
+type watcher struct {
+	ch  chan driver.Event
+	gen uint64 // the connection on which it was handed out last
+}
+
+// addWatch returns a channel for the event of a path: one that was handed out on an
+// earlier connection and has not fired, if there is one, or memory would grow with
+// every reconnect.
 func (s *session) addWatch(path string) <-chan driver.Event {
-	ch := make(chan driver.Event, 1)
-	if s.watches == nil {
-		s.watches = make(map[string][]chan driver.Event)
+	list := s.watches[path]
+	for i := range list {
+		if w := &list[i]; w.gen != s.gen {
+			w.gen = s.gen
+			return w.ch
+		}
 	}
-	s.watches[path] = append(s.watches[path], ch)
-	return ch
+	if s.watches == nil {
+		s.watches = make(map[string][]watcher)
+	}
+	w := watcher{make(chan driver.Event, 1), s.gen}
+	s.watches[path] = append(list, w)
+	return w.ch
 }
 
 // dropWatches tells all who wait for an event that there will be none.
 func (s *session) dropWatches(why error) {
-	for path, channels := range s.watches {
-		for _, ch := range channels {
-			ch <- driver.Event{Type: driver.EventSession, Path: path, Err: why}
-			close(ch)
+	for path, list := range s.watches {
+		for _, w := range list {
+			w.ch <- driver.Event{Type: driver.EventSession, Path: path, Err: why}
+			close(w.ch)
 		}
 	}
 	s.watches = nil

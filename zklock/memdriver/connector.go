@@ -2,6 +2,7 @@ package memdriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type connector struct {
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
+	trying int  // guarded by mu; calls of Connect that no server has answered yet
 }
 
 var _ driver.Connector = (*connector)(nil)
@@ -62,6 +64,8 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	}
 	s := e.newClient(c.ids, c.route, timeout)
 	e.leave()
+	c.try(1)
+	defer c.try(-1)
 	select {
 	case <-s.up:
 	case <-ctx.Done():
@@ -76,6 +80,26 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	}
 	s.end(nil, driver.ErrClosed)
 	return nil, fmt.Errorf("mem: connect: no server answered: %w", ctx.Err())
+}
+
+// try counts calls of Connect.
+func (c *connector) try(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trying += n
+}
+
+// errUnanswered is all that a Connect can have met here so far.
+var errUnanswered = errors.New("mem: connect: no server has answered yet")
+
+// Diagnose implements [driver.Connector].
+func (c *connector) Diagnose() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trying == 0 {
+		return nil
+	}
+	return errUnanswered
 }
 
 // Driver implements [driver.Connector].

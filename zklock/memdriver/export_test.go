@@ -1,6 +1,10 @@
 package memdriver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
 
 // Quiet reports whether nothing is scheduled and no timer armed.
 func (e *Ensemble) Quiet() bool {
@@ -31,4 +35,15 @@ func (e *Ensemble) Roles() []string {
 		roles = append(roles, s.role.String())
 	}
 	return roles
+}
+
+// WatchChannels is how many channels wait for events of a session's watches.
+func WatchChannels(s driver.Session) (n int) {
+	c := s.(*session)
+	c.e.enter()
+	defer c.e.leave()
+	for _, list := range c.watches {
+		n += len(list)
+	}
+	return n
 }

@@ -179,5 +179,4 @@ func (s *session) tearDown(events <-chan zk.Event) {
 	}
 	s.quitted.Wait()
 	s.workers.stop()
-	s.watches.wait()
 }

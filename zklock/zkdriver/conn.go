@@ -28,19 +28,13 @@ type conn struct {
 	frame []byte // the memory of the newest frame
 	rest  []byte // what of it the client has not read yet
 
-	held []byte // a request that waits for the gate; belongs to the goroutine that writes
-
 	greeted     bool      // ConnectRequest written; set during the handshake
 	established bool      // ConnectResponse read; set during the handshake
 	worked      bool      // a request of the session's user was answered
 	sent        time.Time // when the ConnectRequest was sent, read before that
 
-	// since is what the session had seen when the connection was established,
-	// if there were watches then to be set again, else 0. Set during the
-	// handshake.
-	since int64
-
-	gate atomic.Bool // user requests may pass; saves a mutex on the way
+	generation uint64 // the session's, of this connection; set during the handshake
+	counted    bool   // among those established; guarded by session.mu
 
 	mu      sync.Mutex
 	pending map[int32]pending // requests without reply, by xid; guarded by mu
@@ -52,6 +46,7 @@ type conn struct {
 type pending struct {
 	opcode int32
 	at     time.Time
+	watch  *arming // what its reply arms, if it is a call of Watch
 }
 
 func newConn(s *session, server string, raw, wrapped net.Conn) *conn {
@@ -96,22 +91,31 @@ func (c *conn) next() error {
 		c.rest = frame
 		return c.Conn.SetDeadline(time.Time{})
 	}
-	frame, err := readFrame(c.r, c.frame, maxFrame)
-	if err != nil {
-		return err
-	}
-	c.frame = frame
-	if cap(frame) > 1<<20 {
-		c.frame = nil // do not keep what one huge list needed
-	}
-	if r := parseReply(frame); r.xid >= 0 {
-		if err := c.answered(r, frame); err != nil {
+	for {
+		frame, err := readFrame(c.r, c.frame, maxFrame)
+		if err != nil {
 			return err
 		}
-		clearZxid(frame)
+		c.frame = frame
+		if cap(frame) > 1<<20 {
+			c.frame = nil // do not keep what one huge list needed
+		}
+		r := parseReply(frame)
+		own := r.xid <= setWatchesXid // the client did not ask for it
+		if own || r.xid >= 0 {
+			if err := c.answered(r, frame); err != nil {
+				return err
+			}
+		}
+		if own {
+			continue
+		}
+		if r.xid >= 0 {
+			clearZxid(frame)
+		}
+		c.rest = frame
+		return nil
 	}
-	c.rest = frame
-	return nil
 }
 
 // answered settles the request that a reply belongs to.
@@ -134,13 +138,14 @@ func (c *conn) answered(r reply, frame []byte) error {
 		}
 	}
 	switch {
+	case req.watch != nil && r.code == 0:
+		c.session.watches.arm(req.watch, c.generation)
 	case r.code == codeSessionExpired:
 		c.session.expire()
 	case req.opcode == opClose && r.code == 0:
 		c.session.confirmClose()
 	case req.opcode == opSetWatch && r.code != 0:
-		// The client would only log this, and the watches would be dead until
-		// the next reconnect: so reconnect.
+		// The watches would be dead until the next reconnect: so reconnect.
 		return fmt.Errorf("server refused to set watches again: code %d", r.code)
 	}
 	return nil
@@ -166,36 +171,29 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.kill(errBadFrame) // the client has never made one so short
 		return len(p), nil
 	}
-	if req.fromUser() && !c.gate.Load() {
-		// It was left over in the client's queue from the connection before,
-		// or the session would not have let it pass. There is one at most: it
-		// has the turn until it is written.
-		c.held = append(c.held[:0], p...)
-		return len(p), nil
-	}
 	c.request(req, p)
-	if len(c.held) > 0 && c.gate.Load() {
-		if req, ok := parseRequest(c.held); ok {
-			c.request(req, c.held)
-		}
-		c.held = nil
-	}
 	return len(p), nil
 }
 
 // request writes a request. It is registered first, since its reply may be
 // faster than the write's return.
 func (c *conn) request(req request, frame []byte) {
-	if req.opcode != opPing {
-		c.mu.Lock()
-		c.pending[req.xid] = pending{req.opcode, time.Now()}
-		c.mu.Unlock()
+	at := time.Now()
+	watch := c.session.written(c, req.opcode)
+	if watch != nil {
+		frame = withWatch(frame)
 	}
-	c.session.written(c, req.opcode)
-	if req.opcode == opSetWatch {
-		frame = withZxid(frame, setWatchZxid, c.watchedFrom())
+	if req.opcode != opPing {
+		c.register(req.xid, pending{req.opcode, at, watch})
 	}
 	c.forward(frame)
+}
+
+// register notes a request whose reply is to come.
+func (c *conn) register(xid int32, p pending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending[xid] = p
 }
 
 // forward writes a frame, or kills the connection.

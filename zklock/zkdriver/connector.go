@@ -15,9 +15,7 @@ import (
 )
 
 const (
-	// sendBuffer is the client's memory for one request. Twice what a request
-	// may have is not needed, but less than 256 KiB would make the client drop
-	// its batches of watches silently.
+	// sendBuffer is the client's memory for one request.
 	sendBuffer = maxRequest + 1<<10
 
 	// discardTime bounds the clean-up of a session that was made but could not
@@ -45,19 +43,20 @@ func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 		return nil, err
 	}
 	life, end := context.WithCancel(context.Background())
-	return &connector{config: c, life: life, end: end, trying: make(map[*session]struct{})}, nil
+	return &connector{
+		config: c, backoff: &backoff{clock: wallClock()}, life: life, end: end,
+		trying: make(map[*session]struct{}),
+	}, nil
 }
 
-var (
-	_ driver.Connector = (*connector)(nil)
-	_ driver.Diagnoser = (*connector)(nil)
-)
+var _ driver.Connector = (*connector)(nil)
 
 // connector implements driver.Connector.
 type connector struct {
-	config *config
-	life   context.Context // ends with Close
-	end    context.CancelFunc
+	config  *config
+	backoff *backoff        // of all calls of Connect
+	life    context.Context // ends with Close
+	end     context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool                  // guarded by mu
@@ -124,6 +123,9 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	if err == nil {
 		return s, nil
 	}
+	if s.ID() == 0 {
+		s.end() // it dials no more
+	}
 	// Nobody else will close it. That must not take longer than ctx allows.
 	c.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), discardTime)
@@ -133,7 +135,7 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	return nil, err
 }
 
-// Diagnose implements driver.Diagnoser. Of several calls of Connect it tells of one:
+// Diagnose implements driver.Connector. Of several calls of Connect it tells of one:
 // they try the same servers.
 func (c *connector) Diagnose() error {
 	c.mu.Lock()
@@ -149,7 +151,7 @@ var errConnectorClosed = fmt.Errorf("zkdriver: connect: %w", driver.ErrClosed)
 
 // start makes a session that is on its way to its first server.
 func (c *connector) start(timeout time.Duration) (*session, error) {
-	s := newSession(c.config, timeout)
+	s := newSession(c.config, c.backoff, timeout)
 	// The client takes 1.5 MiB for receiving, once a connection, and more only
 	// for a frame that needs it, up to maxFrame: a lower limit would save
 	// memory, but drop the connection at every long list of children.

@@ -18,11 +18,6 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the pause after a round in which no server
-	// could be used. It doubles from round to round and is jittered.
-	minPause = 20 * time.Millisecond
-	maxPause = time.Second
-
 	// minAttempt and maxAttempt bound what one server gets for the TCP and TLS
 	// and ZooKeeper handshakes together; in between it is half a session
 	// timeout shared by all servers, so that one round fits into a lease.
@@ -49,11 +44,17 @@ type dialer struct {
 	config  *config
 	life    context.Context // ends when the session wants no connection any more
 
+	clock   clock
+	started time.Time // when the session began to look for a server; immutable
+
 	mu       sync.Mutex
-	failures int                // since the last good connection; guarded by mu
+	backoff  *backoff           // the connector's, and the session's own once it was opened; guarded by mu
+	opening  bool               // there was no handshake yet; guarded by mu
+	tried    int                // attempts of the present round that failed; guarded by mu
+	due      bool               // the backoff has to be asked before the next attempt; guarded by mu
 	since    time.Time          // of the last handshake; guarded by mu
-	started  time.Time          // of the first attempt; immutable
 	current  string             // the server that is being tried; guarded by mu
+	reached  bool               // there is a TCP connection to it; guarded by mu
 	errs     map[string]failure // the newest failure of each server since the last handshake; guarded by mu
 	worked   bool               // the newest connection has answered a request; guarded by mu
 	hopeless chan struct{}      // closed when trying on makes no sense
@@ -75,12 +76,16 @@ const (
 	permanent                    // no ZooKeeper, a certificate that is not accepted, a password that may not go there
 )
 
-func newDialer(life context.Context, s *session, c *config) *dialer {
+func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer {
 	return &dialer{
 		session:  s,
 		config:   c,
 		life:     life,
-		started:  time.Now(),
+		clock:    b.clock,
+		started:  b.clock.now(),
+		backoff:  b,
+		opening:  true,
+		due:      true,
 		errs:     make(map[string]failure),
 		hopeless: make(chan struct{}),
 	}
@@ -102,8 +107,16 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithDeadline(d.life, deadline)
 	defer cancel()
 	d.mu.Lock()
-	d.current = server
+	d.current, d.reached = server, false
 	d.mu.Unlock()
+	// A session that was opened knows what its servers speak.
+	if d.shouldProbe(server) {
+		if err := d.probe(ctx, server); err != nil {
+			d.backoff.found(server, err)
+			d.failed(server, err)
+			return nil, err
+		}
+	}
 	c, err := d.connect(ctx, server)
 	if err != nil {
 		d.failed(server, err)
@@ -124,22 +137,33 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 
 // connect does the TCP and the TLS handshake.
 func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
-	var to net.Dialer
-	if d.config.loopbackOnly {
-		to.Control = onlyLoopback
-	}
-	raw, err := to.DialContext(ctx, "tcp", server)
+	raw, err := d.dialTCP(ctx, server)
 	if err != nil {
 		return nil, err
 	}
+	d.mu.Lock()
+	d.reached = true
+	d.mu.Unlock()
 	wrapped := raw
 	if d.config.tls != nil {
 		if wrapped, err = d.config.tls.wrap(ctx, raw, server); err != nil {
 			_ = raw.Close()
+			if !permanentTLS(err) {
+				err = &unanswered{err}
+			}
 			return nil, err
 		}
 	}
 	return newConn(d.session, server, raw, wrapped), nil
+}
+
+// dialTCP makes a connection, if it may go there.
+func (d *dialer) dialTCP(ctx context.Context, server string) (net.Conn, error) {
+	var to net.Dialer
+	if d.config.loopbackOnly {
+		to.Control = onlyLoopback
+	}
+	return to.DialContext(ctx, "tcp", server)
 }
 
 // errNotLoopback is why an address is not dialled that a name has turned out to
@@ -157,44 +181,60 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// pause waits after each round of failures, or until the session is over.
+// pause waits as long as the backoff says, or until the session is over: before the
+// first attempt, since those of sessions before it may have failed, and after each
+// round of failures. It also waits for a moment after a connection that was good.
 func (d *dialer) pause() error {
+	timeout := d.session.Timeout()
+	var p time.Duration
 	d.mu.Lock()
 	if !d.since.IsZero() {
 		switch {
-		case time.Since(d.since) >= settled:
-			d.failures = 0
+		case d.clock.now().Sub(d.since) >= settled:
+			d.backoff.reset(0)
+			d.tried, d.due = 0, false
+			p = rand.N(max(min(timeout/firstPause, maxFirstPause), 1))
 		case d.worked:
-			d.failures = len(d.config.servers)
+			d.backoff.reset(1)
+			d.tried, d.due = 0, true
 		default:
-			d.failures++
+			d.attemptFailedLocked()
 		}
 		d.since, d.worked = time.Time{}, false
 	}
-	rounds, rest := d.failures/len(d.config.servers), d.failures%len(d.config.servers)
+	if d.due {
+		p, d.due = d.backoff.left(timeout), false
+	}
 	d.mu.Unlock()
 	if d.life.Err() != nil {
 		return errSessionOver
 	}
-	if rounds == 0 || rest != 0 {
-		return nil
-	}
-	p := min(minPause<<min(rounds-1, 10), maxPause)
-	t := time.NewTimer(p/2 + rand.N(p/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-d.life.Done():
+	if p > 0 && !d.clock.sleep(d.life, p) {
 		return errSessionOver
+	}
+	return nil
+}
+
+// attemptFailedLocked counts an attempt that was in vain, and the round if it was
+// the last one.
+func (d *dialer) attemptFailedLocked() {
+	if d.tried++; d.tried >= len(d.config.servers) {
+		d.tried, d.due = 0, true
+		d.backoff.failed()
 	}
 }
 
-// succeeded notes a completed handshake.
+// succeeded notes a completed handshake. The next session that the connector opens
+// has no reason to wait, and from now on this one counts for itself.
 func (d *dialer) succeeded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.since = time.Now()
+	if d.opening {
+		d.opening = false
+		d.backoff.reset(0)
+		d.backoff = &backoff{clock: d.clock}
+	}
+	d.since = d.clock.now()
 	clear(d.errs)
 }
 
@@ -209,17 +249,18 @@ func (d *dialer) answered() {
 func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.failures++
+	d.attemptFailedLocked()
 	kind := classify(err)
 	if permanentTLS(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)
 	}
 	d.errs[server] = failure{err, kind}
+	d.backoff.note(server, d.errs[server])
 	if d.closed || len(d.errs) < d.distinct() {
 		return
 	}
 	for _, f := range d.errs {
-		if f.kind == passing || f.kind == silent && time.Since(d.started) < silence {
+		if f.kind == passing || f.kind == silent && d.clock.now().Sub(d.started) < silence {
 			return
 		}
 	}
@@ -241,6 +282,8 @@ func classify(err error) failureKind {
 	switch {
 	case errors.Is(err, ErrNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
 		return permanent
+	case errors.Is(err, errNoQuorum):
+		return silent
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return passing
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
@@ -262,7 +305,13 @@ func (d *dialer) err(cause error) error {
 	}
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
+		if !ok && s != d.current {
+			f, ok = d.backoff.noted(s) // an earlier session's
+		}
 		switch {
+		case !ok && s == d.current && d.reached:
+			e.text = append(e.text, s+": connected, but got no ZooKeeper answer yet")
+			continue
 		case !ok && s == d.current:
 			e.text = append(e.text, s+": no answer yet")
 			continue
@@ -270,17 +319,31 @@ func (d *dialer) err(cause error) error {
 			e.text = append(e.text, s+": not tried yet")
 			continue
 		case f.kind == silent:
-			tls := "expects TLS, which takes zks://"
-			if d.config.tls != nil {
-				tls = "speaks no TLS, which takes zk:// and not zks://"
-			}
-			f.err = fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it %s)", f.err, ErrNotZooKeeper, tls)
+			e.errs = append(e.errs, ErrNotZooKeeper)
+			f.err = d.closedEarly(s, f.err)
 		}
 		e.text = append(e.text, s+": "+f.err.Error())
 		e.errs = append(e.errs, f.err)
 	}
 	e.errs = append(e.errs, driver.ErrNotSent)
 	return e
+}
+
+// closedEarly says what it may mean that a server closes connections at once.
+func (d *dialer) closedEarly(server string, err error) error {
+	const limit = "as many connections from this address as its maxClientCnxns allows, which is 60 by default"
+	if d.backoff.hadNoQuorum(server) {
+		return errNoQuorum
+	}
+	if n := established.of(server); n > 0 {
+		// So it is a ZooKeeper server, and the scheme is the right one.
+		return fmt.Errorf("closed the connection before it answered: %w (it has %s: this process alone has %d; or it has no quorum)", err, limit, n)
+	}
+	tls := "expects TLS, which takes zks://"
+	if d.config.tls != nil {
+		tls = "speaks no TLS, which takes zk:// and not zks://"
+	}
+	return fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it has %s, or it %s)", err, ErrNotZooKeeper, limit, tls)
 }
 
 // connectError is why no session could be made. It unwraps to the reason of

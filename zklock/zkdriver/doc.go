@@ -34,10 +34,24 @@
 // is 1.2 or newer. If a certificate is not accepted, on either side, by all
 // servers, connecting fails at once with driver.ErrTLS and the reason.
 //
+// # Servers that do not answer
+//
+// A connector pauses between rounds of attempts: from 20 ms up to a second, less for
+// short session timeouts, with jitter. The pauses of sessions that are being opened
+// go on from one to the next until one of them succeeds. The first reconnect of a
+// session comes after a fortieth of its timeout at most.
+//
+// While a session is being opened, a server that takes a connection and does not
+// answer on it is asked what it is, on connections of their own: by the command srvr
+// in plain text, and with zk:// by the beginning of a TLS handshake. Nothing secret is
+// sent. A wrong scheme and a web server are permanent errors. What is not permanent
+// is asked again after 30 s.
+//
 // # What it stands on
 //
 // The protocol is spoken by github.com/go-zookeeper/zk. That client follows an
 // expired session with a new one, takes no context, and trusts what it reads;
 // all of that is put right from outside, by a net.Conn that reads the frames
-// that pass through it. The client sees no reply before this package has.
+// that pass through it. The client sees no reply before this package has. Watches are
+// this package's own: the client would keep a channel for every read that sets one.
 package zkdriver

@@ -54,3 +54,20 @@ func (m *meter) Read(p []byte) (int, error) {
 
 // CheckBody is checkBody for tests.
 func CheckBody(opcode int32, frame []byte) error { return checkBody(opcode, frame) }
+
+// WatchChannels is how many channels wait for events of a session's watches.
+func WatchChannels(s driver.Session) (n int) {
+	w := &s.(*session).watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, list := range w.paths {
+		n += len(list)
+	}
+	return n
+}
+
+// UseClock makes a connector that was not used yet measure its pauses with another
+// clock.
+func UseClock(c driver.Connector, now func() time.Time, sleep func(context.Context, time.Duration) bool) {
+	c.(*connector).backoff.clock = clock{now, sleep}
+}

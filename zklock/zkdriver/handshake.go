@@ -41,7 +41,7 @@ func readHandshake(r *bufio.Reader) (frame []byte, resp connectResponse, err err
 		if n > 0 {
 			return nil, resp, notZooKeeper(frame[:n])
 		}
-		return nil, resp, err
+		return nil, resp, &unanswered{err}
 	}
 	n := int64(binary.BigEndian.Uint32(frame))
 	if n < minHandshake || n > maxHandshake {

@@ -70,13 +70,16 @@ func (s *session) Get(ctx context.Context, path string) (driver.Node, error) {
 	if err := checkPath(path, false); err != nil {
 		return driver.Node{}, wrap(c, err)
 	}
-	return run(ctx, s, c, func(conn *zk.Conn) (driver.Node, error) {
-		data, stat, err := conn.Get(path)
-		if err != nil {
-			return driver.Node{}, err
-		}
-		return driver.Node{Data: data, Stat: convertStat(stat)}, nil
-	})
+	return run(ctx, s, c, func(conn *zk.Conn) (driver.Node, error) { return getNode(conn, path) })
+}
+
+// getNode is the client's read, for Get and for Watch.
+func getNode(conn *zk.Conn, path string) (driver.Node, error) {
+	data, stat, err := conn.Get(path)
+	if err != nil {
+		return driver.Node{}, err
+	}
+	return driver.Node{Data: data, Stat: convertStat(stat)}, nil
 }
 
 // Set implements driver.Session.

@@ -20,6 +20,8 @@ type call struct {
 	path string // to which znode; "" for several or none
 	size int    // of its frame
 	auth bool   // it presents credentials
+
+	watch *arming // it sets a watch; nil if it does not
 }
 
 // send is a request that was handed to the client.
@@ -31,6 +33,7 @@ type call struct {
 // even when it abandons one, and leaves all others where they can be given up.
 type send struct {
 	auth  bool
+	watch *arming       // see call
 	alive atomic.Bool   // its frame was given to a connection not known to be broken
 	phase atomic.Uint32 // queued, then written or done
 }
@@ -58,7 +61,7 @@ func run[T any](ctx context.Context, s *session, c call, do func(*zk.Conn) (T, e
 	if err := s.enter(ctx); err != nil {
 		return zero, wrap(c, err)
 	}
-	q := &send{auth: c.auth}
+	q := &send{auth: c.auth, watch: c.watch}
 	s.current.Store(q)
 	if ctx.Done() == nil {
 		value, err := do(s.zk)
@@ -87,7 +90,7 @@ func run[T any](ctx context.Context, s *session, c call, do func(*zk.Conn) (T, e
 }
 
 // enter waits until a request may be handed to the client: for its turn, for a
-// slot, for a connection whose watches are set. nil obliges to call leave.
+// slot, for a connection. nil obliges to call leave.
 func (s *session) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return s.notSent(ctx)
@@ -110,7 +113,7 @@ func (s *session) enter(ctx context.Context) error {
 	}
 	for {
 		s.mu.Lock()
-		err, ready, moved := s.finalErrLocked(), s.gate, s.moved
+		err, ready, moved := s.finalErrLocked(), s.up, s.moved
 		if err == nil && ready {
 			s.calls++
 			s.mu.Unlock()
@@ -155,15 +158,12 @@ func (s *session) leave(q *send) {
 }
 
 // written takes in that the client writes a frame to c, before it is written:
-// it has its place behind those before it, the next one may come.
-func (s *session) written(c *conn, opcode int32) {
+// it has its place behind those before it, the next one may come. It returns what
+// the frame arms, if it is a call of Watch.
+func (s *session) written(c *conn, opcode int32) *arming {
 	switch opcode {
-	case opClose:
-		return
-	case opPing, opSetWatch:
-		// A ping opens the gate too, in case the client has no watch after all.
-		s.openGate(c)
-		return
+	case opClose, opPing, opSetWatch:
+		return nil
 	case opSetAuth:
 		// The client presents credentials on its own, too, and one of those
 		// may be taken for ours, which is still in the client's queue then: so
@@ -173,11 +173,11 @@ func (s *session) written(c *conn, opcode int32) {
 			q.alive.Store(true)
 			<-s.turn
 		}
-		return
+		return nil
 	}
 	q := s.current.Swap(nil)
 	if q == nil {
-		return
+		return nil
 	}
 	q.alive.Store(!c.killed.Load())
 	s.flight.Add(1)
@@ -185,6 +185,7 @@ func (s *session) written(c *conn, opcode int32) {
 		s.flight.Done() // abandoned before
 	}
 	<-s.turn
+	return q.watch
 }
 
 // land notes that nobody waits for the outcome any more.

@@ -3,6 +3,7 @@ package zkdriver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,6 @@ type session struct {
 	server     string        // guarded by mu
 	conn       *conn         // the newest one; guarded by mu
 	up         bool          // conn is established and not known to be broken; guarded by mu
-	gate       bool          // up, and user requests may pass; guarded by mu
 	expired    bool          // guarded by mu
 	closing    bool          // Close was called; guarded by mu
 	state      driver.State  // guarded by mu
@@ -64,7 +64,7 @@ type session struct {
 	close     closer
 }
 
-func newSession(c *config, timeout time.Duration) *session {
+func newSession(c *config, b *backoff, timeout time.Duration) *session {
 	s := &session{
 		timeout:   timeout,
 		state:     driver.Suspended,
@@ -79,7 +79,7 @@ func newSession(c *config, timeout time.Duration) *session {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.hosts = newHosts(s.life, c.servers)
-	s.dialer = newDialer(s.life, s, c)
+	s.dialer = newDialer(s.life, s, c, b)
 	s.workers.init()
 	s.watches.init()
 	s.close.init()
@@ -170,7 +170,34 @@ func (s *session) resumes(id int64) bool {
 // establish takes in a completed handshake, before the client sees it and so
 // before it can read any reply of the connection.
 func (s *session) establish(c *conn, resp connectResponse) error {
-	watched := s.watches.any()
+	if err := s.mayEstablish(c, resp); err != nil {
+		return err
+	}
+	// With no connection in use, no watch fires and none is armed meanwhile.
+	if err := c.setWatches(s.watches.armed(), resp.timeout); err != nil {
+		return fmt.Errorf("setting watches again: %w", err)
+	}
+	s.mu.Lock()
+	if s.expired || s.conn != c || c.killed.Load() {
+		s.mu.Unlock()
+		return errSessionOver
+	}
+	s.id = resp.sessionID
+	s.timeout = resp.timeout
+	s.sent = c.sent
+	s.server = c.server
+	s.up = true
+	c.generation, c.counted = s.generation+1, true
+	established.add(c.server, 1)
+	s.setLocked(driver.Connected, s.generation+1)
+	s.mu.Unlock()
+	s.dialer.succeeded()
+	return nil
+}
+
+// mayEstablish looks whether a handshake is for this session, and ends the session
+// if it says that there is none any more.
+func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 	s.mu.Lock()
 	first := s.id == 0
 	if first && resp.sessionID == 0 {
@@ -186,48 +213,22 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 		s.mu.Unlock()
 		return errSessionOver
 	}
-	s.id = resp.sessionID
-	s.timeout = resp.timeout
-	s.sent = c.sent
-	s.server = c.server
-	s.up = true
-	// The client sets watches again from its loop. Requests wait until it has,
-	// or their replies could show a change before the event that tells of it.
-	// The watches are set from what was seen before this connection: whatever
-	// else is answered on it first, credentials for one, moves them past
-	// nothing.
-	if watched {
-		c.since = s.zxid.newest()
-	}
-	s.gate = !watched
-	c.gate.Store(s.gate)
-	s.setLocked(driver.Connected, s.generation+1)
 	s.mu.Unlock()
-	s.dialer.succeeded()
 	return nil
-}
-
-// openGate lets requests pass on c.
-func (s *session) openGate(c *conn) {
-	if c.gate.Swap(true) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn == c && s.up {
-		s.gate = true
-		s.moveLocked()
-	}
 }
 
 // lose takes in that c is broken.
 func (s *session) lose(c *conn, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.counted {
+		c.counted = false
+		established.add(c.server, -1)
+	}
 	if s.conn != c || !s.up {
 		return
 	}
-	s.up, s.gate = false, false
+	s.up = false
 	s.setLocked(driver.Suspended, s.generation)
 }
 

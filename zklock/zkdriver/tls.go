@@ -103,6 +103,10 @@ func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.C
 	}
 	conn := tls.Client(raw, c)
 	if err := conn.HandshakeContext(ctx); err != nil {
+		var record tls.RecordHeaderError
+		if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
+			return nil, errSpeaksHTTP
+		}
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
 	if !asked {
@@ -125,5 +129,5 @@ func permanentTLS(err error) bool {
 	)
 	// An alert from the peer is an OpError that can be told by its Op only.
 	remote := errors.As(err, &alert) && alert.Op == "remote error"
-	return remote || errors.Is(err, errNotAsked) || errors.As(err, &verification) || errors.As(err, &record)
+	return remote || errors.Is(err, errNotAsked) || errors.Is(err, errSpeaksPlain) || errors.As(err, &verification) || errors.As(err, &record)
 }

@@ -2,6 +2,7 @@ package zkdriver
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -9,109 +10,100 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// watches are the session's armed watches. Events come from the client's
-// callback, which misses none, and not from a channel for each watch, which
-// would cost a goroutine each.
+// watches are the session's armed watches. The client underneath knows nothing of
+// them: it would keep a channel for every read that sets a watch, for as long as
+// the node does not change, however often a reconnect makes its user set the same
+// watch again. It sends a plain read, conn adds the flag to the frame, and on a new
+// connection this package sets the watches itself, before the client may send
+// anything.
 type watches struct {
 	mu    sync.Mutex
-	paths map[string][]*watch // guarded by mu
-	set   int                 // those of them whose reply was read; guarded by mu
+	paths map[string][]*watch // guarded by mu; the armed watches
 	over  error               // the session's end; guarded by mu
-	wg    sync.WaitGroup
 }
 
-// watch is one watch.
+// watch is one channel that waits for the event of its path.
 type watch struct {
+	path string
+	ch   chan driver.Event
+	gen  uint64 // the connection on which it was handed out last; guarded by watches.mu
+}
+
+// arming is one call of Watch until its reply was read.
+type arming struct {
 	path  string
-	ch    chan driver.Event
-	set   bool // the reply was read; guarded by watches.mu
-	armed bool // set, and events for the path are its own; guarded by watches.mu
-	early bool // an event for the path came before the reply was seen; guarded by watches.mu
+	watch *watch // set by arm, unless the call was given up before; guarded by watches.mu
+	fresh bool   // arm made watch for this call; guarded by watches.mu
+	gone  bool   // the call was given up; guarded by watches.mu
 }
 
 func (w *watches) init() { w.paths = make(map[string][]*watch) }
 
-// any reports whether the client has watches, which it will set again.
-func (w *watches) any() bool {
+// arm takes in that the server has set the watch, on the connection with that
+// generation. The connection's reader calls it with the reply, so whatever event
+// the reader meets afterwards is the watch's own, and none before was.
+//
+// A channel that was handed out on an earlier connection, and has not fired, is
+// handed out again: its reader has reason to read again after a reconnect, and
+// comes back for the same node. So there are never more channels for a path than
+// were asked for on one connection.
+func (w *watches) arm(a *arming, gen uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.set > 0
-}
-
-// add registers a watch before its request is sent, or an event right behind
-// the reply would be missed.
-func (w *watches) add(path string) *watch {
-	x := &watch{path: path, ch: make(chan driver.Event, 1)}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	if a.gone {
+		return
+	}
+	list := w.paths[a.path]
+	if i := slices.IndexFunc(list, func(x *watch) bool { return x.gen != gen }); i >= 0 {
+		a.watch = list[i]
+		a.watch.gen = gen
+		return
+	}
+	a.watch, a.fresh = &watch{path: a.path, ch: make(chan driver.Event, 1), gen: gen}, true
 	if w.over != nil {
-		x.deliver(driver.Event{Type: driver.EventSession, Path: path, Err: w.over})
-		return x
+		a.watch.end(w.over)
+		return
 	}
-	w.paths[path] = append(w.paths[path], x)
-	return x
+	w.paths[a.path] = append(list, a.watch)
 }
 
-// drop removes a watch that was not armed.
-func (w *watches) drop(x *watch) {
+// channel returns what the caller of Watch gets.
+func (w *watches) channel(a *arming) <-chan driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.removeLocked(x)
+	return a.watch.ch
 }
 
-func (w *watches) removeLocked(x *watch) bool {
-	list := w.paths[x.path]
-	for i, y := range list {
-		if x == y {
-			w.forgetLocked(x)
-			if list = append(list[:i], list[i+1:]...); len(list) == 0 {
-				delete(w.paths, x.path)
-			} else {
-				w.paths[x.path] = list
-			}
-			return true
-		}
-	}
-	return false
-}
-
-// forgetLocked counts a watch out that is removed.
-func (w *watches) forgetLocked(x *watch) {
-	if x.set {
-		w.set--
-	}
-}
-
-// arm takes in that the server has set the watch. If an event for the path
-// came while the reply was on its way to here, only the client knows whether
-// it was this watch's or an older one's; its channel tells.
-func (w *watches) arm(x *watch, client <-chan zk.Event) {
+// giveUp forgets a call that has failed. What the server sets for it all the same
+// is met by no channel.
+func (w *watches) giveUp(a *arming) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over != nil {
-		return // it has its event already
+	a.gone = true
+	if a.watch == nil || !a.fresh {
+		return
 	}
-	x.set, x.armed = true, !x.early
-	w.set++
-	if x.early {
-		w.wg.Go(func() { w.follow(x, client) })
+	list := slices.DeleteFunc(w.paths[a.path], func(x *watch) bool { return x == a.watch })
+	if len(list) == 0 {
+		delete(w.paths, a.path)
+		return
 	}
+	w.paths[a.path] = list
 }
 
-// follow waits for the client's event of a watch. It comes at the latest when
-// the client is closed.
-func (w *watches) follow(x *watch, client <-chan zk.Event) {
-	ev := <-client
-	t, ok := eventType(ev.Type)
+// armed returns the paths that have watches, for a new connection to set them again.
+func (w *watches) armed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ok && w.removeLocked(x) {
-		x.deliver(driver.Event{Type: t, Path: x.path})
+	paths := make([]string, 0, len(w.paths))
+	for path := range w.paths {
+		paths = append(paths, path)
 	}
+	return paths
 }
 
-// callback takes in an event. The client calls it before it sees to its own
-// watches, with locks held, and waits for it: it never blocks.
+// callback takes in an event. The client's reader calls it and waits for it: it
+// never blocks.
 func (w *watches) callback(ev zk.Event) {
 	t, ok := eventType(ev.Type)
 	if !ok {
@@ -119,21 +111,10 @@ func (w *watches) callback(ev zk.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var rest []*watch
 	for _, x := range w.paths[ev.Path] {
-		if !x.armed {
-			x.early = true
-			rest = append(rest, x)
-			continue
-		}
-		w.forgetLocked(x)
 		x.deliver(driver.Event{Type: t, Path: x.path})
 	}
-	if len(rest) > 0 {
-		w.paths[ev.Path] = rest
-	} else {
-		delete(w.paths, ev.Path)
-	}
+	delete(w.paths, ev.Path)
 }
 
 // end tells all watches that the session is over.
@@ -146,17 +127,19 @@ func (w *watches) end(err error) {
 	w.over = err
 	for _, list := range w.paths {
 		for _, x := range list {
-			x.deliver(driver.Event{Type: driver.EventSession, Path: x.path, Err: err})
+			x.end(err)
 		}
 	}
 	clear(w.paths)
-	w.set = 0
 }
 
-// wait joins the goroutines that follow the client's channels.
-func (w *watches) wait() { w.wg.Wait() }
+// end delivers the session's end.
+func (x *watch) end(err error) {
+	x.deliver(driver.Event{Type: driver.EventSession, Path: x.path, Err: err})
+}
 
-// deliver sends the one event of a watch that was removed or is about to be.
+// deliver sends the one event of a watch that is not, or not any more, among the
+// armed ones.
 func (x *watch) deliver(ev driver.Event) {
 	x.ch <- ev
 	close(x.ch)
@@ -175,23 +158,15 @@ func eventType(t zk.EventType) (driver.EventType, bool) {
 
 // Watch implements driver.Session.
 func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
-	c := call{op: "watch", path: path, size: pathSize(path) + 1}
+	a := &arming{path: path}
+	c := call{op: "watch", path: path, size: pathSize(path) + 1, watch: a}
 	if err := checkPath(path, false); err != nil {
 		return driver.Node{}, nil, wrap(c, err)
 	}
-	type armed struct {
-		node driver.Node
-		ch   <-chan driver.Event
+	node, err := run(ctx, s, c, func(conn *zk.Conn) (driver.Node, error) { return getNode(conn, path) })
+	if err != nil {
+		s.watches.giveUp(a)
+		return driver.Node{}, nil, err
 	}
-	a, err := run(ctx, s, c, func(conn *zk.Conn) (armed, error) {
-		x := s.watches.add(path)
-		data, stat, events, err := conn.GetW(path)
-		if err != nil {
-			s.watches.drop(x)
-			return armed{}, err
-		}
-		s.watches.arm(x, events)
-		return armed{driver.Node{Data: data, Stat: convertStat(stat)}, x.ch}, nil
-	})
-	return a.node, a.ch, err
+	return node, s.watches.channel(a), nil
 }

@@ -1,0 +1,164 @@
+package integration_test
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+const (
+	manyNodes      = 1000
+	manyReconnects = 50
+
+	// growth is how many objects more there may be after all reconnects than after
+	// the first few. One object for each node and reconnect would be 45,000.
+	growth = 5 * manyNodes
+)
+
+// objects is how many there are on the heap once garbage is gone.
+func objects() int64 {
+	var m runtime.MemStats
+	for range 3 { // what a pool keeps goes with the second; finalizers need one more
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapObjects)
+}
+
+// flatOverReconnects cuts the connections of a proxy again and again and lets
+// restored wait, each time, until its client has read and watched its nodes anew.
+func flatOverReconnects(t *testing.T, link *proxy.Proxy, restored func(reconnects int)) {
+	t.Helper()
+	const first = 5
+	var heap int64
+	var goroutines int
+	for n := 1; n <= manyReconnects; n++ {
+		link.KillConns()
+		restored(n)
+		if n == first {
+			heap, goroutines = objects(), runtime.NumGoroutine()
+		}
+	}
+	if more := objects() - heap; more > growth {
+		t.Errorf("%d reconnects with %d nodes to watch left %d objects more on the heap, want at most %d",
+			manyReconnects-first, manyNodes, more, growth)
+	}
+	if more := runtime.NumGoroutine() - goroutines; more > manyNodes/10 {
+		t.Errorf("%d reconnects left %d goroutines more", manyReconnects-first, more)
+	}
+}
+
+// link makes a proxy to the shared server that ends with the test.
+func link(t *testing.T) *proxy.Proxy {
+	t.Helper()
+	p, err := proxy.NewCounting(sharedEnsemble(t).Server(0).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// TestMemoryOfWatchesIsFlatOverReconnects: a session's user that watches its nodes
+// again after each reconnect, as package zklock does, is told of each change once
+// and makes nothing grow.
+func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
+	p := link(t)
+	connect := func(host string) driver.Session {
+		c, err := zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: "zk", Hosts: []string{host}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		s, err := c.Connect(within(t), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(within(t)) })
+		return s
+	}
+	other, s := connect(sharedEnsemble(t).Server(0).Addr()), connect(p.Addr())
+	ctx, root := within(t), rootOf(t)
+	open := driver.OpenACL(driver.PermAll)
+	if _, err := other.Create(ctx, root, nil, driver.Persistent, open); err != nil {
+		t.Fatal(err)
+	}
+	path := func(i int) string { return root + "/" + strconv.Itoa(i) }
+	events := make([]<-chan driver.Event, manyNodes)
+	watch := func() {
+		var wg sync.WaitGroup
+		for part := range 16 {
+			wg.Go(func() {
+				for i := part; i < manyNodes; i += 16 {
+					var err error
+					if _, events[i], err = s.Watch(ctx, path(i)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		if wg.Wait(); t.Failed() {
+			t.FailNow()
+		}
+	}
+	for i := range events {
+		if _, err := other.Create(ctx, path(i), nil, driver.Persistent, open); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch()
+	flatOverReconnects(t, p, func(n int) {
+		for gen, _ := s.Conn(); gen <= uint64(n); gen, _ = s.Conn() {
+			_, changed := s.State()
+			if gen, _ = s.Conn(); gen <= uint64(n) {
+				receive(t, "a reconnect", changed)
+			}
+		}
+		watch()
+	})
+	for i, ch := range events {
+		if err := other.Delete(within(t), path(i), driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		if ev := receive(t, "an event", ch); ev.Type != driver.EventDeleted || ev.Path != path(i) {
+			t.Errorf("%s: event %+v", path(i), ev)
+		}
+		if ev, more := <-ch; more {
+			t.Errorf("%s: a second event: %+v", path(i), ev)
+		}
+	}
+	if got := p.Counts().Events; got != manyNodes {
+		t.Errorf("the server sent %d events, want one for each of %d nodes", got, manyNodes)
+	}
+}
+
+// TestMemoryOfHeldLocksIsFlatOverReconnects holds locks through one proxy, which
+// resets its connections again and again: a client that keeps its session and its
+// locks keeps its size, too.
+func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
+	p := link(t)
+	c := dial(t, p.Addr(), keys("session_timeout", "1500ms", "tick_time", "500ms", "pool_max_sessions", "1"))
+	locks := make([]*zklock.Lock, manyNodes)
+	for i := range locks {
+		locks[i] = acquire(t, c.Mutex(strconv.Itoa(i)))
+	}
+	reads := func() int { return p.Counts().Requests["getData"] }
+	eventually(t, "every lock's node is watched", func() bool { return reads() >= manyNodes })
+	flatOverReconnects(t, p, func(int) {
+		before := reads()
+		eventually(t, "every lock's node is watched again", func() bool { return reads()-before >= manyNodes })
+	})
+	for _, l := range locks {
+		if err := l.Err(); err != nil {
+			t.Fatal(err)
+		}
+		release(t, l)
+	}
+}

@@ -1,0 +1,121 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Each mistake in a URL has an error that says what it is. What is not checked here
+// is in package integration_test, which has the other schemes.
+func TestMistakesInURLs(t *testing.T) {
+	for url, says := range map[string]string{
+		"":                               "the URL is empty",
+		" mem://a:2181/x":                "begins or ends with a space or a line break",
+		"mem://a:2181/x\n":               "begins or ends with a space or a line break",
+		"mem://a:2181, b:2181/x":         "space in its list of hosts",
+		"mem://a:2181 b:2181/x":          "space in its list of hosts",
+		"mem://a:2181/x,b:2181/x":        "host behind the root",
+		"mem://a:2181/x,b:2181":          "host behind the root",
+		"mem://a:2181/x/y,b:2181/x/y":    "host behind the root",
+		"mem://a/x,b/x,c/x":              "host behind the root",
+		"mem://a:2181/x/,b:2181/x/":      "host behind the root",
+		"mem://a:2181,mem://b:2181/x":    "the scheme is given once",
+		"mem://a:2181/x,mem://b:2181/x":  "the scheme is given once",
+		"mem://a:2181/x//":               "empty",
+		"mem://a:2181//":                 "want an absolute path below",
+		"mem://a:2181/zookeeper/":        "belongs to the servers",
+		"mem://a:2181;b:2181/x":          "joined by commas",
+		"mem://a:2181/x?session_timeout": "session_timeout",
+	} {
+		c, err := zklock.Open(url)
+		if err == nil {
+			_ = c.Close()
+			t.Errorf("%q is taken", url)
+			continue
+		}
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %q does not say %q", url, err, says)
+		}
+	}
+}
+
+// A slash at the end of a root means nothing, and a comma in one is a comma.
+func TestRootsThatAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for url, path := range map[string]string{
+			"mem://a/x/":     "/x/n",
+			"mem://a/x/y/":   "/x/y/n",
+			"mem://a/":       "/zklock/n",
+			"mem://a/x,y":    "/x,y/n",
+			"mem://a/x,y/z":  "/x,y/z/n",
+			"mem://a/x,y:z/": "/x,y:z/n",
+		} {
+			c, err := zklock.Open(url)
+			if err != nil {
+				t.Errorf("%q: %v", url, err)
+				continue
+			}
+			if got := c.Mutex("n").Path(); got != path {
+				t.Errorf("%q: a lock's znode is %s, want %s", url, got, path)
+			}
+			_ = c.Close()
+		}
+		c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot("/x/"))
+		if got := c.Mutex("n").Path(); got != "/x/n" {
+			t.Errorf("WithRoot: a lock's znode is %s", got)
+		}
+	})
+}
+
+// What no lock can be made of is an error at once, whose text is about that and
+// nothing else, and nothing is asked of the ensemble.
+func TestMisuseIsAnErrorAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		ctx := t.Context()
+		do := func(a zklock.Acquirer) func() error {
+			return func() error { return zklock.Do(ctx, a, func(context.Context) error { return nil }) }
+		}
+		acquire := func(a zklock.Acquirer) func() error {
+			return func() error { _, err := a.Acquire(ctx); return err }
+		}
+		for name, k := range map[string]struct {
+			call func() error
+			says string
+			is   error
+		}{
+			"no permits":         {acquire(c.Semaphore("s", 0)), `zklock: acquire "s": a semaphore has 1 to 10000 permits, not 0`, zklock.ErrConflict},
+			"negative permits":   {acquire(c.Semaphore("s", -1)), `not -1`, zklock.ErrConflict},
+			"nil Acquirer":       {do(nil), "zklock: acquire: the Acquirer is nil", zklock.ErrInvalidName},
+			"nil Mutex":          {do((*zklock.Mutex)(nil)), "zklock: acquire: the Acquirer is nil", zklock.ErrInvalidName},
+			"nil Semaphore":      {acquire((*zklock.Semaphore)(nil)), "the Acquirer is nil", zklock.ErrInvalidName},
+			"nil Reader":         {acquire((*zklock.RWMutex)(nil).Reader()), "the Acquirer is nil", zklock.ErrInvalidName},
+			"zero Mutex":         {acquire(&zklock.Mutex{}), "the lock was not made by a Client's method", zklock.ErrInvalidName},
+			"nil Client":         {acquire((*zklock.Client)(nil).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
+			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrConflict},
+			"All of nothing":     {acquire(zklock.All()), "All of no locks", zklock.ErrConflict},
+			"All of nil":         {acquire(zklock.All(nil)), "All of a nil lock", zklock.ErrConflict},
+			"All of a nil Mutex": {acquire(zklock.All((*zklock.Mutex)(nil))), "All of a nil lock", zklock.ErrConflict},
+			"All of permits":     {acquire(zklock.All(c.Semaphore("s", 1))), "not *zklock.Semaphore", zklock.ErrConflict},
+		} {
+			err := k.call()
+			if !errors.Is(err, k.is) {
+				t.Errorf("%s: %v, want one that matches %q", name, err, k.is)
+				continue
+			}
+			if !strings.Contains(err.Error(), k.says) || strings.Contains(err.Error(), k.is.Error()) {
+				t.Errorf("%s: %q, want %q and not %q", name, err, k.says, k.is)
+			}
+		}
+		if n := len(e.Sessions()); n != 0 {
+			t.Errorf("%d sessions were opened", n)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package zkdriver_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// fakeClock is a clock that stands still but for the pauses that are made.
+type fakeClock struct {
+	mu     sync.Mutex
+	time   time.Time       // guarded by mu
+	pauses []time.Duration // guarded by mu
+}
+
+func (c *fakeClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.time
+}
+
+func (c *fakeClock) sleep(ctx context.Context, d time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.time = c.time.Add(d)
+	c.pauses = append(c.pauses, d)
+	return ctx.Err() == nil
+}
+
+// pass lets time pass that nobody has to wait for.
+func (c *fakeClock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.time = c.time.Add(d)
+}
+
+// longest returns the longest pause, 0 for none, and forgets them all.
+func (c *fakeClock) longest() (d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pauses {
+		d = max(d, p)
+	}
+	c.pauses = nil
+	return d
+}
+
+// withClock makes a connector with a clock of its own.
+func withClock(t *testing.T, u driver.URL) (driver.Connector, *fakeClock) {
+	clock := &fakeClock{time: time.Unix(0, 0)}
+	c := open(t, u)
+	zkdriver.UseClock(c, clock.now, clock.sleep)
+	return c, clock
+}
+
+// TestElectionIsNotStormed: servers that elect a leader accept connections and close
+// them. Connect fails after a second of that, and package zklock calls it again; it
+// has to go on where the last call left off.
+func TestElectionIsNotStormed(t *testing.T) {
+	const election = 2 * time.Minute
+	p := newPeer(t, func(*link) {})
+	c, clock := withClock(t, p.url())
+	began, calls := clock.now(), 0
+	for clock.now().Sub(began) < election {
+		if _, err := c.Connect(within(t, 10*time.Second), 10*time.Second); !errors.Is(err, zkdriver.ErrNotZooKeeper) {
+			t.Fatal(err)
+		}
+		calls++
+	}
+	// The pause is half a second to a second once it has grown, which takes a few.
+	if n, most := p.accepted(), int(election/(time.Second/2))+10; n > most || n < 60 {
+		t.Errorf("%d connections in %v and %d calls of Connect, want 60 to %d", n, election, calls, most)
+	}
+}
+
+// A connector that has found its servers again forgets that it had not.
+func TestBackoffEndsWithAHandshake(t *testing.T) {
+	var mu sync.Mutex
+	electing := true
+	p := newPeer(t, func(l *link) {
+		mu.Lock()
+		now := electing
+		mu.Unlock()
+		if !now {
+			l.work()
+		}
+	})
+	c, clock := withClock(t, p.url())
+	for range 5 {
+		if _, err := c.Connect(within(t, 10*time.Second), 10*time.Second); err == nil {
+			t.Fatal("there is a session with a server that only closes connections")
+		}
+	}
+	if d := clock.longest(); d < 500*time.Millisecond || d > time.Second {
+		t.Errorf("in five calls that failed the longest pause is %v, want half a second to a second", d)
+	}
+	mu.Lock()
+	electing = false
+	mu.Unlock()
+	for range 2 {
+		s, err := c.Connect(within(t, 10*time.Second), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(s)
+		if d := clock.longest(); d > time.Second {
+			t.Errorf("a pause of %v", d)
+		}
+	}
+	dials := p.accepted()
+	s, err := c.Connect(within(t, 10*time.Second), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(s)
+	if d := clock.longest(); d != 0 || p.accepted() != dials+1 {
+		t.Errorf("behind one that succeeded, Connect pauses for %v and dials %d times", d, p.accepted()-dials)
+	}
+	// What failed long ago makes nobody wait.
+	clock.pass(time.Hour)
+	p.drop()
+}
+
+// TestFirstReconnectIsJittered: the clients of a server that ends do not all dial
+// the next in the same instant, yet soon; further pauses grow up to a share of the
+// session timeout.
+func TestFirstReconnectIsJittered(t *testing.T) {
+	const timeout = 4 * time.Second // what peers grant
+	p := newPeer(t, (*link).work)
+	c, clock := withClock(t, p.url())
+	s, err := c.Connect(within(t, 10*time.Second), timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(s)
+	seen := make(map[time.Duration]bool)
+	for n := uint64(2); n < 12; n++ {
+		clock.pass(time.Minute) // the connection was a good one
+		p.drop()
+		generation(t, s, n)
+		d := clock.longest()
+		if d > timeout/40 {
+			t.Errorf("the first reconnect comes after %v, want at most %v", d, timeout/40)
+		}
+		seen[d] = true
+	}
+	if len(seen) < 5 {
+		t.Errorf("ten first reconnects have %d different pauses", len(seen))
+	}
+}
+
+// TestReconnectsFitIntoALease: with a short session the pauses are short, too.
+func TestReconnectsFitIntoALease(t *testing.T) {
+	const timeout = 800 * time.Millisecond
+	p := newPeer(t, func(l *link) {
+		if l.n > 1 && l.n < 30 {
+			return
+		}
+		l.timeout = timeout
+		l.work()
+	})
+	c, clock := withClock(t, p.url())
+	s, err := c.Connect(within(t, 10*time.Second), timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(s)
+	clock.pass(time.Minute)
+	p.drop()
+	generation(t, s, 2)
+	clock.mu.Lock()
+	defer clock.mu.Unlock()
+	for i, d := range clock.pauses {
+		if d > timeout/8 {
+			t.Errorf("pause %d is %v, want at most an eighth of %v", i+1, d, timeout)
+		}
+	}
+	if n := len(clock.pauses); n != 29 {
+		t.Errorf("%d pauses for 29 attempts", n)
+	}
+}

@@ -1,0 +1,67 @@
+package zkdriver_test
+
+import (
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// answersText is a peer that gives one answer to the four letters srvr, and closes
+// a connection on anything else, as ZooKeeper does.
+func answersText(t *testing.T, answer string, asked *atomic.Int32) *peer {
+	return newPeer(t, func(l *link) {
+		first := make([]byte, 4)
+		if _, err := io.ReadFull(l, first); err != nil {
+			return
+		}
+		if string(first) == "srvr" {
+			asked.Add(1)
+			_, _ = io.WriteString(l, answer)
+		}
+	})
+}
+
+// TestWhatAServerIsIsFoundOut: a server that closes connections is asked, once for
+// all sessions in a while, what it is. Where that will not change, Connect ends.
+func TestWhatAServerIsIsFoundOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		secure bool
+		answer string
+		is     []error
+		says   string
+		asked  int32 // in two calls of Connect
+	}{
+		"zks to a plain port":               {true, "Zookeeper version: 3.9.3", []error{driver.ErrTLS}, "zk:// and not zks://", 2},
+		"zks to one that answers no srvr":   {true, "srvr is not executed because it is not in the whitelist.", []error{driver.ErrTLS}, "zk:// and not zks://", 2},
+		"zk to a server without a quorum":   {false, "This ZooKeeper instance is not currently serving requests", nil, "no quorum at the moment", 1},
+		"zk to a server with a limit":       {false, "", []error{zkdriver.ErrNotZooKeeper}, "maxClientCnxns", 1},
+		"zk to a web server":                {false, "HTTP/1.1 400 Bad Request", []error{zkdriver.ErrNotZooKeeper, driver.ErrProtocol}, "it speaks HTTP", 2},
+		"zk to a server that has recovered": {false, "Zookeeper version: 3.9.3", nil, "closed the connection", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			p := answersText(t, c.answer, &asked)
+			u := p.url()
+			if c.secure {
+				u = tlsURL(t, p, "localhost")
+			}
+			connector := open(t, u)
+			for range 2 {
+				_, err := connector.Connect(within(t, 10*time.Second), 4*time.Second)
+				matches(t, err, append(c.is, driver.ErrNotSent)...)
+				if err != nil && !strings.Contains(err.Error(), c.says) {
+					t.Errorf("%q does not say %q", err, c.says)
+				}
+			}
+			if n := asked.Load(); n != c.asked {
+				t.Errorf("it was asked %d times, want %d", n, c.asked)
+			}
+		})
+	}
+}
