@@ -136,12 +136,17 @@ func (p problem) write(w http.ResponseWriter, r *http.Request) {
 		`,"detail":"` + p.detail +
 		`","reason":"` + p.reason + "\"}\n"
 	h := w.Header()
-	// What others have announced about an answer that will not come.
-	h.Del("Content-Encoding")
+	// What others have announced about an answer that will not come. Not the
+	// Content-Encoding: whoever set it outside of the lock compresses what is
+	// written here, to a length that only they know.
 	h.Del("Etag")
 	h.Del("Last-Modified")
 	h.Set("Content-Type", "application/problem+json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if h.Get("Content-Encoding") == "" {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	} else {
+		h.Del("Content-Length")
+	}
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
