@@ -143,7 +143,7 @@ func (c *call) finish(err error) {
 	case c.writer.phase == hijacked:
 		// The connection is the handler's, and the handler was told.
 		c.observe(r, loss)
-	case c.writer.phase == begun:
+	case c.begun():
 		c.observe(r, loss)
 		silence(w)
 		panic(http.ErrAbortHandler)
@@ -161,7 +161,7 @@ func (c *call) broke(loss error, v any) {
 	abort, _ := v.(error)
 	switch {
 	case c.writer.phase == hijacked:
-	case c.writer.phase == begun, errors.Is(abort, http.ErrAbortHandler):
+	case c.begun(), errors.Is(abort, http.ErrAbortHandler):
 		// Whoever recovers http.ErrAbortHandler has nothing to answer, as the
 		// connection is meant to be gone: the server would make a 200 of it.
 		silence(c.writer.inner)
@@ -169,6 +169,13 @@ func (c *call) broke(loss error, v any) {
 		// Whoever recovers writes the answer.
 		c.writer.restore()
 	}
+}
+
+// begun reports whether an answer is under way, be it around us: gin's
+// HandleContext makes handlers write to gin's own writer, which says so.
+func (c *call) begun() bool {
+	outer, ok := c.writer.inner.(interface{ Written() bool })
+	return c.writer.phase == begun || ok && outer.Written()
 }
 
 // loss says how the lock was lost under the handler, if it was.
