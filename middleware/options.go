@@ -163,7 +163,10 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // would do harm, it does that harm in the very moment when nobody is looking.
 func WithFailOpen() Option { return optionFunc(func(c *config) { c.failOpen = true }) }
 
-// WithLogger sets where WithFailOpen logs to; slog.Default by default.
+// WithLogger sets where WithFailOpen logs, and where errors of the program are
+// logged, of which the client is told no more than that there is one: those
+// answered with ReasonError, and a ByPathValue whose pattern has no such
+// wildcard. It is slog.Default by default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTokenHeader sets a response header that tells the client the fencing

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -105,6 +106,10 @@ func (c *config) observe(r *http.Request, err error) {
 func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
 	p := c.classify(r.Context(), err)
+	if p.reason == ReasonError || errors.Is(err, naming.ErrMisconfigured) {
+		// The program's fault, of which the client is told nothing.
+		c.logger.ErrorContext(r.Context(), "middleware: a request could not be locked", "method", r.Method, "pattern", r.Pattern, "error", err)
+	}
 	if p.status == 0 {
 		// A handler that returns without having written anything has answered
 		// 200. If somebody is there after all, they must not read that.
