@@ -92,9 +92,10 @@ func WithLabel(label func(*http.Request) string) Option {
 // for the client's eyes. Retry-After is set already where it
 // makes sense.
 //
-// It is not called when there is nobody or nothing left to answer: for a client
-// that is gone, and for a lock that was lost when an answer was under way. See
-// WithObserver for those.
+// It is not called when there is nothing left to answer: for a lock that was lost
+// when an answer was under way. See WithObserver for that. It is called for a
+// request that was canceled during the wait, with an error that matches
+// context.Canceled: the client may have gone or not.
 func WithErrorHandler(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return optionFunc(func(c *config) { c.errorHandler = f })
 }

@@ -178,8 +178,9 @@ func TestClientThatHangsUpWhileWaiting(t *testing.T) {
 		t.Errorf("observed %v", err)
 	}
 	srv.Close()
+	// A logger must not take it for a request that was served.
 	got := <-seen
-	if !got.aborted {
+	if !got.aborted || got.status != 503 {
 		t.Errorf("outside saw %+v", got)
 	}
 }
