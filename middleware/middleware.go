@@ -48,14 +48,26 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
+	c := &call{handler: h, request: r}
+	asks := false
+	if h.outage != nil && r.Context().Err() == nil {
+		var known bool
+		if known, asks = h.outage.known(c); known {
+			h.unlocked(w, r)
+			return
+		}
+	}
+	if asks {
+		defer h.outage.asked(c)
+		a = asking{a, h.outage, h.wait}
+	}
 	body, err := h.readAhead(w, r)
 	if err != nil {
 		w.Header().Set("Connection", "close") // else the server reads on to the body's end
 		h.fail(w, r, err)
 		return
 	}
-	c := &call{handler: h, request: r, body: body}
-	c.writer.inner = w
+	c.body, c.writer.inner = body, w
 	c.outer, _ = zklock.FromContext(r.Context())
 	returned := false
 	defer func() {
@@ -89,6 +101,9 @@ type call struct {
 
 // run calls the handler, under the lock that ctx carries.
 func (c *call) run(ctx context.Context) error {
+	if c.outage != nil {
+		c.outage.end()
+	}
 	lock, ok := zklock.FromContext(ctx)
 	if !ok || lock == c.outer {
 		// Ours is not among the live ones: it was lost between its grant and
@@ -197,15 +212,24 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(err error) {
 	w, r := c.writer.inner, c.request
-	if !c.failOpen || !errors.Is(err, zklock.ErrUnavailable) || r.Context().Err() != nil {
+	ended := r.Context().Err() != nil
+	if c.outage != nil {
+		c.outage.notice(c, err, ended)
+	}
+	if c.outage == nil || !errors.Is(err, zklock.ErrUnavailable) || ended {
 		c.fail(w, r, err)
 		return
 	}
-	c.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
 	if c.body != nil {
 		r = r.WithContext(r.Context())
 		r.Body = c.body
 		defer c.left(r)
 	}
-	c.next.ServeHTTP(w, r)
+	c.unlocked(w, r)
+}
+
+// unlocked serves a request during an outage, as WithFailOpen says.
+func (h *handler) unlocked(w http.ResponseWriter, r *http.Request) {
+	h.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
+	h.next.ServeHTTP(w, r)
 }

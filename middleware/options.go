@@ -26,7 +26,8 @@ type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// config is what the options set. It does not change once New has returned.
+// config is what the options set. It does not change once New has returned, but
+// for what is remembered of an outage.
 type config struct {
 	wait         time.Duration // zero or less: try
 	label        func(*http.Request) string
@@ -36,7 +37,7 @@ type config struct {
 	retryAfter   time.Duration
 	maxHold      time.Duration
 	bufferBody   int64
-	failOpen     bool
+	outage       *outage // nil without WithFailOpen
 	logger       *slog.Logger
 	tokenHeader  string
 	guard        *fence.Guard
@@ -162,7 +163,14 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // reached (zklock.ErrUnavailable, and nothing else), and logs each of them at
 // level Warn. It is for locks that only save work. Where two holders at once
 // would do harm, it does that harm in the very moment when nobody is looking.
-func WithFailOpen() Option { return optionFunc(func(c *config) { c.failOpen = true }) }
+//
+// The first requests of an outage wait for as long as the wait and connect_timeout
+// allow. An outage is remembered for a second, in which requests are served at
+// once; then one of them asks the ensemble, and the others are served at once
+// until it knows.
+func WithFailOpen() Option {
+	return optionFunc(func(c *config) { c.outage = new(outage) })
+}
 
 // WithLogger sets where WithFailOpen logs, and where errors of the program are
 // logged, of which the client is told no more than that there is one: those
