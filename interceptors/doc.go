@@ -1,12 +1,15 @@
 // Package interceptors holds a lock around gRPC calls: in all processes that use
 // the same ensemble, calls that pick the same lock are served one after another.
 //
-//	pick := interceptors.ByField(client, "order_id", "orders/%s")
+//	pick := interceptors.ByMethod(map[string]interceptors.Pick{
+//		"/shop.v1.Orders/*": interceptors.ByField(client, "order_id", "orders/%s"),
+//	})
 //	server := grpc.NewServer(
 //		grpc.ChainUnaryInterceptor(interceptors.UnaryServerInterceptor(pick)),
 //		grpc.ChainStreamInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage())))
 //
-// Or the service says in its .proto what its methods lock, and FromProto is all
+// Calls of other services, such as health checks and reflection, are not in that
+// table and pass without a lock. Or the service says in its .proto what its methods lock, and FromProto is all
 // that there is to write:
 //
 //	import "zklock/v1/lock.proto";

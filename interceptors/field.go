@@ -20,6 +20,9 @@ import (
 // dots those of the messages that it is in: "order.id". It may be a string, a
 // whole number, a bool or an enum, of which the name counts.
 //
+// It is for methods whose requests have the field: ByMethod gives it those, and
+// lets calls for health checks and reflection pass.
+//
 // A call is refused with InvalidArgument, see Optional, if the field is not set;
 // of fields without presence, which are all but optional and oneof ones in
 // proto3, if it is empty, 0 or false. A request that cannot have the field at
