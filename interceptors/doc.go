@@ -9,8 +9,8 @@
 //		grpc.ChainStreamInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage())))
 //
 // Calls of other services, such as health checks and reflection, are not in that
-// table and pass without a lock. Or the service says in its .proto what its methods lock, and FromProto is all
-// that there is to write:
+// table and pass without a lock. Or the service says in its .proto what its
+// methods lock, and FromProto is all that there is to write:
 //
 //	import "zklock/v1/lock.proto";
 //
