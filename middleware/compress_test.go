@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/zklock/go-zklock/middleware"
@@ -66,57 +67,52 @@ func (c *lateCompressing) close() {
 }
 
 func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
-	w := newWorld(t)
-	refused := func(http.Handler) http.Handler {
-		return middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} })(never(t))
+	nestings := map[string]func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler{
+		"the lock inside":  func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler { return compress(lock(h)) },
+		"the lock outside": func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler { return lock(compress(h)) },
 	}
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		for name, compress := range compressors {
-			for _, c := range []struct {
-				name   string
-				lock   func(http.Handler) http.Handler
-				status int
-				reason string
-			}{
-				{"refused", refused, 423, middleware.ReasonContended},
-				{"lost", middleware.New(w.fixed), 503, middleware.ReasonLost},
-			} {
-				losing := func(rw http.ResponseWriter, r *http.Request) {
-					rw.Header().Set("Content-Length", "4")
-					w.lose(r.Context())
-					io.WriteString(rw, "made")
-				}
-				for nesting, h := range map[string]http.Handler{
-					"the lock inside":  compress(c.lock(http.HandlerFunc(losing))),
-					"the lock outside": c.lock(compress(http.HandlerFunc(losing))),
-				} {
-					for _, method := range []string{"GET", "HEAD"} {
-						t.Run(proto+", "+name+", "+nesting+", "+c.name+", "+method, func(t *testing.T) {
-							srv := serveProto(t, proto, h)
-							req, err := http.NewRequestWithContext(t.Context(), method, srv.URL, nil)
-							if err != nil {
-								t.Fatal(err)
-							}
-							resp, err := srv.Client().Do(req) // which asks for gzip, and undoes it
-							if err != nil {
-								t.Fatal(err)
-							}
-							defer resp.Body.Close()
-							body, err := io.ReadAll(resp.Body)
-							var p problem
-							if err == nil && method == "GET" {
-								err = json.Unmarshal(body, &p)
-							}
-							if err != nil {
-								t.Fatalf("status %d, header %v, body %q: %v", resp.StatusCode, resp.Header, body, err)
-							}
-							if resp.StatusCode != c.status || method == "GET" && p.Reason != c.reason {
-								t.Errorf("status %d, %+v", resp.StatusCode, p)
-							}
-						})
-					}
+			for nesting, nest := range nestings {
+				for _, method := range []string{"GET", "HEAD"} {
+					t.Run(strings.Join([]string{proto, name, nesting, method}, ", "), func(t *testing.T) {
+						w := newWorld(t)
+						refused := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} })
+						wantReadable(t, proto, method, nest(refused, compress, never(t)), 423, middleware.ReasonContended)
+						wantReadable(t, proto, method, nest(middleware.New(w.fixed), compress, w.watched(func(rw http.ResponseWriter, r *http.Request) {
+							rw.Header().Set("Content-Length", "4")
+							w.lose(r.Context())
+							io.WriteString(rw, "made")
+						})), 503, middleware.ReasonLost)
+					})
 				}
 			}
 		}
+	}
+}
+
+// wantReadable has a client that asks for compression, and undoes it.
+func wantReadable(t *testing.T, proto, method string, h http.Handler, status int, reason string) {
+	t.Helper()
+	srv := serveProto(t, proto, h)
+	req, err := http.NewRequestWithContext(t.Context(), method, srv.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	var p problem
+	if err == nil && method == "GET" {
+		err = json.Unmarshal(body, &p)
+	}
+	if err != nil {
+		t.Fatalf("status %d, header %v, body %q: %v", resp.StatusCode, resp.Header, body, err)
+	}
+	if resp.StatusCode != status || method == "GET" && p.Reason != reason {
+		t.Errorf("status %d, %+v", resp.StatusCode, p)
 	}
 }
