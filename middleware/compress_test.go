@@ -68,8 +68,12 @@ func (c *lateCompressing) close() {
 
 func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 	nestings := map[string]func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler{
-		"the lock inside":  func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler { return compress(lock(h)) },
-		"the lock outside": func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler { return lock(compress(h)) },
+		"the lock inside": func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler {
+			return compress(lock(h))
+		},
+		"the lock outside": func(lock, compress func(http.Handler) http.Handler, h http.Handler) http.Handler {
+			return lock(compress(h))
+		},
 	}
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		for name, compress := range compressors {
