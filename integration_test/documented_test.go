@@ -39,7 +39,7 @@ func folders(t *testing.T) []folder {
 			continue
 		}
 		pkg := strings.TrimPrefix(f[0], module+"/")
-		if strings.Contains(pkg+"/", "/internal/") || strings.HasPrefix(pkg, "examples/") {
+		if strings.Contains("/"+pkg+"/", "/internal/") || strings.HasPrefix(pkg, "examples/") {
 			continue
 		}
 		found = append(found, folder{pkg: pkg, dir: f[1], files: split(f[2]), tests: split(f[3])})

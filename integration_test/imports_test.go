@@ -25,24 +25,25 @@ type imports struct {
 // importRules has a rule for every package that an application can import. The
 // core and the drivers stay free of dependencies, an adapter knows no driver
 // and no other adapter, and whoever uses one adapter never compiles the
-// dependencies of another.
+// dependencies of another. What adapters share, such as the format of names, is
+// in a package that imports the core and nothing else.
 var importRules = map[string]imports{
-	"zklock/driver":              {},
-	"zklock":                     {ours: []string{"zklock/driver"}},
-	"zklock/fence":               {ours: []string{"zklock", "zklock/driver"}},
-	"zklock/memdriver":           {ours: []string{"zklock", "zklock/driver"}},
-	"zklock/faultdriver":         {ours: []string{"zklock/driver"}},
-	"zklock/drivertest":          {ours: []string{"zklock", "zklock/driver"}},
-	"zklock/zkdriver":            {ours: []string{"zklock", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
-	"middleware":                 {ours: []string{"zklock", "zklock/driver", "zklock/fence", "middleware/internal/format"}},
-	"middleware/ginlock":         {ours: []string{"zklock", "zklock/driver", "zklock/fence", "middleware", "middleware/internal/format"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"interceptors":               {ours: []string{"zklock", "zklock/driver", "zklock/fence", "interceptors/lockpb"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
-	"tracing":                    {ours: []string{"zklock", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
-	"middleware/internal/format": {},
-	"integration_test/bench":     {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
-	"integration_test/":          {ours: []string{"integration_test/"}},
-	"interceptors/":              {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
-	"examples/":                  {ours: []string{""}, foreign: []string{""}},
+	"zklock/driver":          {},
+	"zklock":                 {ours: []string{"zklock/driver"}},
+	"zklock/fence":           {ours: []string{"zklock", "zklock/driver"}},
+	"zklock/memdriver":       {ours: []string{"zklock", "zklock/driver"}},
+	"zklock/faultdriver":     {ours: []string{"zklock/driver"}},
+	"zklock/drivertest":      {ours: []string{"zklock", "zklock/driver"}},
+	"zklock/zkdriver":        {ours: []string{"zklock", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
+	"middleware":             {ours: []string{"zklock", "zklock/driver", "zklock/fence", "internal/naming"}},
+	"middleware/ginlock":     {ours: []string{"zklock", "zklock/driver", "zklock/fence", "middleware", "internal/naming"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"interceptors":           {ours: []string{"zklock", "zklock/driver", "zklock/fence", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"tracing":                {ours: []string{"zklock", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
+	"internal/naming":        {ours: []string{"zklock", "zklock/driver"}},
+	"integration_test/bench": {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
+	"integration_test/":      {ours: []string{"integration_test/"}},
+	"interceptors/":          {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
+	"examples/":              {ours: []string{""}, foreign: []string{""}},
 }
 
 // rule finds the rule for a package: its own, or that of a folder above it.

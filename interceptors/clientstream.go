@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -81,10 +82,22 @@ type clientStream struct {
 
 var _ grpc.ClientStream = (*clientStream)(nil)
 
+// errNotOpened is what is told of a stream whose opening has panicked.
+var errNotOpened = status.Error(codes.Internal, "the stream was not opened")
+
 // open takes the lock and opens the stream, once: it is called by the first
 // SendMsg or CloseSend, which must not be called by two at a time.
 func (s *clientStream) open(a zklock.Acquirer) error {
-	defer close(s.opened)
+	s.failed = errNotOpened
+	defer func() {
+		if s.failed == errNotOpened { // something has panicked
+			_ = s.giveBack()
+			if s.late != nil {
+				s.late.cancel(errNotOpened)
+			}
+		}
+		close(s.opened)
+	}()
 	if a == nil {
 		s.inner, s.failed = s.stream(s.caller)
 		return s.failed
@@ -103,7 +116,7 @@ func (s *clientStream) open(a zklock.Acquirer) error {
 		s.failed = s.end(err)
 		return s.failed
 	}
-	s.inner = inner
+	s.inner, s.failed = inner, nil
 	return nil
 }
 

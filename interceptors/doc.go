@@ -1,13 +1,16 @@
 // Package interceptors holds a lock around gRPC calls: in all processes that use
 // the same ensemble, calls that pick the same lock are served one after another.
 //
-//	pick := interceptors.ByField(client, "order_id", "orders/%s")
+//	pick := interceptors.ByMethod(map[string]interceptors.Pick{
+//		"/shop.v1.Orders/*": interceptors.ByField(client, "order_id", "orders/%s"),
+//	})
 //	server := grpc.NewServer(
 //		grpc.ChainUnaryInterceptor(interceptors.UnaryServerInterceptor(pick)),
 //		grpc.ChainStreamInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage())))
 //
-// Or the service says in its .proto what its methods lock, and FromProto is all
-// that there is to write:
+// Calls of other services, such as health checks and reflection, are not in that
+// table and pass without a lock. Or the service says in its .proto what its
+// methods lock, and FromProto is all that there is to write:
 //
 //	import "zklock/v1/lock.proto";
 //
@@ -41,7 +44,8 @@
 //	the lock was lost, and the handler returned another error    that error
 //	the call names no lock, or a bad one                         InvalidArgument      LOCK_NAME
 //	the call's sequencer is stale (WithSequencerCheck)           FailedPrecondition   LOCK_STALE
-//	anything else, such as zklock.ErrDeadlock                    Internal             LOCK_ERROR
+//	anything else, such as zklock.ErrDeadlock; it is logged      Internal             LOCK_ERROR
+//	  (WithLogger)
 //
 // The last column is the reason of an ErrorInfo with Domain as its domain, which
 // Reason finds; the first two rows have a RetryInfo, too. The statuses tell

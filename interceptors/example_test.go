@@ -3,12 +3,15 @@ package interceptors_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -42,19 +45,53 @@ func (orders) Upload(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Repl
 
 // connected runs the service until stop is called.
 func connected(server []grpc.ServerOption, client ...grpc.DialOption) (shop shoppb.ShopClient, stop func()) {
+	conn, stop := dialed(server, client...)
+	return shoppb.NewShopClient(conn), stop
+}
+
+// dialed runs the service and its health checks until stop is called.
+func dialed(server []grpc.ServerOption, client ...grpc.DialOption) (conn *grpc.ClientConn, stop func()) {
 	s := grpc.NewServer(server...)
 	shoppb.RegisterShopServer(s, orders{})
+	healthpb.RegisterHealthServer(s, health.NewServer())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Serve(l) }()
-	conn, err := grpc.NewClient(l.Addr().String(), append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err = grpc.NewClient(l.Addr().String(), append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		panic(err)
 	}
-	return shoppb.NewShopClient(conn), func() { _ = conn.Close(); s.Stop(); <-ended }
+	return conn, func() { _ = conn.Close(); s.Stop(); <-ended }
+}
+
+// A field is in the requests of one's own methods only: calls for health checks
+// and reflection, which have none, must not be asked for it.
+func ExampleByField() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	pick := interceptors.ByMethod(map[string]interceptors.Pick{
+		"/zklock.test.shop.v1.Shop/*": interceptors.ByField(client, "id", "orders/%s"),
+	})
+	conn, stop := dialed([]grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(interceptors.UnaryServerInterceptor(pick)),
+		grpc.ChainStreamInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage())),
+	})
+	defer stop()
+
+	ctx := context.Background()
+	_, _ = shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{Id: "42"})
+	answer, err := healthpb.NewHealthClient(conn).Check(ctx, new(healthpb.HealthCheckRequest))
+	fmt.Println(answer.GetStatus(), err)
+	// Output:
+	// paid under orders/42
+	// SERVING <nil>
 }
 
 // A program looks at its declarations when it starts.
@@ -104,12 +141,13 @@ func ExampleUnaryServerInterceptor() {
 	defer client.Close()
 
 	shop, stop := connected([]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(
-		interceptors.ByField(client, "id", "orders/%s"),
+		interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")}),
 		interceptors.WithTry(), // or, for those who have time: interceptors.WithWait(2 * time.Second)
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
 		interceptors.WithMaxHold(time.Minute),
 		interceptors.WithLabel(func(_ context.Context, call interceptors.Call) string { return call.FullMethod }),
+		interceptors.WithLogger(slog.Default()), // for what is the program's fault
 	))})
 	defer stop()
 
@@ -170,7 +208,7 @@ func ExampleUnaryClientInterceptor() {
 	}
 	defer client.Close()
 
-	pick := interceptors.ByField(client, "id", "orders/%s")
+	pick := interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")})
 	var guard fence.Guard
 	trust := func(context.Context, interceptors.Call) (origin string, ok bool) { return "shop", true } // in earnest: by certificate
 	shop, stop := connected(

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -19,6 +20,9 @@ import (
 // dots those of the messages that it is in: "order.id". It may be a string, a
 // whole number, a bool or an enum, of which the name counts.
 //
+// It is for methods whose requests have the field: ByMethod gives it those, and
+// lets calls for health checks and reflection pass.
+//
 // A call is refused with InvalidArgument, see Optional, if the field is not set;
 // of fields without presence, which are all but optional and oneof ones in
 // proto3, if it is empty, 0 or false. A request that cannot have the field at
@@ -26,9 +30,10 @@ import (
 //
 // On a server the value comes from the client: it is put in as it is, so a lock
 // may be taken under any name that begins and ends as format does. ByField
-// panics if path is none, or format does not have one %s.
+// panics if path is none, and if format does not have one %s or makes no name that
+// a lock can have.
 func ByField(c *zklock.Client, path, format string) Pick {
-	name := parseFormat(format)
+	name := naming.MustParse("interceptors: ByField", format)
 	fields, err := parsePath(path)
 	if err != nil {
 		panic("interceptors: ByField: " + err.Error())
@@ -40,20 +45,20 @@ func ByField(c *zklock.Client, path, format string) Pick {
 		}
 		value, err := fields.value(m)
 		if err != nil {
-			return unnamed{err}
+			return naming.Refusal{Err: err}
 		}
 		if value == "" {
 			return Missing()
 		}
-		return c.Mutex(name.with(value))
+		return c.Mutex(name.With(value))
 	}
 }
 
 // noMessage is picked where a field is wanted of a message that there is not.
-var noMessage zklock.Acquirer = unnamed{fmt.Errorf("%w: the stream ended before a message named it", zklock.ErrInvalidName)}
+var noMessage zklock.Acquirer = naming.Refusal{Err: fmt.Errorf("%w: the stream ended before a message named it", zklock.ErrInvalidName)}
 
 // tooEarly stands for noMessage where streams are locked before any message.
-var tooEarly zklock.Acquirer = unnamed{errors.New("the stream is to be locked by a field of its first message: give the interceptor WithFirstMessage")}
+var tooEarly zklock.Acquirer = naming.Refusal{Err: errors.New("the stream is to be locked by a field of its first message: give the interceptor WithFirstMessage")}
 
 // requestOf returns the request message of a call, or what to pick instead.
 func requestOf(call Call) (protoreflect.Message, zklock.Acquirer) {
@@ -65,7 +70,7 @@ func requestOf(call Call) (protoreflect.Message, zklock.Acquirer) {
 	case protoadapt.MessageV1:
 		return protoadapt.MessageV2Of(m).ProtoReflect(), nil
 	}
-	return nil, unnamed{fmt.Errorf("the request is a %T, and not a protobuf message", call.Request)}
+	return nil, naming.Refusal{Err: fmt.Errorf("the request is a %T, and not a protobuf message", call.Request)}
 }
 
 // fieldPath is the way to a field through the messages that it is in.

@@ -19,7 +19,7 @@ var errReturned = status.Error(codes.Canceled, "the handler of this stream has r
 func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, handler grpc.StreamHandler) (err error) {
 	ctx := newLateContext(ss.Context())
 	s := &firstMessage{
-		serverStream: serverStream{ServerStream: ss, ctx: ctx, waits: call.ClientStream},
+		serverStream: serverStream{ServerStream: ss, ctx: ctx, logger: c.logger, waits: call.ClientStream},
 		config:       c, call: call, late: ctx,
 	}
 	defer func() {

@@ -3,6 +3,7 @@ package interceptors
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -35,6 +36,7 @@ type config struct {
 	retryDelay   time.Duration
 	maxHold      time.Duration
 	firstMessage bool
+	logger       *slog.Logger
 	sequencers   bool // clients only
 	guard        *fence.Guard
 	trust        func(context.Context, Call) (string, bool)
@@ -51,6 +53,9 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 		if o != nil {
 			o.apply(c)
 		}
+	}
+	if c.logger == nil {
+		c.logger = slog.Default()
 	}
 	c.acquire = []zklock.AcquireOption{zklock.WithWait(c.wait)}
 	return c
@@ -107,6 +112,10 @@ func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) 
 // nothing: the lock is held until the call has ended, and on a server what the
 // handler answers is the answer. No limit by default.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
+
+// WithLogger sets where errors of the program are logged, of which the other
+// side is told no more than that there is one: slog.Default by default.
+func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage locks streams by their first message from the client, which
 // the Pick gets as Call.Request, instead of by method and metadata alone. It

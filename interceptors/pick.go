@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -18,18 +19,18 @@ func PassThrough(context.Context, Call) zklock.Acquirer { return nil }
 //
 // On a server the value comes from the client: it is put in as it is, so a lock
 // may be taken under any name that begins and ends as format does. ByMetadata
-// panics if format does not have one %s.
+// panics if format does not have one %s, or makes no name that a lock can have.
 func ByMetadata(c *zklock.Client, key, format string) Pick {
-	name := parseFormat(format)
+	name := naming.MustParse("interceptors: ByMetadata", format)
 	return func(_ context.Context, call Call) zklock.Acquirer {
 		values := call.Metadata.Get(key)
 		switch {
 		case len(values) > 1:
-			return unnamed{fmt.Errorf("%w: the call has %d values for it, want one", zklock.ErrInvalidName, len(values))}
+			return naming.Refusal{Err: fmt.Errorf("%w: the call has %d values for it, want one", zklock.ErrInvalidName, len(values))}
 		case len(values) == 0 || values[0] == "":
 			return Missing()
 		}
-		return c.Mutex(name.with(values[0]))
+		return c.Mutex(name.With(values[0]))
 	}
 }
 
@@ -63,33 +64,14 @@ func ByMethod(table map[string]Pick) Pick {
 func Optional(pick Pick) Pick {
 	return func(ctx context.Context, call Call) zklock.Acquirer {
 		a := pick(ctx, call)
-		if a == missing {
+		if naming.IsMissing(a) {
 			return nil
 		}
 		return a
 	}
 }
 
-// missing is the one value of Missing.
-var missing zklock.Acquirer = unnamed{fmt.Errorf("%w: the call lacks the value that names it", zklock.ErrInvalidName)}
-
 // Missing is what a Pick returns for a call that does not say which lock it
 // needs. The call is refused with InvalidArgument, or passes without a lock
 // under Optional.
-func Missing() zklock.Acquirer { return missing }
-
-// unnamed is an Acquirer that cannot be acquired.
-type unnamed struct{ err error }
-
-// Name implements zklock.Acquirer.
-func (unnamed) Name() string { return "" }
-
-// Acquire implements zklock.Acquirer.
-func (u unnamed) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return nil, &zklock.Error{Op: "acquire", Err: u.err}
-}
-
-// TryAcquire implements zklock.Acquirer.
-func (u unnamed) TryAcquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return u.Acquire(ctx, opts...)
-}
+func Missing() zklock.Acquirer { return naming.Missing() }

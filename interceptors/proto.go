@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/zklock/go-zklock/interceptors/lockpb"
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -29,7 +30,7 @@ import (
 // WithFirstMessage. Methods without the option pass without a lock, as do those
 // of services that are not in protoregistry.GlobalFiles, where generated code
 // registers. A declaration that cannot be followed makes every call of the
-// method fail with Internal: see CheckProto.
+// method fail with Internal, and is logged at level Error: see CheckProto.
 func FromProto(c *zklock.Client) Pick {
 	p := &declarations{client: c}
 	return p.pick
@@ -194,7 +195,7 @@ func checkTemplate(parts []part, permits int) error {
 // acquirer is what a call is to acquire.
 func (d *declaration) acquirer(c *zklock.Client, call Call) zklock.Acquirer {
 	if d.err != nil {
-		return unnamed{d.err}
+		return naming.Refusal{Err: fmt.Errorf("%w: %w", naming.ErrMisconfigured, d.err)}
 	}
 	name, refusal := d.name(call)
 	if refusal != nil {
@@ -233,7 +234,7 @@ func (d *declaration) name(call Call) (string, zklock.Acquirer) {
 		}
 		value, err := p.field.value(m)
 		if err != nil {
-			return "", unnamed{err}
+			return "", naming.Refusal{Err: err}
 		}
 		if value == "" {
 			return "", Missing()

@@ -2,6 +2,7 @@ package interceptors_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,9 +11,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/zklock/go-zklock/interceptors"
 	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/interceptors/lockpb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -232,5 +238,58 @@ func TestCheckProtoSaysWhatIsWrong(t *testing.T) {
 		if code != codes.Internal || reason != interceptors.ReasonError {
 			t.Errorf("a call of %s: %v, %s", method, code, reason)
 		}
+	}
+}
+
+// declare registers a service whose method M declares lock, as generated code
+// would, and returns the method's full name.
+func declare(t *testing.T, service string, lock *lockpb.Lock) string {
+	t.Helper()
+	method := "/zklock.test." + service + "/M"
+	if _, err := protoregistry.GlobalFiles.FindFileByPath(service + ".proto"); err == nil {
+		return method // by this test, when it ran before
+	}
+	options := &descriptorpb.MethodOptions{}
+	proto.SetExtension(options, lockpb.E_Lock, lock)
+	order := proto.String(".zklock.test.shop.v1.Order")
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: proto.String(service + ".proto"), Package: proto.String("zklock.test"), Syntax: proto.String("proto3"),
+		Dependency: []string{"shop.proto"},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: &service, Method: []*descriptorpb.MethodDescriptorProto{{
+			Name: proto.String("M"), InputType: order, OutputType: order, Options: options,
+		}}}},
+	}, protoregistry.GlobalFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := protoregistry.GlobalFiles.RegisterFile(file); err != nil {
+		t.Fatal(err)
+	}
+	return method
+}
+
+func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
+	for service, name := range map[string]string{"Slashes": "orders//{id}", "Climbs": "../{id}", "Fixed": "orders/", "Control": "a\x01{id}", "Long": strings.Repeat("x", 513)} {
+		method := declare(t, service, &lockpb.Lock{Name: name})
+		log := new(journal)
+		i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
+		_, err := i(t.Context(), &shoppb.Order{Id: "1"}, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
+			t.Error("the handler ran")
+			return nil, nil
+		})
+		if codeOf(err) != codes.Internal || interceptors.Reason(err) != interceptors.ReasonError || !errors.Is(err, zklock.ErrInvalidName) {
+			t.Errorf("%q: %v, %s", name, err, interceptors.Reason(err))
+		}
+		if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, service+".M") {
+			t.Errorf("%q: logged %q", name, text)
+		}
+	}
+	// A value that makes a bad name of a good declaration is the caller's.
+	method := declare(t, "Good", &lockpb.Lock{Name: "orders/{id}"})
+	log := new(journal)
+	i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
+	_, err := i(t.Context(), &shoppb.Order{Id: ".."}, &grpc.UnaryServerInfo{FullMethod: method}, nil)
+	if codeOf(err) != codes.InvalidArgument || log.String() != "" {
+		t.Errorf("%v, logged %q", err, log)
 	}
 }

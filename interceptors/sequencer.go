@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
@@ -59,10 +60,11 @@ func (c *config) checkSequencers(ctx context.Context, call Call) error {
 // each lock that the call's context carries and that is still held, the one
 // that the interceptor took for the call among them, its name, mode and fencing
 // token, as metadata under fence.Key. The other side refuses stale ones if it
-// has WithSequencerCheck. Sequencers that are in the metadata already are
-// replaced if there are any of our own, and else left. Off by default, since
-// lock names may tell outsiders more than they should know, and of no effect on
-// a server.
+// has WithSequencerCheck. Sequencers that are in the metadata already, of a call
+// that is passed on for instance, are sent along with them: the receiver takes
+// them for the word of this process, so pass on those of trusted callers only. Off
+// by default, since lock names may tell outsiders more than they should know, and
+// of no effect on a server.
 //
 // A client that only passes on what the context carries takes PassThrough for
 // its Pick.
@@ -70,16 +72,17 @@ func WithSequencers() Option { return optionFunc(func(c *config) { c.sequencers 
 
 // send puts the sequencers of the locks that ctx carries into the metadata.
 func (c *config) send(ctx context.Context) context.Context {
-	if !c.sequencers {
-		return ctx
-	}
-	values := fence.Values(ctx)
-	if len(values) == 0 {
+	if _, held := zklock.FromContext(ctx); !c.sequencers || !held {
 		return ctx
 	}
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	if !ok {
 		md = make(metadata.MD, 1)
+	}
+	passedOn := md[fence.Key]
+	values := fence.AddValues(ctx, passedOn)
+	if len(values) == len(passedOn) {
+		return ctx
 	}
 	md[fence.Key] = values
 	return metadata.NewOutgoingContext(ctx, md)

@@ -174,7 +174,9 @@ func TestSequencersTravel(t *testing.T) {
 			want("somebody else's", passedOn, passing, "passed on")
 			err := zklock.Do(passedOn, w.client.Mutex("mine"), func(ctx context.Context) error {
 				l, _ := zklock.FromContext(ctx)
-				want("under a lock", ctx, passing, fence.Of(l)[0].String())
+				mine := fence.Of(l)[0].String()
+				want("under a lock", ctx, passing, "passed on", mine)
+				want("the same again", metadata.AppendToOutgoingContext(ctx, fence.Key, mine), passing, "passed on", mine)
 				want("switched off", ctx, off, "passed on")
 				want("detached", zklock.Detach(ctx), passing, "passed on")
 				return nil

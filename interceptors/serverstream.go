@@ -3,6 +3,9 @@ package interceptors
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -56,7 +59,7 @@ type streamServer struct {
 
 // do implements work.
 func (s *streamServer) do(ctx context.Context) error {
-	locked := &serverStream{ServerStream: s.stream, ctx: ctx, waits: s.call.ClientStream}
+	locked := &serverStream{ServerStream: s.stream, ctx: ctx, logger: s.logger, waits: s.call.ClientStream}
 	lock, _ := zklock.FromContext(ctx)
 	locked.lock.Store(lock)
 	return s.handler(s.srv, locked)
@@ -65,9 +68,10 @@ func (s *streamServer) do(ctx context.Context) error {
 // serverStream is the stream that a handler gets instead of the server's.
 type serverStream struct {
 	grpc.ServerStream
-	ctx   context.Context
-	lock  atomic.Pointer[zklock.Lock] // nil as long as there is none
-	waits bool                        // RecvMsg may have to wait for the client
+	ctx    context.Context
+	logger *slog.Logger
+	lock   atomic.Pointer[zklock.Lock] // nil as long as there is none
+	waits  bool                        // RecvMsg may have to wait for the client
 
 	// over is why RecvMsg fails for good. It has no guard, since RecvMsg must
 	// not be called by two at a time.
@@ -105,11 +109,11 @@ func (s *serverStream) RecvMsg(m any) error {
 	// The server's stream ends with the handler or the client, and not with our
 	// context. So that RecvMsg can, somebody else waits; who is left behind is
 	// woken by the server when the handler has returned.
-	got := make(chan error, 1)
-	go func() { got <- s.ServerStream.RecvMsg(m) }()
+	got := make(chan received, 1)
+	go s.receive(m, got)
 	select {
-	case err := <-got:
-		return err
+	case r := <-got:
+		return r.result()
 	case <-s.ctx.Done():
 	}
 	switch cause := context.Cause(s.ctx); {
@@ -120,7 +124,45 @@ func (s *serverStream) RecvMsg(m any) error {
 	default:
 		// The client has gone, which the server's stream knows too, or the
 		// handler has released the lock.
-		return <-got
+		r := <-got
+		return r.result()
 	}
 	return s.over
+}
+
+// receive is RecvMsg on a goroutine of its own, where nobody recovers: a panic
+// there would end the process.
+func (s *serverStream) receive(m any, got chan<- received) {
+	var r received
+	defer func() {
+		if !r.returned {
+			r.panicked = recover()
+		}
+		if r.panicked != nil {
+			// Where it goes on, if the handler still waits, its stack is not known.
+			s.logger.ErrorContext(s.ctx, "interceptors: RecvMsg of the stream inside panicked", "panic", r.panicked, "stack", string(debug.Stack()))
+		}
+		got <- r
+	}()
+	r.err = s.ServerStream.RecvMsg(m)
+	r.returned = true
+}
+
+// received is what came of a receive.
+type received struct {
+	err      error
+	returned bool // else it panicked, or ended its goroutine
+	panicked any
+}
+
+// result ends in the way in which the receive has ended.
+func (r *received) result() error {
+	switch {
+	case r.returned:
+		return r.err
+	case r.panicked != nil:
+		panic(r.panicked)
+	}
+	runtime.Goexit()
+	return nil
 }

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -96,6 +98,8 @@ func (c *config) classify(ctx context.Context, err error) verdict {
 		return lostVerdict
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
+	case is(naming.ErrMisconfigured): // which may be a bad name, and not the caller's
+		return misconfigured
 	case is(zklock.ErrInvalidName):
 		return verdict{codes.InvalidArgument, ReasonName, "the call names no lock, or one that cannot be", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):
@@ -103,8 +107,11 @@ func (c *config) classify(ctx context.Context, err error) verdict {
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return verdict{c.code, ReasonContended, "somebody else is working on it", true}
 	}
-	return verdict{codes.Internal, ReasonError, "the call could not be locked", false}
+	return misconfigured
 }
+
+// misconfigured is for what is wrong with the program.
+var misconfigured = verdict{codes.Internal, ReasonError, "the call could not be locked", false}
 
 // lostVerdict has no RetryInfo: nobody knows how far the handler has come.
 var lostVerdict = verdict{codes.Aborted, ReasonLost, "the lock was lost during the call; what came of it is unknown", false}
@@ -124,6 +131,11 @@ func ended(ctx context.Context, unavailable bool) verdict {
 // refuse is the error of a call that was not served because of err.
 func (c *config) refuse(ctx context.Context, err error) error {
 	v := c.classify(ctx, err)
+	if v.reason == ReasonError {
+		// The other side is told nothing of it.
+		method, _ := grpc.Method(ctx) // servers only
+		c.logger.ErrorContext(ctx, "interceptors: a call could not be locked", "method", method, "error", err)
+	}
 	return &statusError{v.status(c.retryDelay), err}
 }
 

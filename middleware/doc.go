@@ -28,12 +28,13 @@
 //	no ensemble to be reached, or the Client was closed           503 and Retry-After
 //	the request's own deadline passed during the wait             503 and Retry-After
 //	the body took longer than the wait (WithBufferBody)           408 and Retry-After
-//	the client is gone                                            nothing is written
+//	the request was canceled during the wait: by the server,      503 and Retry-After
+//	  since the client is gone, or by others
 //	the lock was lost before the handler wrote anything           503, with none of its headers
 //	the lock was lost later                                       the connection is aborted
 //	the request names no lock, or a bad one                       400
 //	the request's sequencer is stale (WithSequencerCheck)         409
-//	anything else, such as zklock.ErrDeadlock                     500
+//	anything else, such as zklock.ErrDeadlock                     500, and logged (WithLogger)
 //
 // The answers are application/problem+json (RFC 9457) with the member "reason",
 // one of the Reason constants. They tell nothing about locks and servers.
@@ -64,6 +65,8 @@
 //     and answers it. It should let http.ErrAbortHandler through; if it does
 //     not, the connection is aborted all the same where the server's
 //     ResponseWriter can be reached by Unwrap.
+//   - Inside or outside of compression on the fly: an error answer leaves the
+//     Content-Encoding to whoever has set it outside.
 //   - Inside of tracing such as otelhttp, whose server span then comprises the
 //     wait, and inside of authentication: strangers should not queue.
 //

@@ -48,14 +48,26 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
+	c := &call{handler: h, request: r}
+	asks := false
+	if h.outage != nil && r.Context().Err() == nil {
+		var known bool
+		if known, asks = h.outage.known(c); known {
+			h.unlocked(w, r)
+			return
+		}
+	}
+	if asks {
+		defer h.outage.asked(c)
+		a = asking{a, h.outage, h.wait}
+	}
 	body, err := h.readAhead(w, r)
 	if err != nil {
 		w.Header().Set("Connection", "close") // else the server reads on to the body's end
 		h.fail(w, r, err)
 		return
 	}
-	c := &call{handler: h, request: r, body: body}
-	c.writer.inner = w
+	c.body, c.writer.inner = body, w
 	c.outer, _ = zklock.FromContext(r.Context())
 	returned := false
 	defer func() {
@@ -89,6 +101,9 @@ type call struct {
 
 // run calls the handler, under the lock that ctx carries.
 func (c *call) run(ctx context.Context) error {
+	if c.outage != nil {
+		c.outage.end()
+	}
 	lock, ok := zklock.FromContext(ctx)
 	if !ok || lock == c.outer {
 		// Ours is not among the live ones: it was lost between its grant and
@@ -143,7 +158,7 @@ func (c *call) finish(err error) {
 	case c.writer.phase == hijacked:
 		// The connection is the handler's, and the handler was told.
 		c.observe(r, loss)
-	case c.writer.phase == begun:
+	case c.begun():
 		c.observe(r, loss)
 		silence(w)
 		panic(http.ErrAbortHandler)
@@ -161,7 +176,7 @@ func (c *call) broke(loss error, v any) {
 	abort, _ := v.(error)
 	switch {
 	case c.writer.phase == hijacked:
-	case c.writer.phase == begun, errors.Is(abort, http.ErrAbortHandler):
+	case c.begun(), errors.Is(abort, http.ErrAbortHandler):
 		// Whoever recovers http.ErrAbortHandler has nothing to answer, as the
 		// connection is meant to be gone: the server would make a 200 of it.
 		silence(c.writer.inner)
@@ -169,6 +184,13 @@ func (c *call) broke(loss error, v any) {
 		// Whoever recovers writes the answer.
 		c.writer.restore()
 	}
+}
+
+// begun reports whether an answer is under way, be it around us: gin's
+// HandleContext makes handlers write to gin's own writer, which says so.
+func (c *call) begun() bool {
+	outer, ok := c.writer.inner.(interface{ Written() bool })
+	return c.writer.phase == begun || ok && outer.Written()
 }
 
 // loss says how the lock was lost under the handler, if it was.
@@ -190,15 +212,24 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(err error) {
 	w, r := c.writer.inner, c.request
-	if !c.failOpen || !errors.Is(err, zklock.ErrUnavailable) || r.Context().Err() != nil {
+	ended := r.Context().Err() != nil
+	if c.outage != nil {
+		c.outage.notice(c, err, ended)
+	}
+	if c.outage == nil || !errors.Is(err, zklock.ErrUnavailable) || ended {
 		c.fail(w, r, err)
 		return
 	}
-	c.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
 	if c.body != nil {
 		r = r.WithContext(r.Context())
 		r.Body = c.body
 		defer c.left(r)
 	}
-	c.next.ServeHTTP(w, r)
+	c.unlocked(w, r)
+}
+
+// unlocked serves a request during an outage, as WithFailOpen says.
+func (h *handler) unlocked(w http.ResponseWriter, r *http.Request) {
+	h.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
+	h.next.ServeHTTP(w, r)
 }

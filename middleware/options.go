@@ -26,7 +26,8 @@ type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// config is what the options set. It does not change once New has returned.
+// config is what the options set. It does not change once New has returned, but
+// for what is remembered of an outage.
 type config struct {
 	wait         time.Duration // zero or less: try
 	label        func(*http.Request) string
@@ -36,7 +37,7 @@ type config struct {
 	retryAfter   time.Duration
 	maxHold      time.Duration
 	bufferBody   int64
-	failOpen     bool
+	outage       *outage // nil without WithFailOpen
 	logger       *slog.Logger
 	tokenHeader  string
 	guard        *fence.Guard
@@ -92,9 +93,10 @@ func WithLabel(label func(*http.Request) string) Option {
 // for the client's eyes. Retry-After is set already where it
 // makes sense.
 //
-// It is not called when there is nobody or nothing left to answer: for a client
-// that is gone, and for a lock that was lost when an answer was under way. See
-// WithObserver for those.
+// It is not called when there is nothing left to answer: for a lock that was lost
+// when an answer was under way. See WithObserver for that. It is called for a
+// request that was canceled during the wait, with an error that matches
+// context.Canceled: the client may have gone or not.
 func WithErrorHandler(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return optionFunc(func(c *config) { c.errorHandler = f })
 }
@@ -161,9 +163,19 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // reached (zklock.ErrUnavailable, and nothing else), and logs each of them at
 // level Warn. It is for locks that only save work. Where two holders at once
 // would do harm, it does that harm in the very moment when nobody is looking.
-func WithFailOpen() Option { return optionFunc(func(c *config) { c.failOpen = true }) }
+//
+// The first requests of an outage wait for as long as the wait and connect_timeout
+// allow. An outage is remembered for a second, in which requests are served at
+// once; then one of them asks the ensemble, and the others are served at once
+// until it knows.
+func WithFailOpen() Option {
+	return optionFunc(func(c *config) { c.outage = new(outage) })
+}
 
-// WithLogger sets where WithFailOpen logs to; slog.Default by default.
+// WithLogger sets where WithFailOpen logs, and where errors of the program are
+// logged, of which the client is told no more than that there is one: those
+// answered with ReasonError, and a ByPathValue whose pattern has no such
+// wildcard. It is slog.Default by default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTokenHeader sets a response header that tells the client the fencing

@@ -83,6 +83,7 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 		if served != 1 {
 			t.Error("served a client that is gone")
 		}
+		time.Sleep(time.Second) // for as long as the outage is remembered
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantProblem(t, do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonUnavailable)

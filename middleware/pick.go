@@ -1,11 +1,11 @@
 package middleware
 
 import (
-	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
-	"github.com/zklock/go-zklock/middleware/internal/format"
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -16,27 +16,44 @@ import (
 //
 // The middleware has to stand behind the mux, around a handler that was
 // registered, since it is the mux that knows the pattern. A request without the
-// value is answered 400, see Optional.
+// value is answered 400, see Optional; if its pattern has no such wildcard, so
+// that no request can have the value, that is logged at level Error (WithLogger).
 //
 // The value comes from the client: it is put in as it is, so a lock may be
 // taken under any name that begins and ends as nameFormat does. ByPathValue panics
-// if nameFormat does not have one %s.
+// if key is not a wildcard's name, if nameFormat does not have one %s, and if
+// nameFormat makes no name that a lock can have.
 func ByPathValue(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
-	name := format.Parse(nameFormat)
+	if key == "" || strings.ContainsAny(key, "{}/") || strings.HasSuffix(key, "...") {
+		panic(fmt.Sprintf("middleware: ByPathValue: key %q: want the name of a wildcard, such as id for {id}", key))
+	}
+	name := naming.MustParse("middleware: ByPathValue", nameFormat)
 	return func(r *http.Request) zklock.Acquirer {
 		value := r.PathValue(key)
 		if value == "" {
-			return Missing()
+			return withoutPathValue(r.Pattern, key)
 		}
 		return c.Mutex(name.With(value))
 	}
+}
+
+// withoutPathValue is picked for a request whose pattern gives no value for key.
+func withoutPathValue(pattern, key string) zklock.Acquirer {
+	switch {
+	case pattern == "":
+		return naming.Misconfigured(fmt.Sprintf("the request has no pattern, and so no value for {%s}: put the middleware behind the mux", key))
+	case key == "*" && strings.HasSuffix(pattern, "*"): // as other routers write {rest...}
+	case !strings.Contains(pattern, "{"+key+"}") && !strings.Contains(pattern, "{"+key+"...}") && !strings.Contains(pattern, "{"+key+":"):
+		return naming.Misconfigured(fmt.Sprintf("the pattern %q has no wildcard {%s}", pattern, key))
+	}
+	return Missing()
 }
 
 // ByHeader picks the mutex named by a request header, such as Idempotency-Key,
 // put into nameFormat in place of its %s. A request that has the header more than
 // once, with or without difference, is answered 400 as one without it is.
 func ByHeader(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
-	name := format.Parse(nameFormat)
+	name := naming.MustParse("middleware: ByHeader", nameFormat)
 	return func(r *http.Request) zklock.Acquirer {
 		return only(c, name, r.Header.Values(key))
 	}
@@ -46,7 +63,7 @@ func ByHeader(c *zklock.Client, key, nameFormat string) func(*http.Request) zklo
 // nameFormat in place of its %s. A request that has the parameter more than once is
 // answered 400: the handler might go by another one of them.
 func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
-	name := format.Parse(nameFormat)
+	name := naming.MustParse("middleware: ByQuery", nameFormat)
 	return func(r *http.Request) zklock.Acquirer {
 		return only(c, name, r.URL.Query()[key])
 	}
@@ -75,10 +92,10 @@ func ReadersAndWriters(c *zklock.Client, name func(*http.Request) string) func(*
 }
 
 // only picks by a value that must be the only one.
-func only(c *zklock.Client, name format.Name, values []string) zklock.Acquirer {
+func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer {
 	switch {
 	case len(values) > 1:
-		return unnamed{fmt.Errorf("%w: the request has %d values for it, want one", zklock.ErrInvalidName, len(values))}
+		return naming.Refusal{Err: fmt.Errorf("%w: the request has %d values for it, want one", zklock.ErrInvalidName, len(values))}
 	case len(values) == 0 || values[0] == "":
 		return Missing()
 	}
@@ -91,32 +108,13 @@ func only(c *zklock.Client, name format.Name, values []string) zklock.Acquirer {
 func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 	return func(r R) zklock.Acquirer {
 		a := pick(r)
-		if a == missing {
+		if naming.IsMissing(a) {
 			return nil
 		}
 		return a
 	}
 }
 
-// missing is the one value of Missing.
-var missing zklock.Acquirer = unnamed{fmt.Errorf("%w: the request lacks the value that names it", zklock.ErrInvalidName)}
-
 // Missing is what a pick returns for a request that does not say which lock it
 // needs. The request is answered 400, or passes without a lock under Optional.
-func Missing() zklock.Acquirer { return missing }
-
-// unnamed is an Acquirer that cannot be acquired.
-type unnamed struct{ err error }
-
-// Name implements zklock.Acquirer.
-func (unnamed) Name() string { return "" }
-
-// Acquire implements zklock.Acquirer.
-func (u unnamed) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return nil, &zklock.Error{Op: "acquire", Err: u.err}
-}
-
-// TryAcquire implements zklock.Acquirer.
-func (u unnamed) TryAcquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return u.Acquire(ctx, opts...)
-}
+func Missing() zklock.Acquirer { return naming.Missing() }

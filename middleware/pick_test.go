@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -88,6 +89,10 @@ func TestSetUpMistakesPanic(t *testing.T) {
 		"a format without %s":    func() { middleware.ByPathValue(w.client, "id", "orders") },
 		"a format with two %s":   func() { middleware.ByHeader(w.client, "id", "%s/%s") },
 		"a format with %d":       func() { middleware.ByQuery(w.client, "id", "%d") },
+		"a path key in braces":   func() { middleware.ByPathValue(w.client, "{id}", "orders/%s") },
+		"a path key with dots":   func() { middleware.ByPathValue(w.client, "id...", "orders/%s") },
+		"an empty path key":      func() { middleware.ByPathValue(w.client, "", "orders/%s") },
+		"a format of no name":    func() { middleware.ByPathValue(w.client, "id", "orders//%s") },
 		"readers without a name": func() { middleware.ReadersAndWriters(w.client, nil) },
 		"a check without guard":  func() { middleware.WithSequencerCheck(nil, nil) },
 	} {
@@ -147,4 +152,41 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 		serve("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "GET")
 		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 400, middleware.ReasonName)
 	})
+}
+
+// TestPathKeyThatNoRequestCanHaveIsLogged has a route of which every request is
+// refused, by whoever set it up.
+func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
+	w := newWorld(t)
+	lock := func(key string, log *strings.Builder) http.Handler {
+		return middleware.New(middleware.ByPathValue(w.client, key, "orders/%s"), middleware.WithLogger(slog.New(slog.NewTextHandler(log, nil))))(
+			http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	}
+	onMux := func(h http.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.Handle("POST /orders/{id}/pay", h)
+		mux.Handle("/files/{path...}", h)
+		return mux
+	}
+	for _, c := range []struct {
+		name, key, url string
+		around         func(http.Handler) http.Handler
+		status         int
+		want           string
+	}{
+		{"another key", "order", "/orders/42/pay", onMux, 400, `no wildcard {order}`},
+		{"the beginning of a key", "i", "/orders/42/pay", onMux, 400, `no wildcard {i}`},
+		{"in front of the mux", "id", "/orders/42/pay", func(h http.Handler) http.Handler { return h }, 400, "behind the mux"},
+		{"the right key", "id", "/orders/42/pay", onMux, 200, ""},
+		{"the client's own fault", "path", "/files/", onMux, 400, ""},
+	} {
+		var log strings.Builder
+		rec := do(c.around(lock(c.key, &log)), httptest.NewRequest("POST", c.url, nil))
+		if rec.Code != c.status {
+			t.Errorf("%s: status %d", c.name, rec.Code)
+		}
+		if text := log.String(); !strings.Contains(text, c.want) || (text == "") != (c.want == "") || c.want != "" && !strings.Contains(text, "level=ERROR") {
+			t.Errorf("%s: logged %q, want %q", c.name, text, c.want)
+		}
+	}
 }

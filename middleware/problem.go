@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -45,7 +46,7 @@ const (
 	ReasonError = "LOCK_ERROR"
 )
 
-// problem is how an error is answered. A status of 0 means not at all.
+// problem is how an error is answered.
 type problem struct {
 	status int
 	reason string
@@ -81,13 +82,13 @@ func (c *config) classify(ctx context.Context, err error) problem {
 
 // ended is the problem of a wait that the request's own context has ended.
 func ended(ctx context.Context, unavailable bool) problem {
-	// The server cancels a request's context, with no cause, when its client
-	// has gone. Whoever else does has a cause or a deadline, and there is a
-	// client that waits for an answer.
-	if context.Cause(ctx) == context.Canceled {
-		return problem{}
-	}
 	p := problem{http.StatusServiceUnavailable, ReasonContended, "The time for this request ran out before its turn.", true}
+	if ctx.Err() == context.Canceled {
+		// By the server, since the client has gone, or by a middleware outside,
+		// whose client waits for an answer: nobody can tell. To the one it does
+		// not get, and loggers outside must not see a 200 in either case.
+		p.detail = "This request was canceled before its turn."
+	}
 	if unavailable {
 		p.reason = ReasonUnavailable
 	}
@@ -105,11 +106,9 @@ func (c *config) observe(r *http.Request, err error) {
 func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
 	p := c.classify(r.Context(), err)
-	if p.status == 0 {
-		// A handler that returns without having written anything has answered
-		// 200. If somebody is there after all, they must not read that.
-		silence(w)
-		return
+	if p.reason == ReasonError || errors.Is(err, naming.ErrMisconfigured) {
+		// The program's fault, of which the client is told nothing.
+		c.logger.ErrorContext(r.Context(), "middleware: a request could not be locked", "method", r.Method, "pattern", r.Pattern, "error", err)
 	}
 	if p.retry && c.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(retryAfter(c.retryAfter), 10))
@@ -136,12 +135,17 @@ func (p problem) write(w http.ResponseWriter, r *http.Request) {
 		`,"detail":"` + p.detail +
 		`","reason":"` + p.reason + "\"}\n"
 	h := w.Header()
-	// What others have announced about an answer that will not come.
-	h.Del("Content-Encoding")
+	// What others have announced about an answer that will not come. Not the
+	// Content-Encoding: whoever set it outside of the lock compresses what is
+	// written here, to a length that only they know.
 	h.Del("Etag")
 	h.Del("Last-Modified")
 	h.Set("Content-Type", "application/problem+json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if h.Get("Content-Encoding") == "" {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	} else {
+		h.Del("Content-Length")
+	}
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.status)
 	if r.Method != http.MethodHead {

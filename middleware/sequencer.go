@@ -76,8 +76,10 @@ type Transport struct {
 var _ http.RoundTripper = (*Transport)(nil)
 
 // RoundTrip implements http.RoundTripper. Sequencers that are in the request
-// already, of somebody else's call that is passed on for instance, are replaced
-// if there are any of our own, and else left.
+// already, of a call that is passed on for instance, are sent along with those of
+// the request's own locks, and the receiver refuses the request if any of them is
+// stale. It takes them for the word of this process: a proxy deletes fence.Key from
+// requests of senders that it does not trust.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
@@ -87,8 +89,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if to == nil {
 		to = sameHost
 	}
-	values := fence.Values(r.Context())
-	if len(values) == 0 || !to(r) {
+	passedOn := r.Header.Values(fence.Key)
+	values := fence.AddValues(r.Context(), passedOn)
+	if len(values) == len(passedOn) || !to(r) {
 		return base.RoundTrip(r)
 	}
 	r = r.Clone(r.Context()) // a RoundTripper must leave the caller's alone

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -155,8 +157,14 @@ func TestTransportSendsTheLocksThatAreHeld(t *testing.T) {
 		h := middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
 			l, _ := zklock.FromContext(r.Context())
 			want := fence.Of(l)[0].String()
-			if got := get(r.Context(), transport, "passed on"); len(got) != 1 || got[0] != want {
+			if got := get(r.Context(), transport); !slices.Equal(got, []string{want}) {
 				t.Errorf("sent %q, want %q", got, want)
+			}
+			if got := get(r.Context(), transport, "passed on", "1, "+want); !slices.Equal(got, []string{"passed on", "1, " + want}) {
+				t.Errorf("sent %q, want nothing twice", got)
+			}
+			if got := get(r.Context(), transport, "passed on"); !slices.Equal(got, []string{"passed on", want}) {
+				t.Errorf("sent %q, want %q as well", got, want)
 			}
 			if got := get(zklock.Detach(r.Context()), transport); len(got) != 0 {
 				t.Errorf("sent %q from a detached context", got)
@@ -238,5 +246,56 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != 409 {
 		t.Errorf("the late call: status %d", resp.StatusCode)
+	}
+}
+
+// TestSequencersOfAllOnTheWay has A call B, which passes the call on to C under a
+// lock of its own: when A's lock passes on, C must not take the call.
+func TestSequencersOfAllOnTheWay(t *testing.T) {
+	w := newWorld(t)
+	guard := new(fence.Guard)
+	served := 0
+	c := serve(t, middleware.New(func(*http.Request) zklock.Acquirer { return nil }, middleware.WithSequencerCheck(guard, everybody))(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })))
+	to, err := url.Parse(c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &middleware.Transport{Base: new(http.Transport)}
+	t.Cleanup(transport.CloseIdleConnections)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.Transport = transport
+	b := serve(t, middleware.New(w.fixed)(proxy))
+	client := &http.Client{Transport: transport}
+	call := func(ctx context.Context) int {
+		r, _ := http.NewRequestWithContext(ctx, "PUT", b.URL, nil)
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	err = zklock.Do(t.Context(), w.client.Mutex("a"), func(ctx context.Context) error {
+		if status := call(ctx); status != 200 {
+			t.Errorf("A's call: status %d", status)
+		}
+		l, _ := zklock.FromContext(ctx)
+		newer := fence.Of(l)[0]
+		newer.Token.Zxid++
+		newer.Origin = "shop"
+		if err := guard.Check([]fence.Sequencer{newer}); err != nil {
+			t.Error(err)
+		}
+		if status := call(ctx); status != 409 {
+			t.Errorf("A's call, A's lock having passed on: status %d", status)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if served != 1 {
+		t.Errorf("C served %d", served)
 	}
 }

@@ -207,7 +207,10 @@ func TestOwnDeadlineDuringTheWait(t *testing.T) {
 	})
 }
 
-func TestClientGoneDuringTheWaitGetsNothing(t *testing.T) {
+// TestCancelDuringTheWaitIsAnswered has a request's context cancelled without a
+// cause: as the server does when the client has gone, and as a middleware outside
+// may do whose client is still there.
+func TestCancelDuringTheWaitIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		release := w.hold()
@@ -215,15 +218,26 @@ func TestClientGoneDuringTheWaitGetsNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		start := time.Now()
-		rec := httptest.NewRecorder()
-		var observed error
-		middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(never(t)).
-			ServeHTTP(untouchable{t, rec}, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+		var observed, handled error
+		r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
+		observer := middleware.WithObserver(func(_ *http.Request, err error) { observed = err })
+		rec := do(middleware.New(w.fixed, observer)(never(t)), r)
 		if waited := time.Since(start); waited != time.Second {
 			t.Errorf("waited %v", waited)
 		}
+		wantProblem(t, rec, 503, middleware.ReasonContended)
+		if rec.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
 		if !errors.Is(observed, context.Canceled) {
 			t.Errorf("observed %v", observed)
+		}
+		rec = do(middleware.New(w.fixed, middleware.WithErrorHandler(func(rw http.ResponseWriter, _ *http.Request, err error) {
+			handled = err
+			rw.WriteHeader(http.StatusTeapot)
+		}))(never(t)), r)
+		if rec.Code != http.StatusTeapot || !errors.Is(handled, context.Canceled) {
+			t.Errorf("status %d for %v", rec.Code, handled)
 		}
 		if st := w.client.Stats(); st.Waiting != 0 {
 			t.Errorf("%d still wait", st.Waiting)
@@ -231,17 +245,49 @@ func TestClientGoneDuringTheWaitGetsNothing(t *testing.T) {
 	})
 }
 
-// untouchable is a ResponseWriter that must not be written to.
-type untouchable struct {
-	t *testing.T
-	http.ResponseWriter
+// TestCancelWhoseClientIsStillThereIsAnswered has a server that gives its requests
+// up.
+func TestCancelWhoseClientIsStillThereIsAnswered(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		w := newWorld(t)
+		release := w.hold()
+		given, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		logged := make(chan int, 1)
+		lock := middleware.New(w.fixed)(never(t))
+		srv := serveProto(t, proto, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			ctx, stop := context.WithCancel(r.Context())
+			defer stop()
+			defer context.AfterFunc(given, stop)()
+			status := &statusWriter{rw, http.StatusOK}
+			lock.ServeHTTP(status, r.WithContext(ctx))
+			logged <- status.code
+		}))
+		go func() { <-w.waiting; cancel() }()
+		resp, err := srv.Client().Post(srv.URL, "text/plain", strings.NewReader("order"))
+		if err != nil {
+			t.Errorf("%s: %v", proto, err)
+		} else {
+			if resp.StatusCode != 503 {
+				t.Errorf("%s: status %d", proto, resp.StatusCode)
+			}
+			resp.Body.Close()
+		}
+		if code := <-logged; code != 503 {
+			t.Errorf("%s: a logger outside saw %d", proto, code)
+		}
+		release()
+	}
 }
 
-func (u untouchable) WriteHeader(code int) { u.t.Errorf("WriteHeader(%d)", code) }
-func (u untouchable) Write(p []byte) (int, error) {
-	u.t.Errorf("Write(%q)", p)
-	return len(p), nil
+// statusWriter is what loggers outside look at answers with.
+type statusWriter struct {
+	http.ResponseWriter
+	code int
 }
+
+func (s *statusWriter) WriteHeader(code int)        { s.code = code; s.ResponseWriter.WriteHeader(code) }
+func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func TestHeadGetsNoBody(t *testing.T) {
 	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} })(never(t))

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"math"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -120,18 +123,31 @@ func (w *writer) WriteHeader(code int) {
 
 // Write implements http.ResponseWriter.
 func (w *writer) Write(p []byte) (int, error) {
-	if err := w.begin(); err != nil {
-		return 0, err
-	}
-	return w.inner.Write(p)
+	return inChunks(w, p, w.inner.Write)
 }
 
 // WriteString implements io.StringWriter.
 func (w *writer) WriteString(s string) (int, error) {
-	if err := w.begin(); err != nil {
-		return 0, err
+	return inChunks(w, s, func(s string) (int, error) { return io.WriteString(w.inner, s) })
+}
+
+// chunkSize is how many bytes are sent between two looks at the lock: enough for
+// the looks to cost nothing, and few enough for a loss to cut a download short.
+const chunkSize = 256 << 10
+
+// inChunks writes p, and looks at the lock before each chunk of it.
+func inChunks[T string | []byte](w *writer, p T, write func(T) (int, error)) (n int, err error) {
+	for {
+		if err := w.begin(); err != nil {
+			return n, err
+		}
+		chunk := p[n:min(n+chunkSize, len(p))]
+		written, err := write(chunk)
+		n += written
+		if err != nil || written < len(chunk) || n == len(p) {
+			return n, err
+		}
 	}
-	return io.WriteString(w.inner, s)
 }
 
 // firstChunk is how much of a source is read before the first byte goes out:
@@ -150,8 +166,68 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 	if err := w.begin(); err != nil {
 		return n, err
 	}
-	rest, err := io.Copy(w.inner, src)
+	rest, err := w.copyRest(src)
 	return n + rest, err
+}
+
+// copyRest copies src to the server, and looks at the lock again and again.
+func (w *writer) copyRest(src io.Reader) (n int64, err error) {
+	file, left := src, int64(math.MaxInt64)
+	limited, isLimited := src.(*io.LimitedReader) // what http.ServeFile copies
+	if isLimited {
+		file, left = limited.R, limited.N
+	}
+	if !isFile(file) {
+		return io.Copy(w.inner, watchedReader{w, src})
+	}
+	// One io.LimitedReader around a file, and no more, is what the server can
+	// have the system send.
+	for left > 0 {
+		if err := w.begin(); err != nil {
+			return n, err
+		}
+		size := min(left, chunkSize)
+		copied, err := io.Copy(w.inner, io.LimitReader(file, size))
+		n, left = n+copied, left-copied
+		if isLimited {
+			limited.N = left
+		}
+		if err != nil || copied < size {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// isFile reports whether src is a file on a disk: its bytes are there at once,
+// other than those of a pipe.
+func isFile(src io.Reader) bool {
+	// Not *os.File, whose WriteTo hands a type of package os to ReadFrom.
+	file, ok := src.(interface {
+		fs.File
+		syscall.Conn
+	})
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+// watchedReader is a source that fails once the lock is lost: each read may
+// take its time.
+type watchedReader struct {
+	w   *writer
+	src io.Reader
+}
+
+// Read implements io.Reader.
+func (r watchedReader) Read(p []byte) (int, error) {
+	n, err := r.src.Read(p)
+	if lost := r.w.begin(); lost != nil {
+		return 0, lost
+	}
+	return n, err
 }
 
 // firstWrite hides ReadFrom from io.Copy.

@@ -23,6 +23,8 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock"
 )
 
 func main() {
@@ -63,6 +65,15 @@ type cost struct {
 	took time.Duration
 }
 
+// crowded says which limit it may be that keeps a server from taking one more
+// connection, when it has opened some sessions.
+func crowded(err error, open, waiters int) error {
+	if open == 0 || !errors.Is(err, errNoSession) && !errors.Is(err, errNoCounters) && !errors.Is(err, zklock.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("the server has opened %d sessions and takes no more connections: set its maxClientCnxns, what it takes from one address (60 by default), to 0 or to at least %d: %w", open, waiters+2, err)
+}
+
 // drain lets one hold while n wait, and then everybody have the lock once.
 func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
@@ -80,7 +91,7 @@ func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	for i := range members {
 		var err error
 		if members[i], err = r.join(ctx, server); err != nil {
-			return cost{}, err
+			return cost{}, crowded(err, i, n)
 		}
 	}
 	release, err := members[0].acquire(ctx, func() {})
@@ -110,7 +121,9 @@ func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	}
 	var before, after counters
 	if err == nil {
-		before, err = settled(ctx, server)
+		if before, err = settled(ctx, server); err != nil {
+			err = crowded(err, n+1, n)
+		}
 	}
 	if err != nil {
 		cancel()
@@ -118,7 +131,10 @@ func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	start := time.Now()
 	err = errors.Join(err, release())
 	for range n - failed {
-		err = errors.Join(err, <-errs)
+		// Where err has made us cancel, that is no error of theirs.
+		if e := <-errs; err == nil || !errors.Is(e, context.Canceled) {
+			err = errors.Join(err, e)
+		}
 	}
 	took := time.Since(start)
 	if err == nil {

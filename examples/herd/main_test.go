@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
@@ -47,5 +49,36 @@ func TestServerThatIsNotThere(t *testing.T) {
 	err := run(t.Context(), []string{"-server", "127.0.0.1:1"}, &out)
 	if err == nil || !strings.Contains(err.Error(), "no server") || out.Len() > 0 {
 		t.Errorf("nobody answers there: %v, %q", err, out.String())
+	}
+}
+
+// TestServerThatAllowsFewerConnections has a server that closes the connections
+// that are too many, be it of a session or of who asks for the counters.
+func TestServerThatAllowsFewerConnections(t *testing.T) {
+	ensemble.Require(t)
+	const limit = 10
+	server := ensemble.Start(t, ensemble.Config{Extra: []string{"maxClientCnxns=" + strconv.Itoa(limit)}}).Hosts()
+	for _, waiters := range []int{limit + 10, limit - 1} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var out strings.Builder
+		err := run(ctx, []string{"-server", server, "-waiters", strconv.Itoa(waiters)}, &out)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "maxClientCnxns") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%d waiters: %v", waiters, err)
+		}
+	}
+}
+
+// TestSessionsOfTheLibraryThatAreTooMany is the same for the recipe that opens
+// its sessions with zklock, which comes last.
+func TestSessionsOfTheLibraryThatAreTooMany(t *testing.T) {
+	ensemble.Require(t)
+	const limit = 10
+	server := ensemble.Start(t, ensemble.Config{Extra: []string{"maxClientCnxns=" + strconv.Itoa(limit)}}).Hosts()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := drain(ctx, recipes[2], server, limit+10)
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "maxClientCnxns") || !strings.Contains(err.Error(), "10 sessions") {
+		t.Errorf("%v", err)
 	}
 }

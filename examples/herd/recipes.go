@@ -33,6 +33,10 @@ var recipes = []recipe{
 
 const root = "/herd"
 
+// errNoSession is how a recipe of this file reports a server that it cannot open
+// a session with; zklock's is zklock.ErrUnavailable.
+var errNoSession = errors.New("the server closes the connection")
+
 // conn is a member by a recipe of this file.
 type conn struct {
 	*zk.Conn
@@ -46,9 +50,17 @@ func raw(wait func(ctx context.Context, c *zk.Conn, waits func()) (string, error
 		if err != nil {
 			return nil, err
 		}
-		for c.State() != zk.StateHasSession {
+		for closed := 0; c.State() != zk.StateHasSession; {
 			select {
-			case <-events:
+			case e := <-events:
+				if e.State != zk.StateDisconnected {
+					continue
+				}
+				// It would go on for ever, without a word.
+				if closed++; closed == 3 {
+					c.Close()
+					return nil, errNoSession
+				}
 			case <-ctx.Done():
 				c.Close()
 				return nil, ctx.Err()

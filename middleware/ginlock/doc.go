@@ -16,6 +16,10 @@
 // belongs outside too: a connection that is aborted because the lock was lost
 // is aborted though Recovery keeps the panic from the server.
 //
+// gin's Engine.HandleContext gives the other route a writer that leads around
+// the lock's. What that route answers is not held back: after a loss its
+// connection is aborted when the handlers have returned.
+//
 // Answers are in flight as soon as a handler writes a body; c.Status and
 // c.Header alone put nothing out, as always in gin.
 package ginlock

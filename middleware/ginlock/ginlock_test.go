@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -177,8 +178,9 @@ func TestClientThatHangsUpWhileWaiting(t *testing.T) {
 		t.Errorf("observed %v", err)
 	}
 	srv.Close()
+	// A logger must not take it for a request that was served.
 	got := <-seen
-	if !got.aborted {
+	if !got.aborted || got.status != 503 {
 		t.Errorf("outside saw %+v", got)
 	}
 }
@@ -278,5 +280,38 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); string(body) != "once" || err != nil {
 		t.Errorf("%q, %v", body, err)
+	}
+}
+
+// TestParameterThatTheRouteDoesNotHaveIsLogged has a route of which every request
+// is refused, by whoever set it up.
+func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	lock := func(key string) gin.HandlerFunc {
+		return ginlock.New(ginlock.ByParam(w.client, key, "orders/%s"), middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	}
+	e := gin.New()
+	e.GET("/orders/:id", lock("order"))
+	e.GET("/files/*path", lock("path"))
+	e.NoRoute(lock("id"))
+	for url, logged := range map[string]bool{"/orders/42": true, "/files/": false, "/nowhere": false} {
+		log.Reset()
+		if rec := do(e, "GET", url); rec.Code != 400 {
+			t.Errorf("%s: status %d", url, rec.Code)
+		}
+		if text := log.String(); logged != strings.Contains(text, `no parameter`) || !logged && text != "" {
+			t.Errorf("%s: logged %q", url, text)
+		}
+	}
+	for _, key := range []string{"", ":id", "*id", "/id"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("ByParam took the key %q", key)
+				}
+			}()
+			ginlock.ByParam(w.client, key, "orders/%s")
+		}()
 	}
 }

@@ -1,23 +1,32 @@
 package ginlock
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/middleware"
-	"github.com/zklock/go-zklock/middleware/internal/format"
 	"github.com/zklock/go-zklock/zklock"
 )
 
 // ByParam picks the mutex named by a parameter of the route, put into
 // nameFormat in place of its %s. Of a catch-all parameter the slash in front is
-// left out. A request without it is answered 400; see middleware.Optional and
-// middleware.ByPathValue for the rest, which is the same.
+// left out. A request without it is answered 400, and if its route has no such
+// parameter, that is logged; see middleware.Optional and middleware.ByPathValue
+// for the rest, which is the same.
 func ByParam(c *zklock.Client, key, nameFormat string) func(*gin.Context) zklock.Acquirer {
-	name := format.Parse(nameFormat)
+	if key == "" || strings.ContainsAny(key, ":*/") {
+		panic(fmt.Sprintf("ginlock: ByParam: key %q: want the name of a parameter, such as id for :id", key))
+	}
+	name := naming.MustParse("ginlock: ByParam", nameFormat)
 	return func(ctx *gin.Context) zklock.Acquirer {
-		value := strings.TrimPrefix(ctx.Param(key), "/")
+		value, ok := ctx.Params.Get(key)
+		if route := ctx.FullPath(); !ok && route != "" {
+			return naming.Misconfigured(fmt.Sprintf("the route %q has no parameter %q", route, key))
+		}
+		value = strings.TrimPrefix(value, "/")
 		if value == "" {
 			return middleware.Missing()
 		}
@@ -31,7 +40,7 @@ func ByParam(c *zklock.Client, key, nameFormat string) func(*gin.Context) zklock
 // time, whatever its parameters. The route "/" and requests that no route
 // matches are answered 400.
 func ByFullPath(c *zklock.Client, nameFormat string) func(*gin.Context) zklock.Acquirer {
-	name := format.Parse(nameFormat)
+	name := naming.MustParse("ginlock: ByFullPath", nameFormat)
 	return func(ctx *gin.Context) zklock.Acquirer {
 		route := strings.Trim(ctx.FullPath(), "/")
 		if route == "" {

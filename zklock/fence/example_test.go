@@ -61,6 +61,29 @@ func Example() {
 	// status: paid by second
 }
 
+// A service passes a call on under a lock of its own, for all who hold one.
+func ExampleAddValues() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	received := []string{"0000000100000004.00000000 exclusive orders%2F42"} // of whom the service trusts
+	err = zklock.Do(context.Background(), client.Mutex("stock"), func(ctx context.Context) error {
+		for _, value := range fence.AddValues(ctx, received) {
+			seq, err := fence.Parse(value)
+			fmt.Println(seq.Name, err)
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// orders/42 <nil>
+	// stock <nil>
+	// <nil>
+}
+
 // A sequencer on its way to another service, which checks it.
 func ExampleParseValues() {
 	client, err := zklock.Open("mem://")

@@ -177,3 +177,31 @@ func TestValuesThatWereJoinedOnTheWay(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+func TestValuesAreAddedToThoseThatArePassedOn(t *testing.T) {
+	c := open(t)
+	err := zklock.Do(t.Context(), zklock.All(c.Mutex("a"), c.Mutex("b")), func(ctx context.Context) error {
+		own := fence.Values(ctx)
+		for _, x := range []struct{ passedOn, want []string }{
+			{nil, own},
+			{[]string{"x"}, []string{"x", own[0], own[1]}},
+			{[]string{own[1], "x"}, []string{own[1], "x", own[0]}},
+			{[]string{"x," + own[1], own[0] + ", y"}, []string{"x," + own[1], own[0] + ", y"}},
+		} {
+			spare := append(make([]string, 0, 10), x.passedOn...)
+			if got := fence.AddValues(ctx, spare); !slices.Equal(got, x.want) {
+				t.Errorf("%q: %q, want %q", x.passedOn, got, x.want)
+			}
+			if rest := spare[:cap(spare)]; slices.ContainsFunc(rest[len(spare):], func(s string) bool { return s != "" }) {
+				t.Errorf("%q: behind the caller's values there is %q", x.passedOn, rest)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fence.AddValues(t.Context(), []string{"x"}); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("without a lock: %q", got)
+	}
+}

@@ -25,8 +25,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// shortWait is for locks that are held on purpose, or were lost a moment ago.
-const shortWait = 300 * time.Millisecond
+// shortWait is for locks that are held on purpose, or were lost a moment ago: a
+// client takes its time to open a session after it has lost one.
+const shortWait = 3 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

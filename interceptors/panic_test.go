@@ -1,0 +1,166 @@
+package interceptors_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// journal is a log that a test can read.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+// recoverStream is what a recovery interceptor does: it turns panics into a status.
+func recoverStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = status.Error(codes.DataLoss, fmt.Sprint("recovered ", v))
+		}
+	}()
+	return handler(srv, ss)
+}
+
+// badReceiver is a stream of somebody else's whose RecvMsg fails badly.
+type badReceiver struct {
+	grpc.ServerStream
+	recv func()
+}
+
+func (s badReceiver) RecvMsg(any) error { s.recv(); return nil }
+
+func TestPanicUnderRecvMsgReachesTheRecoveryInterceptor(t *testing.T) {
+	w := newWorld(t)
+	log := new(journal)
+	spoil := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		return handler(srv, badReceiver{ss, func() { panic("boom") }})
+	}
+	conn := serve(t, &shop{
+		upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			_, err := stream.Recv()
+			t.Errorf("Recv returned %v", err)
+			return err
+		},
+	}, grpc.ChainStreamInterceptor(recoverStream, spoil, interceptors.StreamServerInterceptor(w.fixed, interceptors.WithLogger(log.logger()))))
+	stream, err := shoppb.NewShopClient(conn).Upload(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.CloseAndRecv(); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "recovered boom") {
+		t.Errorf("the client got %v", err)
+	}
+	// The stack of the panic is not that of the handler.
+	if text := log.String(); !strings.Contains(text, "boom") || !strings.Contains(text, "badReceiver") {
+		t.Errorf("logged: %s", text)
+	}
+	w.wantFree()
+}
+
+func TestGoexitUnderRecvMsgEndsTheHandlersGoroutine(t *testing.T) {
+	w := newWorld(t)
+	ended := make(chan struct{})
+	intercept := interceptors.StreamServerInterceptor(w.fixed)
+	go func() {
+		defer close(ended)
+		ss := badReceiver{silentStream{ctx: t.Context()}, runtime.Goexit}
+		_ = intercept(nil, ss, &grpc.StreamServerInfo{FullMethod: "/a/b", IsClientStream: true}, func(_ any, ss grpc.ServerStream) error {
+			err := ss.RecvMsg(nil)
+			t.Errorf("RecvMsg returned %v", err)
+			return err
+		})
+	}()
+	<-ended
+	w.wantFree()
+}
+
+// silentStream is a server's stream without a connection.
+type silentStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s silentStream) Context() context.Context { return s.ctx }
+
+func TestPanicOfAPickByFirstMessageReachesTheRecoveryInterceptor(t *testing.T) {
+	conn := serve(t, &shop{
+		upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			_, err := stream.Recv()
+			t.Errorf("Recv returned %v", err)
+			return err
+		},
+	}, grpc.ChainStreamInterceptor(recoverStream, interceptors.StreamServerInterceptor(
+		func(context.Context, interceptors.Call) zklock.Acquirer { panic("boom") }, interceptors.WithFirstMessage())))
+	stream, err := shoppb.NewShopClient(conn).Upload(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.CloseAndRecv(); status.Code(err) != codes.DataLoss {
+		t.Errorf("the client got %v", err)
+	}
+}
+
+// TestPanicWhileAStreamIsOpened has the opening of a client's stream panic, in a
+// goroutine that recovers, while another one waits to receive.
+func TestPanicWhileAStreamIsOpened(t *testing.T) {
+	for name, opts := range map[string][]interceptors.Option{
+		"before the lock": {interceptors.WithLabel(func(context.Context, interceptors.Call) string { panic("boom") })},
+		"under the lock":  nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			intercept := interceptors.StreamClientInterceptor(w.fixed, append(opts, interceptors.WithFirstMessage())...)
+			stream, err := intercept(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, nil, "/a/b",
+				func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+					panic("boom")
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			received := make(chan error, 1)
+			go func() { received <- stream.RecvMsg(nil) }()
+			func() {
+				defer func() {
+					if v := recover(); v != "boom" {
+						t.Errorf("recovered %v", v)
+					}
+				}()
+				_ = stream.SendMsg(&shoppb.Order{Id: "42"})
+			}()
+			if err := <-received; status.Code(err) != codes.Internal {
+				t.Errorf("RecvMsg: %v", err)
+			}
+			w.wantFree()
+		})
+	}
+}
