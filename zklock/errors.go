@@ -48,6 +48,22 @@ var ErrConflict = errors.New("conflict")
 // for, so that waiting for it would be waiting for oneself. See Reenter.
 var ErrDeadlock = errors.New("the context already holds this lock, waiting for it would never end: join it with Reenter, or give goroutines of their own Detach(ctx)")
 
+// deadlock is an ErrDeadlock that Reenter is no help against.
+type deadlock string
+
+// Reasons why a lock that the context holds cannot be joined.
+const (
+	errReaderWrites deadlock = "the context already holds this lock for reading, waiting for it to write would never end: release it first, or acquire it for writing from the start"
+	errPartHeld     deadlock = "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start"
+	errOtherKind    deadlock = "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name"
+)
+
+// Error implements error.
+func (e deadlock) Error() string { return string(e) }
+
+// Is makes a deadlock match ErrDeadlock.
+func (e deadlock) Is(target error) bool { return target == ErrDeadlock }
+
 // ErrTooManyWaiters means that a limit on waiters, contenders or names was
 // reached: max_waiters, max_contenders, max_names or WithMaxWaiters. A try meets
 // only those on contenders and names.

@@ -272,14 +272,14 @@ var ruleMutants = []mutant{
 		name:   "deadlock-not-seen",
 		breaks: "who holds a name waits for itself",
 		file:   "zklock/reenter.go",
-		edits:  change("if !join || !l.hold.covers(r.wants) {\n\t\treturn nil, ErrDeadlock", "if !join || !l.hold.covers(r.wants) {\n\t\treturn nil, nil"),
+		edits:  change("if !join {\n\t\treturn nil, ErrDeadlock", "if !join {\n\t\treturn nil, nil"),
 		tests:  []string{"TestReentry"},
 	},
 	{
 		name:   "reader-reenters-as-writer",
 		breaks: "a reader joins its own lock as a writer",
 		file:   "zklock/reenter.go",
-		edits:  change(`if !join || !l.hold.covers(r.wants) {`, `if !join {`),
+		edits:  change("if why := h.uncovered(r.wants); why != nil {", "if why := h.uncovered(r.wants); why != nil && false {"),
 		tests:  []string{"TestReentry"},
 	},
 	{
@@ -288,9 +288,16 @@ var ruleMutants = []mutant{
 		file:   "zklock/reenter.go",
 		edits: []edit{
 			{"if err := l.Err(); err != nil {\n\t\treturn nil, err", "if false {\n\t\treturn nil, nil"},
-			{"if !l.hold.place.s.alive() {", "if false {"},
+			{"if !alive {", "if false && !alive {"},
 		},
 		tests: []string{"TestReentryAfterALossIsALoss"},
+	},
+	{
+		name:   "reentry-into-a-released-lock",
+		breaks: "a request finds the lock of its context released by the time it would join it, and fails",
+		file:   "zklock/reenter.go",
+		edits:  change("if err == nil || l.Err() != ErrReleased {", "if err == nil || l.Err() != nil {"),
+		tests:  []string{"TestReenterAtTheMomentOfARelease"},
 	},
 	{
 		name:   "downgrade-under-a-txn",
