@@ -33,8 +33,8 @@ type Acquirer interface {
 //
 // The error is Acquire's if fn was not called, and else fn's. If the lock was
 // lost while fn ran it also matches ErrLost: whatever fn returned, it may not
-// have been alone. A release that is still pending when Do returns is logged
-// and no error.
+// have been alone. A release that the ensemble has not confirmed when Do returns,
+// see ErrReleasePending, is logged and not an error.
 func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ...AcquireOption) (err error) {
 	if a == nil {
 		return &Error{Op: "acquire", Err: errNilAcquirer}
@@ -49,8 +49,9 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 		// Release bounds itself by the session timeout.
 		released := lock.Release(context.WithoutCancel(ctx))
 		switch {
-		case released == nil, errors.Is(released, ErrReleasePending): // which was logged
+		case released == nil:
 		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has told of this very loss
+		case errors.Is(released, ErrReleasePending) && !errors.Is(released, ErrLost): // which was logged
 		default:
 			err = errors.Join(err, released)
 		}

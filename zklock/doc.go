@@ -98,7 +98,8 @@
 //
 // [Lock.Release] waits for the ensemble's confirmation until its context ends,
 // a session timeout at most. After that it returns [ErrReleasePending] and goes
-// on in the background until the queue node is gone, or its session is. It
+// on in the background until the queue node is gone, or its session is. It returns
+// [ErrReleasePending] as well when the session ends before the confirmation. It
 // returns a [*LostError] if the lock was lost before, and [ErrReleased] if it
 // was called before.
 //

@@ -26,7 +26,10 @@ var ErrReleased = errors.New("lock was released already")
 // ErrReleasePending means that a release was begun, and the handle is of no
 // more use, but the ensemble has not confirmed it yet. It goes on in the
 // background until the queue node is gone or its session is; others wait for
-// the lock until then.
+// the lock until then. The error also matches what kept the release from being
+// confirmed: the context's cause, ErrSessionExpired, ErrLeaseOver or ErrClosed, for
+// example. A session that was given up ends at the ensemble when the client reaches
+// a server again, or at its timeout.
 var ErrReleasePending = errors.New("release not confirmed yet, it goes on in the background")
 
 // ErrClosed means that the Client was closed or is shutting down.
