@@ -15,8 +15,8 @@ type Acquirer interface {
 	// Acquire waits until the lock is held, ctx ends, or it cannot be had. ctx
 	// bounds the wait only: cancelling it later releases nothing. On any error
 	// nothing is held and nothing stays queued. An error that ctx caused matches
-	// both ctx.Err() and ErrNotAcquired, or ErrUnavailable if it was the ensemble
-	// that was waited for and not a holder.
+	// both ctx.Err() and ErrNotAcquired, or ErrUnavailable in place of the latter if
+	// there was no usable session at that moment.
 	Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 
 	// TryAcquire is Acquire that never waits for another holder: it fails with

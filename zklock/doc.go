@@ -83,7 +83,7 @@
 //
 // A wait that the context ended fails with an error that matches both the
 // context's and [ErrNotAcquired], or [ErrUnavailable] in place of the latter if
-// it was not a holder that was waited for, but a session. connect_timeout bounds
+// there was no usable session at that moment. connect_timeout bounds
 // any stretch without a usable session inside one call. Who loses the session,
 // or the queue node, while waiting queues again at the end.
 //

@@ -11,7 +11,9 @@ import (
 
 // ErrNotAcquired means that the lock was not acquired because somebody else
 // has it: TryAcquire found it taken, or the wait was ended by WithWait or by
-// the context, in which case the error matches the context's error too.
+// the context, in which case the error matches the context's error too. A wait that
+// ends before the ensemble has answered, on a session that works, is ErrNotAcquired
+// as well.
 // Nothing is held and nothing stays queued.
 var ErrNotAcquired = errors.New("lock not acquired")
 
@@ -36,7 +38,9 @@ var ErrReleasePending = errors.New("release not confirmed yet, it goes on in the
 var ErrClosed = errors.New("client closed")
 
 // ErrUnavailable means that there was no usable session with the ensemble for
-// connect_timeout, or until the caller's context ended.
+// connect_timeout, or at the moment when the caller's context ended. Calls other
+// than those that acquire also return it when the context ends before the ensemble
+// has answered.
 var ErrUnavailable = errors.New("no usable ZooKeeper session")
 
 // ErrInvalidName means that a lock name breaks the rules given in the package
@@ -174,6 +178,9 @@ var (
 	errWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
 	errNoSession   = errors.New("connect_timeout has passed")            // cause set by patient
 
+	// An acquisition makes ErrNotAcquired of it: see Client.take.
+	errUnanswered = fmt.Errorf("%w: it is connected, but the answer had not come", ErrUnavailable)
+
 	// Cause set by mustWait.
 	errCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
 )
@@ -201,8 +208,24 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
 }
 
-// sessionWaitEnded is waitEnded for a wait that was not for another holder.
-func sessionWaitEnded(ctx context.Context) error { return waitEnded(ctx, ErrUnavailable) }
+// waitEnded is waitEnded for whatever goes on on a session, since began, but the
+// wait for another holder. Was it the session's answer that was waited for, which is
+// errUnanswered, or the session? One that is connected, and that has answered or
+// was asked within a heartbeat's interval, was there.
+func (s *session) waitEnded(ctx context.Context, began time.Time) error {
+	state, _ := s.ds.State()
+	quiet := now().Sub(began)
+	s.mu.Lock()
+	if heard := now().Sub(s.heard); heard < quiet {
+		quiet = heard
+	}
+	there := state == driver.Connected && quiet < s.lease.heartbeatEvery()
+	s.mu.Unlock()
+	if there {
+		return waitEnded(ctx, errUnanswered)
+	}
+	return waitEnded(ctx, ErrUnavailable)
+}
 
 // errLeaseUnproven says that a session was there and no quorum behind it.
 func errLeaseUnproven(d time.Duration) error {
