@@ -44,6 +44,12 @@ func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
 		return fmt.Errorf("%w: All of no locks, it takes one or more", ErrConflict)
 	}
+	// Of a client, whatever else is wrong: its hooks are told.
+	for _, a := range acquirers {
+		if l.client == nil {
+			l.client = clientOf(a)
+		}
+	}
 	at := make(map[string]int)
 	for _, a := range acquirers {
 		var d *described
@@ -61,9 +67,6 @@ func (l *all) add(acquirers []Acquirer) error {
 			}
 			return err
 		}
-		if l.client == nil {
-			l.client = d.client
-		}
 		if d.client != l.client {
 			return fmt.Errorf("%w: All takes locks of one Client, %q is another's", ErrConflict, d.name())
 		}
@@ -79,6 +82,17 @@ func (l *all) add(acquirers []Acquirer) error {
 	}
 	if len(l.wants) > maxAll {
 		return fmt.Errorf("%w: All of %d names, at most %d can be taken together", ErrConflict, len(l.wants), maxAll)
+	}
+	return nil
+}
+
+// clientOf returns the client that an Acquirer is of, nil if there is none.
+func clientOf(a Acquirer) *Client {
+	switch a := a.(type) {
+	case interface{ described() *described }:
+		return a.described().knownClient()
+	case *all:
+		return a.client
 	}
 	return nil
 }
@@ -103,14 +117,17 @@ func (l *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, err
 }
 
 func (l *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
-	if l.err != nil {
-		return nil, &Error{Op: "acquire", Name: truncate(l.Name(), maxName), Err: l.err}
-	}
 	mode := Shared
 	for _, w := range l.wants {
 		if w.kind.mode == Exclusive {
 			mode = Exclusive
 		}
+	}
+	if len(l.wants) == 0 {
+		mode = Exclusive
+	}
+	if l.err != nil {
+		return nil, l.client.refused(ctx, l.Name(), mode, newAcquireConfig(opts, try), l.err)
 	}
 	return l.client.acquire(ctx, l.Name(), mode, l.wants, newAcquireConfig(opts, try))
 }

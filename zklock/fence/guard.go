@@ -55,11 +55,12 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 type Guard struct {
 	// MaxNames bounds how many names are remembered; 0 stands for no bound. Set
 	// it before the first use. When there are more, the names with the oldest
-	// tokens are forgotten, except those that a Do is at work for, and from then on tokens older than theirs are
-	// refused for names that are not known: tokens of one origin are in one
-	// order whatever their names, so a guard can be too strict about a lock
-	// that is held for very long, but never too lenient. With a bound, use one
-	// Guard per origin.
+	// tokens are forgotten, except those that a Do is at work for: these count,
+	// and are kept. From then on tokens older than the forgotten ones are refused
+	// for names that are not known: tokens of one origin are in one order
+	// whatever their names, so a guard can be too strict about a lock that is
+	// held for very long, but never too lenient. With a bound, use one Guard per
+	// origin.
 	MaxNames int
 
 	mu    sync.Mutex
