@@ -126,7 +126,7 @@ func TestHooksAreEndedOnceOnEveryPath(t *testing.T) {
 		if n := nodes(e); n != 0 {
 			t.Errorf("left behind:\n%s", e.Dump())
 		}
-		if st := c.Stats(); st.Held != 0 || st.Waiting != 0 {
+		if st := c.Stats(); st.Held != 0 || st.Acquiring != 0 {
 			t.Errorf("%+v", st)
 		}
 		if err := c.Close(); err != nil {
