@@ -179,8 +179,10 @@
 // The root is made if it is missing, and never removed. A lock's znode is made
 // as a container when the lock is first used. The client that made it removes it
 // when it has been idle for some ten seconds; otherwise the servers do, some time
-// after the last contender has left. If something else is there already, its
-// data is left alone. Queue nodes are ephemeral. Who can read them can see what
+// after the last contender has left. A znode that zklock made is zklock's: what
+// another program writes into it later is written over. A znode that another program
+// made, with data of its own, serves the lock and is never written; SECURITY.md has
+// the details. Queue nodes are ephemeral. Who can read them can see what
 // [WithLabel] and [WithIdentity] put there.
 //
 // # Rights
