@@ -55,22 +55,6 @@ var ErrConflict = errors.New("conflict")
 // for, so that waiting for it would be waiting for oneself. See Reenter.
 var ErrDeadlock = errors.New("the context already holds this lock, waiting for it would never end: join it with Reenter, or give goroutines of their own Detach(ctx)")
 
-// deadlock is an ErrDeadlock that Reenter is no help against.
-type deadlock string
-
-// Reasons why a lock that the context holds cannot be joined.
-const (
-	errReaderWrites deadlock = "the context already holds this lock for reading, waiting for it to write would never end: release it first, or acquire it for writing from the start"
-	errPartHeld     deadlock = "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start"
-	errOtherKind    deadlock = "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name"
-)
-
-// Error implements error.
-func (e deadlock) Error() string { return string(e) }
-
-// Is makes a deadlock match ErrDeadlock.
-func (e deadlock) Is(target error) bool { return target == ErrDeadlock }
-
 // ErrTooManyWaiters means that a limit on waiters, contenders or names was
 // reached: max_waiters, max_contenders, max_names or WithMaxWaiters. A try meets
 // only those on contenders and names.
@@ -167,6 +151,29 @@ var (
 	errSessionEnded = errors.New("session ended")
 )
 
+// special is a case of a public error, which it matches, with a text of its own.
+type special struct {
+	of   error
+	text string
+}
+
+// Error implements error.
+func (e *special) Error() string { return e.text }
+
+// Is makes it match the error that it is a case of.
+func (e *special) Is(target error) bool { return target == e.of }
+
+// Reasons why a lock that the context holds cannot be joined with Reenter.
+var (
+	errReaderWrites = &special{ErrDeadlock, "the context already holds this lock for reading, waiting for it to write would never end: release it first, or acquire it for writing from the start"}
+	errPartHeld     = &special{ErrDeadlock, "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start"}
+	errOtherKind    = &special{ErrDeadlock, "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name"}
+)
+
+// errUnanswered is the error of a request that a context ended on a session that
+// works. An acquisition makes ErrNotAcquired of it: see Client.take.
+var errUnanswered = &special{ErrUnavailable, "the ensemble had not answered yet"}
+
 // errNilAcquirer is the error of acquiring nothing.
 var errNilAcquirer = fmt.Errorf("%w: the Acquirer is nil", ErrInvalidName)
 
@@ -177,9 +184,6 @@ var (
 	errNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
 	errWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
 	errNoSession   = errors.New("connect_timeout has passed")            // cause set by patient
-
-	// An acquisition makes ErrNotAcquired of it: see Client.take.
-	errUnanswered = fmt.Errorf("%w: it is connected, but the answer had not come", ErrUnavailable)
 
 	// Cause set by mustWait.
 	errCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
