@@ -67,7 +67,7 @@ func TestFiftyGoroutines(t *testing.T) {
 	for _, c := range clients {
 		st := c.Stats()
 		acquired += st.Acquired
-		if st.Held != 0 || st.Waiting != 0 || st.Lost != 0 || st.Failed != 0 {
+		if st.Held != 0 || st.Acquiring != 0 || st.Lost != 0 || st.Failed != 0 {
 			t.Errorf("in the end: %+v", st)
 		}
 	}

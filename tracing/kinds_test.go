@@ -2,10 +2,14 @@ package tracing_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 
 	"github.com/zklock/go-zklock/tracing"
 	"github.com/zklock/go-zklock/zklock"
@@ -123,4 +127,81 @@ func TestSemaphoreIsOfModePermit(t *testing.T) {
 		release(t, b)
 		p.measured(map[string]float64{"zklock.held{mode=permit}": 0})
 	})
+}
+
+// Requests that are refused before they start are acquisitions like any others.
+func TestRefusedRequests(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		for _, a := range []zklock.Acquirer{p.Mutex("a//b"), p.Mutex("a\xff"), p.Semaphore("s", 0), zklock.All(p.Mutex("a"), nil), p.RWMutex("/").Reader()} {
+			if _, err := a.Acquire(t.Context()); err == nil {
+				t.Errorf("%T: acquired", a)
+			}
+		}
+		var types []string
+		for _, s := range p.ended(tracing.SpanAcquire) {
+			kvs := attributes(s.Attributes())
+			if kvs[tracing.AttrOutcome] != tracing.OutcomeError || s.Status().Code != codes.Error || !utf8.ValidString(kvs[tracing.AttrName]) {
+				t.Errorf("%v, %v", kvs, s.Status())
+			}
+			types = append(types, kvs["error.type"])
+		}
+		if want := []string{"invalid_name", "invalid_name", "conflict", "conflict", "invalid_name"}; !slices.Equal(types, want) {
+			t.Errorf("error types %v, want %v", types, want)
+		}
+		p.measured(map[string]float64{
+			"zklock.acquire.duration{error.type=invalid_name,mode=exclusive,outcome=error}": 2,
+			"zklock.acquire.duration{error.type=invalid_name,mode=shared,outcome=error}":    1,
+			"zklock.acquire.duration{error.type=conflict,mode=exclusive,outcome=error}":     1,
+			"zklock.acquire.duration{error.type=conflict,mode=permit,outcome=error}":        1,
+		})
+	})
+}
+
+// The metric and Stats count the same: acquisitions that wait for other holders, and
+// not those that wait for the ensemble.
+func TestWaitingIsOneNumber(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, other := start(t, e), start(t, e)
+		if err := p.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		same := func(when string, waiting, acquiring int) {
+			t.Helper()
+			st, metric := p.Stats(), 0.0
+			for name, v := range p.values() {
+				if strings.HasPrefix(name, tracing.MetricWaiting+"{") {
+					metric += v
+				}
+			}
+			if st.Waiting != waiting || int(metric) != waiting || st.Acquiring != acquiring || (st.LongestWait > 0) != (waiting > 0) {
+				t.Errorf("%s: Stats has %d waiting, the longest for %v, and %d acquiring; the metric %v; want %d waiting, %d acquiring",
+					when, st.Waiting, st.LongestWait, st.Acquiring, metric, waiting, acquiring)
+			}
+		}
+		free := later(func() { release(t, must(t, t.Context(), p.Mutex("free"))) })
+		pass(time.Millisecond)
+		same("asking the ensemble", 0, 1)
+		free()
+		same("at the end", 0, 0)
+
+		held := must(t, t.Context(), other.Mutex("m"))
+		var done []func()
+		for _, a := range []zklock.Acquirer{p.Mutex("m"), p.Mutex("m"), p.RWMutex("m").Reader()} {
+			done = append(done, later(func() {
+				l := must(t, t.Context(), a)
+				pass(time.Second)
+				release(t, l)
+			}))
+		}
+		pass(time.Second)
+		same("behind another process, and each other", 3, 3)
+		release(t, held)
+		pass(500 * time.Millisecond)
+		same("behind the first", 2, 2)
+		for _, d := range done {
+			d()
+		}
+		same("after all", 0, 0)
+	}, memdriver.WithLatency(10*time.Millisecond))
 }

@@ -52,7 +52,8 @@ const (
 	// MetricHeld is how many locks are held.
 	MetricHeld = "zklock.held"
 
-	// MetricWaiting is how many acquisitions wait for others.
+	// MetricWaiting is how many acquisitions wait for other holders, as
+	// zklock.Stats has them under Waiting.
 	MetricWaiting = "zklock.waiting"
 
 	// MetricLost counts locks that were lost.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // take gets hold of what is wanted: it queues, waits for its turn, and starts
@@ -42,6 +40,9 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 		h, lock, left, err = s.take(ctx, patient, r, start)
 		cancel()
 		start = nil
+		if errors.Is(err, errUnanswered) {
+			err = waitEnded(ctx, ErrNotAcquired) // the session was there; what was waited for is the lock
+		}
 		if !errors.Is(err, errSessionOver) && !errors.Is(err, errNodeGone) {
 			return h, lock, left, err
 		}
@@ -93,11 +94,6 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 	if ctx.Err() == nil || errors.Is(err, errNodeGone) {
 		p.remove()
 		return nil, nil, nil, err
-	}
-	if state, _ := s.ds.State(); state == driver.Connected && errors.Is(err, ErrUnavailable) {
-		// It ended while something was being read. The session was there;
-		// what was waited for was the holder.
-		err = waitEnded(ctx, ErrNotAcquired)
 	}
 	return nil, nil, p, err
 }

@@ -42,7 +42,13 @@ var _ Acquirer = (*all)(nil)
 
 func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
-		return &misuse{ErrConflict, "All of no locks: it takes one or more"}
+		return &special{ErrConflict, "All of no locks: it takes one or more"}
+	}
+	// Of a client, whatever else is wrong: its hooks are told.
+	for _, a := range acquirers {
+		if l.client == nil {
+			l.client = clientOf(a)
+		}
 	}
 	at := make(map[string]int)
 	for _, a := range acquirers {
@@ -53,21 +59,18 @@ func (l *all) add(acquirers []Acquirer) error {
 		case *Reader:
 			d = a.described()
 		case nil:
-			return &misuse{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
+			return &special{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
 		default:
-			return &misuse{ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a)}
+			return &special{ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a)}
 		}
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
-				err = &misuse{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
+				err = &special{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
 			}
 			return err
 		}
-		if l.client == nil {
-			l.client = d.client
-		}
 		if d.client != l.client {
-			return &misuse{ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name())}
+			return &special{ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name())}
 		}
 		w := d.wants[0]
 		i, twice := at[w.path]
@@ -80,7 +83,18 @@ func (l *all) add(acquirers []Acquirer) error {
 		}
 	}
 	if len(l.wants) > maxAll {
-		return &misuse{ErrConflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll)}
+		return &special{ErrConflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll)}
+	}
+	return nil
+}
+
+// clientOf returns the client that an Acquirer is of, nil if there is none.
+func clientOf(a Acquirer) *Client {
+	switch a := a.(type) {
+	case interface{ described() *described }:
+		return a.described().knownClient()
+	case *all:
+		return a.client
 	}
 	return nil
 }
@@ -105,14 +119,17 @@ func (l *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, err
 }
 
 func (l *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
-	if l.err != nil {
-		return nil, &Error{Op: "acquire", Name: truncate(l.Name(), maxName), Err: l.err}
-	}
 	mode := Shared
 	for _, w := range l.wants {
 		if w.kind.mode == Exclusive {
 			mode = Exclusive
 		}
+	}
+	if len(l.wants) == 0 {
+		mode = Exclusive
+	}
+	if l.err != nil {
+		return nil, l.client.refused(ctx, l.Name(), mode, newAcquireConfig(opts, try), l.err)
 	}
 	return l.client.acquire(ctx, l.Name(), mode, l.wants, newAcquireConfig(opts, try))
 }

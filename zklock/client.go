@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,6 +197,21 @@ func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []wa
 	}
 	end.call(AcquireResult{Lock: lock, Waited: waited, Err: err})
 	return lock, err
+}
+
+// refused is acquire for a request that can be refused as it stands. It counts as an
+// acquisition that failed. c may be nil: then nobody but the caller hears of it.
+func (c *Client) refused(ctx context.Context, name string, mode Mode, cfg acquireConfig, why error) error {
+	name = truncate(name, maxName)
+	err := &Error{Op: "acquire", Name: name, Err: why}
+	if c == nil {
+		return err
+	}
+	// Hooks may pass the name on to systems that take UTF-8 only.
+	_, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: mode, Try: cfg.try})
+	c.counters.failed.Add(1)
+	end.call(AcquireResult{Err: err})
+	return err
 }
 
 func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (*Lock, error) {

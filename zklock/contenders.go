@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -14,7 +16,9 @@ import (
 
 // Contenders returns who holds a name and who waits for it, in the order of the
 // queue, as of a moment during the call; none for a name that is not in use. It
-// costs a read for each. Those that the client's dialect does not know are told by
+// costs a read for each, of which it makes several at a time; those that leave
+// before they are read are left out. connect_timeout bounds the wait for a session,
+// and ctx the whole. Those that the client's dialect does not know are told by
 // the names of their nodes alone, and Held by the rules of their own recipe, which
 // takes no notice of any others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
@@ -57,25 +61,63 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 		}
 	}
 	sortQueue(q)
-	var present []queued
-	var data [][]byte
-	for _, c := range q {
-		var n driver.Node
-		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-			n, err = s.ds.Get(ctx, dir+"/"+c.node)
-			return err
-		})
-		if errors.Is(err, driver.ErrNoNode) {
-			continue // it has left since
+	read, err := s.readContenders(ctx, dir, q)
+	if err != nil {
+		return nil, s.client.cfg.explain(err, dir)
+	}
+	present, data := q[:0], make([][]byte, 0, len(q))
+	for i, c := range q {
+		if !read[i].there {
+			continue
 		}
-		if err != nil {
-			return nil, s.client.cfg.explain(err, dir)
-		}
-		d, _ := decodeData(n.Data)
+		d, _ := decodeData(read[i].data)
 		c.kind = effective(c.kind, d)
-		present, data = append(present, c), append(data, n.Data)
+		present, data = append(present, c), append(data, read[i].data)
 	}
 	return rank(present, data, others[:]), nil
+}
+
+// maxReads is how many contenders are read at once: enough to make little of the
+// way to the server, and so few that three quarters of maxLone are left to those who
+// acquire on the session meanwhile.
+const maxReads = maxLone / 4
+
+// contenderData is what a read of a contender found.
+type contenderData struct {
+	there bool // it had not left
+	data  []byte
+}
+
+// readContenders reads the data of each contender of q, as many as maxReads at once.
+// The first error ends it; it returns when no read is under way any more.
+func (s *session) readContenders(ctx context.Context, dir string, q []queued) ([]contenderData, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	read := make([]contenderData, len(q))
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	var first sync.Once
+	var failed error
+	for range min(maxReads, len(q)) {
+		readers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(q)); i = next.Add(1) - 1 {
+				var n driver.Node
+				err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
+					n, err = s.ds.Get(ctx, dir+"/"+q[i].node)
+					return err
+				})
+				switch {
+				case err == nil:
+					read[i] = contenderData{true, n.Data}
+				case !errors.Is(err, driver.ErrNoNode):
+					first.Do(func() { failed = err; cancel(err) })
+					return
+				}
+			}
+		})
+	}
+	readers.Wait()
+	return read, failed
 }
 
 // rank puts everybody in one order: all have their numbers from one counter, that
@@ -136,11 +178,11 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	ctx, stop := c.patient(ctx, time.Now())
-	defer stop()
 	dir := c.path(name)
 	for {
-		s, err := c.pool.session(ctx, dir)
+		patient, stop := c.patient(ctx, time.Now())
+		s, err := c.pool.session(patient, dir)
+		stop()
 		if err != nil {
 			return err
 		}

@@ -3,13 +3,16 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -250,4 +253,97 @@ func TestErrorsShowTheBeginningOfALongName(t *testing.T) {
 			t.Errorf("%s: an error of %d bytes", what, n)
 		}
 	}
+}
+
+// A queue of any length is read, beside others' requests, and within what its reads
+// take. Nodes that leave meanwhile are skipped.
+func TestContendersOfALongQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, every = 6001, 60
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		s := plain(t, e)
+		var under, most atomic.Int64
+		left := faultdriver.If("sometimes", func(op faultdriver.Op) bool {
+			return op.Kind == faultdriver.Get && strings.HasSuffix(op.Paths[0], "00")
+		}, faultdriver.Fail(driver.ErrNoNode))
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			if e.Kind == "list" {
+				if n := under.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+			}
+			return ctx, func(error) {
+				if e.Kind == "list" {
+					under.Add(-1)
+				}
+			}
+		}}
+		c := connect(t, faultdriver.Wrap(e.Connector(), left), nil, zklock.WithHooks(hooks))
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		ops := make([]driver.Op, 0, every)
+		for i := range many {
+			path := fmt.Sprintf("/zklock/x/_c_1b9d6bcd-bbfd-4b2d-9b5d-%012x-__WRIT__%010d", i, i)
+			ops = append(ops, driver.CreateOp(path, nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)))
+			if len(ops) == cap(ops) || i == many-1 {
+				if _, err := s.Multi(t.Context(), ops); err != nil {
+					t.Fatal(err)
+				}
+				ops = ops[:0]
+			}
+		}
+		began := time.Now()
+		beside := make(chan *zklock.Lock, 1)
+		go func() { beside <- mustLock(t)(c.Mutex("y").Acquire(t.Context())) }()
+		found, err := c.Contenders(t.Context(), "x")
+		if err != nil || len(found) != many-61 || !found[0].Held {
+			t.Fatalf("after %v: %d contenders, want %d: %v", time.Since(began), len(found), many-61, err)
+		}
+		for i, got := range found {
+			if got.Held != (i == 0) || i > 0 && got.Node[len(got.Node)-10:] <= found[i-1].Node[len(found[i-1].Node)-10:] {
+				t.Fatalf("contender %d: %+v", i, got)
+			}
+		}
+		mustRelease(t, <-beside)
+		if n := most.Load(); n < 2 || n > 32 {
+			t.Errorf("%d reads at a time", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := c.Contenders(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("cut short: %v", err)
+		}
+		synctest.Wait()
+		if n := under.Load(); n != 0 {
+			t.Errorf("%d reads go on", n)
+		}
+	})
+}
+
+// connect_timeout bounds what it takes to get a session, not what the session does.
+func TestContendersTakeAsLongAsTheyTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		slow := faultdriver.If("a read", func(op faultdriver.Op) bool {
+			return op.Kind == faultdriver.Get && strings.Contains(op.Paths[0], "__WRIT__")
+		}, faultdriver.Delay(500*time.Millisecond))
+		c := connect(t, faultdriver.Wrap(e.Connector(), slow), map[string]string{"connect_timeout": "2s"})
+		s := plain(t, e)
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		const many = 200
+		for i := range many {
+			path := fmt.Sprintf("/zklock/x/_c_1b9d6bcd-bbfd-4b2d-9b5d-%012x-__WRIT__%010d", i, i)
+			if _, err := s.Create(t.Context(), path, nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, err := c.Contenders(t.Context(), "x"); err != nil || len(found) != many {
+			t.Errorf("%d contenders, want %d: %v", len(found), many, err)
+		}
+		e.Partition(memdriver.AroundServer(0), memdriver.AroundClients(0))
+		other := connect(t, e.Connector(), map[string]string{"connect_timeout": "2s"})
+		if _, err := other.Contenders(t.Context(), "x"); !errors.Is(err, zklock.ErrUnavailable) {
+			t.Errorf("without a session: %v", err)
+		}
+		e.Heal()
+	})
 }

@@ -110,7 +110,7 @@ func TestCreateCancelledUnderWayLeavesNothing(t *testing.T) {
 		c := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
 		began := time.Now()
 		_, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(100*time.Millisecond))
-		if !errors.Is(err, zklock.ErrUnavailable) || time.Since(began) != 100*time.Millisecond {
+		if !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrUnavailable) || time.Since(began) != 100*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		time.Sleep(2 * time.Second)

@@ -130,18 +130,15 @@ func (d *dialect) prefix(g guid, k kind) string {
 
 // parse takes a child of a lock's znode apart. ok is false for a child that is
 // no contender of the dialect; foreign, if not nil, is the dialect of those that
-// it is a contender of, which do not see ours. A contender whose suffix is not
-// ten plain digits has seq maxSequence: servers before 3.6 count into the
-// negative.
+// it is a contender of, which do not see ours. A child without a sequence number is
+// no contender of anything. One with a negative number has seq maxSequence: servers
+// before 3.6 count into the negative.
 func (d *dialect) parse(node string) (q queued, foreign *dialect, ok bool) {
 	head, suffix, k, f, ok := classify(node)
-	if !ok {
+	if !ok || !isSequence(suffix) {
 		return queued{}, nil, false
 	}
 	if f != d.family {
-		if !isSequence(suffix) {
-			return queued{}, nil, false
-		}
 		return queued{}, dialectOf(head, f), false
 	}
 	q = queued{node: node, kind: k, seq: parseSuffix(suffix)}

@@ -15,8 +15,8 @@ type Acquirer interface {
 	// Acquire waits until the lock is held, ctx ends, or it cannot be had. ctx
 	// bounds the wait only: cancelling it later releases nothing. On any error
 	// nothing is held and nothing stays queued. An error that ctx caused matches
-	// both ctx.Err() and ErrNotAcquired, or ErrUnavailable if it was the ensemble
-	// that was waited for and not a holder.
+	// both ctx.Err() and ErrNotAcquired, or ErrUnavailable in place of the latter if
+	// there was no usable session at that moment.
 	Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 
 	// TryAcquire is Acquire that never waits for another holder: it fails with
@@ -34,8 +34,8 @@ type Acquirer interface {
 // The error is Acquire's if fn was not called, and else fn's. A nil a or fn is an error
 // at once. If the lock was
 // lost while fn ran it also matches ErrLost: whatever fn returned, it may not
-// have been alone. A release that is still pending when Do returns is logged
-// and no error.
+// have been alone. A release that the ensemble has not confirmed when Do returns,
+// see ErrReleasePending, is logged and not an error.
 func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ...AcquireOption) (err error) {
 	if a == nil {
 		return &Error{Op: "acquire", Err: errNilAcquirer}
@@ -53,8 +53,9 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 		// Release bounds itself by the session timeout.
 		released := lock.Release(context.WithoutCancel(ctx))
 		switch {
-		case released == nil, errors.Is(released, ErrReleasePending): // which was logged
+		case released == nil:
 		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has told of this very loss
+		case errors.Is(released, ErrReleasePending) && !errors.Is(released, ErrLost): // which was logged
 		default:
 			err = errors.Join(err, released)
 		}

@@ -83,7 +83,7 @@
 //
 // A wait that the context ended fails with an error that matches both the
 // context's and [ErrNotAcquired], or [ErrUnavailable] in place of the latter if
-// it was not a holder that was waited for, but a session. connect_timeout bounds
+// there was no usable session at that moment. connect_timeout bounds
 // any stretch without a usable session inside one call. Who loses the session,
 // or the queue node, while waiting queues again at the end.
 //
@@ -98,7 +98,8 @@
 //
 // [Lock.Release] waits for the ensemble's confirmation until its context ends,
 // a session timeout at most. After that it returns [ErrReleasePending] and goes
-// on in the background until the queue node is gone, or its session is. It
+// on in the background until the queue node is gone, or its session is. It returns
+// [ErrReleasePending] as well when the session ends before the confirmation. It
 // returns a [*LostError] if the lock was lost before, and [ErrReleased] if it
 // was called before.
 //
@@ -178,8 +179,10 @@
 // The root is made if it is missing, and never removed. A lock's znode is made
 // as a container when the lock is first used. The client that made it removes it
 // when it has been idle for some ten seconds; otherwise the servers do, some time
-// after the last contender has left. If something else is there already, its
-// data is left alone. Queue nodes are ephemeral. Who can read them can see what
+// after the last contender has left. A znode that zklock made is zklock's: what
+// another program writes into it later is written over. A znode that another program
+// made, with data of its own, serves the lock and is never written; SECURITY.md has
+// the details. Queue nodes are ephemeral. Who can read them can see what
 // [WithLabel] and [WithIdentity] put there.
 //
 // # Rights

@@ -20,6 +20,7 @@ import (
 // background, or its session is over.
 func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *place, alone bool, err error) {
 	const maxReaped = 8 // a parent reaped that often in a row is no accident
+	began := now()
 	for reaped := 0; ; {
 		var parents []parent
 		if parents, err = s.ensureParents(ctx, r.wants, replaces != nil); err == nil {
@@ -46,7 +47,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 			break
 		}
 		if !sleep(ctx, s.client.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ctx.Done()) {
-			err = s.interrupted(ctx)
+			err = s.interrupted(ctx, began)
 			break
 		}
 	}
@@ -78,6 +79,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever comes of it, and before it can be gone
 	}
+	began := now()
 	// Read before the first try: the nodes may turn out to be that one's.
 	seen := s.client.lastZxid.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
@@ -88,7 +90,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 			return nil, false, errSessionOver
 		case <-ctx.Done():
 			p.abandon(w)
-			return nil, false, sessionWaitEnded(ctx)
+			return nil, false, s.waitEnded(ctx, began)
 		}
 		err := w.err
 		switch {
@@ -107,7 +109,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 		case transient(err):
 			if !sleep(ctx, s.client.cfg.jitter(pause), s.ctx.Done()) {
 				p.abandon(nil)
-				return nil, false, s.interrupted(ctx)
+				return nil, false, s.interrupted(ctx, began)
 			}
 		case s.ended(err):
 			return nil, false, errSessionOver

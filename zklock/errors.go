@@ -11,7 +11,9 @@ import (
 
 // ErrNotAcquired means that the lock was not acquired because somebody else
 // has it: TryAcquire found it taken, or the wait was ended by WithWait or by
-// the context, in which case the error matches the context's error too.
+// the context, in which case the error matches the context's error too. A wait that
+// ends before the ensemble has answered, on a session that works, is ErrNotAcquired
+// as well.
 // Nothing is held and nothing stays queued.
 var ErrNotAcquired = errors.New("lock not acquired")
 
@@ -26,14 +28,19 @@ var ErrReleased = errors.New("lock was released already")
 // ErrReleasePending means that a release was begun, and the handle is of no
 // more use, but the ensemble has not confirmed it yet. It goes on in the
 // background until the queue node is gone or its session is; others wait for
-// the lock until then.
+// the lock until then. The error also matches what kept the release from being
+// confirmed: the context's cause, ErrSessionExpired, ErrLeaseOver or ErrClosed, for
+// example. A session that was given up ends at the ensemble when the client reaches
+// a server again, or at its timeout.
 var ErrReleasePending = errors.New("release not confirmed yet, it goes on in the background")
 
 // ErrClosed means that the Client was closed or is shutting down.
 var ErrClosed = errors.New("client closed")
 
 // ErrUnavailable means that there was no usable session with the ensemble for
-// connect_timeout, or until the caller's context ended.
+// connect_timeout, or at the moment when the caller's context ended. Calls other
+// than those that acquire also return it when the context ends before the ensemble
+// has answered.
 var ErrUnavailable = errors.New("no usable ZooKeeper session")
 
 // ErrInvalidName means that a lock name breaks the rules given in the package
@@ -145,32 +152,43 @@ var (
 	errSessionEnded = errors.New("session ended")
 )
 
-// misuse is the error of an argument that no lock can be made of. Its text says what
-// is wrong, without that of the error which it matches.
-type misuse struct {
-	is   error
+// special is a case of a public error, which it matches, with a text of its own.
+type special struct {
+	of   error
 	text string
 }
 
 // Error implements error.
-func (e *misuse) Error() string { return e.text }
+func (e *special) Error() string { return e.text }
 
-// Unwrap returns the error that it matches.
-func (e *misuse) Unwrap() error { return e.is }
+// Unwrap returns the error that it is a case of.
+func (e *special) Unwrap() error { return e.of }
 
+// Arguments that no lock can be made of.
 var (
 	// errNilAcquirer is the error of acquiring nothing.
-	errNilAcquirer = &misuse{ErrInvalidName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)"}
+	errNilAcquirer = &special{ErrInvalidName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)"}
 
 	// errNilClient is the error of a lock whose Client is nil or zero.
-	errNilClient = &misuse{ErrInvalidName, "the lock's Client was not made by Open"}
+	errNilClient = &special{ErrInvalidName, "the lock's Client was not made by Open"}
 
 	// errNoLock is the error of a zero Mutex, for example.
-	errNoLock = &misuse{ErrInvalidName, "the lock was not made by a Client's method, such as client.Mutex(name)"}
+	errNoLock = &special{ErrInvalidName, "the lock was not made by a Client's method, such as client.Mutex(name)"}
 
 	// errNilFunction is the error of doing nothing.
-	errNilFunction = &misuse{ErrConflict, "the function is nil: there is nothing to do under the lock"}
+	errNilFunction = &special{ErrConflict, "the function is nil: there is nothing to do under the lock"}
 )
+
+// Reasons why a lock that the context holds cannot be joined with Reenter.
+var (
+	errReaderWrites = &special{ErrDeadlock, "the context already holds this lock for reading, waiting for it to write would never end: release it first, or acquire it for writing from the start"}
+	errPartHeld     = &special{ErrDeadlock, "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start"}
+	errOtherKind    = &special{ErrDeadlock, "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name"}
+)
+
+// errUnanswered is the error of a request that a context ended on a session that
+// works. An acquisition makes ErrNotAcquired of it: see Client.take.
+var errUnanswered = &special{ErrUnavailable, "the ensemble had not answered yet"}
 
 // Errors inside the package that make an acquisition start over, or that say
 // how its context ended.
@@ -207,8 +225,24 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
 }
 
-// sessionWaitEnded is waitEnded for a wait that was not for another holder.
-func sessionWaitEnded(ctx context.Context) error { return waitEnded(ctx, ErrUnavailable) }
+// waitEnded is waitEnded for whatever goes on on a session, since began, but the
+// wait for another holder. Was it the session's answer that was waited for, which is
+// errUnanswered, or the session? One that is connected, and that has answered or
+// was asked within a heartbeat's interval, was there.
+func (s *session) waitEnded(ctx context.Context, began time.Time) error {
+	state, _ := s.ds.State()
+	quiet := now().Sub(began)
+	s.mu.Lock()
+	if heard := now().Sub(s.heard); heard < quiet {
+		quiet = heard
+	}
+	there := state == driver.Connected && quiet < s.lease.heartbeatEvery()
+	s.mu.Unlock()
+	if there {
+		return waitEnded(ctx, errUnanswered)
+	}
+	return waitEnded(ctx, ErrUnavailable)
+}
 
 // errLeaseUnproven says that a session was there and no quorum behind it.
 func errLeaseUnproven(d time.Duration) error {

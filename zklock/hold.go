@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -106,19 +105,36 @@ func (h *hold) joinLocked(ctx context.Context) *Lock {
 }
 
 // part takes a handle off. last says that it was the last one, and that the
-// hold is over now.
-func (h *hold) part(l *handle) (last bool) {
+// hold is over now. lost says that the hold was lost before.
+func (h *hold) part(l *handle) (last, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over {
+		return false, true // no release ends a hold that still has this handle
+	}
 	// Nothing of it may stay in the array: a handle that joined refers, by the
 	// context it was acquired with, to the Lock that it joined, and what a Lock's
 	// clean-up refers to must not refer to the Lock.
 	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == l })
-	if h.over || len(h.handles) > 0 {
-		return false
+	if len(h.handles) > 0 {
+		return false, false
 	}
 	h.over = true
-	return true
+	return true, false
+}
+
+// overtaken is what comes of the release of a hold that was lost after its handle
+// was marked as released: another program had deleted a node, or the nodes that
+// nobody has deleted go with the session.
+func (h *hold) overtaken() (deleted bool, err error) {
+	p := h.place
+	p.s.mu.Lock()
+	deleted = p.gone
+	p.s.mu.Unlock()
+	if deleted {
+		return true, nil
+	}
+	return false, releasePending(p.s.cause())
 }
 
 // detach takes a hold that is over off its session and place.
@@ -134,31 +150,31 @@ func (h *hold) detach() {
 
 // giveBack is what the release of the last handle comes to: the place is passed
 // on to somebody who waits in this process, or leaves the queue. handed says
-// that it was passed on.
-func (h *hold) giveBack(ctx context.Context) (handed bool, err error) {
+// that it was passed on; see place.release for the rest.
+func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	defer h.client.ended(h)
 	limit := h.awaitTxns(ctx)
 	h.detach()
 	if h.turnstile != nil {
 		if taken, handed := h.turnstile.pass(h); taken {
-			return handed, nil
+			return handed, false, nil
 		}
 	}
-	err = h.place.release(ctx, limit)
-	if errors.Is(err, ErrReleasePending) {
-		h.client.cfg.logger.Warn("zklock: the ensemble has not confirmed a release yet; it goes on in the background, and others wait for the lock until then", "session", h.place.s.ds.ID())
-	} else {
+	if deleted, err = h.place.release(ctx, limit); err == nil {
 		for _, w := range h.wants {
 			h.client.parents.noteRelease(w.path, h.place.s.ds.ID())
 		}
 	}
-	return false, err
+	return false, deleted, err
 }
 
 // drop gives a hold back that its requester has no use for, in the background
 // and without a word to the hooks.
 func (h *hold) drop(l *Lock) {
-	if !l.finish(ErrReleased) || !h.part(l.handle) {
+	if !l.finish(ErrReleased) {
+		return
+	}
+	if last, _ := h.part(l.handle); !last {
 		return
 	}
 	defer h.client.ended(h)

@@ -19,7 +19,8 @@ import (
 // is used for what happens inside; a nil context stands for the one passed in.
 type Hooks struct {
 	// Acquire is called when an acquisition starts; the returned function when
-	// it has succeeded or failed.
+	// it has succeeded or failed. A request that is refused because of its name or
+	// of other arguments is an acquisition that fails.
 	Acquire func(ctx context.Context, e AcquireEvent) (context.Context, func(AcquireResult))
 
 	// Wait is called, inside Acquire, when somebody ahead has to be waited for.
@@ -57,7 +58,8 @@ type Hooks struct {
 
 // AcquireEvent says what is being acquired.
 type AcquireEvent struct {
-	// Name is the lock's name.
+	// Name is the lock's name. A name that is refused is cut at 512 bytes, and what
+	// is no UTF-8 in it is replaced.
 	Name string
 
 	// Mode is how it is to be held.

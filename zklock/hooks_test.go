@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,7 +126,7 @@ func TestHooksAreEndedOnceOnEveryPath(t *testing.T) {
 		if n := nodes(e); n != 0 {
 			t.Errorf("left behind:\n%s", e.Dump())
 		}
-		if st := c.Stats(); st.Held != 0 || st.Waiting != 0 {
+		if st := c.Stats(); st.Held != 0 || st.Acquiring != 0 {
 			t.Errorf("%+v", st)
 		}
 		if err := c.Close(); err != nil {
@@ -265,4 +266,82 @@ func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
 			mustRelease(t, l)
 		}
 	})
+}
+
+// An acquisition that is refused before it starts is one: hooks and Stats count it
+// like any other.
+func TestRefusedRequestsCallTheAcquireHook(t *testing.T) {
+	var events []zklock.AcquireEvent
+	var ends []error
+	c := open(t, "mem://?dialect=zklock", zklock.WithHooks(zklock.Hooks{
+		Acquire: func(ctx context.Context, e zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			events = append(events, e)
+			return ctx, func(r zklock.AcquireResult) {
+				if r.Lock != nil || r.Waited != 0 {
+					t.Errorf("%+v", r)
+				}
+				ends = append(ends, r.Err)
+			}
+		},
+		Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			t.Errorf("a request: %v", e.Kind)
+			return ctx, nil
+		},
+	}))
+	curator := open(t, "mem://?dialect=curator", zklock.WithHooks(zklock.Hooks{
+		Acquire: func(ctx context.Context, e zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			events = append(events, e)
+			return ctx, func(r zklock.AcquireResult) { ends = append(ends, r.Err) }
+		},
+	}))
+	long := strings.Repeat("x", 600)
+	const exclusive, shared, permit = zklock.Exclusive, zklock.Shared, zklock.Permit
+	for _, of := range []struct {
+		a    zklock.Acquirer
+		name string
+		mode zklock.Mode
+		want error
+	}{
+		{c.Mutex(""), "", exclusive, zklock.ErrInvalidName},
+		{c.Mutex("a//b"), "a//b", exclusive, zklock.ErrInvalidName},
+		{c.Mutex(long), long[:512], exclusive, zklock.ErrInvalidName},
+		{c.Mutex("a\xff"), "a\ufffd", exclusive, zklock.ErrInvalidName},
+		{c.RWMutex("/").Reader(), "/", shared, zklock.ErrInvalidName},
+		{c.RWMutex("/").Writer(), "/", exclusive, zklock.ErrInvalidName},
+		{c.Semaphore("s", 0), "s", permit, zklock.ErrConflict},
+		{c.Semaphore("..", 2), "..", permit, zklock.ErrInvalidName},
+		{curator.RWMutex("x").Reader(), "x", shared, zklock.ErrConflict},
+		{zklock.All(c.Mutex("a"), c.Mutex("/")), "a", exclusive, zklock.ErrInvalidName},
+		{zklock.All(c.Mutex("a"), nil), "a", exclusive, zklock.ErrConflict},
+		{zklock.All((*zklock.Mutex)(nil), c.RWMutex("a").Reader()), "", exclusive, zklock.ErrConflict},
+		{zklock.All(c.RWMutex("a").Reader(), c.Semaphore("s", 2)), "a", shared, zklock.ErrConflict},
+		{zklock.All(c.RWMutex("a").Reader(), zklock.All(c.Mutex("b"))), "a", shared, zklock.ErrConflict},
+		{zklock.All(zklock.All(c.Mutex("b"))), "", exclusive, zklock.ErrConflict},
+		{zklock.All(c.Mutex("a"), curator.Mutex("b")), "a", exclusive, zklock.ErrConflict},
+	} {
+		for _, try := range []bool{false, true} {
+			events, ends = nil, nil
+			before := c.Stats().Failed + curator.Stats().Failed
+			acquire := of.a.Acquire
+			if try {
+				acquire = of.a.TryAcquire
+			}
+			_, err := acquire(t.Context())
+			if want := (zklock.AcquireEvent{Name: of.name, Mode: of.mode, Try: try}); !errors.Is(err, of.want) || len(events) != 1 || events[0] != want || len(ends) != 1 || ends[0] != err {
+				t.Errorf("%T %.20q, try %v: events %+v, ended with %v; error %v", of.a, of.name, try, events, ends, err)
+			}
+			if n := c.Stats().Failed + curator.Stats().Failed - before; n != 1 {
+				t.Errorf("%T %.20q: %d counted as failed", of.a, of.name, n)
+			}
+		}
+	}
+	if st := c.Stats(); st.Waiting != 0 || st.Acquired != 0 {
+		t.Errorf("%+v", st)
+	}
+	// Where no client is known there is nobody to tell.
+	for _, a := range []zklock.Acquirer{(*zklock.Mutex)(nil), zklock.All(), zklock.All(nil), (*zklock.Client)(nil).Mutex("x"), new(zklock.Mutex)} {
+		if _, err := a.Acquire(t.Context()); err == nil {
+			t.Errorf("%T: acquired", a)
+		}
+	}
 }

@@ -2,7 +2,7 @@ package zklock
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,8 +178,13 @@ func (l *Lock) verify(ctx context.Context) error {
 // instant of the first call, which does the work; later calls return
 // ErrReleased. It waits for the ensemble's confirmation until ctx ends, but no
 // longer than a session timeout, and then returns ErrReleasePending while the
-// release goes on in the background. If the lock was lost before, it returns
-// the *LostError.
+// release goes on in the background. If the session ends first, the error matches
+// ErrReleasePending and what ended the session: the queue node goes with it. nil
+// means that the ensemble has confirmed the release, or that the lock needed none:
+// it was passed on to a goroutine of this process, or another handle still has it.
+// If the lock was lost before, Release returns the *LostError. If another program
+// has deleted one queue node of several, the error can match ErrLost and
+// ErrReleasePending at once.
 //
 // A handle that joined a lock with Reenter, or was joined, gives the lock back
 // only if it is the last one.
@@ -193,7 +198,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lock) release(ctx context.Context) error {
+func (l *Lock) release(ctx context.Context) (err error) {
 	valid := l.Valid() // if the lease has run out, that is a loss, whoever announces it
 	l.mu.Lock()
 	if l.released {
@@ -205,21 +210,33 @@ func (l *Lock) release(ctx context.Context) error {
 	h := l.hold
 	if !valid && l.Err() == nil {
 		h.place.s.end(driver.Expired, ErrLeaseOver)
+		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
 	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
-		err := l.ended()
+		err = l.ended()
 		end.call(ReleaseResult{Err: err})
 		return err
 	}
-	if !h.part(l.handle) {
-		end.call(ReleaseResult{Handed: true})
-		return nil
+	handed, deleted := false, false
+	switch last, lost := h.part(l.handle); {
+	case lost:
+		deleted, err = h.overtaken()
+	case !last:
+		handed = true
+	default:
+		handed, deleted, err = h.giveBack(ctx)
 	}
-	handed, err := h.giveBack(ctx)
-	if errors.Is(err, ErrNodeDeleted) {
-		err = &LostError{Name: h.name, Cause: ErrNodeDeleted, At: time.Now()}
+	if err != nil {
+		h.client.cfg.logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.ds.ID())
+	}
+	if deleted {
+		var lost error = &LostError{Name: h.name, Cause: ErrNodeDeleted, At: time.Now()}
+		if err != nil {
+			lost = fmt.Errorf("%w; %w", lost, err) // of All: the other nodes may be there still
+		}
+		err = lost
 	}
 	end.call(ReleaseResult{Handed: handed, Err: err})
 	return err

@@ -58,10 +58,23 @@ func (d *described) check() error {
 
 func (d *described) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
 	if err := d.check(); err != nil {
-		return nil, &Error{Op: "acquire", Name: truncate(d.name(), maxName), Err: err}
+		mode := Exclusive
+		if d != nil && len(d.wants) > 0 {
+			mode = d.wants[0].kind.mode
+		}
+		return nil, d.knownClient().refused(ctx, d.name(), mode, newAcquireConfig(opts, try), err)
 	}
 	w := d.wants[0]
 	return d.client.acquire(ctx, w.name, w.kind.mode, d.wants, newAcquireConfig(opts, try))
+}
+
+// knownClient returns the client that the description was made by, nil if it was not
+// made by one that is open.
+func (d *described) knownClient() *Client {
+	if d == nil || d.client == nil || d.client.pool == nil {
+		return nil
+	}
+	return d.client
 }
 
 // Mutex names a lock that is held by one at a time, among all processes that use

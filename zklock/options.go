@@ -120,7 +120,9 @@ func WithLabel(label string) AcquireOption {
 // Reenter joins the lock if the context carries it already, instead of failing
 // with ErrDeadlock. Each join is a Lock of its own with the same token, or after a
 // Downgrade with that of the readers to come; what is held goes back when the last
-// of them has been released.
+// of them has been released. Locks that have been released do not count: if another
+// goroutine releases the last of them just then, the lock is acquired as without
+// Reenter. A reader's lock cannot be joined by a writer; that stays ErrDeadlock.
 func Reenter() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.reenter = true })
 }

@@ -13,8 +13,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// parentMark is the data of a lock's znode made by this library. A znode with
-// other data belongs to somebody else, whose data is never written over.
+// parentMark is the data of a lock's znode made by this library, which may write it
+// over. A znode that was found with other data was made by another program, and is
+// never written. What another program puts into one of ours later is not looked for
+// before each set: to set it under a version would make those of clients that
+// contend for the name fail.
 var parentMark = []byte("zklock")
 
 // isMark reports whether the data of a lock's znode is this library's.

@@ -66,3 +66,70 @@ func TestIdleNameIsLookedAtAgain(t *testing.T) {
 		}
 	})
 }
+
+// A znode that zklock made is zklock's: what another program writes into it later is
+// written over by the next acquisition, and does not get in the way of any. One
+// that another program made is never written, however often it is used.
+func TestZnodeIsOfWhoMadeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, operator := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), plain(t, e)
+		use := func(name string) {
+			t.Helper()
+			for range 3 {
+				first := mustLock(t)(a.Mutex(name).Acquire(t.Context()))
+				local, remote := acquiring(t, a.Mutex(name), t.Context()), acquiring(t, b.Mutex(name), t.Context())
+				none(t, "a waiter", local)
+				none(t, "a waiter", remote)
+				mustRelease(t, first)
+				for range 2 {
+					select {
+					case l := <-local:
+						mustRelease(t, l)
+					case l := <-remote:
+						mustRelease(t, l)
+					}
+				}
+				mustRelease(t, mustLock(t)(b.Semaphore(name+"/permits", 2).TryAcquire(t.Context())))
+			}
+		}
+		for _, of := range []struct {
+			name   string
+			before func(path string) error // the first acquisition
+			after  func(path string) error
+			want   string
+		}{
+			{"ours", nil, func(path string) error {
+				_, err := operator.Set(t.Context(), path, []byte("notes"), driver.AnyVersion)
+				return err
+			}, "zklock"},
+			{"theirs", func(path string) error {
+				_, err := operator.Create(t.Context(), path, []byte("notes"), driver.Persistent, driver.OpenACL(driver.PermAll))
+				return err
+			}, nil, "notes"},
+			{"theirs, and empty", func(path string) error {
+				_, err := operator.Create(t.Context(), path, nil, driver.Persistent, driver.OpenACL(driver.PermAll))
+				return err
+			}, nil, ""},
+		} {
+			path := a.Mutex(of.name).Path()
+			if of.before != nil {
+				mustRelease(t, mustLock(t)(a.Mutex("the root").Acquire(t.Context())))
+				if err := of.before(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			use(of.name)
+			if of.after != nil {
+				if err := of.after(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			use(of.name)
+			n, err := operator.Get(t.Context(), path)
+			if err != nil || string(n.Data) != of.want || of.after == nil && n.Stat.Version != 0 {
+				t.Errorf("%s: %q, version %d, %v; want %q", of.name, n.Data, n.Stat.Version, err, of.want)
+			}
+		}
+	})
+}

@@ -122,7 +122,7 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 			if context.Cause(ctx) == errNoSession {
 				return nil, o.unavailable(p.client.cfg.connectTimeout)
 			}
-			err := sessionWaitEnded(ctx)
+			err := waitEnded(ctx, ErrUnavailable)
 			if why := p.diagnose(o); why != nil {
 				err = fmt.Errorf("%w (%v)", err, why) // as text: what ended the wait is ctx
 			}

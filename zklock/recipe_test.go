@@ -173,10 +173,9 @@ func TestParseQueueNodes(t *testing.T) {
 		{node: "__WRIT__0000000003", want: queued{kind: kind{mode: Exclusive}, seq: 3}, ok: true},
 		{node: own + "-000000012", want: queued{kind: kind{mode: Exclusive}, seq: maxSequence, guid: g}, ok: true},
 		{node: own + "2147483647", want: queued{kind: kind{mode: Exclusive}, seq: maxSequence, guid: g}, ok: true},
-		{node: own, want: queued{kind: kind{mode: Exclusive}, seq: maxSequence, guid: g}, ok: true},
 		{node: "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", foreign: true},
 		{node: "2f1a__lock__0000000003", foreign: true},
-		{node: "notes"}, {node: ""}, {node: "_c_"}, {node: "lock-"}, {node: "-lock-"},
+		{node: own}, {node: own + "000000012"}, {node: own + "00000000012"}, {node: own + "notes"}, {node: "notes"}, {node: ""}, {node: "_c_"}, {node: "lock-"}, {node: "-lock-"},
 	} {
 		c.want.node = c.node
 		if !c.ok {

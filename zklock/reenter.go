@@ -10,25 +10,44 @@ import (
 // for it would be waiting for oneself: that is refused, or, where the caller
 // asked for it and what is held covers all that is wanted, joined. It returns
 // nil and nil if ctx carries nothing of the kind.
+//
+// Another goroutine may release what ctx carries at any moment. A handle that is
+// released by the time of the answer does not count, whatever was seen of it
+// before.
 func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, error) {
-	l := carried(ctx, c, r.wants)
-	if l == nil {
-		return nil, nil
+	for {
+		l := carried(ctx, c, r.wants)
+		if l == nil {
+			return nil, nil
+		}
+		joined, err := l.rejoin(r, join)
+		if err == nil || l.Err() != ErrReleased {
+			return joined, err
+		}
 	}
+}
+
+// rejoin is reenter for the handle that was found.
+func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
+	h := l.hold
+	alive := h.place.s.alive()
 	if err := l.Err(); err != nil {
-		return nil, err // it was lost: whoever runs under ctx should stop, not start over
+		return nil, err // if it was lost, the caller should stop, not start over
 	}
-	if !l.hold.place.s.alive() { // the lease is over, and nobody has noticed yet
-		l.hold.place.s.end(driver.Expired, ErrLeaseOver)
+	if !alive { // the lease is over, and nobody has noticed yet
+		h.place.s.end(driver.Expired, ErrLeaseOver)
 		return nil, l.endedError()
 	}
-	if !join || !l.hold.covers(r.wants) {
+	if why := h.uncovered(r.wants); why != nil {
+		return nil, why
+	}
+	if !join {
 		return nil, ErrDeadlock
 	}
-	joined, ok := l.hold.joinAs(r)
+	joined, ok := h.joinAs(r)
 	switch {
 	case !ok:
-		return nil, ErrDeadlock // it was downgraded just now
+		return nil, errReaderWrites // it was downgraded just now
 	case joined == nil:
 		return nil, l.endedError()
 	}
@@ -55,24 +74,28 @@ func (h *hold) touches(wants []want) bool {
 	return false
 }
 
-// covers reports whether the hold has all of the names wanted, each in a mode
-// that allows what is wanted: a reader cannot become a writer.
-func (h *hold) covers(wants []want) bool {
+// uncovered says why the hold cannot be joined by a request for these names: it
+// lacks one of them, or has it in a mode that does not allow what is wanted. It
+// returns nil if it can.
+func (h *hold) uncovered(wants []want) error {
 	mode := h.currentMode()
+	var why error
 	for _, w := range wants {
 		mine := h.find(w.path)
 		if mine == nil {
-			return false
+			why = errPartHeld
+			continue
 		}
 		switch have := mine.kind; {
-		case have == w.kind && (mode != Shared || have.mode == Shared):
-		case have.mode == Exclusive && w.kind.mode == Shared:
-		case w.kind.mode == Shared && mode == Shared:
-		default:
-			return false
+		case have.mode == Permit || w.kind.mode == Permit:
+			if have != w.kind {
+				return errOtherKind
+			}
+		case w.kind.mode == Exclusive && (mode == Shared || have.mode == Shared):
+			return errReaderWrites
 		}
 	}
-	return true
+	return why
 }
 
 func (h *hold) find(path string) *want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -161,7 +162,7 @@ func TestMaxContendersIsExact(t *testing.T) {
 }
 
 // The lock goes back once, with the last of its handles, whoever releases when;
-// a join that comes too late is told so.
+// a join that comes too late waits for a lock of its own.
 func TestJoinsReleasedConcurrently(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestJoinsReleasedConcurrently(t *testing.T) {
 					time.Sleep(pause)
 					l, err := c.RWMutex("x").Reader().Acquire(ctx, zklock.Reenter(), zklock.WithWait(time.Millisecond))
 					if err != nil {
-						if !errors.Is(err, zklock.ErrReleased) && !errors.Is(err, zklock.ErrNotAcquired) {
+						if !errors.Is(err, zklock.ErrNotAcquired) {
 							t.Errorf("a late join: %v", err)
 						}
 						return
@@ -247,4 +248,84 @@ func TestReentryAtTheMomentOfARelease(t *testing.T) {
 		}
 	}
 	mustRelease(t, bystander)
+}
+
+// A lock that its holder releases at that moment does not count any more: who asks
+// to join it gets a lock of its own. It is refused only while the lock is held.
+func TestReenterAtTheMomentOfARelease(t *testing.T) {
+	c := connect(t, memdriver.New().Connector(), nil)
+	var mu sync.Mutex
+	failed := make(map[string]int)
+	for range 4000 {
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := l.Context(t.Context())
+		joining := make(chan struct{}, 1)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for {
+					joined, err := c.Mutex("x").Acquire(context.WithoutCancel(ctx), zklock.Reenter())
+					select {
+					case joining <- struct{}{}:
+					default:
+					}
+					if err != nil {
+						mu.Lock()
+						failed[err.Error()]++
+						mu.Unlock()
+						return
+					}
+					over := joined.Token() != l.Token() // a lock of its own
+					_ = joined.Release(t.Context())
+					if over {
+						return
+					}
+				}
+			})
+		}
+		<-joining
+		_ = l.Release(t.Context())
+		wg.Wait()
+		cancel()
+	}
+	for err, n := range failed {
+		t.Errorf("%d of 16000 failed: %s", n, err)
+	}
+}
+
+// What an error tells to do has to help: Reenter does not, where it was given, and
+// where it could not.
+func TestDeadlockTellsWhatToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		r := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
+		reads, cancel := r.Context(t.Context())
+		defer cancel()
+		w := mustLock(t)(c.Mutex("w").Acquire(t.Context()))
+		writes, cancel := w.Context(t.Context())
+		defer cancel()
+		for _, of := range []struct {
+			what    string
+			ctx     context.Context
+			a       zklock.Acquirer
+			opts    []zklock.AcquireOption
+			want    string
+			reenter bool // it is advised
+		}{
+			{"a writer", writes, c.Mutex("w"), nil, "already holds this lock", true},
+			{"a reader", reads, c.RWMutex("x").Reader(), nil, "already holds this lock", true},
+			{"a reader that wants to write", reads, c.Mutex("x"), nil, "for reading", false},
+			{"a reader that wants to write, with Reenter", reads, c.Mutex("x"), []zklock.AcquireOption{zklock.Reenter()}, "for reading", false},
+			{"a reader of one name of several", reads, zklock.All(c.Mutex("x"), c.Mutex("y")), []zklock.AcquireOption{zklock.Reenter()}, "for reading", false},
+			{"more names", writes, zklock.All(c.Mutex("w"), c.Mutex("y")), []zklock.AcquireOption{zklock.Reenter()}, "not all", false},
+			{"another kind", writes, c.Semaphore("w", 2), []zklock.AcquireOption{zklock.Reenter()}, "another kind", false},
+		} {
+			_, err := of.a.Acquire(of.ctx, of.opts...)
+			if !errors.Is(err, zklock.ErrDeadlock) || !strings.Contains(err.Error(), of.want) || strings.Contains(err.Error(), "join it with Reenter") != of.reenter {
+				t.Errorf("%s: %v", of.what, err)
+			}
+		}
+		mustRelease(t, r)
+		mustRelease(t, w)
+	})
 }

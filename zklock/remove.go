@@ -59,13 +59,19 @@ func (p *place) abandon(w *write) {
 }
 
 // removeUntilGone deletes a place's nodes. An error means that a node stays until
-// its session ends; the place stays registered then, as the session's work.
+// its session ends; the place stays registered then, as the session's work, unless
+// the session is over already.
 func (p *place) removeUntilGone() error {
 	for _, c := range p.nodes {
 		if c.node == "" {
 			continue // never seen; a sweep deletes it should it show up
 		}
-		if err := p.s.deleteNode(c.path()); err != nil {
+		err := p.s.deleteNode(c.path())
+		if errors.Is(err, errSessionOver) {
+			p.finish()
+			return err
+		}
+		if err != nil {
 			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.ds.ID(), "cause", logged(err))
 			return p.s.client.cfg.explain(err, c.path())
 		}
@@ -74,22 +80,26 @@ func (p *place) removeUntilGone() error {
 	return nil
 }
 
-// deleteNode deletes a node until it is gone. A node that does not exist, or
-// whose session is over, is gone.
+// deleteNode deletes a node until it is gone. A node that does not exist is gone.
+// errSessionOver means that it goes with its session.
 func (s *session) deleteNode(path string) error {
 	err := s.repeat(s.ctx, "release", func(ctx context.Context) error {
 		return s.ds.Delete(ctx, path, driver.AnyVersion)
 	})
-	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, errSessionOver) {
+	if errors.Is(err, driver.ErrNoNode) {
 		return nil
 	}
 	return err
 }
 
 // release takes a place that was held out of its queues and waits for the
-// outcome, at most until ctx ends or for as long as wait. It returns ErrNodeDeleted
-// if somebody else had deleted a node before.
-func (p *place) release(ctx context.Context, wait time.Duration) error {
+// outcome, at most until ctx ends or for as long as wait. deleted says that
+// another program had deleted a node before. err is nil if the ensemble confirmed
+// that no node is left, and else matches ErrReleasePending and what happened.
+//
+// The end of the session needs no case of its own: whatever runs on the session's
+// context is answered soon after that has ended.
+func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
 	s := p.s
 	p.giveUp()
 	w := &write{kind: "release", ctx: ctx, ops: make([]driver.Op, len(p.nodes))}
@@ -100,7 +110,7 @@ func (p *place) release(ctx context.Context, wait time.Duration) error {
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	// What the first try does not settle goes on in the background.
-	var missing, failed error
+	var failed error
 	finish := func() {
 		if <-w.done; w.err == nil {
 			p.finish()
@@ -110,41 +120,40 @@ func (p *place) release(ctx context.Context, wait time.Duration) error {
 	}
 	select {
 	case <-w.done:
-		switch {
-		case w.err == nil:
-			p.finish()
-			return nil
-		case errors.Is(w.err, driver.ErrNoNode):
-			missing = ErrNodeDeleted
-			if len(p.nodes) == 1 {
-				p.finish()
-				return missing
-			}
-		}
-	case <-s.ctx.Done():
-		return nil // the nodes go with the session
 	case <-ctx.Done():
 		s.spawn(finish)
-		return fmt.Errorf("%w: %w", ErrReleasePending, context.Cause(ctx))
+		return false, releasePending(context.Cause(ctx))
 	case <-limit.C:
 		s.spawn(finish)
-		return ErrReleasePending
+		return false, ErrReleasePending
+	}
+	deleted = errors.Is(w.err, driver.ErrNoNode)
+	if w.err == nil || deleted && len(p.nodes) == 1 {
+		p.finish()
+		return deleted, nil
 	}
 	gone := make(chan struct{})
 	if !s.spawn(func() { defer close(gone); finish() }) {
-		return missing
+		return deleted, releasePending(s.cause())
 	}
 	select {
 	case <-gone:
-		if failed != nil {
-			return fmt.Errorf("%w: %w", ErrReleasePending, failed)
+		if errors.Is(failed, errSessionOver) {
+			failed = s.cause()
 		}
-		return missing
-	case <-s.ctx.Done():
-		return missing
+		return deleted, releasePending(failed)
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrReleasePending, context.Cause(ctx))
+		return deleted, releasePending(context.Cause(ctx))
 	case <-limit.C:
-		return ErrReleasePending
+		return deleted, ErrReleasePending
 	}
+}
+
+// releasePending is the ErrReleasePending of a release that something kept from
+// being confirmed; nil if nothing did.
+func releasePending(why error) error {
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrReleasePending, why)
 }

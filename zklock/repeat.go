@@ -13,7 +13,7 @@ import (
 // repeat runs an operation that may be done twice without harm, until its
 // outcome is definite. It is the one retry loop of this package. It ends early
 // with errSessionOver, with ctx, or with ErrUnavailable after connect_timeout
-// of trying; ctx ending means that a session was waited for, not a holder.
+// of trying; when ctx ends, with session.waitEnded.
 // Clean-up runs on the session's own context and is not bounded by
 // connect_timeout: it goes on until it is done or the session is over.
 func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
@@ -22,6 +22,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		limited, cancel = context.WithTimeout(ctx, s.client.cfg.connectTimeout)
 	}
 	defer cancel()
+	began := now()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
 		err := s.once(limited, kind, op)
 		if err == nil {
@@ -38,7 +39,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		case s.ctx.Err() != nil:
 			return errSessionOver
 		case ctx.Err() != nil:
-			return sessionWaitEnded(ctx)
+			return s.waitEnded(ctx, began)
 		case limited.Err() != nil:
 			// As text only: that a request's deadline passed is not the caller's
 			// deadline passing.
@@ -47,10 +48,11 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 	}
 }
 
-// interrupted is the error of a pause that ctx or the session's end cut short.
-func (s *session) interrupted(ctx context.Context) error {
+// interrupted is the error of a pause that ctx or the session's end cut short, in
+// what has gone on since began.
+func (s *session) interrupted(ctx context.Context, began time.Time) error {
 	if ctx.Err() != nil {
-		return sessionWaitEnded(ctx)
+		return s.waitEnded(ctx, began)
 	}
 	return errSessionOver
 }

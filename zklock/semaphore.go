@@ -26,7 +26,7 @@ const MaxPermits = 10_000
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
 	s := &Semaphore{c.describe(name, kind{mode: Permit, permits: permits})}
 	if s.d.err == nil && (permits < 1 || permits > MaxPermits) {
-		s.d.err = &misuse{ErrConflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits)}
+		s.d.err = &special{ErrConflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits)}
 	}
 	return s
 }

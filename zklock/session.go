@@ -46,6 +46,7 @@ type session struct {
 
 	mu       sync.Mutex
 	lease    lease                 // guarded by mu
+	heard    time.Time             // guarded by mu; an instant: when an exchange was last answered
 	spared   time.Time             // guarded by mu; an instant: until then lost locks' nodes stay
 	gen      uint64                // guarded by mu; connection the lease's chain belongs to
 	moved    chan struct{}         // guarded by mu; closed and replaced when gen grows
@@ -181,6 +182,7 @@ func (s *session) exchanged(gen uint64, sent time.Time, committed bool) {
 		return
 	}
 	answered := now()
+	s.heard = answered
 	if s.counting && !answered.Before(s.lease.until) {
 		s.poke(s.look) // too late: the keeper ends the session
 		return
@@ -230,6 +232,7 @@ func (s *session) leftLocked() time.Duration {
 // awaitLease returns when enough of the lease is left to hand out a lock.
 func (s *session) awaitLease(ctx context.Context) error {
 	var limit <-chan time.Time
+	began := now()
 	for {
 		left, renewed := s.left()
 		if left >= s.lease.least() {
@@ -249,7 +252,7 @@ func (s *session) awaitLease(ctx context.Context) error {
 		case <-s.ctx.Done():
 			return errSessionOver
 		case <-ctx.Done():
-			return sessionWaitEnded(ctx)
+			return s.waitEnded(ctx, began)
 		case <-limit:
 			return errLeaseUnproven(s.client.cfg.connectTimeout)
 		}

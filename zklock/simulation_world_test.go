@@ -299,8 +299,8 @@ func (w *world) close() {
 		w.model.violate("leak", "%d contender nodes and %d watches stay behind\n%s", w.model.contenders(), w.ensemble.WatchCount(), w.ensemble.Dump())
 	}
 	for _, p := range w.clients {
-		if st := p.client.Stats(); st.Held != 0 || st.Waiting != 0 {
-			w.model.violate("leak", "client %d counts %d held and %d waiting", p.index, st.Held, st.Waiting)
+		if st := p.client.Stats(); st.Held != 0 || st.Acquiring != 0 {
+			w.model.violate("leak", "client %d counts %d held and %d under way", p.index, st.Held, st.Acquiring)
 		}
 	}
 	w.mu.Lock()

@@ -28,8 +28,14 @@ type Stats struct {
 	// Held is how many locks are held now.
 	Held int
 
-	// Waiting is how many acquisitions are under way now.
+	// Waiting is how many acquisitions wait now for other holders, those of this
+	// process included. It is what the metric zklock.waiting of package tracing
+	// counts.
 	Waiting int
+
+	// Acquiring is how many acquisitions are under way now: those that wait for
+	// other holders, and those that wait for the ensemble or have begun just now.
+	Acquiring int
 
 	// Acquired counts acquisitions that succeeded.
 	Acquired uint64
@@ -119,9 +125,10 @@ func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Held = c.held
-	st.Waiting = len(c.underway)
+	st.Acquiring = len(c.underway)
 	for r := range c.underway {
-		if !r.waitFrom.IsZero() {
+		if r.blocked {
+			st.Waiting++
 			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
 		}
 	}

@@ -57,10 +57,11 @@ func (s *session) watch(ctx context.Context, path string) (*watched, error) {
 		}
 		s.watches.mu.Unlock()
 
+		began := now()
 		select {
 		case <-w.armed:
 		case <-ctx.Done():
-			return nil, sessionWaitEnded(ctx)
+			return nil, s.waitEnded(ctx, began)
 		}
 		// Whoever armed it may have failed for a reason of its own, its
 		// context for example: then it is this caller's turn.

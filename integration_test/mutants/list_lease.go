@@ -138,7 +138,7 @@ var sessionMutants = []mutant{
 		name:   "lost-is-valid-again",
 		breaks: "a handle that was lost is valid again when its session turns out to live",
 		file:   "zklock/lock.go",
-		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return !errors.Is(l.Err(), ErrReleased) && l.hold.place.s.alive()`),
+		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return l.Err() != ErrReleased && l.hold.place.s.alive()`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
@@ -152,8 +152,8 @@ var sessionMutants = []mutant{
 		name:   "lost-told-twice",
 		breaks: "the Release of a lock that was lost tells of the loss again",
 		file:   "zklock/lock.go",
-		edits: change("err := l.ended()\n\t\tend.call(ReleaseResult{Err: err})",
-			"err := l.ended()\n\t\tif lost := (*LostError)(nil); errors.As(err, &lost) {\n\t\t\tl.tellLost(lost)\n\t\t}\n\t\tend.call(ReleaseResult{Err: err})"),
+		edits: change("err = l.ended()\n\t\tend.call(ReleaseResult{Err: err})",
+			"err = l.ended()\n\t\tif lost, ok := err.(*LostError); ok {\n\t\t\tl.tellLost(lost)\n\t\t}\n\t\tend.call(ReleaseResult{Err: err})"),
 		tests: []string{"TestLostIsToldOnceAHandle"},
 	},
 	{

@@ -55,16 +55,17 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 type Guard struct {
 	// MaxNames bounds how many names are remembered; 0 stands for no bound. Set
 	// it before the first use. When there are more, the names with the oldest
-	// tokens are forgotten, and from then on tokens older than theirs are
-	// refused for names that are not known: tokens of one origin are in one
-	// order whatever their names, so a guard can be too strict about a lock
-	// that is held for very long, but never too lenient. With a bound, use one
-	// Guard per origin.
+	// tokens are forgotten, except those that a Do is at work for: these count,
+	// and are kept. From then on tokens older than the forgotten ones are refused
+	// for names that are not known: tokens of one origin are in one order
+	// whatever their names, so a guard can be too strict about a lock that is
+	// held for very long, but never too lenient. With a bound, use one Guard per
+	// origin.
 	MaxNames int
 
 	mu    sync.Mutex
 	names map[key]*record // guarded by mu
-	order byNewest        // guarded by mu; the same records, the oldest first
+	idle  byNewest        // guarded by mu; those of them without users, the oldest first
 	floor zklock.Token    // guarded by mu; the newest token ever forgotten
 }
 
@@ -81,7 +82,7 @@ type record struct {
 	key   key
 	turn  sync.Mutex // held while somebody's write is under way
 	users int        // guarded by Guard.mu; those who hold turn or wait for it
-	index int        // guarded by Guard.mu; place in Guard.order
+	index int        // guarded by Guard.mu; place in Guard.idle, if it is there
 
 	newest zklock.Token // of all seen
 	writer zklock.Token // of exclusive ones
@@ -141,7 +142,8 @@ func (g *Guard) enter(seqs []Sequencer) []*record {
 			// What was forgotten about the name was at most the floor.
 			r = &record{key: k, newest: g.floor, writer: g.floor}
 			g.names[k] = r
-			heap.Push(&g.order, r)
+		} else if r.users == 0 {
+			heap.Remove(&g.idle, r.index)
 		}
 		if !slices.Contains(records, r) {
 			r.users++
@@ -171,7 +173,6 @@ func (g *Guard) admit(seqs []Sequencer) error {
 		r := g.names[key{s.Origin, s.Name}]
 		if s.Token.Compare(r.newest) > 0 {
 			r.newest = s.Token
-			heap.Fix(&g.order, r.index)
 		}
 		if s.Mode == zklock.Exclusive && s.Token.Compare(r.writer) > 0 {
 			r.writer = s.Token
@@ -188,10 +189,12 @@ func (g *Guard) leave(records []*record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range records {
-		r.users--
+		if r.users--; r.users == 0 {
+			heap.Push(&g.idle, r)
+		}
 	}
-	for g.MaxNames > 0 && len(g.order) > g.MaxNames && g.order[0].users == 0 {
-		r := heap.Pop(&g.order).(*record)
+	for g.MaxNames > 0 && len(g.names) > g.MaxNames && len(g.idle) > 0 {
+		r := heap.Pop(&g.idle).(*record)
 		delete(g.names, r.key)
 		if r.newest.Compare(g.floor) > 0 {
 			g.floor = r.newest

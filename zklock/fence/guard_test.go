@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -189,6 +190,33 @@ func TestBoundedGuardAdmitsNothingThatAnUnboundedOneRefuses(t *testing.T) {
 	}
 	if refused < 100 || admitted < 100 {
 		t.Errorf("%d refused, %d admitted: the test shows nothing", refused, admitted)
+	}
+}
+
+// The bound holds whatever is in use: a long write under an old token keeps its own
+// name, and no others.
+func TestBoundHoldsWhileTheOldestNameIsInUse(t *testing.T) {
+	g := fence.Guard{MaxNames: 2}
+	err := g.Do(one("old", zklock.Exclusive, 1), func() error {
+		for i := range int64(100) {
+			if err := g.Check(one("name"+strconv.FormatInt(i, 10), zklock.Exclusive, 10+i)); err != nil {
+				return err
+			}
+		}
+		if err := g.Check(one("unknown", zklock.Exclusive, 50)); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("a token older than what should be forgotten: %v", err)
+		}
+		return g.Check(one("name99", zklock.Exclusive, 109))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// The one that was in use is the first to go now that it is not.
+	if err := g.Check(one("new", zklock.Exclusive, 200)); err != nil {
+		t.Error(err)
+	}
+	if err := g.Check(one("old", zklock.Exclusive, 1)); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the old name: %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -71,9 +70,6 @@ func (s Sequencer) String() string {
 	return s.Token.String() + " " + s.Mode.String() + " " + url.PathEscape(s.Name)
 }
 
-// maxName is the longest lock name, in bytes.
-const maxName = 512
-
 // Parse reads what String wrote. The text comes from another process, so what
 // no lock can have been called, or held as, is refused.
 func Parse(text string) (Sequencer, error) {
@@ -106,21 +102,7 @@ func parse(text string) (s Sequencer, err error) {
 	if s.Name, err = url.PathUnescape(fields[2]); err != nil {
 		return s, err
 	}
-	return s, checkName(s.Name)
-}
-
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return errors.New("its name is empty")
-	case len(name) > maxName:
-		return fmt.Errorf("its name has %d bytes, at most %d are allowed", len(name), maxName)
-	case !utf8.ValidString(name):
-		return errors.New("its name is not UTF-8")
-	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || 0x7f <= r && r < 0xa0 }):
-		return errors.New("its name has a control character")
-	}
-	return nil
+	return s, zklock.CheckName(s.Name)
 }
 
 // MarshalText implements encoding.TextMarshaler in the form of String.

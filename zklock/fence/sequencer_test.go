@@ -48,6 +48,7 @@ func TestTextThatIsNoSequencer(t *testing.T) {
 		token + " exclusive %00", token + " exclusive %ff", token + " exclusive " + strings.Repeat("x", 513),
 		"00000000000000A1.00000003 exclusive a", "a1.3 exclusive a", "0000000000000000.00000000 exclusive a",
 		token + " exclusive a\n",
+		token + " exclusive %2Fa", token + " exclusive a%2F", token + " exclusive a%2F%2Fb", token + " exclusive .", token + " exclusive a%2F..", token + " exclusive %C2%85",
 	} {
 		if s, err := fence.Parse(text); err == nil {
 			t.Errorf("Parse(%q) = %#v", text, s)

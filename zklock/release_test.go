@@ -1,0 +1,183 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// A release that the session's end cuts short was confirmed by nobody: the node is
+// there until the ensemble ends the session. It makes no difference how far the
+// release had come. Do does not fail because of it.
+func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {
+	multis, deletes := faultdriver.Multi, faultdriver.Delete
+	for _, of := range []struct {
+		what   string
+		faults faultdriver.Injector
+		all    bool
+		close  bool
+		want   []error
+	}{
+		{"the request is lost", faultdriver.On(multis, faultdriver.Hang()), false, false, []error{zklock.ErrSessionExpired}},
+		{"the reply is lost", faultdriver.On(multis, faultdriver.HangReply()), false, false, []error{zklock.ErrSessionExpired}},
+		{"the second request is lost", faultdriver.Any(faultdriver.On(multis, faultdriver.Drop()), faultdriver.On(deletes, faultdriver.Hang())), false, false, []error{zklock.ErrSessionExpired}},
+		{"two names", faultdriver.On(multis, faultdriver.Hang()), true, false, []error{zklock.ErrSessionExpired}},
+		{"the second request of two names is lost", faultdriver.Any(faultdriver.On(multis, faultdriver.Drop()), faultdriver.On(deletes, faultdriver.Hang())), true, false, []error{zklock.ErrSessionExpired}},
+		{"one of two names was lost, the request for the other is", faultdriver.Any(faultdriver.On(multis, faultdriver.Fail(driver.ErrNoNode)), faultdriver.On(deletes, faultdriver.Hang())), true, false,
+			[]error{zklock.ErrSessionExpired, zklock.ErrLost, zklock.ErrNodeDeleted}},
+		{"Close", faultdriver.On(multis, faultdriver.Hang()), false, true, []error{zklock.ErrClosed}},
+		{"Close, the second request is lost", faultdriver.Any(faultdriver.On(multis, faultdriver.Drop()), faultdriver.On(deletes, faultdriver.Hang())), false, true, []error{zklock.ErrClosed}},
+	} {
+		t.Run(of.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				faults := faultdriver.NewToggle(about(of.faults))
+				faults.Off()
+				var hooked error
+				hooks := zklock.Hooks{Release: func(ctx context.Context, _ zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+					return ctx, func(r zklock.ReleaseResult) { hooked = r.Err }
+				}}
+				c := connect(t, faultdriver.Wrap(e.Connector(), faults), nil, zklock.WithHooks(hooks))
+				var a zklock.Acquirer = c.Mutex("x")
+				if of.all {
+					a = zklock.All(c.Mutex("x"), c.Mutex("y"))
+				}
+				end := func() {
+					synctest.Wait()
+					if of.close {
+						go func() { _ = c.Close() }()
+					} else {
+						e.ExpireAll()
+					}
+				}
+				l := mustLock(t)(a.Acquire(t.Context()))
+				faults.On()
+				done := make(chan error, 1)
+				go func() { done <- l.Release(t.Context()) }()
+				end()
+				err := <-done
+				faults.Off()
+				for _, want := range append(of.want, zklock.ErrReleasePending) {
+					if !errors.Is(err, want) || !errors.Is(hooked, want) {
+						t.Errorf("Release: %v, the hook: %v; want %v", err, hooked, want)
+					}
+				}
+				if l.Err() != zklock.ErrReleased {
+					t.Errorf("Err: %v", l.Err())
+				}
+				if of.close {
+					return
+				}
+
+				go func() {
+					done <- zklock.Do(t.Context(), a, func(context.Context) error { faults.On(); return nil })
+				}()
+				end()
+				err = <-done
+				if lost := len(of.want) > 1; lost != errors.Is(err, zklock.ErrLost) || !lost && err != nil {
+					t.Errorf("Do: %v", err)
+				}
+				faults.Off()
+			})
+		})
+	}
+}
+
+// stopper is a context that stops whoever ends a context derived from it.
+type stopper struct {
+	context.Context
+	armed   atomic.Bool
+	reached chan struct{}
+	goOn    chan struct{}
+}
+
+func (h *stopper) Done() <-chan struct{} {
+	if h.armed.CompareAndSwap(true, false) {
+		close(h.reached)
+		<-h.goOn
+	}
+	return h.Context.Done()
+}
+
+// A loss that comes when the handle is marked as released and nothing was sent yet
+// is the end of the session, or of the node, for the release as well.
+func TestReleaseOvertakenByALoss(t *testing.T) {
+	for _, of := range []struct {
+		what string
+		lose func(e *memdriver.Ensemble)
+		want []error
+	}{
+		{"expired", func(e *memdriver.Ensemble) { e.ExpireAll() }, []error{zklock.ErrReleasePending, zklock.ErrSessionExpired}},
+		{"deleted", func(e *memdriver.Ensemble) { e.Break("/zklock/x") }, []error{zklock.ErrLost, zklock.ErrNodeDeleted}},
+	} {
+		t.Run(of.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				c := connect(t, e.Connector(), nil)
+				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+				time.Sleep(5 * time.Second) // its node is watched now
+				parent := &stopper{Context: t.Context(), reached: make(chan struct{}), goOn: make(chan struct{})}
+				_, cancel := l.Context(parent)
+				defer cancel()
+				parent.armed.Store(true)
+				done := make(chan error, 1)
+				go func() { done <- l.Release(t.Context()) }()
+				<-parent.reached
+				of.lose(e)
+				synctest.Wait()
+				close(parent.goOn)
+				err := <-done
+				for _, want := range of.want {
+					if !errors.Is(err, want) {
+						t.Errorf("Release: %v, want %v", err, want)
+					}
+				}
+				if l.Err() != zklock.ErrReleased || c.Stats().Lost != 0 {
+					t.Errorf("Err: %v; %d handles were lost, want 0: it was released before", l.Err(), c.Stats().Lost)
+				}
+			})
+		})
+	}
+}
+
+// Who releases a lock after its session has ended is told of the loss, also while
+// the session's other locks are still being ended.
+func TestReleaseAfterTheEndIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		const many = 20
+		var locks []*zklock.Lock
+		for i := range many {
+			locks = append(locks, mustLock(t)(c.Mutex(fmt.Sprint(i)).Acquire(t.Context())))
+		}
+		parent := &stopper{Context: t.Context(), reached: make(chan struct{}), goOn: make(chan struct{})}
+		for _, l := range locks {
+			_, cancel := l.Context(parent)
+			defer cancel()
+		}
+		parent.armed.Store(true) // the first to be ended keeps the others waiting
+		e.ExpireAll()
+		<-parent.reached
+		released := make(chan error, many)
+		for _, l := range locks {
+			go func() { released <- l.Release(t.Context()) }()
+		}
+		synctest.Wait()
+		close(parent.goOn)
+		for range many {
+			if err := <-released; !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrReleasePending) {
+				t.Errorf("Release: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// A wait that ends while its session is there and asked has waited for the lock,
+// whatever request was under way. It has waited for a session if there was none.
+func TestShortWaitOnAHealthySessionIsNotAcquired(t *testing.T) {
+	const latency = 10 * time.Millisecond
+	for _, of := range []struct {
+		what    string
+		acquire func(c *zklock.Client, d time.Duration) (*zklock.Lock, error)
+		cause   error
+	}{
+		{"a deadline", func(c *zklock.Client, d time.Duration) (*zklock.Lock, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), d)
+			defer cancel()
+			return c.Mutex("x").Acquire(ctx)
+		}, context.DeadlineExceeded},
+		{"WithWait", func(c *zklock.Client, d time.Duration) (*zklock.Lock, error) {
+			return c.Mutex("x").Acquire(context.Background(), zklock.WithWait(d))
+		}, nil},
+		{"a try", func(c *zklock.Client, d time.Duration) (*zklock.Lock, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), d)
+			defer cancel()
+			return c.Mutex("x").TryAcquire(ctx)
+		}, context.DeadlineExceeded},
+		{"several names", func(c *zklock.Client, d time.Duration) (*zklock.Lock, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), d)
+			defer cancel()
+			return zklock.All(c.Mutex("x"), c.Mutex("new"+d.String())).Acquire(ctx)
+		}, context.DeadlineExceeded},
+	} {
+		for _, beside := range []string{"nobody", "a holder"} {
+			t.Run(of.what+" beside "+beside, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(latency))
+					c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+					if err := c.Ping(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if beside == "a holder" {
+						defer mustRelease(t, mustLock(t)(other.Mutex("x").Acquire(t.Context())))
+					}
+					for d := latency / 4; d < 40*latency; d += latency {
+						l, err := of.acquire(c, d)
+						if err == nil {
+							mustRelease(t, l)
+							continue
+						}
+						if !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrUnavailable) {
+							t.Errorf("after %v: %v", d, err)
+						}
+						if of.cause != nil && d < 2*latency && !errors.Is(err, of.cause) {
+							t.Errorf("after %v: %v, want %v", d, err, of.cause)
+						}
+						synctest.Wait()
+					}
+				})
+			})
+		}
+	}
+}
+
+// The same wait while the session has no connection is for a session.
+func TestShortWaitWithoutAConnectionIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3))
+		c := connect(t, e.Connector(), nil)
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]).Reset())
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Mutex("x").Acquire(ctx); !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire: %v", err)
+		}
+	})
+}
