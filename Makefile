@@ -95,8 +95,8 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock & cases=$$!; \
 	ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -v ./zklock; \
 	wait $$cases
-	$(call heading,loss_delay)
-	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedLosses' -v ./zklock
+	$(call heading,losses)
+	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock
 
 .PHONY: bench
 bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper

@@ -129,8 +129,8 @@ func TestWaitersMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := forgetfulClient(t)
 		m := c.Mutex("orders")
-		crowd(many, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps the goroutines
-		idle := crowd(many, func(ctx context.Context) { <-ctx.Done() })
+		throng(many, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps the goroutines
+		idle := throng(many, func(ctx context.Context) { <-ctx.Done() })
 		var each, left []usage
 		var stacks []int64
 		for range 3 {
@@ -139,7 +139,7 @@ func TestWaitersMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waiting := crowd(many, func(ctx context.Context) {
+			waiting := throng(many, func(ctx context.Context) {
 				if _, err := m.Acquire(ctx); err == nil {
 					t.Error("acquired what is held")
 				}
@@ -158,9 +158,9 @@ func TestWaitersMemory(t *testing.T) {
 	})
 }
 
-// crowd is how much memory many goroutines take that are in wait, which returns
+// throng is how much memory many goroutines take that are in wait, which returns
 // when its context ends.
-func crowd(many int64, wait func(context.Context)) usage {
+func throng(many int64, wait func(context.Context)) usage {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	before := memory()

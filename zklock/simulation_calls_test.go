@@ -12,15 +12,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// promptly is how much later than asked a call may return: a request that is
-// held back for a moment does not look at contexts, and who finds a session over
-// calls the hooks for all that was held on it.
-func (w *world) promptly() time.Duration {
-	if w.p.dawdling {
-		return 20*time.Millisecond + time.Duration(w.p.workers*w.p.names)*dawdle
-	}
-	return 20 * time.Millisecond
-}
+// promptly is how much later than asked a call may return: a request that is held back
+// for a moment does not look at contexts.
+const promptly = 20 * time.Millisecond
 
 func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bool, limit time.Duration, opts []zklock.AcquireOption) {
 	g.called = k.w.model.tick()
@@ -34,10 +28,10 @@ func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bo
 	}
 	took := time.Since(began)
 	k.w.trace.note("worker %d: acquired %v %v", k.id, token(lock), class(err))
-	if limit > 0 && took > limit+k.w.promptly() {
+	if limit > 0 && took > limit+promptly {
 		k.w.model.violate("error", "worker %d was to wait for %v and waited for %v: %v", k.id, limit, took, err)
 	}
-	if late := k.sinceCancelled(); late > k.w.promptly() {
+	if late := k.sinceCancelled(); late > promptly {
 		k.w.model.violate("error", "worker %d went on waiting for %v after it was cancelled", k.id, late)
 	}
 	k.expect("acquire", err, zklock.ErrNotAcquired, zklock.ErrUnavailable, zklock.ErrClosed)
@@ -91,7 +85,7 @@ func (k *worker) release(g *grip) {
 	err := g.handle().Release(background)
 	k.w.trace.note("worker %d: released %v", k.id, class(err))
 	k.expect("release", err, zklock.ErrLost, zklock.ErrReleasePending)
-	if took := time.Since(began); took > simTimeout+k.w.promptly() {
+	if took := time.Since(began); took > simTimeout+promptly {
 		k.w.model.violate("error", "worker %d: a release took %v", k.id, took)
 	}
 	if again := g.handle().Release(background); !errors.Is(again, zklock.ErrReleased) {

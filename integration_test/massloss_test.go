@@ -1,0 +1,43 @@
+package integration_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/crowd"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+)
+
+// A client is cut off from a real server with thousands of locks on its session and
+// hundreds of waiters behind it: every context has ended before another client is
+// granted one of the names. ZKLOCK_LOSSES=20 does it twenty times.
+func TestThousandsOfLossesOnARealServer(t *testing.T) {
+	runs := 1
+	if s := os.Getenv("ZKLOCK_LOSSES"); s != "" {
+		var err error
+		if runs, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("ZKLOCK_LOSSES: %v", err)
+		}
+	}
+	n := crowd.Crowd{Held: 2_000, Queued: 500, Local: 2_000, Rivals: 300}
+	for i := range runs {
+		alone := cutOffCrowd(t, "alone"+strconv.Itoa(i), crowd.Crowd{Held: n.Held, Rivals: n.Rivals})
+		took := cutOffCrowd(t, "crowded"+strconv.Itoa(i), n)
+		t.Logf("last of %d contexts ended %v after the lease without waiters, %v after it with %d in the queue and %d in the process: %.1f times as long",
+			n.Held, alone.Round(time.Millisecond), took.Round(time.Millisecond), n.Queued, n.Local, took.Seconds()/alone.Seconds())
+	}
+}
+
+func cutOffCrowd(t *testing.T, name string, n crowd.Crowd) (last time.Duration) {
+	t.Run(name, func(t *testing.T) {
+		server := sharedEnsemble(t).Server(0).Addr()
+		p := link(t)
+		params := quick("session_timeout", "6s", "pool_max_sessions", "1", "connect_timeout", "60s")
+		c := crowd.Clients{Loser: dial(t, p.Addr(), params), Other: dial(t, server, params), Rival: dial(t, server, params)}
+		last = n.Lose(t, c, func() { p.Blackhole(proxy.Both) })
+		p.Heal()
+	})
+	return last
+}
