@@ -41,6 +41,7 @@ var importRules = map[string]imports{
 	"tracing":                {ours: []string{"zklock", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
 	"internal/naming":        {ours: []string{"zklock", "zklock/driver"}},
 	"integration_test/bench": {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
+	"integration_test/crowd": {ours: []string{"zklock", "zklock/driver"}},
 	"integration_test/":      {ours: []string{"integration_test/"}},
 	"interceptors/":          {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":              {ours: []string{""}, foreign: []string{""}},

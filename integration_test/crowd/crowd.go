@@ -22,8 +22,17 @@ type Crowd struct {
 	Rivals int // waiters of a third client, for names that it holds; at most Held
 }
 
-// Clients are who takes part. Each has one session.
-type Clients struct{ Loser, Other, Rival *zklock.Client }
+// Clients are those that take part. Each has one session.
+type Clients struct {
+	// Loser is the client that loses its session.
+	Loser *zklock.Client
+
+	// Other holds the names that Loser waits for in ZooKeeper's queue.
+	Other *zklock.Client
+
+	// Rival waits for names that Loser holds.
+	Rival *zklock.Client
+}
 
 // Lose sets the crowd up and calls loss, which has to end the loser's session by
 // whatever means. It fails the test if a rival is granted a name while the context of
