@@ -185,3 +185,40 @@ func TestDoTellsOfALossOnce(t *testing.T) {
 		}
 	})
 }
+
+// Handles end one after the other, and contexts may take their time to end. The
+// session is closed, which lets others in, when the last of them has ended.
+func TestSessionIsClosedAfterTheLastHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		const held = 5
+		var locks []*zklock.Lock
+		var contexts []context.Context
+		for _, name := range names(held) {
+			l := mustLock(t)(a.Mutex(name).Acquire(t.Context()))
+			slow := &slowParent{Context: t.Context(), takes: time.Second}
+			ctx, cancel := l.Context(slow)
+			defer cancel()
+			slow.armed.Store(true)
+			locks, contexts = append(locks, l), append(contexts, ctx)
+		}
+		var rivals sync.WaitGroup
+		for _, name := range names(held) {
+			rivals.Go(func() {
+				n := mustLock(t)(b.Mutex(name).Acquire(t.Context()))
+				for i, l := range locks {
+					if l.Err() == nil || contexts[i].Err() == nil {
+						t.Errorf("%s is granted to another client, and %s has error %v, its context %v", n.Name(), l.Name(), l.Err(), contexts[i].Err())
+					}
+				}
+				mustRelease(t, n)
+			})
+		}
+		synctest.Wait()
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		rivals.Wait()
+	})
+}

@@ -16,7 +16,7 @@ var massMutants = []mutant{
 			{"vacated, told := lose(", "s.client.pool.discard(s, isLoss(cause))\n\tvacated, told := lose("},
 			{"\ts.client.pool.discard(s, isLoss(cause))\n\ts.stop()\n", "\ts.stop()\n"},
 		},
-		tests: []string{"TestThousandsOfLocksAreLostBeforeCloseLetsOthersIn"},
+		tests: []string{"TestSessionIsClosedAfterTheLastHandle"},
 	},
 	{
 		name:   "waiters-woken-before-handles-end",
