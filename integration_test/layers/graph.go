@@ -1,0 +1,227 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// call is that a function of one file calls functions of another.
+type call struct{ from, to string }
+
+// graph is what a package's files and types have to do with each other.
+type graph struct {
+	files []string                       // by base name, sorted
+	calls map[call]map[string]int        // between files; by "caller -> callee", how often
+	knows map[string]map[string]struct{} // types, by name: whose fields and methods mention whom
+	size  map[string]*typeSize           // types that have methods
+}
+
+// typeSize is how many methods a type has, in how many files.
+type typeSize struct {
+	methods int
+	files   map[string]bool
+}
+
+// draw reads the package in a folder, without its tests, as it is built on this system.
+func draw(dir string) (*graph, error) {
+	fset := token.NewFileSet()
+	files, imports, err := parse(dir, fset)
+	if err != nil {
+		return nil, err
+	}
+	info := &types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object)}
+	pkg, err := (&types.Config{Importer: imports}).Check(dir, fset, files, info)
+	if err != nil {
+		return nil, err
+	}
+	g := &graph{calls: make(map[call]map[string]int), knows: make(map[string]map[string]struct{}), size: make(map[string]*typeSize)}
+	at := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
+	for _, f := range files {
+		g.files = append(g.files, at(f.Pos()))
+		for _, decl := range f.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				g.addFunc(pkg, info, d, at)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if t, ok := spec.(*ast.TypeSpec); ok {
+						g.mentions(pkg, info, t.Name.Name, t)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(g.files)
+	return g, nil
+}
+
+// parse reads a package's files, and what is needed to import what it imports.
+func parse(dir string, fset *token.FileSet) ([]*ast.File, types.Importer, error) {
+	cmd := exec.Command("go", "list", "-export", "-deps", "-f", `{{.ImportPath}}	{{.Export}}	{{join .GoFiles " "}}`, ".")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, nil, fmt.Errorf("go list in %s: %w", dir, err)
+	}
+	exports := make(map[string]string)
+	var names string // of the package itself, which is the last
+	for line := range strings.Lines(string(out)) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
+		exports[fields[0]], names = fields[1], fields[2]
+	}
+	var files []*ast.File
+	for name := range strings.FieldsSeq(names) {
+		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, f)
+	}
+	lookup := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+	return files, importer.ForCompiler(fset, "gc", lookup), nil
+}
+
+// addFunc adds what a function or method mentions. A function that is handed on as a
+// value counts as called: it will be.
+func (g *graph) addFunc(pkg *types.Package, info *types.Info, d *ast.FuncDecl, at func(token.Pos) string) {
+	from := at(d.Pos())
+	caller := d.Name.Name
+	if d.Recv != nil {
+		owner := receiver(d)
+		caller = owner + "." + caller
+		if g.size[owner] == nil {
+			g.size[owner] = &typeSize{files: make(map[string]bool)}
+		}
+		g.size[owner].methods++
+		g.size[owner].files[from] = true
+		g.mentions(pkg, info, owner, d)
+	}
+	ast.Inspect(d, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		f, ok := info.Uses[id].(*types.Func)
+		if !ok || f.Pkg() != pkg || at(f.Pos()) == from {
+			return true
+		}
+		c := call{from, at(f.Pos())}
+		if g.calls[c] == nil {
+			g.calls[c] = make(map[string]int)
+		}
+		g.calls[c][caller+" -> "+nameOf(f)]++
+		return true
+	})
+}
+
+// mentions notes that a type knows the types that are named in a declaration of it.
+func (g *graph) mentions(pkg *types.Package, info *types.Info, owner string, n ast.Node) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		var other string
+		switch o := info.Uses[id].(type) {
+		case *types.TypeName:
+			if o.Pkg() == pkg {
+				other = o.Name()
+			}
+		case *types.Func: // a method that is called: its receiver
+			if r := o.Signature().Recv(); o.Pkg() == pkg && r != nil {
+				other = named(r.Type())
+			}
+		}
+		if other != "" && other != owner {
+			if g.knows[owner] == nil {
+				g.knows[owner] = make(map[string]struct{})
+			}
+			g.knows[owner][other] = struct{}{}
+		}
+		return true
+	})
+}
+
+func receiver(d *ast.FuncDecl) string {
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if generic, ok := t.(*ast.IndexExpr); ok {
+		t = generic.X
+	}
+	return t.(*ast.Ident).Name
+}
+
+func nameOf(f *types.Func) string {
+	if r := f.Signature().Recv(); r != nil {
+		return named(r.Type()) + "." + f.Name()
+	}
+	return f.Name()
+}
+
+func named(t types.Type) string {
+	if p, ok := t.(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	if n, ok := t.(*types.Named); ok {
+		return n.Obj().Name()
+	}
+	return ""
+}
+
+// circle returns the largest set of types each of which leads to every other one.
+func (g *graph) circle() []string {
+	var largest []string
+	reaches := make(map[string]map[string]bool, len(g.knows))
+	for t := range g.knows {
+		reaches[t] = g.from(t)
+	}
+	for t := range reaches {
+		var same []string
+		for other := range reaches[t] {
+			if reaches[other][t] {
+				same = append(same, other)
+			}
+		}
+		if len(same) > len(largest) {
+			largest = same
+		}
+	}
+	slices.Sort(largest)
+	return largest
+}
+
+// from returns the types that a type leads to.
+func (g *graph) from(t string) map[string]bool {
+	found := make(map[string]bool)
+	for todo := []string{t}; len(todo) > 0; {
+		next := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for other := range g.knows[next] {
+			if !found[other] {
+				found[other] = true
+				todo = append(todo, other)
+			}
+		}
+	}
+	return found
+}
+
+// widest returns the type with the most methods.
+func (g *graph) widest() (string, *typeSize) {
+	name := slices.MaxFunc(slices.Sorted(maps.Keys(g.size)), func(a, b string) int { return cmp.Compare(g.size[a].methods, g.size[b].methods) })
+	return name, g.size[name]
+}

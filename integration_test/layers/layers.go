@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// table is the layers of a package, top down, and which file is in which.
+type table struct {
+	names []string
+	of    map[string]int // by file
+}
+
+var goFile = regexp.MustCompile("`([a-z0-9_]+\\.go)`")
+
+// readTable takes the layers from the first table of a design document: a row a layer,
+// its files in the last column. Rows that name no file of the package itself, such as
+// those of other packages, are left out.
+func readTable(path string) (*table, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{of: make(map[string]int)}
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		row := strings.HasPrefix(line, "|")
+		if inside && !row {
+			break
+		}
+		inside = row
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		files := goFile.FindAllStringSubmatch(cells[len(cells)-1], -1)
+		if !row || len(files) == 0 {
+			continue
+		}
+		for _, f := range files {
+			if _, twice := t.of[f[1]]; twice {
+				return nil, fmt.Errorf("%s: %s is in two layers", path, f[1])
+			}
+			t.of[f[1]] = len(t.names)
+		}
+		t.names = append(t.names, strings.TrimSpace(cells[0]))
+	}
+	if len(t.names) == 0 {
+		return nil, fmt.Errorf("%s has no table of layers", path)
+	}
+	return t, nil
+}
+
+// homeless returns the files that are in no layer.
+func (t *table) homeless(g *graph) []string {
+	var found []string
+	for _, f := range g.files {
+		if _, ok := t.of[f]; !ok && f != "doc.go" {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// goesUp reports whether a call goes from a layer to one above it.
+func (t *table) goesUp(c call) bool { return t.of[c.from] > t.of[c.to] }
