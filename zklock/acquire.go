@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -20,14 +21,17 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 		if r.since.IsZero() {
 			r.since = time.Now()
 		}
-		patient, cancel := c.patient(ctx, r.since)
+		patient, cancel := c.patientFor(ctx, r)
 		s, err := c.pool.session(patient, r.wants[0].path)
+		if err == nil && context.Cause(patient) == errCut {
+			err = waitEnded(patient, ErrUnavailable) // there is a session, without a connection
+		}
 		if err != nil {
 			cancel()
 			if start != nil {
 				start.remove()
 			}
-			return nil, nil, nil, err
+			return nil, nil, nil, r.outage(ctx, err)
 		}
 		if start != nil && start.s != s {
 			if start.granted.IsZero() && !start.s.isOver() {
@@ -44,12 +48,33 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 			err = waitEnded(ctx, ErrNotAcquired) // the session was there; what was waited for is the lock
 		}
 		if !errors.Is(err, errSessionOver) && !errors.Is(err, errNodeGone) {
-			return h, lock, left, err
+			return h, lock, left, r.outage(ctx, err)
 		}
 		if ctx.Err() != nil {
 			return nil, nil, nil, waitEnded(ctx, ErrNotAcquired)
 		}
 	}
+}
+
+// patientFor is patient for a request, which may not want to wait for what the client
+// has waited for before.
+func (c *Client) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
+	if cut := c.pool.cutSince(r.wants[0].path); r.failFast && !cut.IsZero() {
+		if limit := cut.Add(c.cfg.connectTimeout * 19 / 20); limit.Before(r.since.Add(c.cfg.connectTimeout)) {
+			return context.WithDeadlineCause(ctx, limit, errCut)
+		}
+	}
+	return c.patient(ctx, r.since)
+}
+
+// outage has the error of a request that wants to know of an outage say so. A wait that
+// the request's own context has ended, which may be short, proves none; and where trying
+// again cannot help, the ensemble is not what is missing.
+func (r *request) outage(ctx context.Context, err error) error {
+	if !r.failFast || ctx.Err() != nil || !errors.Is(err, ErrUnavailable) || permanent(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrOutage, err)
 }
 
 // take is one attempt on one session. Until there is a place in the queue, which

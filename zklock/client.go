@@ -184,7 +184,7 @@ func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []wa
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	r := &request{client: c, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try}
+	r := &request{client: c, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try, failFast: cfg.failFast}
 	lock, err := c.acquireLock(ctx, r, cfg)
 	r.waited(err)
 	waited := r.waitedFor()

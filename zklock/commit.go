@@ -43,7 +43,8 @@ type write struct {
 //     not include nodes that the same transaction removes.
 //   - A member is answered exactly once, with what the ensemble said about its
 //     own operations. When a group fails, nothing of it was applied: the member at
-//     fault gets the error, and the others are sent again as one group.
+//     fault gets the error, and the others are sent again as one group, or as two
+//     once several were at fault.
 //   - An unknown outcome of a group is an unknown outcome of every member.
 type committer struct {
 	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
@@ -155,10 +156,25 @@ func sizeOf(ops []driver.Op) int {
 	return n
 }
 
-// send runs a group's transaction and answers its members. Each member at fault
-// costs one more transaction, for the rest of the group.
+// send runs a group's transaction and answers its members. A member at fault costs one
+// more transaction, for the rest of the group. Where there are more than a few, the rest
+// is halved each time, so that very many cost no more than each a few times.
 func (c *committer) send(group []*write) {
-	for len(group) > 0 {
+	const few = 3
+	for faults := 0; len(group) > 0; {
+		if faults == few && len(group) > 1 {
+			half := len(group) / 2
+			c.send(group[:half:half])
+			c.send(group[half:])
+			return
+		}
+		if c.ctx.Err() != nil { // nothing is sent any more, and no hook called for it
+			for _, w := range group {
+				w.err = driver.ErrClosed
+			}
+			c.answer(group)
+			return
+		}
 		results, err := c.transact(group)
 		guilty := -1
 		if known := len(results) == opCount(group); err != nil && known {
@@ -175,6 +191,7 @@ func (c *committer) send(group []*write) {
 		w.err = atFault(w.results)
 		c.answer(group[guilty : guilty+1])
 		group = slices.Delete(group, guilty, guilty+1)
+		faults++
 	}
 }
 

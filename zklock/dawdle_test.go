@@ -2,6 +2,8 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,5 +96,37 @@ func TestBusySessionHookSeesTheNewestState(t *testing.T) {
 		if n := len(states); n < 10 || n > 2*reconnects+2 {
 			t.Errorf("%d changes of state were reported, of %d", n, 2*reconnects+2)
 		}
+	})
+}
+
+// Creates below one znode go out one by one. When the session ends, those that wait for
+// their turn are answered without a hook, which may take its time.
+func TestCloseIsNotHeldUpByPendingWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		slow := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			if e.Kind == "enqueue" {
+				time.Sleep(500 * time.Millisecond)
+			}
+			return ctx, nil
+		}}
+		c := connect(t, e.Connector(), map[string]string{"connect_timeout": "10m"}, zklock.WithHooks(slow))
+		var waiters sync.WaitGroup
+		for range 300 {
+			waiters.Go(func() {
+				if _, err := c.Semaphore("x", 3).Acquire(t.Context()); err != nil && !errors.Is(err, zklock.ErrClosed) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(3 * time.Second)
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		waiters.Wait()
 	})
 }

@@ -43,6 +43,11 @@ var ErrClosed = errors.New("client closed")
 // has answered.
 var ErrUnavailable = errors.New("no usable ZooKeeper session")
 
+// ErrOutage is matched by the ErrUnavailable of an acquisition with WithFailFast: for
+// almost all of connect_timeout the client has had no connection to the ensemble,
+// though it asked for one.
+var ErrOutage = errors.New("the ensemble cannot be reached")
+
 // ErrInvalidName means that a lock name breaks the rules given in the package
 // documentation, or that the handle was nil or not made by a Client.
 var ErrInvalidName = errors.New("invalid lock name")
@@ -197,6 +202,7 @@ var (
 	errNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
 	errWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
 	errNoSession   = errors.New("connect_timeout has passed")            // cause set by patient
+	errCut         = errors.New("connect_timeout passed before")         // cause set by patient
 
 	// Cause set by mustWait.
 	errCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
@@ -217,7 +223,7 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 		return fmt.Errorf("%w: %v", waitedFor, cause)
 	case cause == errCrowded:
 		return errCrowded
-	case cause == errNoSession:
+	case cause == errNoSession, cause == errCut:
 		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
 	case cause == err || errors.Is(cause, err):
 		return fmt.Errorf("%w: %w", waitedFor, cause)

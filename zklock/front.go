@@ -54,6 +54,10 @@ func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64,
 // queues again at once.
 func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
 	l := line{dialect: s.client.cfg.dialect}
+	var own []*watched // nil: they are not watched yet
+	if p.granted.IsZero() {
+		own = p.own
+	}
 	for {
 		if l.q != nil {
 			l.update(s)
@@ -83,8 +87,8 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 		if ahead == nil {
 			continue // the line is not what it was: decide anew
 		}
-		if p.own != nil {
-			if err := s.watchOwn(ctx, p); err != nil {
+		if own != nil {
+			if own, _, err = s.watchOwn(ctx, p); err != nil {
 				return 0, err
 			}
 		}
@@ -93,12 +97,12 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			r.turnstile.leaderStuck()
 		}
 		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].node.Data))
-		what, err := s.awaitChange(ctx, ahead, p.own)
+		what, err := s.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:
 			return 0, err
-		case what == timeToLook && p.own == nil:
-			if err := s.watchOwn(ctx, p); err != nil {
+		case what == timeToLook && own == nil:
+			if own, _, err = s.watchOwn(ctx, p); err != nil {
 				return 0, err
 			}
 		case what == timeToLook:
@@ -116,10 +120,14 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 	permits := c.kind.permits
 	ahead := make([]*watched, len(watch))
 	for i, j := range watch {
-		w, err := s.watch(ctx, c.dir+"/"+l.q[j].node)
+		w, read, err := s.watch(ctx, c.dir+"/"+l.q[j].node)
 		if errors.Is(err, driver.ErrNoNode) {
-			gen, _ := s.ds.Conn()
-			if l.left(j, gen, false); permits > 0 {
+			// A newer connection than the one of the last event proves nothing
+			// beside it, whatever its server says.
+			if gen, _ := s.ds.Conn(); l.seen(gen, true) {
+				l.left(j, gen, false)
+			}
+			if permits > 0 {
 				l.q = nil
 			}
 			return nil, nil
@@ -127,7 +135,7 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 		if err != nil {
 			return nil, s.client.cfg.explainList(err, c.dir)
 		}
-		if !l.read(w.gen) {
+		if !l.seen(w.gen, read) {
 			return nil, nil
 		}
 		d, _ := decodeData(w.node.Data)
@@ -282,21 +290,22 @@ func (s *session) waitError(ctx context.Context) error {
 }
 
 // watchOwn reads our own nodes, with watches that report their deletion by another
-// client, unless they are watched on the present connection.
-func (s *session) watchOwn(ctx context.Context, p *place) error {
-	own := make([]*watched, len(p.nodes))
+// client, unless they are watched on the present connection. read says which of them
+// were read by this call.
+func (s *session) watchOwn(ctx context.Context, p *place) (own []*watched, read []bool, err error) {
+	own, read = make([]*watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		w, err := s.watch(ctx, c.path())
-		if err != nil {
-			return s.explainOwn(err, c)
+		if own[i], read[i], err = s.watch(ctx, c.path()); err != nil {
+			return nil, nil, s.explainOwn(err, c)
 		}
-		if w.node.Stat.EphemeralOwner != s.ds.ID() {
-			return errNodeGone
+		if own[i].node.Stat.EphemeralOwner != s.ds.ID() {
+			return nil, nil, errNodeGone
 		}
-		own[i] = w
 	}
-	p.own = own
-	return nil
+	if p.granted.IsZero() { // else others see to its watches
+		p.own = own
+	}
+	return own, read, nil
 }
 
 // explainOwn gives the errors of reading an own node their meaning.
@@ -312,13 +321,13 @@ func (s *session) explainOwn(err error, c *contender) error {
 // must not depend on an event. It returns the generation of the connection on which all
 // were seen, 0 if it was more than one.
 func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) {
-	before := p.own
-	if err := s.watchOwn(ctx, p); err != nil {
+	own, read, err := s.watchOwn(ctx, p)
+	if err != nil {
 		return 0, err
 	}
 	for i, c := range p.nodes {
-		seen := p.own[i].gen
-		if before != nil && before[i] == p.own[i] {
+		seen := own[i].gen
+		if !read[i] {
 			if seen, err = s.readOwn(ctx, c); err != nil {
 				return 0, err
 			}

@@ -135,3 +135,51 @@ func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 		}
 	})
 }
+
+// A thousand members at fault, and one that is not, cost each a few transactions, and
+// not one for each of the others.
+func TestManyFailuresInAGroupCostAFewTransactionsEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1000
+		var wg sync.WaitGroup
+		c, flights, _ := groups(t.Context(), &wg, "/x/gone")
+		land := busy(t, c, flights)
+		var writes []*write
+		for range many {
+			writes = append(writes, removal("/x/gone"))
+		}
+		innocent := creation("/z", "1")
+		for _, w := range append(writes, innocent) {
+			c.submit(w)
+		}
+		sent := 0
+		var answering sync.WaitGroup
+		stop := make(chan struct{})
+		answering.Go(func() {
+			for {
+				select {
+				case f := <-flights:
+					sent += len(f.ops)
+					f.answer <- nil
+				case <-stop:
+					return
+				}
+			}
+		})
+		land()
+		wg.Wait()
+		close(stop)
+		answering.Wait()
+		for _, w := range writes {
+			if <-w.done; !errors.Is(w.err, driver.ErrNoNode) {
+				t.Fatalf("a removal of nothing: %v", w.err)
+			}
+		}
+		if <-innocent.done; innocent.err != nil {
+			t.Errorf("the innocent member: %v", innocent.err)
+		}
+		if sent > 30*many {
+			t.Errorf("%d members at fault: %d operations were sent", many, sent)
+		}
+	})
+}

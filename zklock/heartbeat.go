@@ -26,6 +26,11 @@ func (s *session) keep() {
 		suspendedThen = s.noticeConnection(suspendedThen)
 		if state != told {
 			told = state
+			s.mu.Lock()
+			if s.cut = (time.Time{}); state != driver.Connected {
+				s.cut = time.Now()
+			}
+			s.mu.Unlock()
 			s.tell(state, nil)
 		}
 

@@ -249,6 +249,8 @@ func (p *place) lose() {
 	h := p.hold
 	p.hold = nil
 	if h != nil {
+		s.notices.expect()
+		defer s.notices.expected()
 		delete(s.holds, h)
 		s.spareLocked() // before any caller knows, and so before one can close the session
 	}
@@ -262,7 +264,5 @@ func (p *place) lose() {
 		h.vacate()
 	}
 	p.removeLost()
-	for _, l := range told {
-		s.notices.lost(l)
-	}
+	s.notices.lost(told)
 }

@@ -31,7 +31,7 @@ type line struct {
 // them in it.
 const (
 	maxWalkedByWriter = 1
-	maxWalkedByReader = 16
+	maxWalkedByReader = 8
 )
 
 // left takes out the one at index i, which was found to be gone on connection gen.
@@ -59,14 +59,18 @@ func (l *line) short() bool {
 	return writers <= maxWalkedByReader
 }
 
-// read notes that something was read on connection gen. false: what was heard before
-// does not count beside it, and the queue is to be listed again.
-func (l *line) read(gen uint64) bool {
+// seen notes what is known of a node on connection gen, and whether that was read just
+// now or by an earlier watch. false: what was heard before does not count beside it, and
+// the queue is to be listed again.
+func (l *line) seen(gen uint64, read bool) bool {
 	if l.heard && gen != l.gen {
 		l.q = nil
 		return false
 	}
-	if l.heard = false; gen != 0 {
+	if read {
+		l.heard = false
+	}
+	if gen != 0 {
 		l.gen = gen
 	}
 	return true

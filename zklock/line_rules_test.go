@@ -25,11 +25,16 @@ func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	} {
 		l := fresh()
 		l.left(1, 7, c.heard)
-		if kept := l.read(c.gen) && l.q != nil; kept != c.keeps {
+		if kept := l.seen(c.gen, true) && l.q != nil; kept != c.keeps {
 			t.Errorf("%s: the line is kept: %v, want %v", c.what, kept, c.keeps)
 		}
 		if c.keeps && l.heard {
 			t.Errorf("%s: the read does not count", c.what)
+		}
+		if l := fresh(); c.heard {
+			if l.left(1, 7, true); l.seen(7, false) && !l.heard {
+				t.Errorf("%s: a watch that was there before counts as a read", c.what)
+			}
 		}
 	}
 }

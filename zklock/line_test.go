@@ -1,11 +1,15 @@
 package zklock_test
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -129,5 +133,125 @@ func TestWaiterForSeveralNamesQueuesAgainAtOnce(t *testing.T) {
 		}
 		mustRelease(t, held)
 		mustRelease(t, <-both)
+	})
+}
+
+// What a waiter has heard of one departure, on a server that is up to date, does not
+// count beside what it reads of another one on a server that lags behind: there its own
+// node may still be seen, though it was deleted before.
+func TestWalkThenReconnectToALaggingServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3))
+		leader := e.Leader()
+		lagging := (leader + 1) % 3
+		var session atomic.Int64
+		var armed atomic.Bool
+		hooks := zklock.Hooks{
+			Session: func(ev zklock.SessionEvent) { session.Store(ev.ID) },
+			Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+				if ev.Kind == "watch" && armed.Swap(false) {
+					e.Partition(memdriver.BetweenSession(session.Load(), leader).Reset())
+				}
+				return ctx, nil
+			},
+		}
+		e.Partition(memdriver.AroundClients(lagging).Reset())
+		first, second := connect(t, e.Connector(leader), nil), connect(t, e.Connector(leader), nil)
+		waiter := connect(t, e.Connector(leader, lagging), nil, zklock.WithHooks(hooks))
+		behind := connect(t, e.Connector(leader), nil)
+		for _, c := range []*zklock.Client{first, second, waiter, behind} {
+			mustRelease(t, mustLock(t)(c.Mutex("warm").Acquire(t.Context())))
+		}
+		time.Sleep(time.Second)
+		e.Heal()
+
+		held := mustLock(t)(first.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, second.Mutex("x"), t.Context())
+		waits := acquiring(t, waiter.Mutex("x"), t.Context())
+		last := acquiring(t, behind.Mutex("x"), t.Context())
+		queue, err := first.Contenders(t.Context(), "x")
+		if err != nil || len(queue) != 4 {
+			t.Fatalf("%v, %v", queue, err)
+		}
+		mustRelease(t, held)
+		held = <-next
+		e.Lag(lagging, 3*time.Second)
+		armed.Store(true)
+		if err := e.Delete("/zklock/x/" + queue[2].Node); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, held)
+		holder := <-last
+		time.Sleep(6 * time.Second)
+		if armed.Load() {
+			t.Error("the connection was not cut")
+		}
+		none(t, "the waiter whose node is gone, beside the holder", waits)
+		if !holder.Valid() {
+			t.Error("the holder's lock is not valid")
+		}
+		mustRelease(t, holder)
+		mustRelease(t, <-waits)
+	})
+}
+
+// A reader of the same session waits behind a writer and watches its node. The event of
+// that node's deletion is lost. The writer reads its node all the same before it holds.
+func TestOwnNodeIsReadThoughAFollowerWatchesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		lost := faultdriver.Nth(2, about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent())))
+		a, b, c := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), lost), nil), connect(t, e.Connector(), nil)
+		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		writer := acquiring(t, b.Mutex("x"), t.Context(), zklock.WithoutHandover())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var follower sync.WaitGroup
+		follower.Go(func() {
+			if l, err := b.RWMutex("x").Reader().Acquire(ctx, zklock.WithoutHandover()); err == nil {
+				_ = l.Release(context.Background())
+			}
+		})
+		synctest.Wait()
+		third := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+		queue, err := a.Contenders(t.Context(), "x")
+		if err != nil || len(queue) != 4 {
+			t.Fatalf("%v, %v", queue, err)
+		}
+		if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, held)
+		reader := <-third
+		none(t, "the writer whose node is gone, beside a reader", writer)
+		mustRelease(t, reader)
+		cancel()
+		follower.Wait()
+		mustRelease(t, <-writer)
+	})
+}
+
+// The queue of two hundred clients drains. A grant costs one list at most and two reads.
+// To walk the line instead would cost a read for everybody who was ahead when the waiter
+// came: twenty thousand in all.
+func TestDrainOfManyClientsCostsOneListAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 200
+		e := memdriver.New()
+		held := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
+		var got []chan *zklock.Lock
+		for range clients {
+			got = append(got, acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context()))
+		}
+		d := cost(e, func() {
+			for _, g := range got {
+				mustRelease(t, held)
+				held = <-g
+			}
+		})
+		mustRelease(t, held)
+		if d.Children > clients || d.Watches+d.Gets > 2*clients || d.Events > 2*clients {
+			t.Errorf("%d grants cost %d lists, %d reads and %d events", clients, d.Children, d.Watches+d.Gets, d.Events)
+		}
 	})
 }

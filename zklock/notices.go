@@ -20,6 +20,7 @@ type notices struct {
 	mu    sync.Mutex
 	queue []notice // guarded by mu
 	over  bool     // guarded by mu; end was called
+	due   int      // guarded by mu; losses that are going to be reported, see expect
 }
 
 // notice is a state of the session, or a lost handle, or the last one of all.
@@ -62,17 +63,28 @@ func (n *notices) session(e SessionEvent) {
 	n.addLocked(notice{state: &e})
 }
 
-// lost reports the loss of a handle. After the end of the session it does so at
-// once: what is still under way then is joined with the session's goroutines.
-func (n *notices) lost(l lost) {
+// lost reports the loss of handles.
+func (n *notices) lost(all []lost) {
 	n.mu.Lock()
-	if !n.over {
+	defer n.mu.Unlock()
+	for _, l := range all {
 		n.addLocked(notice{lost: l})
-		n.mu.Unlock()
-		return
 	}
-	n.mu.Unlock()
-	l.tellLost(l.err)
+}
+
+// expect says that lost is going to be called for a place, and then expected, though the
+// session may end meanwhile: its end is reported after that.
+func (n *notices) expect() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.due++
+}
+
+func (n *notices) expected() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.due--
+	n.pokeLocked()
 }
 
 // end adds the last notice.
@@ -85,6 +97,10 @@ func (n *notices) end(f func()) {
 
 func (n *notices) addLocked(x notice) {
 	n.queue = append(n.queue, x)
+	n.pokeLocked()
+}
+
+func (n *notices) pokeLocked() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -93,9 +109,10 @@ func (n *notices) addLocked(x notice) {
 
 // run calls the hooks until the end.
 func (n *notices) run() {
+	var end func()
 	for range n.wake {
 		n.mu.Lock()
-		queue := n.queue
+		queue, due := n.queue, n.due
 		n.queue = nil
 		n.mu.Unlock()
 		for _, x := range queue {
@@ -103,11 +120,14 @@ func (n *notices) run() {
 			case x.state != nil:
 				n.hooks.Session(*x.state)
 			case x.end != nil:
-				x.end()
-				return
+				end = x.end
 			default:
 				x.lost.tellLost(x.lost.err)
 			}
+		}
+		if end != nil && due == 0 {
+			end()
+			return
 		}
 	}
 }

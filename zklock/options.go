@@ -96,7 +96,8 @@ type acquireConfig struct {
 	label      string
 	reenter    bool
 	alone      bool // WithoutHandover
-	maxWaiters int  // 0: no limit of this acquisition's own
+	failFast   bool
+	maxWaiters int // 0: no limit of this acquisition's own
 }
 
 // WithWait gives up, with ErrNotAcquired, d after the call. Unlike a deadline
@@ -125,6 +126,14 @@ func WithLabel(label string) AcquireOption {
 // Reenter. A reader's lock cannot be joined by a writer; that stays ErrDeadlock.
 func Reenter() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.reenter = true })
+}
+
+// WithFailFast fails with ErrOutage, which comes with ErrUnavailable, once the client has
+// been without a connection for almost all of connect_timeout. Others wait for as long
+// as that themselves, however long the outage has lasted. What the client knows of an
+// outage it forgets when nothing was acquired for a second.
+func WithFailFast() AcquireOption {
+	return acquireOption(func(c *acquireConfig) { c.failFast = true })
 }
 
 // WithoutHandover gives the acquisition a queue node, and so a token's Zxid, of

@@ -50,7 +50,15 @@ type slot struct {
 	// moment: after a loss, the next session is opened no earlier than notBefore.
 	notBefore time.Time
 	backoff   time.Duration // grows while sessions are lost one after the other
+
+	// cut is since when there has been no connection, though one was wanted all the
+	// time until wanted: see pool.cutSince.
+	cut, wanted time.Time
 }
+
+// cutMemory is for how long a slot that nobody asks for a session remembers that there
+// was none to be had.
+const cutMemory = time.Second
 
 // opening is an attempt to open a session, shared by all who wait for it.
 type opening struct {
@@ -104,10 +112,7 @@ func newPool(c *Client, connector driver.Connector) *pool {
 // session returns the session for a path. It opens one if there is none, and
 // waits for that until ctx ends; see patient for what bounds that.
 func (p *pool) session(ctx context.Context, path string) (*session, error) {
-	n := 0
-	if len(p.slots) > 1 {
-		n = int(spread(path) % uint64(len(p.slots)))
-	}
+	n := p.slot(path)
 	s, o, err := p.look(n)
 	if s != nil || err != nil {
 		return s, err
@@ -119,7 +124,7 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 				return nil, o.refusal()
 			}
 		case <-ctx.Done():
-			if context.Cause(ctx) == errNoSession {
+			if cause := context.Cause(ctx); cause == errNoSession || cause == errCut {
 				return nil, o.unavailable(p.client.cfg.connectTimeout)
 			}
 			err := waitEnded(ctx, ErrUnavailable)
@@ -180,6 +185,9 @@ func (p *pool) look(n int) (*session, *opening, error) {
 	if sl.opening == nil {
 		o, before := &opening{done: make(chan struct{})}, sl.session
 		sl.opening = o
+		if time.Since(sl.wanted) > cutMemory {
+			sl.cut = time.Now()
+		}
 		p.wg.Go(func() { p.open(n, o, before) })
 	}
 	return nil, sl.opening, nil
@@ -192,7 +200,7 @@ func (p *pool) open(n int, o *opening, before *session) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.client.cfg.connectTimeout*19/20)
 	defer cancel()
 	var err error
-	if p.awaitSlot(ctx, n, before) {
+	if p.awaitSlot(ctx, n, o, before) {
 		for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 			var s *session
 			if s, err = p.connect(ctx); err == nil {
@@ -210,14 +218,38 @@ func (p *pool) open(n int, o *opening, before *session) {
 	}
 	p.mu.Lock()
 	o.err = err
-	p.slots[n].opening = nil
+	p.slots[n].opening, p.slots[n].wanted = nil, time.Now()
 	p.mu.Unlock()
 	close(o.done)
 }
 
+// cutSince returns since when the session for a path has had no connection, or there
+// has been no session though one was being opened; the zero time if there is one with a
+// connection, or nothing has been tried lately.
+func (p *pool) cutSince(path string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sl := &p.slots[p.slot(path)]
+	switch {
+	case sl.session != nil && !sl.session.isOver():
+		return sl.session.cutSince()
+	case sl.opening != nil || time.Since(sl.wanted) <= cutMemory:
+		return sl.cut
+	}
+	return time.Time{}
+}
+
+// slot is the number of the slot that a path maps to.
+func (p *pool) slot(path string) int {
+	if len(p.slots) == 1 {
+		return 0
+	}
+	return int(spread(path) % uint64(len(p.slots)))
+}
+
 // awaitSlot waits until the session that was in slot n before has left it, and for
 // as long after a loss as the slot has to stay empty. false: ctx has ended.
-func (p *pool) awaitSlot(ctx context.Context, n int, before *session) bool {
+func (p *pool) awaitSlot(ctx context.Context, n int, o *opening, before *session) bool {
 	if before != nil {
 		select {
 		case <-before.ctx.Done():
@@ -228,7 +260,15 @@ func (p *pool) awaitSlot(ctx context.Context, n int, before *session) bool {
 	p.mu.Lock()
 	wait := time.Until(p.slots[n].notBefore)
 	p.mu.Unlock()
-	return wait <= 0 || sleep(ctx, wait, nil)
+	if wait <= 0 {
+		return true
+	}
+	o.last.Store(&errPausing)
+	if !sleep(ctx, wait, nil) {
+		return false
+	}
+	o.last.Store(nil)
+	return true
 }
 
 // fill puts a session into slot n, unless that has ended since it was opened, or the
@@ -289,8 +329,11 @@ func (p *pool) discard(s *session, lost bool) {
 	for i := range p.slots {
 		if sl := &p.slots[i]; sl.session == s {
 			sl.session = nil
-			if lost {
-				sl.backOff(s.timeout, p.client.cfg.jitter)
+			if sl.wanted = time.Now(); lost {
+				sl.backOff(s.timeout, p.client.cfg.connectTimeout/4, p.client.cfg.jitter)
+			}
+			if sl.cut = s.cutSince(); sl.cut.IsZero() {
+				sl.cut = sl.wanted
 			}
 		}
 	}
@@ -298,15 +341,16 @@ func (p *pool) discard(s *session, lost bool) {
 	p.wg.Go(s.shutdown)
 }
 
-// backOff keeps a slot empty for a while after the loss of a session: for a twentieth
-// of the timeout, and twice as long after each further session that was lost before it
-// had lived for a timeout, up to half of one.
-func (sl *slot) backOff(timeout time.Duration, jitter func(time.Duration) time.Duration) {
+// backOff keeps a slot empty for a while after the loss of a session: for up to a
+// twentieth of the timeout, and for up to twice as long after each further session that
+// was lost before it had lived for a timeout, but for no more than an eighth of one, and
+// never for longer than most: callers that wait for a session wait for this as well.
+func (sl *slot) backOff(timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
 	if time.Since(sl.since) >= timeout {
 		sl.backoff = 0
 	}
-	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/2)
-	sl.notBefore = time.Now().Add(jitter(sl.backoff))
+	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/8, most)
+	sl.notBefore = time.Now().Add(2*jitter(sl.backoff) - sl.backoff)
 }
 
 // discarded logs a session's end, after everything else was reported.
@@ -315,6 +359,9 @@ func (p *pool) discarded(s *session, cause error, busy bool) {
 		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
 	}
 }
+
+// errPausing says why a session is not being opened at this moment.
+var errPausing = errors.New("a session was lost, and the next one is opened after a short pause")
 
 // isLoss reports whether a session that ended with cause is a lost one.
 func isLoss(cause error) bool { return cause != ErrClosed && cause != errSessionEnded }

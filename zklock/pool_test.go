@@ -39,17 +39,23 @@ func TestSlotBacksOff(t *testing.T) {
 	sl := slot{since: time.Now()}
 	var got []time.Duration
 	for range 5 {
-		sl.backOff(10*time.Second, whole)
+		sl.backOff(10*time.Second, time.Minute, whole)
 		got = append(got, sl.backoff)
 	}
-	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second} {
+	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 1250 * time.Millisecond, 1250 * time.Millisecond, 1250 * time.Millisecond} {
 		if got[i] != want {
-			t.Errorf("loss %d in a row: the slot stays empty for %v, want %v", i+1, got[i], want)
+			t.Errorf("loss %d in a row: the slot stays empty for up to %v, want %v", i+1, got[i], want)
 		}
 	}
 	sl.since = time.Now().Add(-10 * time.Second)
-	if sl.backOff(10*time.Second, whole); sl.backoff != 500*time.Millisecond {
+	if sl.backOff(10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
 		t.Errorf("after a long life: %v", sl.backoff)
+	}
+	sl = slot{since: time.Now()}
+	for range 5 {
+		if sl.backOff(40*time.Second, 250*time.Millisecond, whole); sl.backoff > 250*time.Millisecond {
+			t.Errorf("the slot stays empty for %v, a quarter of a connect_timeout of 1s is the most", sl.backoff)
+		}
 	}
 }
 
@@ -62,7 +68,7 @@ func TestNoticesAreBounded(t *testing.T) {
 		n.session(SessionEvent{State: driver.Suspended})
 		n.session(SessionEvent{State: driver.Connected})
 		n.session(SessionEvent{State: driver.Connected, Lease: time.Second})
-		n.lost(lost{})
+		n.lost([]lost{{}})
 	}
 	states, losses := 0, 0
 	var last SessionEvent

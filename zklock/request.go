@@ -14,6 +14,7 @@ type request struct {
 	mode      Mode
 	wants     []want
 	try       bool
+	failFast  bool
 	origin    origin
 	cancel    context.CancelCauseFunc // ends the wait
 	served    bool                    // guarded by client.mu; it has its lock, and is not to be counted as waiting

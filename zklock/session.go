@@ -58,6 +58,7 @@ type session struct {
 	enqueued map[uint64]*contender // guarded by mu; by serial: registered, not finished
 	serial   uint64                // guarded by mu
 	over     error                 // guarded by mu
+	cut      time.Time             // guarded by mu; since when there has been no connection; zero: there is one
 }
 
 // newSession starts to look after ds. suspendedThen is what suspended returned
@@ -142,6 +143,14 @@ func (s *session) alive() bool {
 // isOver reports whether the session has ended. It may be some time before ctx
 // does.
 func (s *session) isOver() bool { return s.cause() != nil }
+
+// cutSince is since when the session has had no connection, as far as its keeper has
+// seen; the zero time if it has one.
+func (s *session) cutSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cut
+}
 
 // cause is why the session has ended; nil if it has not.
 func (s *session) cause() error {
@@ -322,9 +331,7 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	for _, h := range vacated {
 		h.vacate()
 	}
-	for _, l := range told {
-		s.notices.lost(l)
-	}
+	s.notices.lost(told)
 	s.tell(state, cause)
 	s.notices.end(func() { s.client.pool.discarded(s, cause, busy) })
 }

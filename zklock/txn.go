@@ -97,7 +97,11 @@ func (l *Lock) endedError() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return &LostError{Name: l.hold.name, Cause: errSessionEnded, At: time.Now()}
+	cause := l.hold.place.s.cause() // it may be ending this handle just now
+	if cause == nil {
+		cause = errSessionEnded
+	}
+	return &LostError{Name: l.hold.name, Cause: cause, At: time.Now()}
 }
 
 // beginTxn counts a Txn in; false: the hold is over.

@@ -38,8 +38,8 @@ const minSweep = 64
 
 // watch reads path and arms a watch on it, or joins one that was armed on the
 // present connection and has not fired: what was read then still holds, or an
-// event says so. ErrNoNode arms nothing.
-func (s *session) watch(ctx context.Context, path string) (*watched, error) {
+// event says so. read says that it was read by this call. ErrNoNode arms nothing.
+func (s *session) watch(ctx context.Context, path string) (w *watched, read bool, err error) {
 	for {
 		gen, _ := s.ds.Conn()
 		s.watches.mu.Lock()
@@ -53,7 +53,7 @@ func (s *session) watch(ctx context.Context, path string) (*watched, error) {
 			s.watches.sweepLocked()
 			s.watches.mu.Unlock()
 			s.arm(ctx, w)
-			return w, w.err
+			return w, true, w.err
 		}
 		s.watches.mu.Unlock()
 
@@ -61,12 +61,12 @@ func (s *session) watch(ctx context.Context, path string) (*watched, error) {
 		select {
 		case <-w.armed:
 		case <-ctx.Done():
-			return nil, s.waitEnded(ctx, began)
+			return nil, false, s.waitEnded(ctx, began)
 		}
 		// Whoever armed it may have failed for a reason of its own, its
 		// context for example: then it is this caller's turn.
 		if w.err == nil && !w.stale(gen) {
-			return w, nil
+			return w, false, nil
 		}
 		s.watches.drop(w)
 	}

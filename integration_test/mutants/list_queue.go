@@ -94,7 +94,7 @@ var frontMutants = []mutant{
 		name:   "own-node-of-anybody",
 		breaks: "a node with the own node's name is taken for it, whoever owns it",
 		file:   frontFile,
-		edits:  change(`if w.node.Stat.EphemeralOwner != s.ds.ID() {`, `if false {`),
+		edits:  change(`if own[i].node.Stat.EphemeralOwner != s.ds.ID() {`, `if false {`),
 		tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 	},
 	{
@@ -119,7 +119,7 @@ var frontMutants = []mutant{
 		file:   frontFile,
 		edits: []edit{
 			{"return q[:i+1], nil\n\t}\n\treturn nil, errNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queued{{node: c.node, kind: c.kind}}, nil"},
-			{"before := p.own\n\tif err := s.watchOwn(ctx, p); err != nil {", "before := p.own\n\tif err := s.watchOwn(ctx, p); err == errNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = s.ds.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
+			{"own, read, err := s.watchOwn(ctx, p)\n\tif err != nil {", "own, read, err := s.watchOwn(ctx, p)\n\tif err == errNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = s.ds.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
@@ -127,8 +127,8 @@ var frontMutants = []mutant{
 		name:   "watch-by-exists",
 		breaks: "a watch on a node that is gone already waits for it to come back",
 		file:   frontFile,
-		edits: change("if errors.Is(err, driver.ErrNoNode) {\n\t\t\tgen, _ :=",
-			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, s.waitError(ctx)\n\t\t\tgen, _ :="),
+		edits: change("if errors.Is(err, driver.ErrNoNode) {\n\t\t\t// A newer",
+			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, s.waitError(ctx)\n\t\t\t// A newer"),
 		tests: []string{"TestPredecessorGoneBetweenListAndWatch"},
 	},
 	{
