@@ -48,26 +48,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	c := &call{handler: h, request: r}
-	asks := false
-	if h.outage != nil && r.Context().Err() == nil {
-		var known bool
-		if known, asks = h.outage.known(c); known {
-			h.unlocked(w, r)
-			return
-		}
-	}
-	if asks {
-		defer h.outage.asked(c)
-		a = asking{a, h.outage, h.wait}
-	}
 	body, err := h.readAhead(w, r)
 	if err != nil {
 		w.Header().Set("Connection", "close") // else the server reads on to the body's end
 		h.fail(w, r, err)
 		return
 	}
-	c.body, c.writer.inner = body, w
+	c := &call{handler: h, request: r, body: body}
+	c.writer.inner = w
 	c.outer, _ = zklock.FromContext(r.Context())
 	returned := false
 	defer func() {
@@ -101,9 +89,6 @@ type call struct {
 
 // run calls the handler, under the lock that ctx carries.
 func (c *call) run(ctx context.Context) error {
-	if c.outage != nil {
-		c.outage.end()
-	}
 	lock, ok := zklock.FromContext(ctx)
 	if !ok || lock == c.outer {
 		// Ours is not among the live ones: it was lost between its grant and
@@ -186,7 +171,7 @@ func (c *call) broke(loss error, v any) {
 	}
 }
 
-// begun reports whether an answer is under way, be it around us: gin's
+// begun reports whether an answer is under way, around us too: gin's
 // HandleContext makes handlers write to gin's own writer, which says so.
 func (c *call) begun() bool {
 	outer, ok := c.writer.inner.(interface{ Written() bool })
@@ -212,11 +197,7 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(err error) {
 	w, r := c.writer.inner, c.request
-	ended := r.Context().Err() != nil
-	if c.outage != nil {
-		c.outage.notice(c, err, ended)
-	}
-	if c.outage == nil || !errors.Is(err, zklock.ErrUnavailable) || ended {
+	if !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil { // no other options ask for ErrOutage
 		c.fail(w, r, err)
 		return
 	}
@@ -225,11 +206,10 @@ func (c *call) unserved(err error) {
 		r.Body = c.body
 		defer c.left(r)
 	}
-	c.unlocked(w, r)
-}
-
-// unlocked serves a request during an outage, as WithFailOpen says.
-func (h *handler) unlocked(w http.ResponseWriter, r *http.Request) {
-	h.logger.WarnContext(r.Context(), "middleware: request served without its lock, since no ensemble answers and WithFailOpen says so")
-	h.next.ServeHTTP(w, r)
+	why := err
+	if named, ok := errors.AsType[*zklock.Error](err); ok {
+		why = named.Err // names of locks are not logged
+	}
+	c.logger.WarnContext(r.Context(), "middleware: request served without its lock, as WithFailOpen says for an outage of the ensemble", "error", why)
+	c.next.ServeHTTP(w, r)
 }

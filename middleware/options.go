@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -26,8 +27,7 @@ type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// config is what the options set. It does not change once New has returned, but
-// for what is remembered of an outage.
+// config is what the options set. It does not change once New has returned.
 type config struct {
 	wait         time.Duration // zero or less: try
 	label        func(*http.Request) string
@@ -37,7 +37,7 @@ type config struct {
 	retryAfter   time.Duration
 	maxHold      time.Duration
 	bufferBody   int64
-	outage       *outage // nil without WithFailOpen
+	failOpen     bool
 	logger       *slog.Logger
 	tokenHeader  string
 	guard        *fence.Guard
@@ -62,6 +62,9 @@ func newConfig(opts []Option) *config {
 		c.logger = slog.Default()
 	}
 	c.acquire = []zklock.AcquireOption{zklock.WithWait(c.wait)}
+	if c.failOpen {
+		c.acquire = append(c.acquire, zklock.WithFailFast())
+	}
 	return c
 }
 
@@ -70,7 +73,7 @@ func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 	if c.label == nil {
 		return c.acquire
 	}
-	return []zklock.AcquireOption{c.acquire[0], zklock.WithLabel(c.label(r))}
+	return append(slices.Clip(c.acquire), zklock.WithLabel(c.label(r)))
 }
 
 // WithWait sets how long a request waits for its lock before it is answered
@@ -159,17 +162,19 @@ func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c
 // clients need to send their bodies.
 func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.bufferBody = limit }) }
 
-// WithFailOpen serves requests without their lock while no ensemble can be
-// reached (zklock.ErrUnavailable, and nothing else), and logs each of them at
-// level Warn. It is for locks that only save work. Where two holders at once
-// would do harm, it does that harm in the very moment when nobody is looking.
+// WithFailOpen serves requests without their lock during an outage of the ensemble
+// ([zklock.ErrOutage], and nothing else), and logs each of them at level Warn. It is for
+// locks that only save work. Where two holders at once would do harm, it does that harm
+// in the very moment in which no operator is looking.
 //
-// The first requests of an outage wait for as long as the wait and connect_timeout
-// allow. An outage is remembered for a second, in which requests are served at
-// once; then one of them asks the ensemble, and the others are served at once
-// until it knows.
+// An outage begins when a client has had no connection for almost all of connect_timeout
+// (10 s by default). Until then requests wait, and those whose wait ends are answered as
+// without this option. From then on requests are served at once, until there is a
+// session again. A client that no request has asked for anything for a second has
+// forgotten the outage. A wait that ends sooner, a wrong name, a lock that another client
+// holds and an ensemble that refuses this client are no outage.
 func WithFailOpen() Option {
-	return optionFunc(func(c *config) { c.outage = new(outage) })
+	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
 // WithLogger sets where WithFailOpen logs, and where errors of the program are

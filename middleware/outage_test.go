@@ -1,10 +1,12 @@
 package middleware_test
 
 import (
-	"context"
+	"bytes"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,37 +16,32 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// connectTimeout is the default of the URL key connect_timeout.
-const connectTimeout = 10 * time.Second
+// outageAfter is how long a client has to be without a connection, by default, for it to
+// be an outage: almost all of connect_timeout.
+const outageAfter = 10 * time.Second * 19 / 20
 
 // outages is a handler behind WithFailOpen, in a bubble of time.
 type outages struct {
 	*world
-	h http.Handler
+	h   http.Handler
+	log bytes.Buffer
 }
 
-func newOutages(t *testing.T, inside http.HandlerFunc) *outages {
-	w := newWorld(t)
-	quiet := slog.New(slog.DiscardHandler)
-	return &outages{w, middleware.New(w.fixed, middleware.WithFailOpen(), middleware.WithLogger(quiet))(inside)}
+func newOutages(t *testing.T, opts ...middleware.Option) *outages {
+	o := &outages{world: newWorld(t)}
+	opts = append(opts, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.NewTextHandler(&o.log, nil))))
+	o.h = middleware.New(o.fixed, opts...)(http.HandlerFunc(tell))
+	return o
 }
 
-// request is served, and returns whether under a lock, and what it has waited.
-func (o *outages) request(ctx context.Context) (locked bool, waited time.Duration) {
-	start := time.Now()
-	rec := do(o.h, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
-	if rec.Code != 200 {
-		o.t.Errorf("status %d", rec.Code)
+// rival is another client.
+func rival(t *testing.T, e *memdriver.Ensemble) *zklock.Client {
+	c, err := zklock.OpenConnector(e.Connector())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return rec.Header().Get("X-Locked") != "", time.Since(start)
-}
-
-// want checks one request.
-func (o *outages) want(what string, locked bool, waits time.Duration) {
-	o.t.Helper()
-	if got, waited := o.request(o.t.Context()); got != locked || waited != waits {
-		o.t.Errorf("%s: locked %v after %v, want %v after %v", what, got, waited, locked, waits)
-	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // tell says in the answer whether a handler holds a lock.
@@ -54,144 +51,173 @@ func tell(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestFailOpenRemembersAnOutageForASecond(t *testing.T) {
+// want checks one request: what it is answered, whether under a lock, and when.
+func (o *outages) want(what string, code int, locked bool, waits time.Duration) {
+	o.t.Helper()
+	start := time.Now()
+	rec := do(o.h, httptest.NewRequest("GET", "/", nil))
+	if got, waited := rec.Header().Get("X-Locked") != "", time.Since(start); rec.Code != code || got != locked || waited != waits {
+		o.t.Errorf("%s: status %d, locked %v, after %v; want %d, %v, after %v", what, rec.Code, got, waited, code, locked, waits)
+	}
+}
+
+func TestFailOpenWaitsOnceInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOutages(t, tell)
-		o.want("before", true, 0)
-		o.ensemble.Partition(memdriver.AroundClients(0))
-		time.Sleep(time.Minute) // the session is over
-		o.want("the first", false, connectTimeout)
-		for range 3 {
-			o.want("within the second", false, 0)
+		o := newOutages(t)
+		o.want("before", 200, true, 0)
+		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		o.want("the first", 200, false, outageAfter)
+		for range 100 {
+			o.want("later", 200, false, 0)
+			time.Sleep(500 * time.Millisecond)
 		}
-		time.Sleep(time.Second - 1)
-		o.want("at its end", false, 0)
-		time.Sleep(1)
-
-		// One asks again, and the others go on meanwhile.
-		probe := make(chan time.Duration)
-		go func() {
-			_, waited := o.request(t.Context())
-			probe <- waited
-		}()
-		synctest.Wait()
-		o.want("beside who asks again", false, 0)
-		time.Sleep(connectTimeout / 2)
-		o.want("beside who asks again, later", false, 0)
-		if waited := <-probe; waited != connectTimeout {
-			t.Errorf("who asked again waited %v", waited)
+		if log := o.log.String(); strings.Count(log, "served without its lock") != 101 || !strings.Contains(log, "error=") {
+			t.Errorf("log: %.300s", log)
 		}
-		o.want("within the next second", false, 0)
-
 		o.ensemble.Heal()
-		o.want("within the second, the ensemble being back", false, 0)
-		time.Sleep(time.Second)
-		o.want("after it", true, 0)
-		o.want("after that", true, 0)
+		for range 4 { // what is left of a back-off
+			time.Sleep(500 * time.Millisecond)
+			do(o.h, httptest.NewRequest("GET", "/", nil))
+		}
+		o.want("when it is over", 200, true, 0)
 	})
 }
 
-// TestFailOpenEndsWithTheOutage has the ensemble back while somebody else holds
-// the lock: a request that waits for it has found an ensemble.
+// A client that nobody has asked for anything for a while does not know what is now.
+func TestFailOpenForgetsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutages(t)
+		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		o.want("the first", 200, false, outageAfter)
+		o.want("the second", 200, false, 0)
+		time.Sleep(time.Minute)
+		o.want("a minute later", 200, false, outageAfter)
+		time.Sleep(time.Minute)
+		o.ensemble.Heal()
+		start := time.Now()
+		if rec := do(o.h, httptest.NewRequest("GET", "/", nil)); rec.Header().Get("X-Locked") == "" {
+			t.Errorf("after the outage: status %d without a lock after %v", rec.Code, time.Since(start))
+		}
+	})
+}
+
+// A session is lost, and another client has the lock: the ensemble is there all the time.
+// No wait, however short, makes that an outage.
+func TestFailOpenIsNotForLosses(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Nanosecond, 50 * time.Millisecond, 300 * time.Millisecond, 12 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			mine, other := rival(t, e), rival(t, e)
+			pick := func(*http.Request) zklock.Acquirer { return mine.Mutex("x") }
+			h := middleware.New(pick, middleware.WithFailOpen(), middleware.WithWait(wait), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+			request := func() *httptest.ResponseRecorder { return do(h, httptest.NewRequest("GET", "/", nil)) }
+			for range 4 {
+				request()
+				e.ExpireAll()
+				held, err := other.Mutex("x").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 100 {
+					if rec := request(); rec.Code == 200 && held.Valid() {
+						t.Fatalf("wait %v: served beside a holder, locked %q", wait, rec.Header().Get("X-Locked"))
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+				if err := held.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// The ensemble is back and another client has the lock. A request whose body does not
+// come is one among others.
 func TestFailOpenEndsWithTheOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOutages(t, tell)
-		o.ensemble.Partition(memdriver.AroundClients(0))
-		o.want("the first", false, connectTimeout)
+		o := newOutages(t, middleware.WithWait(30*time.Second))
+		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		o.want("the first", 200, false, outageAfter)
 		o.ensemble.Heal()
-		time.Sleep(time.Second)
-		release := o.hold()
-		time.AfterFunc(3*time.Second, release)
-		done := make(chan bool)
-		for range 2 {
-			go func() {
-				locked, _ := o.request(t.Context())
-				done <- locked
-			}()
-			synctest.Wait() // it waits for the holder
+		held, err := rival(t, o.ensemble).Mutex("orders/42").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		for range 2 {
-			if !<-done {
-				t.Error("served beside another holder though the ensemble is back")
-			}
-		}
-	})
-}
-
-// TestFailOpenRemembersNoOutageOfARequestsOwn has requests that give up before
-// anybody can know.
-func TestFailOpenRemembersNoOutageOfARequestsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOutages(t, tell)
-		o.ensemble.Partition(memdriver.AroundClients(0))
-		giveUp := func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			wantProblem(t, do(o.h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonUnavailable)
-		}
-		giveUp()
-		o.want("the first", false, connectTimeout)
-		time.Sleep(time.Second)
-		giveUp() // it was the one to ask again; the next one does
-		o.want("who asks again", false, connectTimeout)
-	})
-}
-
-// TestFailOpenIsNotHeldUpByALongRequest has the one who asked again work for long.
-func TestFailOpenIsNotHeldUpByALongRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var o *outages
-		work := time.Duration(0)
-		o = newOutages(t, func(rw http.ResponseWriter, r *http.Request) {
-			tell(rw, r)
-			time.Sleep(work)
-		})
-		o.ensemble.Partition(memdriver.AroundClients(0))
-		o.want("the first", false, connectTimeout)
-		o.ensemble.Heal()
-		time.Sleep(time.Second)
-		work = 2 * time.Second
-		done := make(chan bool)
-		for range 2 {
-			go func() {
-				locked, _ := o.request(t.Context())
-				done <- locked
-			}()
-			synctest.Wait()
-		}
-		for range 2 {
-			if !<-done {
-				t.Error("served beside who holds the lock")
-			}
-		}
-	})
-}
-
-// TestFailOpenAsksAgainThoughTheOneWhoAskedPanicked has the outage's end found out
-// by the next one.
-func TestFailOpenAsksAgainThoughTheOneWhoAskedPanicked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		panics := false
-		h := middleware.New(w.fixed, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)), middleware.WithLabel(func(*http.Request) string {
-			if panics {
-				panic("boom")
-			}
-			return ""
-		}))(http.HandlerFunc(tell))
-		w.ensemble.Partition(memdriver.AroundClients(0))
-		do(h, httptest.NewRequest("GET", "/", nil))
-		w.ensemble.Heal()
-		time.Sleep(time.Second)
-		panics = true
-		func() {
-			defer func() { _ = recover() }()
-			do(h, httptest.NewRequest("GET", "/", nil))
-			t.Error("the label was not asked for")
+		slow, body := io.Pipe()
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			r := httptest.NewRequest("POST", "/", slow)
+			r.ContentLength = 10
+			do(o.h, r)
 		}()
-		panics = false
-		if do(h, httptest.NewRequest("GET", "/", nil)).Header().Get("X-Locked") == "" {
-			t.Error("served without its lock though the ensemble is back")
+		for range 4 { // what is left of a back-off
+			time.Sleep(500 * time.Millisecond)
+			go do(o.h, httptest.NewRequest("GET", "/", nil))
+		}
+		time.AfterFunc(10*time.Second, func() { _ = held.Release(t.Context()) })
+		start := time.Now()
+		rec := do(o.h, httptest.NewRequest("GET", "/", nil))
+		if rec.Header().Get("X-Locked") == "" || time.Since(start) < 9*time.Second {
+			t.Errorf("status %d after %v, locked %q", rec.Code, time.Since(start), rec.Header().Get("X-Locked"))
+		}
+		_ = body.Close()
+		<-served
+	})
+}
+
+// In an outage as at other times: a request without a name is a bad one, and a client
+// that has an ensemble has locks.
+func TestFailOpenIsForOutagesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutages(t)
+		theirs := memdriver.New()
+		up := rival(t, theirs)
+		held, err := rival(t, theirs).Mutex("theirs/1").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		byRegion := func(r *http.Request) zklock.Acquirer {
+			if r.Header.Get("Region") == "up" {
+				return up.Mutex("theirs/1")
+			}
+			return middleware.ByHeader(o.client, "Id", "orders/%s")(r)
+		}
+		h := middleware.New(byRegion, middleware.WithFailOpen(), middleware.WithWait(20*time.Second), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+		request := func(header ...string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest("GET", "/", nil)
+			for i := 0; i < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+			return do(h, r)
+		}
+		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		if rec := request("Id", "1"); rec.Code != 200 {
+			t.Errorf("in an outage: status %d", rec.Code)
+		}
+		wantProblem(t, request(), 400, middleware.ReasonName)
+		wantProblem(t, request("Id", "../x"), 400, middleware.ReasonName)
+		wantProblem(t, request("Region", "up"), 423, middleware.ReasonContended)
+		_ = held.Release(t.Context())
+	})
+}
+
+// Servers that refuse the client are no outage: nothing is served, now or later.
+func TestFailOpenIsNotForRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithTickTime(2 * time.Second)) // grants 4s at least
+		c, err := zklock.OpenConnector(e.Connector(), zklock.WithParams(map[string][]string{"session_timeout": {"3s"}, "tick_time": {"1s"}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return c.Mutex("x") }, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+		for range 20 {
+			if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code == 200 {
+				t.Fatal("served without its lock")
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }

@@ -57,14 +57,17 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 }
 
 // patientFor is patient for a request, which may not want to wait for what the client
-// has waited for before.
+// has waited for before. Such a request waits almost as long as connect_timeout, so that
+// its own wait of that length does not end first.
 func (c *Client) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
-	if cut := c.pool.cutSince(r.wants[0].path); r.failFast && !cut.IsZero() {
-		if limit := cut.Add(c.cfg.connectTimeout * 19 / 20); limit.Before(r.since.Add(c.cfg.connectTimeout)) {
-			return context.WithDeadlineCause(ctx, limit, errCut)
-		}
+	if !r.failFast {
+		return c.patient(ctx, r.since)
 	}
-	return c.patient(ctx, r.since)
+	cut := c.pool.cutSince(r.wants[0].path)
+	if cut.IsZero() || cut.After(r.since) {
+		cut = r.since
+	}
+	return context.WithDeadlineCause(ctx, cut.Add(c.cfg.connectTimeout*19/20), errCut)
 }
 
 // outage has the error of a request that wants to know of an outage say so. A wait that

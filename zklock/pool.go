@@ -219,6 +219,9 @@ func (p *pool) open(n int, o *opening, before *session) {
 	p.mu.Lock()
 	o.err = err
 	p.slots[n].opening, p.slots[n].wanted = nil, time.Now()
+	if err != nil && permanent(err) {
+		p.slots[n].wanted = time.Time{} // there is an ensemble, which refuses us
+	}
 	p.mu.Unlock()
 	close(o.done)
 }
