@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -77,8 +78,8 @@ var _ http.RoundTripper = (*Transport)(nil)
 
 // RoundTrip implements http.RoundTripper. Sequencers that are in the request
 // already, of a call that is passed on for instance, are sent along with those of
-// the request's own locks, and the receiver refuses the request if any of them is
-// stale. It takes them for the word of this process: a proxy deletes fence.Key from
+// the request's own locks, but for those with the name of an own lock, see
+// fence.AddValues. The receiver refuses the request if any of them is stale. It takes them for the word of this process: a proxy deletes fence.Key from
 // requests of senders that it does not trust.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
@@ -91,7 +92,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	passedOn := r.Header.Values(fence.Key)
 	values := fence.AddValues(r.Context(), passedOn)
-	if len(values) == len(passedOn) || !to(r) {
+	if slices.Equal(values, passedOn) || !to(r) {
 		return base.RoundTrip(r)
 	}
 	r = r.Clone(r.Context()) // a RoundTripper must leave the caller's alone
