@@ -64,7 +64,7 @@ func TestPicks(t *testing.T) {
 		{"no query", query, "/", nil, "", 400},
 		{"empty query", query, "/?id=", nil, "", 400},
 		{"two queries", query, "/?id=7&id=8", nil, "", 400},
-		{"optional path value", middleware.Optional(path), "/", nil, "", 200},
+		{"optional path value", middleware.Optional(path), "/files/", nil, "", 200},
 		{"optional header", middleware.Optional(header), "/", nil, "", 200},
 		{"optional query", middleware.Optional(query), "/", nil, "", 200},
 		{"optional, and there", middleware.Optional(query), "/?id=7", nil, "7-orders", 200},
@@ -158,8 +158,8 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 // refused, by whoever set it up.
 func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
-	lock := func(key string, log *strings.Builder) http.Handler {
-		return middleware.New(middleware.ByPathValue(w.client, key, "orders/%s"), middleware.WithLogger(slog.New(slog.NewTextHandler(log, nil))))(
+	lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {
+		return middleware.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(log, nil))))(
 			http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	}
 	onMux := func(h http.Handler) http.Handler {
@@ -180,13 +180,23 @@ func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 		{"the right key", "id", "/orders/42/pay", onMux, 200, ""},
 		{"the client's own fault", "path", "/files/", onMux, 400, ""},
 	} {
-		var log strings.Builder
-		rec := do(c.around(lock(c.key, &log)), httptest.NewRequest("POST", c.url, nil))
-		if rec.Code != c.status {
-			t.Errorf("%s: status %d", c.name, rec.Code)
-		}
-		if text := log.String(); !strings.Contains(text, c.want) || (text == "") != (c.want == "") || c.want != "" && !strings.Contains(text, "level=ERROR") {
-			t.Errorf("%s: logged %q, want %q", c.name, text, c.want)
+		pick := middleware.ByPathValue(w.client, c.key, "orders/%s")
+		for _, optional := range []bool{false, true} {
+			status := c.status
+			if optional {
+				pick = middleware.Optional(pick)
+				if c.want == "" { // only what a request lacks is optional
+					status = 200
+				}
+			}
+			var log strings.Builder
+			rec := do(c.around(lock(pick, &log)), httptest.NewRequest("POST", c.url, nil))
+			if rec.Code != status {
+				t.Errorf("%s, optional %v: status %d, want %d", c.name, optional, rec.Code, status)
+			}
+			if text := log.String(); !strings.Contains(text, c.want) || (text == "") != (c.want == "") || c.want != "" && !strings.Contains(text, "level=ERROR") {
+				t.Errorf("%s, optional %v: logged %q, want %q", c.name, optional, text, c.want)
+			}
 		}
 	}
 }

@@ -31,9 +31,10 @@ func Missing() zklock.Acquirer { return missing }
 var missing zklock.Acquirer = Refusal{ErrMissing}
 
 // Misconfigured is a Refusal of a request that lacks the value because no
-// request can have it, for the reason given.
+// request can have it, for the reason given. It is not Missing: a lock that is
+// optional for some requests must not be left out of all of them.
 func Misconfigured(reason string) zklock.Acquirer {
-	return Refusal{fmt.Errorf("%w: %w: %s", ErrMissing, ErrMisconfigured, reason)}
+	return Refusal{fmt.Errorf("%w: %w: %s", zklock.ErrInvalidName, ErrMisconfigured, reason)}
 }
 
 // IsMissing reports whether a is a Refusal with ErrMissing.

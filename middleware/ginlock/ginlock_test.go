@@ -113,7 +113,7 @@ func TestPicks(t *testing.T) {
 		{w.byID(), "/orders/7", "orders/7", 200},
 		{w.byID(), "/files/a/b", "orders/a/b", 200},
 		{w.byID(), "/files/", "", 400},
-		{middleware.Optional(w.byID()), "/", "", 200},
+		{middleware.Optional(w.byID()), "/", "", 400}, // a route without the parameter
 		{middleware.Optional(w.byID()), "/files/", "", 200},
 		{ginlock.ByFullPath(w.client, "routes/%s"), "/orders/7", "routes/orders/:id", 200},
 		{ginlock.ByFullPath(w.client, "routes/%s"), "/files/x", "routes/files/*id", 200},
@@ -288,14 +288,18 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	var log strings.Builder
-	lock := func(key string) gin.HandlerFunc {
-		return ginlock.New(ginlock.ByParam(w.client, key, "orders/%s"), middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	lock := func(pick func(*gin.Context) zklock.Acquirer) gin.HandlerFunc {
+		return ginlock.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	}
+	by := func(key string) func(*gin.Context) zklock.Acquirer {
+		return ginlock.ByParam(w.client, key, "orders/%s")
 	}
 	e := gin.New()
-	e.GET("/orders/:id", lock("order"))
-	e.GET("/files/*path", lock("path"))
-	e.NoRoute(lock("id"))
-	for url, logged := range map[string]bool{"/orders/42": true, "/files/": false, "/nowhere": false} {
+	e.GET("/orders/:id", lock(by("order")))
+	e.GET("/optional/:id", lock(middleware.Optional(by("order"))))
+	e.GET("/files/*path", lock(by("path")))
+	e.NoRoute(lock(by("id")))
+	for url, logged := range map[string]bool{"/orders/42": true, "/optional/42": true, "/files/": false, "/nowhere": false} {
 		log.Reset()
 		if rec := do(e, "GET", url); rec.Code != 400 {
 			t.Errorf("%s: status %d", url, rec.Code)
