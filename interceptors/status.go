@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -98,7 +97,7 @@ func (c *config) classify(ctx context.Context, err error) verdict {
 		return lostVerdict
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
-	case is(naming.ErrMisconfigured): // which may be a bad name, and not the caller's
+	case is(zklock.ErrMisuse): // which may match ErrInvalidName, and is not the caller's fault
 		return misconfigured
 	case is(zklock.ErrInvalidName):
 		return verdict{codes.InvalidArgument, ReasonName, "the call names no lock, or one that cannot be", false}

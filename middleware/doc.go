@@ -34,7 +34,7 @@
 //	the lock was lost later                                       the connection is aborted
 //	the request names no lock, or a bad one                       400
 //	the request's sequencer is stale (WithSequencerCheck)         409
-//	anything else, such as zklock.ErrDeadlock                     500, and logged (WithLogger)
+//	anything else, such as zklock.ErrDeadlock or ErrMisuse        500, and logged (WithLogger)
 //
 // The answers are application/problem+json (RFC 9457) with the member "reason",
 // one of the Reason constants. They tell nothing about locks and servers.

@@ -174,8 +174,7 @@ func WithFailOpen() Option {
 
 // WithLogger sets where WithFailOpen logs, and where errors of the program are
 // logged, of which the client is told no more than that there is one: those
-// answered with ReasonError, and a ByPathValue whose pattern has no such
-// wildcard. It is slog.Default by default.
+// answered with ReasonError. It is slog.Default by default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTokenHeader sets a response header that tells the client the fencing

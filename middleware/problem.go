@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -70,6 +69,8 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return problem{http.StatusServiceUnavailable, ReasonLost, "The lock was lost while the request was served; what came of it is unknown.", false}
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
+	case is(zklock.ErrMisuse): // which may match ErrInvalidName, and is not the client's fault
+		return programsFault
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The request names no lock, or one that cannot be.", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):
@@ -77,8 +78,11 @@ func (c *config) classify(ctx context.Context, err error) problem {
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return problem{c.status, ReasonContended, "Somebody else is working on it.", true}
 	}
-	return problem{http.StatusInternalServerError, ReasonError, "The request could not be locked.", false}
+	return programsFault
 }
+
+// programsFault is the problem of what no request can change.
+var programsFault = problem{http.StatusInternalServerError, ReasonError, "The request could not be locked.", false}
 
 // ended is the problem of a wait that the request's own context has ended.
 func ended(ctx context.Context, unavailable bool) problem {
@@ -106,7 +110,7 @@ func (c *config) observe(r *http.Request, err error) {
 func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
 	p := c.classify(r.Context(), err)
-	if p.reason == ReasonError || errors.Is(err, naming.ErrMisconfigured) {
+	if p.reason == ReasonError {
 		// The program's fault, of which the client is told nothing.
 		c.logger.ErrorContext(r.Context(), "middleware: a request could not be locked", "method", r.Method, "pattern", r.Pattern, "error", err)
 	}

@@ -99,6 +99,7 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 			"nil Reader":         {acquire((*zklock.RWMutex)(nil).Reader()), "the Acquirer is nil", zklock.ErrInvalidName},
 			"zero Mutex":         {acquire(&zklock.Mutex{}), "the lock was not made by a Client's method", zklock.ErrInvalidName},
 			"nil Client":         {acquire((*zklock.Client)(nil).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
+			"zero Client":        {acquire(new(zklock.Client).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
 			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrConflict},
 			"All of nothing":     {acquire(zklock.All()), "All of no locks", zklock.ErrConflict},
 			"All of nil":         {acquire(zklock.All(nil)), "All of a nil lock", zklock.ErrConflict},
@@ -110,9 +111,16 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 				t.Errorf("%s: %v, want one that matches %q", name, err, k.is)
 				continue
 			}
+			// What the program gave is told apart from a name that a request brought.
+			if is := strings.Contains(name, "nil") || strings.Contains(name, "zero"); errors.Is(err, zklock.ErrMisuse) != is {
+				t.Errorf("%s: that %v is ErrMisuse is %v, want %v", name, err, !is, is)
+			}
 			if !strings.Contains(err.Error(), k.says) || strings.Contains(err.Error(), k.is.Error()) {
 				t.Errorf("%s: %q, want %q and not %q", name, err, k.says, k.is)
 			}
+		}
+		if _, err := c.Mutex("/x").Acquire(ctx); !errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zklock.ErrMisuse) {
+			t.Errorf("a bad name: %v", err)
 		}
 		if n := len(e.Sessions()); n != 0 {
 			t.Errorf("%d sessions were opened", n)
