@@ -103,20 +103,19 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 		return nil, err
 	}
 	budget := min(max(d.session.Timeout()/time.Duration(2*len(d.config.servers)), minAttempt), maxAttempt)
-	deadline := time.Now().Add(budget)
-	ctx, cancel := context.WithDeadline(d.life, deadline)
-	defer cancel()
 	d.mu.Lock()
 	d.current, d.reached = server, false
 	d.mu.Unlock()
 	// A session that was opened knows what its servers speak.
 	if d.shouldProbe(server) {
-		if err := d.probe(ctx, server); err != nil {
-			d.backoff.found(server, err)
+		if err := d.probe(server, budget); err != nil {
 			d.failed(server, err)
 			return nil, err
 		}
 	}
+	deadline := time.Now().Add(budget)
+	ctx, cancel := context.WithDeadline(d.life, deadline)
+	defer cancel()
 	c, err := d.connect(ctx, server)
 	if err != nil {
 		d.failed(server, err)
