@@ -31,6 +31,21 @@ func TestMistakesInURLs(t *testing.T) {
 		"mem://a:2181//":                 "want an absolute path below",
 		"mem://a:2181/zookeeper/":        "belongs to the servers",
 		"mem://a:2181;b:2181/x":          "joined by commas",
+		"mem://a/x,b":                    "host behind the root",
+		"mem://a:2181/a,b/a,b":           "host behind the root",
+		"mem://a/x,y/z":                  "WithRoot",
+		"mem://a/x&session_timeout=10s":  "settings follow a ?",
+		"mem://a/x;session_timeout=10s":  "settings follow a ?",
+		"mem://a/session_timeout=10s":    "settings follow a ?",
+		"mem://a/x y":                    "space in its root",
+		"mem://a/x\u00a0y":               "space in its root",
+		"mem://a,2181/x":                 "a port follows its host and a colon",
+		"mem://2181/x":                   "a port follows its host and a colon",
+		"mem://2181:2181/x":              "a port follows its host and a colon",
+		"MEM://a/x":                      "lower case",
+		"mem:/a/x":                       "one slash behind its scheme",
+		"mem:a/x":                        "has no scheme",
+		"a:2181/x":                       "has no scheme",
 		"mem://a:2181/x?session_timeout": "session_timeout",
 	} {
 		c, err := zklock.Open(url)
@@ -45,16 +60,16 @@ func TestMistakesInURLs(t *testing.T) {
 	}
 }
 
-// A slash at the end of a root means nothing, and a comma in one is a comma.
+// A slash at the end of a root means nothing. What a URL's root cannot have in it,
+// since it looks like a mistake there, WithRoot takes.
 func TestRootsThatAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for url, path := range map[string]string{
 			"mem://a/x/":     "/x/n",
 			"mem://a/x/y/":   "/x/y/n",
 			"mem://a/":       "/zklock/n",
-			"mem://a/x,y":    "/x,y/n",
-			"mem://a/x,y/z":  "/x,y/z/n",
-			"mem://a/x,y:z/": "/x,y:z/n",
+			"mem://a/x:y/z-": "/x:y/z-/n",
+			"mem://2b/x":     "/x/n",
 		} {
 			c, err := zklock.Open(url)
 			if err != nil {
@@ -66,9 +81,11 @@ func TestRootsThatAreTaken(t *testing.T) {
 			}
 			_ = c.Close()
 		}
-		c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot("/x/"))
-		if got := c.Mutex("n").Path(); got != "/x/n" {
-			t.Errorf("WithRoot: a lock's znode is %s", got)
+		for root, path := range map[string]string{"/x/": "/x/n", "/x,y/z w": "/x,y/z w/n", "/a=b;c&d": "/a=b;c&d/n"} {
+			c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot(root))
+			if got := c.Mutex("n").Path(); got != path {
+				t.Errorf("WithRoot(%q): a lock's znode is %s", root, got)
+			}
 		}
 	})
 }
