@@ -68,9 +68,11 @@ type Transport struct {
 	// Base makes the requests; http.DefaultTransport if nil.
 	Base http.RoundTripper
 
-	// To chooses the requests that get the header: lock names may tell
+	// To chooses the requests that have the header: lock names may tell
 	// outsiders more than they should know. If it is nil, all do, but for those
-	// that a redirect sends to another host.
+	// that a redirect sends to another host. The others lose it, also if the
+	// caller has set it: http.Client copies it from a request to where a redirect
+	// leads.
 	To func(*http.Request) bool
 }
 
@@ -92,11 +94,17 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	passedOn := r.Header.Values(fence.Key)
 	values := fence.AddValues(r.Context(), passedOn)
-	if slices.Equal(values, passedOn) || !to(r) {
+	if len(values) > 0 && !to(r) {
+		values = nil
+	}
+	if slices.Equal(values, passedOn) {
 		return base.RoundTrip(r)
 	}
 	r = r.Clone(r.Context()) // a RoundTripper must leave the caller's alone
-	r.Header[http.CanonicalHeaderKey(fence.Key)] = values
+	r.Header.Del(fence.Key)
+	for _, v := range values {
+		r.Header.Add(fence.Key, v)
+	}
 	return base.RoundTrip(r)
 }
 

@@ -173,6 +173,9 @@ func TestTransportSendsTheLocksThatAreHeld(t *testing.T) {
 			if got := get(r.Context(), picky); len(got) != 0 {
 				t.Errorf("sent %q to where it must not", got)
 			}
+			if got := get(t.Context(), picky, "passed on"); len(got) != 0 {
+				t.Errorf("sent %q of the caller's to where it must not", got)
+			}
 		}))
 		do(h, httptest.NewRequest("GET", "/", nil))
 	})
@@ -193,14 +196,24 @@ func TestTransportTellsNothingToWhereARedirectLeads(t *testing.T) {
 		}
 		return resp, nil
 	})}}
-	do(middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
-		req, _ := http.NewRequestWithContext(r.Context(), "GET", "http://a.example/1", nil)
-		if _, err := client.Do(req); err != nil {
-			t.Error(err)
+	for _, passedOn := range []bool{false, true} {
+		got = nil
+		do(middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
+			ctx := r.Context()
+			if passedOn { // which http.Client copies from one request to the next
+				ctx = zklock.Detach(ctx)
+			}
+			req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/1", nil)
+			if passedOn {
+				req.Header.Set(fence.Key, sequencer("upstream", 10))
+			}
+			if _, err := client.Do(req); err != nil {
+				t.Error(err)
+			}
+		})), httptest.NewRequest("GET", "/", nil))
+		if strings.Join(got, " ") != "http://a.example/1 http://a.example/2" {
+			t.Errorf("passed on %v: sent to %q", passedOn, got)
 		}
-	})), httptest.NewRequest("GET", "/", nil))
-	if strings.Join(got, " ") != "http://a.example/1 http://a.example/2" {
-		t.Errorf("sent to %q", got)
 	}
 }
 
