@@ -3,6 +3,7 @@ package interceptors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -167,9 +168,14 @@ func settle(err, released error) error {
 	case err == nil:
 		return lost(released)
 	case gaveUp(err):
-		return lost(errors.Join(released, err))
+		return lost(both(released, err))
 	}
-	return &statusError{statusOf(err), errors.Join(err, released)}
+	return &statusError{statusOf(err), both(released, err)}
+}
+
+// both is the loss of a lock and what the handler made of it, in one line.
+func both(released, err error) error {
+	return fmt.Errorf("%w; the handler returned: %w", released, err)
 }
 
 // lost is the error of a call whose lock was lost.

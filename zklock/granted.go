@@ -36,8 +36,8 @@ const (
 // raise. That proves nothing.
 func (c *config) checkTimeout(granted time.Duration) error {
 	if tick := granted / minGrantTicks; granted > c.sessionTimeout {
-		return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: so its servers' tickTime is %v, and tick_time=%v has to be at least that; "+
-			"if an operator has set their minSessionTimeout, ask for a session_timeout of at least %v instead",
+		return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: either its servers' tickTime is %v, and tick_time=%v has to be at least that; "+
+			"or an operator has set their minSessionTimeout, and session_timeout has to be at least %v",
 			errTickTime, granted, c.sessionTimeout, tick, c.tickTime, granted)
 	}
 	if granted >= minTicks*c.tickTime {

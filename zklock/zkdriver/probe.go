@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"time"
@@ -39,15 +38,28 @@ func (e *unanswered) Error() string {
 // Unwrap returns the cause.
 func (e *unanswered) Unwrap() error { return e.err }
 
+// verdict is what is known about a server, in a text of its own, and the errors that
+// it matches.
+type verdict struct {
+	text string
+	is   []error
+}
+
+// Error implements error.
+func (v *verdict) Error() string { return v.text }
+
+// Unwrap lets errors.Is find what it matches.
+func (v *verdict) Unwrap() []error { return v.is }
+
 var (
 	// errSpeaksTLS is why no plain connection can be made.
-	errSpeaksTLS = fmt.Errorf("%w that is reached without TLS: it expects TLS, which takes zks:// and not zk:// (%w)", ErrNotZooKeeper, driver.ErrProtocol)
+	errSpeaksTLS error = &verdict{"it expects TLS, which takes zks:// and not zk://", []error{ErrNotZooKeeper, driver.ErrProtocol}}
 
 	// errSpeaksPlain is why no TLS connection can be made.
 	errSpeaksPlain = errors.New("it is a ZooKeeper server that speaks no TLS on this port, which takes zk:// and not zks://")
 
 	// errSpeaksHTTP is why there is no answer, or another one than expected.
-	errSpeaksHTTP = fmt.Errorf("connected, but got no ZooKeeper answer: it speaks HTTP, so it is %w (%w)", ErrNotZooKeeper, driver.ErrProtocol)
+	errSpeaksHTTP error = &verdict{"connected, but got no ZooKeeper answer: it speaks HTTP", []error{ErrNotZooKeeper, driver.ErrProtocol}}
 
 	// errNoQuorum is why a server closes connections that it has accepted.
 	errNoQuorum = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment")
@@ -83,19 +95,19 @@ func (d *dialer) probe(server string, budget time.Duration) error {
 	for _, look := range looks {
 		go func() { verdicts <- look(ctx, server) }() // joined below
 	}
-	var verdict error
+	var found error
 	late := false
 	for range looks {
-		if err := <-verdicts; verdict == nil && err != nil {
-			verdict = err
+		if err := <-verdicts; found == nil && err != nil {
+			found = err
 			cancel()
 		}
 		late = late || errors.Is(ctx.Err(), context.DeadlineExceeded)
 	}
-	if verdict != nil || late {
-		d.backoff.found(server, verdict)
+	if found != nil || late {
+		d.backoff.found(server, found)
 	}
-	return verdict
+	return found
 }
 
 // probeText asks for the status of a ZooKeeper server in plain text, and makes of

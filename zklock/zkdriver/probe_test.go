@@ -58,6 +58,14 @@ func TestWhatAServerIsIsFoundOut(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), c.says) {
 					t.Errorf("%q does not say %q", err, c.says)
 				}
+				for _, noise := range []string{"EOF", "tcp", "not the ZooKeeper protocol"} {
+					if err != nil && strings.Contains(err.Error(), noise) {
+						t.Errorf("%q says %q", err, noise)
+					}
+				}
+				if err != nil && strings.Count(err.Error(), "ZooKeeper server") > 1 {
+					t.Errorf("%q says it more than once", err)
+				}
 			}
 			if n := asked.Load(); n != c.asked {
 				t.Errorf("it was asked %d times, want %d", n, c.asked)
@@ -98,8 +106,8 @@ func TestSlowServerThatSpeaksTLS(t *testing.T) {
 			// So short a session timeout makes attempts of a second each.
 			_, err := open(t, answersTLS(t, wait).url()).Connect(within(t, 10*time.Second), 2*time.Second)
 			matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
-			if err != nil && !strings.Contains(err.Error(), "it expects TLS") {
-				t.Errorf("%q does not say that it expects TLS", err)
+			if err != nil && (!strings.Contains(err.Error(), ": it expects TLS") || strings.Contains(err.Error(), "the ZooKeeper protocol")) {
+				t.Errorf("%q does not say that it expects TLS, and no more", err)
 			}
 		})
 	}
