@@ -93,6 +93,10 @@ func WithLabel(label func(*http.Request) string) Option {
 // for the client's eyes. Retry-After is set already where it
 // makes sense.
 //
+// The built-in answer keeps a Content-Encoding that is set before this middleware
+// runs, since compressors set it. A handler outside that announces precompressed
+// answers in this way has to remove it in f.
+//
 // It is not called when there is nothing left to answer: for a lock that was lost
 // when an answer was under way. See WithObserver for that. It is called for a
 // request that was canceled during the wait, with an error that matches
