@@ -15,7 +15,7 @@ import (
 
 // TestWrongPortIsRefusedAtOnce: ZooKeeper closes connections whose first bytes it
 // does not understand, and a web server waits for the rest of a line. Neither will
-// change, so nobody has to wait for connect_timeout.
+// change, so no caller has to wait for connect_timeout.
 func TestWrongPortIsRefusedAtOnce(t *testing.T) {
 	ours := newAuthority(t, "ours")
 	secure := secureEnsemble(t, ours.issue(time.Hour, "server", "localhost"), []*authority{ours}, ensemble.Config{})

@@ -132,7 +132,7 @@ func ended(ctx context.Context, unavailable bool) verdict {
 func (c *config) refuse(ctx context.Context, err error) error {
 	v := c.classify(ctx, err)
 	if v.reason == ReasonError {
-		// The other side is told nothing of it.
+		// The other side learns nothing of it.
 		method, _ := grpc.Method(ctx) // servers only
 		c.logger.ErrorContext(ctx, "interceptors: a call could not be locked", "method", method, "error", err)
 	}

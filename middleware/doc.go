@@ -66,7 +66,7 @@
 //     not, the connection is aborted all the same where the server's
 //     ResponseWriter can be reached by Unwrap.
 //   - Inside or outside of compression on the fly: an error answer leaves the
-//     Content-Encoding to whoever has set it outside.
+//     Content-Encoding to the middleware outside that has set it.
 //   - Inside of tracing such as otelhttp, whose server span then comprises the
 //     wait, and inside of authentication: strangers should not queue.
 //

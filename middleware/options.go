@@ -177,7 +177,7 @@ func WithFailOpen() Option {
 }
 
 // WithLogger sets where WithFailOpen logs, and where errors of the program are
-// logged, of which the client is told no more than that there is one: those
+// logged, of which the client learns only that there is one: those
 // answered with ReasonError. It is slog.Default by default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 

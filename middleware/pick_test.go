@@ -167,7 +167,7 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 }
 
 // TestPathKeyThatNoRequestCanHaveIsLogged has a route of which every request is
-// refused, by whoever set it up.
+// refused: the program is set up wrong.
 func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {

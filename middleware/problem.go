@@ -89,7 +89,7 @@ func ended(ctx context.Context, unavailable bool) problem {
 	p := problem{http.StatusServiceUnavailable, ReasonContended, "The time for this request ran out before its turn.", true}
 	if ctx.Err() == context.Canceled {
 		// By the server, since the client has gone, or by a middleware outside,
-		// whose client waits for an answer: nobody can tell. To the one it does
+		// whose client waits for an answer: it cannot be told. To the one it does
 		// not get, and loggers outside must not see a 200 in either case.
 		p.detail = "This request was canceled before its turn."
 	}
@@ -111,7 +111,7 @@ func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
 	p := c.classify(r.Context(), err)
 	if p.reason == ReasonError {
-		// The program's fault, of which the client is told nothing.
+		// The program's fault. The client learns nothing of it.
 		c.logger.ErrorContext(r.Context(), "middleware: a request could not be locked", "method", r.Method, "pattern", r.Pattern, "error", err)
 	}
 	if p.retry && c.retryAfter > 0 {
@@ -140,8 +140,8 @@ func (p problem) write(w http.ResponseWriter, r *http.Request) {
 		`","reason":"` + p.reason + "\"}\n"
 	h := w.Header()
 	// What others have announced about an answer that will not come. Not the
-	// Content-Encoding: whoever set it outside of the lock compresses what is
-	// written here, to a length that only they know.
+	// Content-Encoding: a middleware outside of the lock that set it compresses what is
+	// written here, to a length that only it knows.
 	h.Del("Etag")
 	h.Del("Last-Modified")
 	h.Set("Content-Type", "application/problem+json")

@@ -44,7 +44,7 @@ func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
 		return &special{ErrConflict, "All of no locks: it takes one or more"}
 	}
-	// Of a client, whatever else is wrong: its hooks are told.
+	// Of a client, whatever else is wrong: its hooks are called.
 	for _, a := range acquirers {
 		if l.client == nil {
 			l.client = clientOf(a)

@@ -52,7 +52,7 @@ func (c *config) checkTimeout(granted time.Duration) error {
 
 // reportTimeout logs that a session has a shorter timeout than was asked for, which
 // locks can work with. Without WithLogger it goes to slog's default logger:
-// nobody would ever know otherwise.
+// otherwise the operator would not know.
 func (c *config) reportTimeout(session int64, granted time.Duration) {
 	asked := c.sessionTimeout.Truncate(time.Millisecond) // the protocol knows no less
 	if granted >= asked {

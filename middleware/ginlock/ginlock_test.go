@@ -286,7 +286,7 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 }
 
 // TestParameterThatTheRouteDoesNotHaveIsLogged has a route of which every request
-// is refused, by whoever set it up.
+// is refused: the program is set up wrong.
 func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	var log strings.Builder

@@ -34,7 +34,7 @@ type clock struct {
 	sleep func(ctx context.Context, d time.Duration) bool
 }
 
-// wallClock is everybody's clock.
+// wallClock is the clock outside of tests.
 func wallClock() clock { return clock{now: time.Now, sleep: sleep} }
 
 func sleep(ctx context.Context, d time.Duration) bool {

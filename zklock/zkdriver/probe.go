@@ -151,7 +151,7 @@ func (d *dialer) probeText(ctx context.Context, server string) error {
 }
 
 // isStatus reports whether an answer is that of a ZooKeeper server to a command of
-// four letters, be it that it does not execute them.
+// four letters, or its refusal to execute one.
 func isStatus(answer []byte) bool {
 	for _, prefix := range []string{"Zookeeper version", "This ZooKeeper instance", "srvr is not executed"} {
 		if bytes.HasPrefix(answer, []byte(prefix)) {
