@@ -33,7 +33,7 @@ func objects() int64 {
 }
 
 // flatOverReconnects cuts the connections of a proxy again and again and lets
-// restored wait, each time, until its client has read and watched its nodes anew.
+// restored wait, each time, until its client has read and watched its nodes again.
 func flatOverReconnects(t *testing.T, link *proxy.Proxy, restored func(reconnects int)) {
 	t.Helper()
 	const first = 5
@@ -67,7 +67,7 @@ func link(t *testing.T) *proxy.Proxy {
 }
 
 // TestMemoryOfWatchesIsFlatOverReconnects: a session's user that watches its nodes
-// again after each reconnect, as package zklock does, is told of each change once
+// again after each reconnect, as package zklock does, gets each change once
 // and makes nothing grow.
 func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 	p := link(t)

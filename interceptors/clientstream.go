@@ -82,7 +82,7 @@ type clientStream struct {
 
 var _ grpc.ClientStream = (*clientStream)(nil)
 
-// errNotOpened is what is told of a stream whose opening has panicked.
+// errNotOpened is the error of a stream whose opening has panicked.
 var errNotOpened = status.Error(codes.Internal, "the stream was not opened")
 
 // open takes the lock and opens the stream, once: it is called by the first

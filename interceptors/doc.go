@@ -44,8 +44,8 @@
 //	the lock was lost, and the handler returned another error    that error
 //	the call names no lock, or a bad one                         InvalidArgument      LOCK_NAME
 //	the call's sequencer is stale (WithSequencerCheck)           FailedPrecondition   LOCK_STALE
-//	anything else, such as zklock.ErrDeadlock; it is logged      Internal             LOCK_ERROR
-//	  (WithLogger)
+//	anything else, such as zklock.ErrDeadlock or ErrMisuse;      Internal             LOCK_ERROR
+//	  it is logged (WithLogger)
 //
 // The last column is the reason of an ErrorInfo with Domain as its domain, which
 // Reason finds; the first two rows have a RetryInfo, too. The statuses tell

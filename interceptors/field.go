@@ -30,9 +30,10 @@ import (
 //
 // On a server the value comes from the client: it is put in as it is, so a lock
 // may be taken under any name that begins and ends as format does. ByField
-// panics if path is none, and if format does not have one %s or makes no name that
-// a lock can have.
+// panics if c is nil, if path is none, and if format does not have one %s or makes
+// no name that a lock can have.
 func ByField(c *zklock.Client, path, format string) Pick {
+	naming.MustHaveClient("interceptors: ByField", c)
 	name := naming.MustParse("interceptors: ByField", format)
 	fields, err := parsePath(path)
 	if err != nil {

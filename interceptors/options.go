@@ -114,7 +114,7 @@ func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) 
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
 
 // WithLogger sets where errors of the program are logged, of which the other
-// side is told no more than that there is one: slog.Default by default.
+// side learns only that there is one: slog.Default by default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage locks streams by their first message from the client, which

@@ -49,7 +49,7 @@ func recoverStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, hand
 	return handler(srv, ss)
 }
 
-// badReceiver is a stream of somebody else's whose RecvMsg fails badly.
+// badReceiver is another library's stream whose RecvMsg fails badly.
 type badReceiver struct {
 	grpc.ServerStream
 	recv func()

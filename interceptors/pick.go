@@ -19,8 +19,13 @@ func PassThrough(context.Context, Call) zklock.Acquirer { return nil }
 //
 // On a server the value comes from the client: it is put in as it is, so a lock
 // may be taken under any name that begins and ends as format does. ByMetadata
-// panics if format does not have one %s, or makes no name that a lock can have.
+// panics if c is nil, if key is empty, and if format does not have one %s or makes no
+// name that a lock can have.
 func ByMetadata(c *zklock.Client, key, format string) Pick {
+	naming.MustHaveClient("interceptors: ByMetadata", c)
+	if key == "" {
+		panic("interceptors: ByMetadata: the key is empty")
+	}
 	name := naming.MustParse("interceptors: ByMetadata", format)
 	return func(_ context.Context, call Call) zklock.Acquirer {
 		values := call.Metadata.Get(key)

@@ -203,6 +203,10 @@ func TestPicksThatCannotBePanic(t *testing.T) {
 		"a method of no name":   func() { interceptors.ByMethod(map[string]interceptors.Pick{"/a.A/": nil}) },
 		"a service alone":       func() { interceptors.ByMethod(map[string]interceptors.Pick{"/a.A": nil}) },
 		"a method with a third": func() { interceptors.ByMethod(map[string]interceptors.Pick{"/a.A/B/C": nil}) },
+		"a field of no client":  func() { interceptors.ByField(nil, "id", "%s") },
+		"a key of no client":    func() { interceptors.ByMetadata(nil, "id", "%s") },
+		"an empty key":          func() { interceptors.ByMetadata(c, "", "%s") },
+		"a .proto of no client": func() { interceptors.FromProto(nil) },
 		"a guard that is nil":   func() { interceptors.WithSequencerCheck(nil, everybody) },
 	} {
 		func() {

@@ -31,7 +31,10 @@ import (
 // of services that are not in protoregistry.GlobalFiles, where generated code
 // registers. A declaration that cannot be followed makes every call of the
 // method fail with Internal, and is logged at level Error: see CheckProto.
+//
+// FromProto panics if c is nil.
 func FromProto(c *zklock.Client) Pick {
+	naming.MustHaveClient("interceptors: FromProto", c)
 	p := &declarations{client: c}
 	return p.pick
 }
@@ -195,7 +198,7 @@ func checkTemplate(parts []part, permits int) error {
 // acquirer is what a call is to acquire.
 func (d *declaration) acquirer(c *zklock.Client, call Call) zklock.Acquirer {
 	if d.err != nil {
-		return naming.Refusal{Err: fmt.Errorf("%w: %w", naming.ErrMisconfigured, d.err)}
+		return naming.Refusal{Err: fmt.Errorf("%w: %w", zklock.ErrMisuse, d.err)}
 	}
 	name, refusal := d.name(call)
 	if refusal != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/metadata"
 
@@ -61,8 +62,8 @@ func (c *config) checkSequencers(ctx context.Context, call Call) error {
 // that the interceptor took for the call among them, its name, mode and fencing
 // token, as metadata under fence.Key. The other side refuses stale ones if it
 // has WithSequencerCheck. Sequencers that are in the metadata already, of a call
-// that is passed on for instance, are sent along with them: the receiver takes
-// them for the word of this process, so pass on those of trusted callers only. Off
+// that is passed on for instance, are sent along with them, but for those with the
+// name of one of them, see fence.AddValues. The receiver takes them for the word of this process, so pass on those of trusted callers only. Off
 // by default, since lock names may tell outsiders more than they should know, and
 // of no effect on a server.
 //
@@ -81,7 +82,7 @@ func (c *config) send(ctx context.Context) context.Context {
 	}
 	passedOn := md[fence.Key]
 	values := fence.AddValues(ctx, passedOn)
-	if len(values) == len(passedOn) {
+	if slices.Equal(values, passedOn) {
 		return ctx
 	}
 	md[fence.Key] = values

@@ -130,7 +130,7 @@ func (s *serverStream) RecvMsg(m any) error {
 	return s.over
 }
 
-// receive is RecvMsg on a goroutine of its own, where nobody recovers: a panic
+// receive is RecvMsg on a goroutine of its own, where nothing recovers: a panic
 // there would end the process.
 func (s *serverStream) receive(m any, got chan<- received) {
 	var r received

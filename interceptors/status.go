@@ -3,6 +3,7 @@ package interceptors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -98,7 +98,7 @@ func (c *config) classify(ctx context.Context, err error) verdict {
 		return lostVerdict
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
-	case is(naming.ErrMisconfigured): // which may be a bad name, and not the caller's
+	case is(zklock.ErrMisuse): // which may match ErrInvalidName, and is not the caller's fault
 		return misconfigured
 	case is(zklock.ErrInvalidName):
 		return verdict{codes.InvalidArgument, ReasonName, "the call names no lock, or one that cannot be", false}
@@ -132,7 +132,7 @@ func ended(ctx context.Context, unavailable bool) verdict {
 func (c *config) refuse(ctx context.Context, err error) error {
 	v := c.classify(ctx, err)
 	if v.reason == ReasonError {
-		// The other side is told nothing of it.
+		// The other side learns nothing of it.
 		method, _ := grpc.Method(ctx) // servers only
 		c.logger.ErrorContext(ctx, "interceptors: a call could not be locked", "method", method, "error", err)
 	}
@@ -168,9 +168,14 @@ func settle(err, released error) error {
 	case err == nil:
 		return lost(released)
 	case gaveUp(err):
-		return lost(errors.Join(released, err))
+		return lost(both(released, err))
 	}
-	return &statusError{statusOf(err), errors.Join(err, released)}
+	return &statusError{statusOf(err), both(released, err)}
+}
+
+// both is the loss of a lock and what the handler made of it, in one line.
+func both(released, err error) error {
+	return fmt.Errorf("%w; the handler returned: %w", released, err)
 }
 
 // lost is the error of a call whose lock was lost.

@@ -96,6 +96,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{zklock.ErrUnavailable, codes.Unavailable, interceptors.ReasonUnavailable, true},
 		{zklock.ErrClosed, codes.Unavailable, interceptors.ReasonUnavailable, true},
 		{zklock.ErrInvalidName, codes.InvalidArgument, interceptors.ReasonName, false},
+		{fmt.Errorf("%w: %w", zklock.ErrInvalidName, zklock.ErrMisuse), codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrDeadlock, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrConflict, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrNoAuth, codes.Internal, interceptors.ReasonError, false},

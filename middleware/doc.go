@@ -34,7 +34,7 @@
 //	the lock was lost later                                       the connection is aborted
 //	the request names no lock, or a bad one                       400
 //	the request's sequencer is stale (WithSequencerCheck)         409
-//	anything else, such as zklock.ErrDeadlock                     500, and logged (WithLogger)
+//	anything else, such as zklock.ErrDeadlock or ErrMisuse        500, and logged (WithLogger)
 //
 // The answers are application/problem+json (RFC 9457) with the member "reason",
 // one of the Reason constants. They tell nothing about locks and servers.
@@ -66,7 +66,7 @@
 //     not, the connection is aborted all the same where the server's
 //     ResponseWriter can be reached by Unwrap.
 //   - Inside or outside of compression on the fly: an error answer leaves the
-//     Content-Encoding to whoever has set it outside.
+//     Content-Encoding to the middleware outside that has set it.
 //   - Inside of tracing such as otelhttp, whose server span then comprises the
 //     wait, and inside of authentication: strangers should not queue.
 //

@@ -96,6 +96,10 @@ func WithLabel(label func(*http.Request) string) Option {
 // for the client's eyes. Retry-After is set already where it
 // makes sense.
 //
+// The built-in answer keeps a Content-Encoding that is set before this middleware
+// runs, since compressors set it. A handler outside that announces precompressed
+// answers in this way has to remove it in f.
+//
 // It is not called when there is nothing left to answer: for a lock that was lost
 // when an answer was under way. See WithObserver for that. It is called for a
 // request that was canceled during the wait, with an error that matches
@@ -178,9 +182,8 @@ func WithFailOpen() Option {
 }
 
 // WithLogger sets where WithFailOpen logs, and where errors of the program are
-// logged, of which the client is told no more than that there is one: those
-// answered with ReasonError, and a ByPathValue whose pattern has no such
-// wildcard. It is slog.Default by default.
+// logged, of which the client learns only that there is one: those
+// answered with ReasonError. It is slog.Default by default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTokenHeader sets a response header that tells the client the fencing

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode"
 
 	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
@@ -16,15 +17,16 @@ import (
 //
 // The middleware has to stand behind the mux, around a handler that was
 // registered, since it is the mux that knows the pattern. A request without the
-// value is answered 400, see Optional; if its pattern has no such wildcard, so
-// that no request can have the value, that is logged at level Error (WithLogger).
+// value is answered 400, see Optional. If its pattern has no such wildcard, no request
+// can have the value: that is answered 500, and logged at level Error (WithLogger).
 //
 // The value comes from the client: it is put in as it is, so a lock may be
 // taken under any name that begins and ends as nameFormat does. ByPathValue panics
-// if key is not a wildcard's name, if nameFormat does not have one %s, and if
+// if c is nil, if key is not a wildcard's name, if nameFormat does not have one %s, and if
 // nameFormat makes no name that a lock can have.
 func ByPathValue(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
-	if key == "" || strings.ContainsAny(key, "{}/") || strings.HasSuffix(key, "...") {
+	naming.MustHaveClient("middleware: ByPathValue", c)
+	if key == "" || strings.ContainsAny(key, "{}/:") || strings.ContainsFunc(key, unicode.IsSpace) || strings.HasSuffix(key, "...") {
 		panic(fmt.Sprintf("middleware: ByPathValue: key %q: want the name of a wildcard, such as id for {id}", key))
 	}
 	name := naming.MustParse("middleware: ByPathValue", nameFormat)
@@ -51,8 +53,13 @@ func withoutPathValue(pattern, key string) zklock.Acquirer {
 
 // ByHeader picks the mutex named by a request header, such as Idempotency-Key,
 // put into nameFormat in place of its %s. A request that has the header more than
-// once, with or without difference, is answered 400 as one without it is.
+// once, with or without difference, is answered 400 as one without it is. ByHeader
+// panics if c is nil, if key is empty, and for a nameFormat as ByPathValue does.
 func ByHeader(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
+	naming.MustHaveClient("middleware: ByHeader", c)
+	if key == "" {
+		panic("middleware: ByHeader: the key is empty: want the name of a header")
+	}
 	name := naming.MustParse("middleware: ByHeader", nameFormat)
 	return func(r *http.Request) zklock.Acquirer {
 		return only(c, name, r.Header.Values(key))
@@ -61,8 +68,13 @@ func ByHeader(c *zklock.Client, key, nameFormat string) func(*http.Request) zklo
 
 // ByQuery picks the mutex named by a parameter of the request's URL, put into
 // nameFormat in place of its %s. A request that has the parameter more than once is
-// answered 400: the handler might go by another one of them.
+// answered 400: the handler might go by another one of them. ByQuery panics as
+// ByHeader does.
 func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
+	naming.MustHaveClient("middleware: ByQuery", c)
+	if key == "" {
+		panic("middleware: ByQuery: the key is empty: want the name of a parameter")
+	}
 	name := naming.MustParse("middleware: ByQuery", nameFormat)
 	return func(r *http.Request) zklock.Acquirer {
 		return only(c, name, r.URL.Query()[key])
@@ -72,8 +84,9 @@ func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zkloc
 // ReadersAndWriters picks the reader of a read-write lock for requests that
 // only look (GET, HEAD and OPTIONS), so that they are served together, and its
 // writer for all others. name returns the lock's name; a request for which that
-// is "" is answered 400, see Optional.
+// is "" is answered 400, see Optional. ReadersAndWriters panics if c or name is nil.
 func ReadersAndWriters(c *zklock.Client, name func(*http.Request) string) func(*http.Request) zklock.Acquirer {
+	naming.MustHaveClient("middleware: ReadersAndWriters", c)
 	if name == nil {
 		panic("middleware: ReadersAndWriters with a nil name")
 	}
@@ -104,7 +117,8 @@ func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer
 
 // Optional lets requests pass that lack the value which pick goes by, instead
 // of answering 400. It knows them by Missing, so it works for the picks of
-// package ginlock too.
+// package ginlock too. A route of which no request can have the value is a mistake
+// in the program, see ByPathValue: its requests do not pass.
 func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 	return func(r R) zklock.Acquirer {
 		a := pick(r)

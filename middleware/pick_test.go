@@ -54,7 +54,8 @@ func TestPicks(t *testing.T) {
 		{"path value with a control character", path, "/orders/a%00", nil, "", 400},
 		{"path value that is not UTF-8", path, "/orders/%ff", nil, "", 400},
 		{"path value too long", path, "/orders/" + string(long), nil, "", 400},
-		{"no path value", path, "/", nil, "", 400},
+		{"no path value", path, "/files/", nil, "", 400},
+		{"a route without a path value", path, "/", nil, "", 500},
 		{"wildcard", path, "/files/a/b", nil, "orders/a/b", 200},
 		{"header", header, "/", []string{"k1"}, "once/k1", 200},
 		{"no header", header, "/", nil, "", 400},
@@ -64,14 +65,17 @@ func TestPicks(t *testing.T) {
 		{"no query", query, "/", nil, "", 400},
 		{"empty query", query, "/?id=", nil, "", 400},
 		{"two queries", query, "/?id=7&id=8", nil, "", 400},
-		{"optional path value", middleware.Optional(path), "/", nil, "", 200},
+		{"optional path value", middleware.Optional(path), "/files/", nil, "", 200},
 		{"optional header", middleware.Optional(header), "/", nil, "", 200},
 		{"optional query", middleware.Optional(query), "/", nil, "", 200},
 		{"optional, and there", middleware.Optional(query), "/?id=7", nil, "7-orders", 200},
 		{"optional, and bad", middleware.Optional(path), "/orders/..", nil, "", 307}, // the mux cleans paths
 		{"optional, and ambiguous", middleware.Optional(query), "/?id=7&id=8", nil, "", 400},
 		{"optional, and invalid", middleware.Optional(path), "/orders/a%2F%2Fb", nil, "", 400},
-		{"a typed nil", func(*http.Request) zklock.Acquirer { return (*zklock.Mutex)(nil) }, "/", nil, "", 400},
+		{"a typed nil", func(*http.Request) zklock.Acquirer { return (*zklock.Mutex)(nil) }, "/", nil, "", 500},
+		{"a zero lock", func(*http.Request) zklock.Acquirer { return new(zklock.Mutex) }, "/", nil, "", 500},
+		{"a nil client", func(*http.Request) zklock.Acquirer { return (*zklock.Client)(nil).Mutex("a") }, "/", nil, "", 500},
+		{"a zero client", func(*http.Request) zklock.Acquirer { return new(zklock.Client).Mutex("a") }, "/", nil, "", 500},
 	} {
 		r := httptest.NewRequest("GET", c.url, nil)
 		r.Header["Idempotency-Key"] = c.header
@@ -84,22 +88,30 @@ func TestPicks(t *testing.T) {
 func TestSetUpMistakesPanic(t *testing.T) {
 	w := newWorld(t)
 	for name, f := range map[string]func(){
-		"a nil pick":             func() { middleware.New(nil) },
-		"a nil handler":          func() { middleware.New(w.fixed)(nil) },
-		"a format without %s":    func() { middleware.ByPathValue(w.client, "id", "orders") },
-		"a format with two %s":   func() { middleware.ByHeader(w.client, "id", "%s/%s") },
-		"a format with %d":       func() { middleware.ByQuery(w.client, "id", "%d") },
-		"a path key in braces":   func() { middleware.ByPathValue(w.client, "{id}", "orders/%s") },
-		"a path key with dots":   func() { middleware.ByPathValue(w.client, "id...", "orders/%s") },
-		"an empty path key":      func() { middleware.ByPathValue(w.client, "", "orders/%s") },
-		"a format of no name":    func() { middleware.ByPathValue(w.client, "id", "orders//%s") },
-		"readers without a name": func() { middleware.ReadersAndWriters(w.client, nil) },
-		"a check without guard":  func() { middleware.WithSequencerCheck(nil, nil) },
+		"a nil pick":               func() { middleware.New(nil) },
+		"a nil handler":            func() { middleware.New(w.fixed)(nil) },
+		"a format without %s":      func() { middleware.ByPathValue(w.client, "id", "orders") },
+		"a format with two %s":     func() { middleware.ByHeader(w.client, "id", "%s/%s") },
+		"a format with %d":         func() { middleware.ByQuery(w.client, "id", "%d") },
+		"a path key in braces":     func() { middleware.ByPathValue(w.client, "{id}", "orders/%s") },
+		"a path key with dots":     func() { middleware.ByPathValue(w.client, "id...", "orders/%s") },
+		"an empty path key":        func() { middleware.ByPathValue(w.client, "", "orders/%s") },
+		"a path key with a space":  func() { middleware.ByPathValue(w.client, "a b", "orders/%s") },
+		"gin's form of a path key": func() { middleware.ByPathValue(w.client, ":id", "orders/%s") },
+		"an empty header":          func() { middleware.ByHeader(w.client, "", "orders/%s") },
+		"an empty parameter":       func() { middleware.ByQuery(w.client, "", "orders/%s") },
+		"a path of no client":      func() { middleware.ByPathValue(nil, "id", "orders/%s") },
+		"a header of no client":    func() { middleware.ByHeader(nil, "id", "orders/%s") },
+		"a parameter of no client": func() { middleware.ByQuery(nil, "id", "orders/%s") },
+		"readers of no client":     func() { middleware.ReadersAndWriters(nil, func(*http.Request) string { return "a" }) },
+		"a format of no name":      func() { middleware.ByPathValue(w.client, "id", "orders//%s") },
+		"readers without a name":   func() { middleware.ReadersAndWriters(w.client, nil) },
+		"a check without guard":    func() { middleware.WithSequencerCheck(nil, nil) },
 	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%s was taken", name)
+				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "middleware: ") {
+					t.Errorf("%s: recovered %v", name, v)
 				}
 			}()
 			f()
@@ -155,11 +167,11 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 }
 
 // TestPathKeyThatNoRequestCanHaveIsLogged has a route of which every request is
-// refused, by whoever set it up.
+// refused: the program is set up wrong.
 func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
-	lock := func(key string, log *strings.Builder) http.Handler {
-		return middleware.New(middleware.ByPathValue(w.client, key, "orders/%s"), middleware.WithLogger(slog.New(slog.NewTextHandler(log, nil))))(
+	lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {
+		return middleware.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(log, nil))))(
 			http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	}
 	onMux := func(h http.Handler) http.Handler {
@@ -174,19 +186,40 @@ func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 		status         int
 		want           string
 	}{
-		{"another key", "order", "/orders/42/pay", onMux, 400, `no wildcard {order}`},
-		{"the beginning of a key", "i", "/orders/42/pay", onMux, 400, `no wildcard {i}`},
-		{"in front of the mux", "id", "/orders/42/pay", func(h http.Handler) http.Handler { return h }, 400, "behind the mux"},
+		{"another key", "order", "/orders/42/pay", onMux, 500, `no wildcard {order}`},
+		{"the beginning of a key", "i", "/orders/42/pay", onMux, 500, `no wildcard {i}`},
+		{"in front of the mux", "id", "/orders/42/pay", func(h http.Handler) http.Handler { return h }, 500, "behind the mux"},
 		{"the right key", "id", "/orders/42/pay", onMux, 200, ""},
 		{"the client's own fault", "path", "/files/", onMux, 400, ""},
 	} {
-		var log strings.Builder
-		rec := do(c.around(lock(c.key, &log)), httptest.NewRequest("POST", c.url, nil))
-		if rec.Code != c.status {
-			t.Errorf("%s: status %d", c.name, rec.Code)
+		pick := middleware.ByPathValue(w.client, c.key, "orders/%s")
+		for _, optional := range []bool{false, true} {
+			status := c.status
+			if optional {
+				pick = middleware.Optional(pick)
+				if c.want == "" { // only what a request lacks is optional
+					status = 200
+				}
+			}
+			var log strings.Builder
+			rec := do(c.around(lock(pick, &log)), httptest.NewRequest("POST", c.url, nil))
+			if rec.Code != status {
+				t.Errorf("%s, optional %v: status %d, want %d", c.name, optional, rec.Code, status)
+			}
+			if text := log.String(); !strings.Contains(text, c.want) || (text == "") != (c.want == "") || c.want != "" && !strings.Contains(text, "level=ERROR") {
+				t.Errorf("%s, optional %v: logged %q, want %q", c.name, optional, text, c.want)
+			}
 		}
-		if text := log.String(); !strings.Contains(text, c.want) || (text == "") != (c.want == "") || c.want != "" && !strings.Contains(text, "level=ERROR") {
-			t.Errorf("%s: logged %q, want %q", c.name, text, c.want)
-		}
+	}
+}
+
+// TestProgramsFaultIsLogged: the client is not blamed for what no request can change.
+func TestProgramsFaultIsLogged(t *testing.T) {
+	var log strings.Builder
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return new(zklock.Client).Mutex("a") },
+		middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(never(t))
+	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 500, middleware.ReasonError)
+	if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "not made by Open") {
+		t.Errorf("logged %q", text)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -70,6 +69,8 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return problem{http.StatusServiceUnavailable, ReasonLost, "The lock was lost while the request was served; what came of it is unknown.", false}
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
+	case is(zklock.ErrMisuse): // which may match ErrInvalidName, and is not the client's fault
+		return programsFault
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The request names no lock, or one that cannot be.", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):
@@ -77,15 +78,18 @@ func (c *config) classify(ctx context.Context, err error) problem {
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return problem{c.status, ReasonContended, "Somebody else is working on it.", true}
 	}
-	return problem{http.StatusInternalServerError, ReasonError, "The request could not be locked.", false}
+	return programsFault
 }
+
+// programsFault is the problem of what no request can change.
+var programsFault = problem{http.StatusInternalServerError, ReasonError, "The request could not be locked.", false}
 
 // ended is the problem of a wait that the request's own context has ended.
 func ended(ctx context.Context, unavailable bool) problem {
 	p := problem{http.StatusServiceUnavailable, ReasonContended, "The time for this request ran out before its turn.", true}
 	if ctx.Err() == context.Canceled {
 		// By the server, since the client has gone, or by a middleware outside,
-		// whose client waits for an answer: nobody can tell. To the one it does
+		// whose client waits for an answer: it cannot be told. To the one it does
 		// not get, and loggers outside must not see a 200 in either case.
 		p.detail = "This request was canceled before its turn."
 	}
@@ -106,8 +110,8 @@ func (c *config) observe(r *http.Request, err error) {
 func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
 	p := c.classify(r.Context(), err)
-	if p.reason == ReasonError || errors.Is(err, naming.ErrMisconfigured) {
-		// The program's fault, of which the client is told nothing.
+	if p.reason == ReasonError {
+		// The program's fault. The client learns nothing of it.
 		c.logger.ErrorContext(r.Context(), "middleware: a request could not be locked", "method", r.Method, "pattern", r.Pattern, "error", err)
 	}
 	if p.retry && c.retryAfter > 0 {
@@ -136,8 +140,8 @@ func (p problem) write(w http.ResponseWriter, r *http.Request) {
 		`","reason":"` + p.reason + "\"}\n"
 	h := w.Header()
 	// What others have announced about an answer that will not come. Not the
-	// Content-Encoding: whoever set it outside of the lock compresses what is
-	// written here, to a length that only they know.
+	// Content-Encoding: a middleware outside of the lock that set it compresses what is
+	// written here, to a length that only it knows.
 	h.Del("Etag")
 	h.Del("Last-Modified")
 	h.Set("Content-Type", "application/problem+json")

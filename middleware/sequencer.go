@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -67,9 +68,11 @@ type Transport struct {
 	// Base makes the requests; http.DefaultTransport if nil.
 	Base http.RoundTripper
 
-	// To chooses the requests that get the header: lock names may tell
+	// To chooses the requests that have the header: lock names may tell
 	// outsiders more than they should know. If it is nil, all do, but for those
-	// that a redirect sends to another host.
+	// that a redirect sends to another host. The others lose it, also if the
+	// caller has set it: http.Client copies it from a request to where a redirect
+	// leads.
 	To func(*http.Request) bool
 }
 
@@ -77,8 +80,8 @@ var _ http.RoundTripper = (*Transport)(nil)
 
 // RoundTrip implements http.RoundTripper. Sequencers that are in the request
 // already, of a call that is passed on for instance, are sent along with those of
-// the request's own locks, and the receiver refuses the request if any of them is
-// stale. It takes them for the word of this process: a proxy deletes fence.Key from
+// the request's own locks, but for those with the name of an own lock, see
+// fence.AddValues. The receiver refuses the request if any of them is stale. It takes them for the word of this process: a proxy deletes fence.Key from
 // requests of senders that it does not trust.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
@@ -91,11 +94,17 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	passedOn := r.Header.Values(fence.Key)
 	values := fence.AddValues(r.Context(), passedOn)
-	if len(values) == len(passedOn) || !to(r) {
+	if len(values) > 0 && !to(r) {
+		values = nil
+	}
+	if slices.Equal(values, passedOn) {
 		return base.RoundTrip(r)
 	}
 	r = r.Clone(r.Context()) // a RoundTripper must leave the caller's alone
-	r.Header[http.CanonicalHeaderKey(fence.Key)] = values
+	r.Header.Del(fence.Key)
+	for _, v := range values {
+		r.Header.Add(fence.Key, v)
+	}
 	return base.RoundTrip(r)
 }
 

@@ -44,7 +44,7 @@ func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
 		return &special{ErrConflict, "All of no locks: it takes one or more"}
 	}
-	// Of a client, whatever else is wrong: its hooks are told.
+	// Of a client, whatever else is wrong: its hooks are called.
 	for _, a := range acquirers {
 		if l.client == nil {
 			l.client = clientOf(a)
@@ -59,13 +59,13 @@ func (l *all) add(acquirers []Acquirer) error {
 		case *Reader:
 			d = a.described()
 		case nil:
-			return &special{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
+			return errAllOfNil
 		default:
 			return &special{ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a)}
 		}
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
-				err = &special{ErrConflict, "All of a nil lock: it takes what a Client's methods return"}
+				err = errAllOfNil
 			}
 			return err
 		}

@@ -200,7 +200,7 @@ func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []wa
 }
 
 // refused is acquire for a request that can be refused as it stands. It counts as an
-// acquisition that failed. c may be nil: then nobody but the caller hears of it.
+// acquisition that failed. c may be nil: then only the caller learns of it.
 func (c *Client) refused(ctx context.Context, name string, mode Mode, cfg acquireConfig, why error) error {
 	name = truncate(name, maxName)
 	err := &Error{Op: "acquire", Name: name, Err: why}

@@ -18,7 +18,7 @@ import (
 // queue, as of a moment during the call; none for a name that is not in use. It
 // costs a read for each, of which it makes several at a time; those that leave
 // before they are read are left out. connect_timeout bounds the wait for a session,
-// and ctx the whole. Those that the client's dialect does not know are told by
+// and ctx the whole. Those that the client's dialect does not know have
 // the names of their nodes alone, and Held by the rules of their own recipe, which
 // takes no notice of any others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
@@ -78,8 +78,8 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 }
 
 // maxReads is how many contenders are read at once: enough to make little of the
-// way to the server, and so few that three quarters of maxLone are left to those who
-// acquire on the session meanwhile.
+// way to the server, and so few that three quarters of maxLone are left to other calls
+// that acquire on the session meanwhile.
 const maxReads = maxLone / 4
 
 // contenderData is what a read of a contender found.
@@ -156,7 +156,7 @@ func rank(known []queued, data [][]byte, others [][]queued) []Contender {
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
 		if _, other, ok := c.cfg.dialect.parse(node); strings.Contains(node, "/") || !ok && other == nil {
-			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders tells", ErrConflict, node)
+			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", ErrConflict, node)
 		}
 		return s.client.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
 			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)

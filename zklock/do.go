@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Acquirer is something that can be acquired: what Client.Mutex returns, for
@@ -56,8 +57,10 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 		case released == nil:
 		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has told of this very loss
 		case errors.Is(released, ErrReleasePending) && !errors.Is(released, ErrLost): // which was logged
+		case err == nil:
+			err = released
 		default:
-			err = errors.Join(err, released)
+			err = fmt.Errorf("%w; the function returned: %w", released, err)
 		}
 	}()
 	return fn(inner)

@@ -220,7 +220,8 @@
 // The schemes are those of the drivers that the program imports: see zkdriver
 // for zk and zks, memdriver for mem. IPv6 addresses are in brackets. Special
 // characters in user, password and values are written as %XX. The root is
-// /zklock if the URL has none, and cannot be "/".
+// /zklock if the URL has none, and cannot be "/". In a URL it has no comma, no &, ;
+// or =, and no space in it; [WithRoot] takes such a root.
 //
 // Open refuses unknown keys, repeated keys and bad values. No error contains
 // the password. The keys that every driver takes are these; durations are

@@ -29,12 +29,15 @@ func parseURL(text string) (driver.URL, error) {
 		return u, errors.New("the URL begins or ends with a space or a line break: remove that")
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok || scheme == "" {
-		return u, errors.New(`URL has no scheme: want something like zk://host:2181/root`)
+	if before, _, one := strings.Cut(text, ":/"); !ok && one && isScheme(before) {
+		return u, errors.New("URL has one slash behind its scheme: want two, as in zk://host:2181/root")
 	}
-	if strings.ContainsFunc(scheme, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' && r != '.'
-	}) {
+	switch {
+	case !ok || scheme == "":
+		return u, errors.New(`URL has no scheme: want something like zk://host:2181/root`)
+	case !isScheme(scheme) && isScheme(strings.ToLower(scheme)):
+		return u, errors.New("URL scheme has a capital letter: write it in lower case, as in zk://host:2181/root")
+	case !isScheme(scheme):
 		return u, errors.New("URL scheme has a character that is none of a-z, 0-9, +, -, and a dot")
 	}
 	u.Scheme = scheme
@@ -64,7 +67,7 @@ func parseURL(text string) (driver.URL, error) {
 	}
 	authority, root, hasRoot := strings.Cut(rest, "/")
 	if hasRoot && root != "" {
-		if err := checkOneRoot(root); err != nil {
+		if err := checkRootInURL(root); err != nil {
 			return u, err
 		}
 		u.Root = "/" + strings.TrimSuffix(root, "/")
@@ -83,18 +86,24 @@ func parseURL(text string) (driver.URL, error) {
 	return u, nil
 }
 
-// checkOneRoot refuses a root that has hosts in it, as in zk://a:2181/x,b:2181/x:
-// behind a comma there is a port, or the root once more. A comma alone may be part
-// of a path.
-func checkOneRoot(root string) error {
-	first, rest, _ := strings.Cut(root, ",")
-	first = strings.TrimSuffix(first, "/")
-	for part := range strings.SplitSeq(rest, ",") {
-		host, path, _ := strings.Cut(part, "/")
-		_, port, hasPort := strings.Cut(host, ":")
-		if hasPort && isPort(port) || host != "" && first != "" && strings.TrimSuffix(path, "/") == first {
-			return errors.New("URL has a host behind the root: the root is given once, behind the last host, as in zk://a:2181,b:2181/root")
-		}
+// isScheme reports whether s has the form of a scheme.
+func isScheme(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' && r != '.'
+	})
+}
+
+// checkRootInURL refuses what ZooKeeper allows in a root and what is more likely a
+// mistake in a URL, as in zk://a:2181/x,b:2181/x or /x&session_timeout=10s. Programs
+// with different roots do not exclude each other, so it would go unnoticed.
+func checkRootInURL(root string) error {
+	switch {
+	case strings.Contains(root, ","):
+		return errors.New("URL has a comma in its root, or a host behind the root: hosts go in front of the root, which is given once, as in zk://a:2181,b:2181/root (WithRoot takes a root with a comma)")
+	case strings.ContainsAny(root, "&;="):
+		return errors.New("URL has one of & ; = in its root: settings follow a ?, as in /root?key=value&key=value (WithRoot takes a root with these characters)")
+	case strings.ContainsFunc(root, unicode.IsSpace):
+		return errors.New("URL has a space in its root: remove it (WithRoot takes a root with a space)")
 	}
 	return nil
 }
@@ -151,6 +160,9 @@ func checkHost(host string) error {
 		if !isHostName(name) {
 			return errors.New("URL has a host with characters that are in no host name (a user and a password go in front of the first host, as user:password@, with special characters as %XX)")
 		}
+	}
+	if !strings.ContainsFunc(name, func(r rune) bool { return r < '0' || r > '9' }) {
+		return errors.New("URL has a host that is a number: a port follows its host and a colon, as in host:2181")
 	}
 	if hasPort && !isPort(port) {
 		return fmt.Errorf("URL host %q: what follows the colon is no port from 1 to 65535 (for a user and password, put user:password@ in front)", name)

@@ -52,6 +52,12 @@ var ErrOutage = errors.New("the ensemble cannot be reached")
 // documentation, or that the handle was nil or not made by a Client.
 var ErrInvalidName = errors.New("invalid lock name")
 
+// ErrMisuse means that the program is at fault, whatever name was asked for: an
+// Acquirer or a function is nil, a lock was not made by a Client's method, its Client
+// was not made by Open, or an adapter is set up for requests that cannot have a name.
+// Such errors match ErrInvalidName or ErrConflict as well.
+var ErrMisuse = errors.New("the lock is not set up correctly")
+
 // ErrConflict means that the request contradicts what is there: contenders of
 // another recipe use the name, or arguments do not go together.
 var ErrConflict = errors.New("conflict")
@@ -169,19 +175,28 @@ func (e *special) Error() string { return e.text }
 // Unwrap returns the error that it is a case of.
 func (e *special) Unwrap() error { return e.of }
 
+// What special cases match that are the program's fault.
+var (
+	misusedName = errors.Join(ErrInvalidName, ErrMisuse)
+	misusedArgs = errors.Join(ErrConflict, ErrMisuse)
+)
+
 // Arguments that no lock can be made of.
 var (
 	// errNilAcquirer is the error of acquiring nothing.
-	errNilAcquirer = &special{ErrInvalidName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)"}
+	errNilAcquirer = &special{misusedName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)"}
 
 	// errNilClient is the error of a lock whose Client is nil or zero.
-	errNilClient = &special{ErrInvalidName, "the lock's Client was not made by Open"}
+	errNilClient = &special{misusedName, "the lock's Client was not made by Open"}
 
 	// errNoLock is the error of a zero Mutex, for example.
-	errNoLock = &special{ErrInvalidName, "the lock was not made by a Client's method, such as client.Mutex(name)"}
+	errNoLock = &special{misusedName, "the lock was not made by a Client's method, such as client.Mutex(name)"}
 
 	// errNilFunction is the error of doing nothing.
-	errNilFunction = &special{ErrConflict, "the function is nil: there is nothing to do under the lock"}
+	errNilFunction = &special{misusedArgs, "the function is nil: there is nothing to do under the lock"}
+
+	// errAllOfNil is the error of acquiring nothing among others.
+	errAllOfNil = &special{misusedArgs, "All of a nil lock: it takes what a Client's methods return"}
 )
 
 // Reasons why a lock that the context holds cannot be joined with Reenter.

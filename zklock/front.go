@@ -85,7 +85,7 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			return 0, err
 		}
 		if ahead == nil {
-			continue // the line is not what it was: decide anew
+			continue // the line is not what it was: decide again
 		}
 		if own != nil {
 			if own, _, err = s.watchOwn(ctx, p); err != nil {

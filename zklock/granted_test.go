@@ -25,7 +25,7 @@ func TestGrantedTimeout(t *testing.T) {
 		{what: "as asked", asked: "10s", tick: "2s", servers: 2 * time.Second},
 		{
 			what: "too little, on slower ticks", asked: "300ms", tick: "100ms", servers: 2 * time.Second,
-			refused: []string{"tick_time too small", "granted 4s", "asked for were 300ms", "tickTime is 2s", "tick_time=100ms", "minSessionTimeout", "session_timeout of at least 4s"},
+			refused: []string{"tick_time too small", "granted 4s", "asked for were 300ms", "either its servers' tickTime is 2s", "tick_time=100ms", "or an operator has set their minSessionTimeout", "session_timeout has to be at least 4s"},
 		},
 		{
 			what: "a little too little", asked: "3s", tick: "900ms", servers: 2 * time.Second,

@@ -125,7 +125,7 @@ func (h *hold) part(l *handle) (last, lost bool) {
 
 // overtaken is what comes of the release of a hold that was lost after its handle
 // was marked as released: another program had deleted a node, or the nodes that
-// nobody has deleted go with the session.
+// no client has deleted go with the session.
 func (h *hold) overtaken() (deleted bool, err error) {
 	p := h.place
 	p.s.mu.Lock()

@@ -59,7 +59,7 @@ type Hooks struct {
 // AcquireEvent says what is being acquired.
 type AcquireEvent struct {
 	// Name is the lock's name. A name that is refused is cut at 512 bytes, and what
-	// is no UTF-8 in it is replaced.
+	// is not UTF-8 in it is replaced.
 	Name string
 
 	// Mode is how it is to be held.

@@ -25,7 +25,7 @@ type line struct {
 	ours map[uint64]bool
 }
 
-// How many of those who matter may be left for a line to be walked, which costs a
+// How many contenders that matter may be left for a line to be walked, which costs a
 // read for each that is gone. Beyond that a list, which costs one, is less work. But
 // all readers behind a writer walk when that leaves, and each list would have all of
 // them in it.

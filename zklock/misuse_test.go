@@ -31,6 +31,21 @@ func TestMistakesInURLs(t *testing.T) {
 		"mem://a:2181//":                 "want an absolute path below",
 		"mem://a:2181/zookeeper/":        "belongs to the servers",
 		"mem://a:2181;b:2181/x":          "joined by commas",
+		"mem://a/x,b":                    "host behind the root",
+		"mem://a:2181/a,b/a,b":           "host behind the root",
+		"mem://a/x,y/z":                  "WithRoot",
+		"mem://a/x&session_timeout=10s":  "settings follow a ?",
+		"mem://a/x;session_timeout=10s":  "settings follow a ?",
+		"mem://a/session_timeout=10s":    "settings follow a ?",
+		"mem://a/x y":                    "space in its root",
+		"mem://a/x\u00a0y":               "space in its root",
+		"mem://a,2181/x":                 "a port follows its host and a colon",
+		"mem://2181/x":                   "a port follows its host and a colon",
+		"mem://2181:2181/x":              "a port follows its host and a colon",
+		"MEM://a/x":                      "lower case",
+		"mem:/a/x":                       "one slash behind its scheme",
+		"mem:a/x":                        "has no scheme",
+		"a:2181/x":                       "has no scheme",
 		"mem://a:2181/x?session_timeout": "session_timeout",
 	} {
 		c, err := zklock.Open(url)
@@ -45,16 +60,16 @@ func TestMistakesInURLs(t *testing.T) {
 	}
 }
 
-// A slash at the end of a root means nothing, and a comma in one is a comma.
+// A slash at the end of a root means nothing. What a URL's root cannot have in it,
+// since it looks like a mistake there, WithRoot takes.
 func TestRootsThatAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for url, path := range map[string]string{
 			"mem://a/x/":     "/x/n",
 			"mem://a/x/y/":   "/x/y/n",
 			"mem://a/":       "/zklock/n",
-			"mem://a/x,y":    "/x,y/n",
-			"mem://a/x,y/z":  "/x,y/z/n",
-			"mem://a/x,y:z/": "/x,y:z/n",
+			"mem://a/x:y/z-": "/x:y/z-/n",
+			"mem://2b/x":     "/x/n",
 		} {
 			c, err := zklock.Open(url)
 			if err != nil {
@@ -66,9 +81,11 @@ func TestRootsThatAreTaken(t *testing.T) {
 			}
 			_ = c.Close()
 		}
-		c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot("/x/"))
-		if got := c.Mutex("n").Path(); got != "/x/n" {
-			t.Errorf("WithRoot: a lock's znode is %s", got)
+		for root, path := range map[string]string{"/x/": "/x/n", "/x,y/z w": "/x,y/z w/n", "/a=b;c&d": "/a=b;c&d/n"} {
+			c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot(root))
+			if got := c.Mutex("n").Path(); got != path {
+				t.Errorf("WithRoot(%q): a lock's znode is %s", root, got)
+			}
 		}
 	})
 }
@@ -99,6 +116,7 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 			"nil Reader":         {acquire((*zklock.RWMutex)(nil).Reader()), "the Acquirer is nil", zklock.ErrInvalidName},
 			"zero Mutex":         {acquire(&zklock.Mutex{}), "the lock was not made by a Client's method", zklock.ErrInvalidName},
 			"nil Client":         {acquire((*zklock.Client)(nil).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
+			"zero Client":        {acquire(new(zklock.Client).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
 			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrConflict},
 			"All of nothing":     {acquire(zklock.All()), "All of no locks", zklock.ErrConflict},
 			"All of nil":         {acquire(zklock.All(nil)), "All of a nil lock", zklock.ErrConflict},
@@ -110,9 +128,16 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 				t.Errorf("%s: %v, want one that matches %q", name, err, k.is)
 				continue
 			}
+			// What the program gave is told apart from a name that a request brought.
+			if is := strings.Contains(name, "nil") || strings.Contains(name, "zero"); errors.Is(err, zklock.ErrMisuse) != is {
+				t.Errorf("%s: that %v is ErrMisuse is %v, want %v", name, err, !is, is)
+			}
 			if !strings.Contains(err.Error(), k.says) || strings.Contains(err.Error(), k.is.Error()) {
 				t.Errorf("%s: %q, want %q and not %q", name, err, k.says, k.is)
 			}
+		}
+		if _, err := c.Mutex("/x").Acquire(ctx); !errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zklock.ErrMisuse) {
+			t.Errorf("a bad name: %v", err)
 		}
 		if n := len(e.Sessions()); n != 0 {
 			t.Errorf("%d sessions were opened", n)

@@ -27,8 +27,8 @@ func TestTryGoesAheadOfANegativeNumber(t *testing.T) {
 	})
 }
 
-// A child whose name does not end in a sequence number is no contender, for anybody
-// who looks: it is nobody's turn before it, and nobody waits for it.
+// A child whose name does not end in a sequence number is not a contender, for any client
+// that looks: it has no turn, and no client waits for it.
 func TestChildrenWithoutASequenceAreNoContenders(t *testing.T) {
 	const id = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
 	for _, child := range []string{

@@ -34,7 +34,7 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 	if err := l.Err(); err != nil {
 		return nil, err // if it was lost, the caller should stop, not start over
 	}
-	if !alive { // the lease is over, and nobody has noticed yet
+	if !alive { // the lease is over, and no goroutine has noticed yet
 		h.place.s.end(driver.Expired, ErrLeaseOver)
 		return nil, l.endedError()
 	}

@@ -92,7 +92,7 @@ func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {
 	}
 }
 
-// stopper is a context that stops whoever ends a context derived from it.
+// stopper is a context that stops the goroutine that ends a context derived from it.
 type stopper struct {
 	context.Context
 	armed   atomic.Bool
@@ -149,7 +149,7 @@ func TestReleaseOvertakenByALoss(t *testing.T) {
 	}
 }
 
-// Who releases a lock after its session has ended is told of the loss, also while
+// A release after the end of the session returns the loss, also while
 // the session's other locks are still being ended.
 func TestReleaseAfterTheEndIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,7 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 		if err != nil {
 			return s.client.cfg.explainList(err, want.path)
 		}
-		// Like Acquire: those at the end of all numbers are behind whoever comes.
+		// Like Acquire: those at the end of all numbers are behind every contender that comes.
 		q = slices.DeleteFunc(q, func(c queued) bool { return c.seq >= maxSequence })
 		q = append(q, queued{kind: want.kind})
 		if other, ok := conflict(q, len(q)-1); ok {

@@ -131,7 +131,7 @@ func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	start := time.Now()
 	err = errors.Join(err, release())
 	for range n - failed {
-		// Where err has made us cancel, that is no error of theirs.
+		// Where err has made us cancel, that is not an error of theirs.
 		if e := <-errs; err == nil || !errors.Is(e, context.Canceled) {
 			err = errors.Join(err, e)
 		}

@@ -53,7 +53,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 }
 
 // TestServerThatAllowsFewerConnections has a server that closes the connections
-// that are too many, be it of a session or of who asks for the counters.
+// that are too many, of a session or of a request for the counters.
 func TestServerThatAllowsFewerConnections(t *testing.T) {
 	ensemble.Require(t)
 	const limit = 10

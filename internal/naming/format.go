@@ -27,6 +27,13 @@ func MustParse(owner, format string) Format {
 	return f
 }
 
+// MustHaveClient panics if c is nil. owner is the function that was given it.
+func MustHaveClient(owner string, c *zklock.Client) {
+	if c == nil {
+		panic(owner + ": the Client is nil: want one that Open has made")
+	}
+}
+
 func parse(format string) (Format, error) {
 	var f Format
 	var b strings.Builder

@@ -12,10 +12,6 @@ import (
 // value which names its lock.
 var ErrMissing = fmt.Errorf("%w: the value that names it is missing", zklock.ErrInvalidName)
 
-// ErrMisconfigured is matched by the error of a Refusal that is the program's
-// fault, and that every such request will have.
-var ErrMisconfigured = errors.New("the lock is not set up correctly")
-
 // Refusal is an Acquirer that cannot be acquired: it stands for a lock that has
 // no name.
 type Refusal struct {
@@ -31,9 +27,11 @@ func Missing() zklock.Acquirer { return missing }
 var missing zklock.Acquirer = Refusal{ErrMissing}
 
 // Misconfigured is a Refusal of a request that lacks the value because no
-// request can have it, for the reason given.
+// request can have it, for the reason given. Its error matches zklock.ErrMisuse. It
+// is not Missing: a lock that is optional for some requests must not be left out of
+// all of them.
 func Misconfigured(reason string) zklock.Acquirer {
-	return Refusal{fmt.Errorf("%w: %w: %s", ErrMissing, ErrMisconfigured, reason)}
+	return Refusal{fmt.Errorf("%w: %w: %s", zklock.ErrInvalidName, zklock.ErrMisuse, reason)}
 }
 
 // IsMissing reports whether a is a Refusal with ErrMissing.

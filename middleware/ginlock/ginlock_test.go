@@ -74,7 +74,8 @@ func TestWhatIsNotServed(t *testing.T) {
 		{"contended try", nil, true, "/orders/42", []middleware.Option{middleware.WithTry(), middleware.WithStatus(409)}, 409, zklock.ErrNotAcquired},
 		{"unavailable", unavailable, false, "/orders/42", nil, 503, zklock.ErrUnavailable},
 		{"bad name", nil, false, "/orders/..", nil, 400, zklock.ErrInvalidName},
-		{"no name", nil, false, "/", nil, 400, zklock.ErrInvalidName},
+		{"no name", nil, false, "/files/", nil, 400, zklock.ErrInvalidName},
+		{"no parameter", nil, false, "/", nil, 500, zklock.ErrMisuse},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -113,7 +114,7 @@ func TestPicks(t *testing.T) {
 		{w.byID(), "/orders/7", "orders/7", 200},
 		{w.byID(), "/files/a/b", "orders/a/b", 200},
 		{w.byID(), "/files/", "", 400},
-		{middleware.Optional(w.byID()), "/", "", 200},
+		{middleware.Optional(w.byID()), "/", "", 500}, // a route without the parameter
 		{middleware.Optional(w.byID()), "/files/", "", 200},
 		{ginlock.ByFullPath(w.client, "routes/%s"), "/orders/7", "routes/orders/:id", 200},
 		{ginlock.ByFullPath(w.client, "routes/%s"), "/files/x", "routes/files/*id", 200},
@@ -132,7 +133,8 @@ func TestPicks(t *testing.T) {
 			t.Errorf("%s: lock %q, status %d, want %q, %d", c.url, name, rec.Code, c.name, c.status)
 		}
 	}
-	for _, f := range []func(){func() { ginlock.New(nil) }, func() { ginlock.ByParam(w.client, "id", "x") }, func() { ginlock.ByFullPath(w.client, "%d") }} {
+	for _, f := range []func(){func() { ginlock.New(nil) }, func() { ginlock.ByParam(w.client, "id", "x") }, func() { ginlock.ByFullPath(w.client, "%d") },
+		func() { ginlock.ByParam(nil, "id", "%s") }, func() { ginlock.ByFullPath(nil, "%s") }} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -284,20 +286,24 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 }
 
 // TestParameterThatTheRouteDoesNotHaveIsLogged has a route of which every request
-// is refused, by whoever set it up.
+// is refused: the program is set up wrong.
 func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	var log strings.Builder
-	lock := func(key string) gin.HandlerFunc {
-		return ginlock.New(ginlock.ByParam(w.client, key, "orders/%s"), middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	lock := func(pick func(*gin.Context) zklock.Acquirer) gin.HandlerFunc {
+		return ginlock.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	}
+	by := func(key string) func(*gin.Context) zklock.Acquirer {
+		return ginlock.ByParam(w.client, key, "orders/%s")
 	}
 	e := gin.New()
-	e.GET("/orders/:id", lock("order"))
-	e.GET("/files/*path", lock("path"))
-	e.NoRoute(lock("id"))
-	for url, logged := range map[string]bool{"/orders/42": true, "/files/": false, "/nowhere": false} {
+	e.GET("/orders/:id", lock(by("order")))
+	e.GET("/optional/:id", lock(middleware.Optional(by("order"))))
+	e.GET("/files/*path", lock(by("path")))
+	e.NoRoute(lock(by("id")))
+	for url, logged := range map[string]bool{"/orders/42": true, "/optional/42": true, "/files/": false, "/nowhere": false} {
 		log.Reset()
-		if rec := do(e, "GET", url); rec.Code != 400 {
+		if rec := do(e, "GET", url); rec.Code != map[bool]int{true: 500, false: 400}[logged] {
 			t.Errorf("%s: status %d", url, rec.Code)
 		}
 		if text := log.String(); logged != strings.Contains(text, `no parameter`) || !logged && text != "" {

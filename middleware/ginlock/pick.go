@@ -13,10 +13,11 @@ import (
 
 // ByParam picks the mutex named by a parameter of the route, put into
 // nameFormat in place of its %s. Of a catch-all parameter the slash in front is
-// left out. A request without it is answered 400, and if its route has no such
-// parameter, that is logged; see middleware.Optional and middleware.ByPathValue
+// left out. A request without it is answered 400, or 500 if its route has no such
+// parameter, which is logged; see middleware.Optional and middleware.ByPathValue
 // for the rest, which is the same.
 func ByParam(c *zklock.Client, key, nameFormat string) func(*gin.Context) zklock.Acquirer {
+	naming.MustHaveClient("ginlock: ByParam", c)
 	if key == "" || strings.ContainsAny(key, ":*/") {
 		panic(fmt.Sprintf("ginlock: ByParam: key %q: want the name of a parameter, such as id for :id", key))
 	}
@@ -38,8 +39,9 @@ func ByParam(c *zklock.Client, key, nameFormat string) func(*gin.Context) zklock
 // pattern without the slash in front, such as reports/:year, put into
 // nameFormat in place of its %s. It is for work that is to be done once at a
 // time, whatever its parameters. The route "/" and requests that no route
-// matches are answered 400.
+// matches are answered 400. ByFullPath panics if c is nil.
 func ByFullPath(c *zklock.Client, nameFormat string) func(*gin.Context) zklock.Acquirer {
+	naming.MustHaveClient("ginlock: ByFullPath", c)
 	name := naming.MustParse("ginlock: ByFullPath", nameFormat)
 	return func(ctx *gin.Context) zklock.Acquirer {
 		route := strings.Trim(ctx.FullPath(), "/")

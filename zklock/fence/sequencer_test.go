@@ -2,6 +2,7 @@ package fence_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -181,17 +182,24 @@ func TestValuesThatWereJoinedOnTheWay(t *testing.T) {
 
 func TestValuesAreAddedToThoseThatArePassedOn(t *testing.T) {
 	c := open(t)
+	other := seq("a", zklock.Exclusive, 1, 0).String()   // of another root's lock, for instance
+	shared := seq("b", zklock.Shared, 1<<40, 0).String() // of another ensemble's
 	err := zklock.Do(t.Context(), zklock.All(c.Mutex("a"), c.Mutex("b")), func(ctx context.Context) error {
 		own := fence.Values(ctx)
 		for _, x := range []struct{ passedOn, want []string }{
 			{nil, own},
 			{[]string{"x"}, []string{"x", own[0], own[1]}},
-			{[]string{own[1], "x"}, []string{own[1], "x", own[0]}},
-			{[]string{"x," + own[1], own[0] + ", y"}, []string{"x," + own[1], own[0] + ", y"}},
+			{[]string{own[1], "x"}, []string{"x", own[0], own[1]}},
+			{[]string{"x," + own[1], own[0] + ", y"}, []string{"x", "y", own[0], own[1]}},
+			{[]string{other}, own},
+			{[]string{"x, " + other, shared, "y"}, []string{"x", "y", own[0], own[1]}},
 		} {
 			spare := append(make([]string, 0, 10), x.passedOn...)
 			if got := fence.AddValues(ctx, spare); !slices.Equal(got, x.want) {
 				t.Errorf("%q: %q, want %q", x.passedOn, got, x.want)
+			}
+			if !slices.Equal(spare, x.passedOn) {
+				t.Errorf("%q: the caller's values have become %q", x.passedOn, spare)
 			}
 			if rest := spare[:cap(spare)]; slices.ContainsFunc(rest[len(spare):], func(s string) bool { return s != "" }) {
 				t.Errorf("%q: behind the caller's values there is %q", x.passedOn, rest)
@@ -202,7 +210,51 @@ func TestValuesAreAddedToThoseThatArePassedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fence.AddValues(t.Context(), []string{"x"}); !slices.Equal(got, []string{"x"}) {
+	if got := fence.AddValues(t.Context(), []string{"x", other}); !slices.Equal(got, []string{"x", other}) {
 		t.Errorf("without a lock: %q", got)
+	}
+}
+
+// TestOneValueForEachName: a receiver takes all values of one name for those of one
+// lock, so locks of two roots or ensembles must not both send theirs.
+func TestOneValueForEachName(t *testing.T) {
+	outer, inner := open(t), open(t)
+	// The two ensembles count alike: from here on their tokens differ.
+	err := zklock.Do(t.Context(), inner.Mutex("b"), func(context.Context) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = zklock.Do(t.Context(), outer.Mutex("a"), func(ctx context.Context) error {
+		return zklock.Do(ctx, inner.Mutex("a"), func(ctx context.Context) error {
+			nearest, _ := zklock.FromContext(ctx)
+			if got, want := fence.Values(ctx), fence.Of(nearest)[0].String(); len(got) != 1 || got[0] != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoMoreValuesThanAReceiverAccepts: those of the farthest locks are left out.
+func TestNoMoreValuesThanAReceiverAccepts(t *testing.T) {
+	var many []string
+	for i := range 128 {
+		many = append(many, seq(fmt.Sprintf("far/%d", i), zklock.Exclusive, 1, 0).String())
+	}
+	err := zklock.Do(t.Context(), open(t).Mutex("a"), func(ctx context.Context) error {
+		got := fence.AddValues(ctx, many)
+		if want := append(slices.Clone(many[1:]), fence.Values(ctx)...); !slices.Equal(got, want) {
+			t.Errorf("%d values, the first %q and the last %q", len(got), got[0], got[len(got)-1])
+		}
+		if _, err := fence.ParseValues(got, ""); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -34,7 +34,7 @@ type clock struct {
 	sleep func(ctx context.Context, d time.Duration) bool
 }
 
-// wallClock is everybody's clock.
+// wallClock is the clock outside of tests.
 func wallClock() clock { return clock{now: time.Now, sleep: sleep} }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -50,8 +50,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // probed is what a look at a server has shown.
 type probed struct {
-	at      time.Time
-	verdict error // nil: nothing
+	again   time.Time // when it may be looked at again
+	verdict error     // nil: nothing
 }
 
 // backoff is how long to pause between rounds of attempts that fail. The sessions
@@ -92,26 +92,29 @@ func (b *backoff) probe(server string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.now()
-	if p, ok := b.probed[server]; ok && now.Sub(p.at) < probeAgain {
+	if p, ok := b.probed[server]; ok && now.Before(p.again) {
 		return false
 	}
 	if b.probed == nil {
 		b.probed = make(map[string]probed)
 	}
-	b.probed[server] = probed{at: now}
+	b.probed[server] = probed{again: now.Add(probeAgain)}
 	return true
 }
 
-// found notes what a look at a server has shown. What will not change the next
-// session has to find as well.
+// found notes what a look at a server has shown; nil: it did not answer in time.
+// What will not change the next session has to find as well.
 func (b *backoff) found(server string, verdict error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if classify(verdict) == permanent {
+	switch now := b.clock.now(); {
+	case verdict == nil:
+		b.probed[server] = probed{now.Add(probeSoon), nil}
+	case classify(verdict) == permanent:
 		delete(b.probed, server)
-		return
+	default:
+		b.probed[server] = probed{now.Add(probeAgain), verdict}
 	}
-	b.probed[server] = probed{b.clock.now(), verdict}
 }
 
 // hadNoQuorum reports whether a server has said so, and was not asked again since.

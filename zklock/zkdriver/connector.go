@@ -135,7 +135,7 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	return nil, err
 }
 
-// Diagnose implements driver.Connector. Of several calls of Connect it tells of one:
+// Diagnose implements driver.Connector. Of several calls of Connect it reports one:
 // they try the same servers.
 func (c *connector) Diagnose() error {
 	c.mu.Lock()

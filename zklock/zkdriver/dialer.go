@@ -103,20 +103,19 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 		return nil, err
 	}
 	budget := min(max(d.session.Timeout()/time.Duration(2*len(d.config.servers)), minAttempt), maxAttempt)
-	deadline := time.Now().Add(budget)
-	ctx, cancel := context.WithDeadline(d.life, deadline)
-	defer cancel()
 	d.mu.Lock()
 	d.current, d.reached = server, false
 	d.mu.Unlock()
 	// A session that was opened knows what its servers speak.
 	if d.shouldProbe(server) {
-		if err := d.probe(ctx, server); err != nil {
-			d.backoff.found(server, err)
+		if err := d.probe(server, budget); err != nil {
 			d.failed(server, err)
 			return nil, err
 		}
 	}
+	deadline := time.Now().Add(budget)
+	ctx, cancel := context.WithDeadline(d.life, deadline)
+	defer cancel()
 	c, err := d.connect(ctx, server)
 	if err != nil {
 		d.failed(server, err)
@@ -329,7 +328,8 @@ func (d *dialer) err(cause error) error {
 	return e
 }
 
-// closedEarly says what it may mean that a server closes connections at once.
+// closedEarly says what it may mean that a server closes connections at once. How it
+// was noticed, by a reset for instance, says no more.
 func (d *dialer) closedEarly(server string, err error) error {
 	const limit = "as many connections from this address as its maxClientCnxns allows, which is 60 by default"
 	if d.backoff.hadNoQuorum(server) {
@@ -337,13 +337,13 @@ func (d *dialer) closedEarly(server string, err error) error {
 	}
 	if n := established.of(server); n > 0 {
 		// So it is a ZooKeeper server, and the scheme is the right one.
-		return fmt.Errorf("closed the connection before it answered: %w (it has %s: this process alone has %d; or it has no quorum)", err, limit, n)
+		return &verdict{fmt.Sprintf("closed the connection before it answered (it has %s: this process alone has %d; or it has no quorum)", limit, n), []error{err}}
 	}
 	tls := "expects TLS, which takes zks://"
 	if d.config.tls != nil {
 		tls = "speaks no TLS, which takes zk:// and not zks://"
 	}
-	return fmt.Errorf("closed the connection before it answered: %w (%w, or it has no quorum, or it has %s, or it %s)", err, ErrNotZooKeeper, limit, tls)
+	return &verdict{fmt.Sprintf("closed the connection before it answered (%v, or it has no quorum, or it has %s, or it %s)", ErrNotZooKeeper, limit, tls), []error{err, ErrNotZooKeeper}}
 }
 
 // connectError is why no session could be made. It unwraps to the reason of

@@ -58,9 +58,56 @@ func TestWhatAServerIsIsFoundOut(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), c.says) {
 					t.Errorf("%q does not say %q", err, c.says)
 				}
+				for _, noise := range []string{"EOF", "tcp", "not the ZooKeeper protocol"} {
+					if err != nil && strings.Contains(err.Error(), noise) {
+						t.Errorf("%q says %q", err, noise)
+					}
+				}
+				if err != nil && strings.Count(err.Error(), "ZooKeeper server") > 1 {
+					t.Errorf("%q says it more than once", err)
+				}
 			}
 			if n := asked.Load(); n != c.asked {
 				t.Errorf("it was asked %d times, want %d", n, c.asked)
+			}
+		})
+	}
+}
+
+// tlsHandshake is the first byte of a TLS handshake.
+const tlsHandshake = 22
+
+// answersTLS is a peer that never answers anything but the beginning of a TLS
+// handshake, which is the n-th one that it was sent, after what wait does.
+func answersTLS(t *testing.T, wait func(l *link, n int32) bool) *peer {
+	var begun atomic.Int32
+	return newPeer(t, func(l *link) {
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(l, first); err != nil {
+			return
+		}
+		if first[0] == tlsHandshake && wait(l, begun.Add(1)) {
+			_, _ = io.WriteString(l, "\x15\x03\x01\x00\x02\x02\x28") // an alert: handshake_failure
+			return
+		}
+		_, _ = io.Copy(io.Discard, l)
+	})
+}
+
+// TestSlowServerThatSpeaksTLS: a look has the time that an attempt has. One that was
+// not answered in it is soon followed by another.
+func TestSlowServerThatSpeaksTLS(t *testing.T) {
+	for name, wait := range map[string]func(*link, int32) bool{
+		"an answer after 700 ms": func(*link, int32) bool { <-time.After(700 * time.Millisecond); return true },
+		"none to the first look": func(_ *link, n int32) bool { return n > 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// So short a session timeout makes attempts of a second each.
+			_, err := open(t, answersTLS(t, wait).url()).Connect(within(t, 10*time.Second), 2*time.Second)
+			matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
+			if err != nil && (!strings.Contains(err.Error(), ": it expects TLS") || strings.Contains(err.Error(), "the ZooKeeper protocol")) {
+				t.Errorf("%q does not say that it expects TLS, and no more", err)
 			}
 		})
 	}

@@ -74,7 +74,7 @@ func (w *watches) channel(a *arming) <-chan driver.Event {
 	return a.watch.ch
 }
 
-// giveUp forgets a call that has failed. What the server sets for it all the same
+// giveUp forgets a call that has failed. What the server sets for it nevertheless
 // is met by no channel.
 func (w *watches) giveUp(a *arming) {
 	w.mu.Lock()

@@ -11,8 +11,8 @@ import (
 // it must not take the session over, and when watches are set again, since whatever
 // changed after it is reported at once.
 //
-// The client keeps one too, but counts replies that nobody asked for. So it is
-// shown no zxid at all, its own stays 0, and what goes out in its place is this one.
+// The client keeps one too, but counts replies to requests that no caller made. So it
+// is shown no zxid at all, its own stays 0, and what goes out in its place is this one.
 type zxid struct{ v atomic.Int64 }
 
 // Offsets of zxids in frames, length prefix included.
