@@ -117,8 +117,8 @@ func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer
 
 // Optional lets requests pass that lack the value which pick goes by, instead
 // of answering 400. It knows them by Missing, so it works for the picks of
-// package ginlock too. A route of which no request can have the value is a mistake
-// in the program, see ByPathValue: its requests do not pass.
+// package ginlock too. Around several routes, those pass that do not have the path key
+// at all: nothing shows a misspelt one then.
 func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 	return func(r R) zklock.Acquirer {
 		a := pick(r)

@@ -110,7 +110,12 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 		}
 		if h, lock = s.grant(p, r); h != nil {
 			if r.mode == Permit && p.own != nil {
-				s.spawn(func() { s.mark(p, r.nodeData()) }) // it waited, so somebody may wait behind it
+				// It waited, so that a contender may wait behind it, and is the first in line
+				// now. The change of our data says so. It is tried until it is done, or
+				// the node is gone, which says as much.
+				marked := r.nodeData()
+				marked.Granted = true
+				s.spawn(func() { _ = s.rewrite(p, marked) })
 			}
 			return h, lock, nil, nil
 		}
@@ -151,12 +156,4 @@ func (s *session) awaitTurn(ctx context.Context, r *request, p *place) error {
 			return err
 		}
 	}
-}
-
-// mark tells the one behind a permit's node, by changing its data, that it was
-// granted: that one is the first in line now. It is tried until it is done, or
-// the node is gone, which tells as much.
-func (s *session) mark(p *place, d nodeData) {
-	d.Granted = true
-	_ = s.rewrite(p, d)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 func ExampleReenter() {
@@ -134,4 +136,25 @@ func ExampleParseToken() {
 	second := zklock.Token{Zxid: 0x100000007}
 	fmt.Println(first.Compare(second), first.String() < second.String(), first.IsZero())
 	// Output: -1 true false
+}
+
+// Work that a lock only saves effort for goes on without it in an outage.
+func ExampleWithFailFast() {
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	ensemble.Partition(memdriver.AroundClients(0).Reset()) // nobody reaches it
+	client, err := zklock.OpenConnector(ensemble.Connector(), zklock.WithParams(url.Values{"connect_timeout": {"200ms"}}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	for range 2 { // the second time it is known at once
+		_, err = client.Mutex("reports/today").Acquire(context.Background(), zklock.WithFailFast())
+		fmt.Println("an outage:", errors.Is(err, zklock.ErrOutage))
+	}
+	// Output:
+	// an outage: true
+	// an outage: true
 }

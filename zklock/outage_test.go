@@ -1,10 +1,12 @@
 package zklock_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -32,5 +34,65 @@ func TestLostSessionIsClosedHoweverLate(t *testing.T) {
 			t.Errorf("the lock was in the way for %v after the servers had each other again", took)
 		}
 		mustRelease(t, l)
+	})
+}
+
+// A client that has been without a connection for almost connect_timeout says so at once
+// to callers that ask for that. It does not to others, nor when a wait was short, nor when
+// nothing was asked of it for a while.
+func TestFailFastKnowsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const almost = 10 * time.Second * 19 / 20
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		try := func(what string, outage bool, waits time.Duration, opts ...zklock.AcquireOption) {
+			t.Helper()
+			began := time.Now()
+			l, err := c.Mutex("x").Acquire(t.Context(), opts...)
+			if took := time.Since(began); err == nil || errors.Is(err, zklock.ErrOutage) != outage || !errors.Is(err, zklock.ErrUnavailable) || took != waits {
+				t.Errorf("%s: %v, %v after %v; want an outage: %v, after %v", what, l, err, took, outage, waits)
+			}
+		}
+		fast := zklock.WithFailFast()
+		e.Partition(memdriver.AroundClients(0).Reset())
+		try("a short wait", false, time.Second, fast, zklock.WithWait(time.Second))
+		try("the first", true, almost-time.Second, fast)
+		try("the second", true, 0, fast)
+		try("a short wait, later", true, 0, fast, zklock.WithWait(time.Second))
+		try("one that waits", false, 10*time.Second)
+		try("the third", true, 0, fast)
+		time.Sleep(time.Minute)
+		try("a minute later", true, almost, fast)
+		e.Heal()
+		time.Sleep(time.Minute)
+		l, err := c.Mutex("x").Acquire(t.Context(), fast)
+		if err != nil {
+			t.Fatalf("when the ensemble is back: %v", err)
+		}
+		// The session has no connection, and tries to get one all the time.
+		e.Partition(memdriver.AroundClients(0).Reset())
+		<-l.Done()
+		time.Sleep(almost)
+		try("a session without a connection", true, 0, fast)
+		e.Heal()
+	})
+}
+
+// A lost session is replaced after a pause. That is no outage, however short the wait.
+func TestFailFastKnowsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		for range 5 {
+			mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+			e.ExpireAll()
+			held := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+			for range 100 {
+				if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithFailFast(), zklock.WithWait(50*time.Millisecond)); err == nil || errors.Is(err, zklock.ErrOutage) {
+					t.Fatalf("beside a holder: %v", err)
+				}
+			}
+			mustRelease(t, held)
+		}
 	})
 }

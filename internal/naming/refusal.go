@@ -27,11 +27,11 @@ func Missing() zklock.Acquirer { return missing }
 var missing zklock.Acquirer = Refusal{ErrMissing}
 
 // Misconfigured is a Refusal of a request that lacks the value because no
-// request can have it, for the reason given. Its error matches zklock.ErrMisuse. It
-// is not Missing: a lock that is optional for some requests must not be left out of
-// all of them.
+// request of its route can have it, for the reason given. Its error matches
+// zklock.ErrMisuse. It is Missing as well: an optional lock around several routes is
+// for those that have the value.
 func Misconfigured(reason string) zklock.Acquirer {
-	return Refusal{fmt.Errorf("%w: %w: %s", zklock.ErrInvalidName, zklock.ErrMisuse, reason)}
+	return Refusal{fmt.Errorf("%w: %w: %s", ErrMissing, zklock.ErrMisuse, reason)}
 }
 
 // IsMissing reports whether a is a Refusal with ErrMissing.
