@@ -83,7 +83,7 @@ func TestFailOpenWaitsOnceInAnOutage(t *testing.T) {
 	})
 }
 
-// A client that nobody has asked for anything for a while does not know what is now.
+// A client that has not been asked for a lock for a while does not know the present.
 func TestFailOpenForgetsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutages(t)

@@ -57,7 +57,7 @@ func TestErrorOpIsDocumented(t *testing.T) {
 }
 
 // opOf returns the Op of an Error's literal, which has to be a constant: else
-// nobody could list them.
+// no reader could list them.
 func opOf(t *testing.T, fset *gotoken.FileSet, lit *ast.CompositeLit) string {
 	for _, e := range lit.Elts {
 		kv, ok := e.(*ast.KeyValueExpr)

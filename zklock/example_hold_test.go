@@ -142,7 +142,7 @@ func ExampleParseToken() {
 func ExampleWithFailFast() {
 	ensemble := memdriver.New()
 	defer ensemble.Close()
-	ensemble.Partition(memdriver.AroundClients(0).Reset()) // nobody reaches it
+	ensemble.Partition(memdriver.AroundClients(0).Reset()) // no client reaches it
 	client, err := zklock.OpenConnector(ensemble.Connector(), zklock.WithParams(url.Values{"connect_timeout": {"200ms"}}))
 	if err != nil {
 		fmt.Println(err)

@@ -338,7 +338,7 @@ func TestRefusedRequestsCallTheAcquireHook(t *testing.T) {
 	if st := c.Stats(); st.Waiting != 0 || st.Acquired != 0 {
 		t.Errorf("%+v", st)
 	}
-	// Where no client is known there is nobody to tell.
+	// Where no client is known there are no hooks to call.
 	for _, a := range []zklock.Acquirer{(*zklock.Mutex)(nil), zklock.All(), zklock.All(nil), (*zklock.Client)(nil).Mutex("x"), new(zklock.Mutex)} {
 		if _, err := a.Acquire(t.Context()); err == nil {
 			t.Errorf("%T: acquired", a)

@@ -14,7 +14,7 @@ import (
 )
 
 // Two hundred clients read behind a writer. When it leaves, none of them lists the
-// queue: each knows that nobody else was ahead.
+// queue: each knows that the writer was the only one ahead.
 func TestReadersBehindAWriterDoNotList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const readers = 200
@@ -232,7 +232,7 @@ func TestOwnNodeIsReadThoughAFollowerWatchesIt(t *testing.T) {
 }
 
 // The queue of two hundred clients drains. A grant costs one list at most and two reads.
-// To walk the line instead would cost a read for everybody who was ahead when the waiter
+// To walk the line instead would cost a read for each contender that was ahead when the waiter
 // came: twenty thousand in all.
 func TestDrainOfManyClientsCostsOneListAGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

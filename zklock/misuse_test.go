@@ -128,7 +128,7 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 				t.Errorf("%s: %v, want one that matches %q", name, err, k.is)
 				continue
 			}
-			// What the program gave is told apart from a name that a request brought.
+			// A caller can tell what the program gave from a name that a request brought.
 			if is := strings.Contains(name, "nil") || strings.Contains(name, "zero"); errors.Is(err, zklock.ErrMisuse) != is {
 				t.Errorf("%s: that %v is ErrMisuse is %v, want %v", name, err, !is, is)
 			}

@@ -56,7 +56,7 @@ type slot struct {
 	cut, wanted time.Time
 }
 
-// cutMemory is for how long a slot that nobody asks for a session remembers that there
+// cutMemory is for how long a slot from which no caller wants a session remembers that there
 // was none to be had.
 const cutMemory = time.Second
 

@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A release that the session's end cuts short was confirmed by nobody: the node is
+// A release that the session's end cuts short is not confirmed: the node is
 // there until the ensemble ends the session. It makes no difference how far the
 // release had come. Do does not fail because of it.
 func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {

@@ -32,7 +32,7 @@ func (c *fakeClock) sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// pass lets time pass that nobody has to wait for.
+// pass lets time pass without waiting.
 func (c *fakeClock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 	if d := clock.longest(); d != 0 || p.accepted() != dials+1 {
 		t.Errorf("behind one that succeeded, Connect pauses for %v and dials %d times", d, p.accepted()-dials)
 	}
-	// What failed long ago makes nobody wait.
+	// What failed long ago causes no wait.
 	clock.pass(time.Hour)
 	p.drop()
 }
