@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/zklock/go-zklock/middleware"
@@ -43,7 +44,7 @@ var downloads = map[string]func(rw http.ResponseWriter, r *http.Request, file st
 		return err
 	},
 	"one WriteString": func(rw http.ResponseWriter, _ *http.Request, _ string) error {
-		_, err := io.WriteString(rw, string(make([]byte, download)))
+		_, err := io.WriteString(rw, strings.Repeat("\x00", download))
 		return err
 	},
 }

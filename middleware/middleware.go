@@ -201,6 +201,11 @@ func (c *call) unserved(err error) {
 		c.fail(w, r, err)
 		return
 	}
+	// Again, since a newer request may have been here while we waited.
+	if err := c.checkSequencers(r); err != nil {
+		c.fail(w, r, err)
+		return
+	}
 	if c.body != nil {
 		r = r.WithContext(r.Context())
 		r.Body = c.body

@@ -174,8 +174,9 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // An outage begins when a client has had no connection for almost all of connect_timeout
 // (10 s by default). Until then requests wait, and those whose wait ends are answered as
 // without this option. From then on requests are served at once, until there is a
-// session again. A client that no request has asked for anything for a second has
-// forgotten the outage. A wait that ends sooner, a wrong name, a lock that another client
+// session again, but for those behind an earlier one that waits for the same name. A
+// client that no request has asked for anything for a second has forgotten the outage.
+// A wait that ends sooner, a wrong name, a lock that another client
 // holds and an ensemble that refuses this client are no outage.
 func WithFailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })

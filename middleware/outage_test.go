@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -218,6 +219,23 @@ func TestFailOpenIsNotForRefusals(t *testing.T) {
 				t.Fatal("served without its lock")
 			}
 			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A sequencer that became stale during the wait is refused, without a lock as with one.
+func TestFailOpenChecksSequencersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutages(t)
+		h := middleware.New(o.fixed, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)),
+			middleware.WithSequencerCheck(new(fence.Guard), everybody))(http.HandlerFunc(tell))
+		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		answers := make(chan int, 2)
+		go func() { answers <- do(h, sent(sequencer("a", 10))).Code }()
+		time.Sleep(9 * time.Second)
+		go func() { answers <- do(h, sent(sequencer("a", 12))).Code }()
+		if first, second := <-answers, <-answers; first+second != 409+200 {
+			t.Errorf("status %d and %d, want 409 for the older sequencer and 200 for the newer one", first, second)
 		}
 	})
 }

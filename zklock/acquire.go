@@ -23,7 +23,7 @@ func (c *Client) take(ctx context.Context, r *request, start *place) (h *hold, l
 		}
 		patient, cancel := c.patientFor(ctx, r)
 		s, err := c.pool.session(patient, r.wants[0].path)
-		if err == nil && context.Cause(patient) == errCut {
+		if err == nil && context.Cause(patient) == errCut && !s.cutSince().IsZero() {
 			err = waitEnded(patient, ErrUnavailable) // there is a session, without a connection
 		}
 		if err != nil {
@@ -70,11 +70,16 @@ func (c *Client) patientFor(ctx context.Context, r *request) (context.Context, c
 	return context.WithDeadlineCause(ctx, cut.Add(c.cfg.connectTimeout*19/20), errCut)
 }
 
-// outage has the error of a request that wants to know of an outage say so. A wait that
-// the request's own context has ended, which may be short, proves none; and where trying
-// again cannot help, the ensemble is not what is missing.
+// outage has the error of a request that wants to know of an outage say so: of one, and
+// not of a server that answers late or refuses, nor of a wait that the request's own
+// context has ended.
 func (r *request) outage(ctx context.Context, err error) error {
 	if !r.failFast || ctx.Err() != nil || !errors.Is(err, ErrUnavailable) || permanent(err) {
+		return err
+	}
+	c := r.client
+	// The moment at which a session was asked for is a little later than the request.
+	if cut := c.pool.cutSince(r.wants[0].path); cut.IsZero() || time.Since(cut) < c.cfg.connectTimeout*9/10 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrOutage, err)

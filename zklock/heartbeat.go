@@ -29,6 +29,9 @@ func (s *session) keep() {
 			s.mu.Lock()
 			if s.cut = (time.Time{}); state != driver.Connected {
 				s.cut = time.Now()
+				if quiet := now().Sub(s.heard); !s.heard.IsZero() && quiet > s.timeout/2 {
+					s.cut = s.cut.Add(-quiet) // it fell silent long before it was given up
+				}
 			}
 			s.mu.Unlock()
 			s.tell(state, nil)
@@ -74,6 +77,9 @@ func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
 		return suspendedNow
 	}
 	s.gen = gen
+	if !s.cut.IsZero() {
+		s.cut = time.Now() // there was a connection in between
+	}
 	s.lease.connected(handshake.Add(suspendedThen), now(), false)
 	close(s.moved)
 	s.moved = make(chan struct{})

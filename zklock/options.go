@@ -131,7 +131,9 @@ func Reenter() AcquireOption {
 // WithFailFast fails with ErrOutage, which comes with ErrUnavailable, once the client has
 // been without a connection for almost all of connect_timeout. Others wait for as long
 // as that themselves, however long the outage has lasted. What the client knows of an
-// outage it forgets when nothing was acquired for a second.
+// outage it forgets when it has wanted no session for a second. A caller that waits for
+// a holder, or behind another caller of this client that does not fail fast, waits as
+// it does without this option.
 func WithFailFast() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.failFast = true })
 }

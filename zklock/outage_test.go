@@ -2,11 +2,14 @@ package zklock_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -70,9 +73,9 @@ func TestFailFastKnowsAnOutage(t *testing.T) {
 			t.Fatalf("when the ensemble is back: %v", err)
 		}
 		// The session has no connection, and tries to get one all the time.
+		mustRelease(t, l)
 		e.Partition(memdriver.AroundClients(0).Reset())
-		<-l.Done()
-		time.Sleep(almost)
+		time.Sleep(10 * time.Second)
 		try("a session without a connection", true, 0, fast)
 		e.Heal()
 	})
@@ -94,5 +97,38 @@ func TestFailFastKnowsALoss(t *testing.T) {
 			}
 			mustRelease(t, held)
 		}
+	})
+}
+
+// A server that sheds every request is no outage, nor is one whose answer is that the
+// session is over, however long the client was cut off before.
+func TestFailFastKnowsAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		other := connect(t, e.Connector(), nil)
+		held := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+		shed := connect(t, faultdriver.Wrap(e.Connector(), about(faultdriver.Fail(driver.ErrThrottled))), nil)
+		if _, err := shed.Mutex("x").Acquire(t.Context(), zklock.WithFailFast()); !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrOutage) {
+			t.Errorf("behind a server that sheds requests: %v", err)
+		}
+		sessions := e.Sessions()
+		c := connect(t, e.Connector(), nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range e.Sessions() {
+			if !slices.Contains(sessions, id) {
+				e.Partition(memdriver.AroundSession(id).Reset())
+			}
+		}
+		time.Sleep(time.Minute)
+		e.Heal()
+		for c.Stats().SessionsLost == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithFailFast(), zklock.WithWait(5*time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("after an expiry that the ensemble has reported: %v", err)
+		}
+		mustRelease(t, held)
 	})
 }

@@ -218,9 +218,9 @@ func (p *pool) open(n int, o *opening, before *session) {
 	}
 	p.mu.Lock()
 	o.err = err
-	p.slots[n].opening, p.slots[n].wanted = nil, time.Now()
-	if err != nil && permanent(err) {
-		p.slots[n].wanted = time.Time{} // there is an ensemble, which refuses us
+	p.slots[n].opening = nil
+	if err != nil && !permanent(err) { // else there is an ensemble
+		p.slots[n].wanted = time.Now()
 	}
 	p.mu.Unlock()
 	close(o.done)
@@ -286,7 +286,7 @@ func (p *pool) fill(n int, s *session) error {
 	if cause := s.cause(); cause != nil {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
 	}
-	p.slots[n].session, p.slots[n].since = s, time.Now()
+	p.slots[n].session, p.slots[n].since, p.slots[n].wanted = s, time.Now(), time.Time{}
 	return nil
 }
 
@@ -335,8 +335,9 @@ func (p *pool) discard(s *session, lost bool) {
 			if sl.wanted = time.Now(); lost {
 				sl.backOff(s.timeout, p.client.cfg.connectTimeout/4, p.client.cfg.jitter)
 			}
-			if sl.cut = s.cutSince(); sl.cut.IsZero() {
-				sl.cut = sl.wanted
+			sl.cut = sl.wanted
+			if cut := s.cutSince(); s.cause() == ErrLeaseOver && !cut.IsZero() {
+				sl.cut = cut // else the ensemble itself has said that the session is over
 			}
 		}
 	}
