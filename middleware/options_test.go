@@ -83,10 +83,13 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 		if served != 1 {
 			t.Error("served a client that is gone")
 		}
-		time.Sleep(time.Second) // for as long as the outage is remembered
+		// The client goes on trying to reach the ensemble, so that it knows what is now.
+		time.Sleep(time.Second)
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantProblem(t, do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonUnavailable)
+		if rec := do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)); rec.Code != 200 || served != 2 {
+			t.Errorf("later in the outage: status %d, served %d", rec.Code, served)
+		}
 	})
 }
 
