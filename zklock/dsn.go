@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -80,6 +81,9 @@ func parseURL(text string) (driver.URL, error) {
 			if err := checkHost(host); err != nil {
 				return u, err
 			}
+			if len(u.Hosts) > 0 && isPort(host) {
+				return u, errors.New("URL has a number among its hosts: a port follows its host and a colon, as in host:2181")
+			}
 			u.Hosts = append(u.Hosts, host)
 		}
 	}
@@ -93,17 +97,20 @@ func isScheme(s string) bool {
 	})
 }
 
-// checkRootInURL refuses what ZooKeeper allows in a root and what is more likely a
-// mistake in a URL, as in zk://a:2181/x,b:2181/x or /x&session_timeout=10s. Programs
-// with different roots do not exclude each other, so it would go unnoticed.
+// settingInRoot is a setting that follows a root as if it followed a question mark.
+var settingInRoot = regexp.MustCompile(`[&;][a-z_]+=`)
+
+// checkRootInURL refuses what ZooKeeper allows in a root and what is a mistake in a URL,
+// as in zk://a:2181/x,b:2181/x or /x&session_timeout=10s. Programs with different roots
+// do not exclude each other, so it would go unnoticed.
 func checkRootInURL(root string) error {
 	switch {
-	case strings.Contains(root, ","):
-		return errors.New("URL has a comma in its root, or a host behind the root: hosts go in front of the root, which is given once, as in zk://a:2181,b:2181/root (WithRoot takes a root with a comma)")
-	case strings.ContainsAny(root, "&;="):
-		return errors.New("URL has one of & ; = in its root: settings follow a ?, as in /root?key=value&key=value (WithRoot takes a root with these characters)")
+	case hasHost(root):
+		return errors.New("URL has a host behind the root: hosts go in front of the root, which is given once, as in zk://a:2181,b:2181/root (WithRoot takes any root)")
+	case settingInRoot.MatchString(root):
+		return errors.New("URL has a setting in its root: settings follow a ?, as in /root?key=value&key=value (WithRoot takes any root)")
 	case strings.ContainsFunc(root, unicode.IsSpace):
-		return errors.New("URL has a space in its root: remove it (WithRoot takes a root with a space)")
+		return errors.New("URL has a space in its root: remove it (WithRoot takes any root)")
 	}
 	return nil
 }
@@ -161,13 +168,25 @@ func checkHost(host string) error {
 			return errors.New("URL has a host with characters that are in no host name (a user and a password go in front of the first host, as user:password@, with special characters as %XX)")
 		}
 	}
-	if !strings.ContainsFunc(name, func(r rune) bool { return r < '0' || r > '9' }) {
-		return errors.New("URL has a host that is a number: a port follows its host and a colon, as in host:2181")
-	}
 	if hasPort && !isPort(port) {
 		return fmt.Errorf("URL host %q: what follows the colon is no port from 1 to 65535 (for a user and password, put user:password@ in front)", name)
 	}
 	return nil
+}
+
+// hasHost reports whether a root has hosts in it: behind a comma there is a port, or the
+// root once more. A comma alone may be part of a path.
+func hasHost(root string) bool {
+	first, rest, _ := strings.Cut(root, ",")
+	first = strings.TrimSuffix(first, "/")
+	for part := range strings.SplitSeq(rest, ",") {
+		host, path, _ := strings.Cut(part, "/")
+		_, port, hasPort := strings.Cut(host, ":")
+		if hasPort && isPort(port) || host != "" && first != "" && strings.TrimSuffix(path, "/") == first {
+			return true
+		}
+	}
+	return false
 }
 
 // isHostName reports whether s could be a host's name: letters, digits, dots,
