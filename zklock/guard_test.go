@@ -33,6 +33,7 @@ func TestGuardsThatHaveRoomAreUsed(t *testing.T) {
 				mustRelease(t, l)
 			}
 			time.Sleep(2 * time.Second)
+			synctest.Wait() // until the reaper, for one, has done what it does at this moment
 			if n := runtime.NumGoroutine(); i == 0 {
 				goroutines = n
 			} else if n > goroutines+1 {
