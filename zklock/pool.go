@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,26 +37,6 @@ type pool struct {
 	retired map[*session]struct{} // guarded by mu; draining
 	closed  bool                  // guarded by mu
 }
-
-// slot is a place for one session.
-type slot struct {
-	session *session
-	since   time.Time // when it was opened
-	opening *opening
-
-	// What many clients lose at one moment they must not all ask for again at one
-	// moment: after a loss, the next session is opened no earlier than notBefore.
-	notBefore time.Time
-	backoff   time.Duration // grows while sessions are lost one after the other
-
-	// cut is since when there has been no connection, though one was wanted all the
-	// time until wanted: see pool.cutSince.
-	cut, wanted time.Time
-}
-
-// cutMemory is for how long a slot from which no caller wants a session remembers that there
-// was none to be had.
-const cutMemory = time.Second
 
 // opening is an attempt to open a session, shared by all who wait for it.
 type opening struct {
@@ -154,15 +132,6 @@ func (p *pool) diagnose(o *opening) error {
 	return nil
 }
 
-// spread is the FNV-1a hash of a path. It has no seed, so that a name has the
-// same slot in every run: what many names on one slot cost is shared fate, no
-// long chain that somebody could want to provoke.
-func spread(path string) uint64 {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, path) // it never fails
-	return h.Sum64()
-}
-
 // look returns slot n's session, or else the attempt to open one, which it
 // starts if need be.
 func (p *pool) look(n int) (*session, *opening, error) {
@@ -224,30 +193,6 @@ func (p *pool) open(n int, o *opening, before *session) {
 	}
 	p.mu.Unlock()
 	close(o.done)
-}
-
-// cutSince returns since when the session for a path has had no connection, or there
-// has been no session though one was being opened; the zero time if there is one with a
-// connection, or nothing has been tried lately.
-func (p *pool) cutSince(path string) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	sl := &p.slots[p.slot(path)]
-	switch {
-	case sl.session != nil && !sl.session.isOver():
-		return sl.session.cutSince()
-	case sl.opening != nil || time.Since(sl.wanted) <= cutMemory:
-		return sl.cut
-	}
-	return time.Time{}
-}
-
-// slot is the number of the slot that a path maps to.
-func (p *pool) slot(path string) int {
-	if len(p.slots) == 1 {
-		return 0
-	}
-	return int(spread(path) % uint64(len(p.slots)))
 }
 
 // awaitSlot waits until the session that was in slot n before has left it, and for
@@ -345,27 +290,12 @@ func (p *pool) discard(s *session, lost bool) {
 	p.wg.Go(s.shutdown)
 }
 
-// backOff keeps a slot empty for a while after the loss of a session: for up to a
-// twentieth of the timeout, and for up to twice as long after each further session that
-// was lost before it had lived for a timeout, but for no more than an eighth of one, and
-// never for longer than most: callers that wait for a session wait for this as well.
-func (sl *slot) backOff(timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
-	if time.Since(sl.since) >= timeout {
-		sl.backoff = 0
-	}
-	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/8, most)
-	sl.notBefore = time.Now().Add(2*jitter(sl.backoff) - sl.backoff)
-}
-
 // discarded logs a session's end, after everything else was reported.
 func (p *pool) discarded(s *session, cause error, busy bool) {
 	if isLoss(cause) {
 		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
 	}
 }
-
-// errPausing says why a session is not being opened at this moment.
-var errPausing = errors.New("a session was lost, and the next one is opened after a short pause")
 
 // isLoss reports whether a session that ended with cause is a lost one.
 func isLoss(cause error) bool { return cause != ErrClosed && cause != errSessionEnded }
