@@ -54,6 +54,20 @@ var driverMutants = []mutant{
 		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
 	},
 	{
+		name:   "watches-before-credentials",
+		breaks: "on a new connection watches are set before the credentials were presented",
+		file:   "zklock/zkdriver/session.go",
+		edits:  change("if !s.authenticates {", "if true {"),
+		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
+	},
+	{
+		name:   "no-watches-after-credentials",
+		breaks: "a session with credentials does not set its watches again on a new connection",
+		file:   "zklock/zkdriver/conn.go",
+		edits:  change("return c.setWatches(c.session.Timeout())", "return nil"),
+		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
+	},
+	{
 		name:   "channel-for-every-watch",
 		breaks: "each watch that is set again after a reconnect takes memory",
 		file:   "zklock/zkdriver/watch.go",

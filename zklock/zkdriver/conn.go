@@ -30,6 +30,7 @@ type conn struct {
 
 	greeted     bool      // ConnectRequest written; set during the handshake
 	established bool      // ConnectResponse read; set during the handshake
+	watching    bool      // the session's watches were set again
 	worked      bool      // a request of the session's user was answered
 	sent        time.Time // when the ConnectRequest was sent, read before that
 
@@ -127,7 +128,9 @@ func (c *conn) answered(r reply, frame []byte) error {
 	if !ok {
 		return nil // the client ignores it too
 	}
-	c.session.zxid.note(r.zxid)
+	if req.opcode != opSetAuth { // it comes before the watches are set, and shows nothing
+		c.session.zxid.note(r.zxid)
+	}
 	if !c.worked && (request{opcode: req.opcode}).fromUser() {
 		c.worked = true
 		c.session.dialer.answered()
@@ -144,6 +147,8 @@ func (c *conn) answered(r reply, frame []byte) error {
 		c.session.expire()
 	case req.opcode == opClose && r.code == 0:
 		c.session.confirmClose()
+	case req.opcode == opSetAuth && r.code == 0:
+		return c.setWatches(c.session.Timeout())
 	case req.opcode == opSetWatch && r.code != 0:
 		// The watches would be dead until the next reconnect: so reconnect.
 		return fmt.Errorf("server refused to set watches again: code %d", r.code)

@@ -30,6 +30,8 @@ type session struct {
 	life   context.Context    // ends when no connection is wanted any more
 	end    context.CancelFunc // ends life
 
+	authenticates bool // the client presents credentials first on each connection; immutable
+
 	mu         sync.Mutex
 	id         int64         // 0 before the first handshake; guarded by mu
 	timeout    time.Duration // asked for, then negotiated; guarded by mu
@@ -66,6 +68,8 @@ type session struct {
 
 func newSession(c *config, b *backoff, timeout time.Duration) *session {
 	s := &session{
+		authenticates: c.creds != nil,
+
 		timeout:   timeout,
 		state:     driver.Suspended,
 		changed:   make(chan struct{}),
@@ -173,9 +177,10 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 	if err := s.mayEstablish(c, resp); err != nil {
 		return err
 	}
-	// With no connection in use, no watch fires and none is armed meanwhile.
-	if err := c.setWatches(s.watches.armed(), resp.timeout); err != nil {
-		return fmt.Errorf("setting watches again: %w", err)
+	if !s.authenticates {
+		if err := c.setWatches(resp.timeout); err != nil {
+			return fmt.Errorf("setting watches again: %w", err)
+		}
 	}
 	s.mu.Lock()
 	if s.expired || s.conn != c || c.killed.Load() {

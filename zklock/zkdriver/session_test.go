@@ -211,13 +211,23 @@ func TestIdleServerIsKept(t *testing.T) {
 }
 
 // A reply to another request could make the server believe that the watches
-// have seen what they have not.
+// have seen what they have not. Only credentials come before: a server may answer
+// nothing without them.
 func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
+	t.Run("no user", func(t *testing.T) { testWatchesAreSetFirst(t, (*peer).url, opSetWatch) })
+	t.Run("user", func(t *testing.T) {
+		testWatchesAreSetFirst(t, func(p *peer) driver.URL { return withUser(p.url()) }, opAuth, opSetWatch)
+	})
+}
+
+// testWatchesAreSetFirst demands that the first requests on each new connection are
+// those in want.
+func testWatchesAreSetFirst(t *testing.T, url func(*peer) driver.URL, want ...int32) {
 	const (
 		reconnects = 5
 		watches    = 2000 // so many that other requests would be faster, if they could
 	)
-	first := make(chan int32, reconnects+1)
+	first := make(chan int32, (reconnects+1)*len(want))
 	p := newPeer(t, func(l *link) {
 		l.greet(sid)
 		for i := 0; ; i++ {
@@ -225,7 +235,7 @@ func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 			if !ok {
 				return
 			}
-			if l.n > 1 && i == 0 {
+			if l.n > 1 && i < len(want) {
 				first <- r.op
 			}
 			l.succeed(r)
@@ -234,7 +244,7 @@ func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 			}
 		}
 	})
-	s := connect(t, p.url())
+	s := connect(t, url(p))
 	ctx, cancel := context.WithCancel(context.Background())
 	_, events, err := s.Watch(ctx, "/watched")
 	if err != nil {
@@ -257,8 +267,10 @@ func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 	}
 	for range reconnects {
 		p.drop()
-		if op := recv(t, first); op != opSetWatch {
-			t.Fatalf("first request on a new connection is %d", op)
+		for i, op := range want {
+			if got := recv(t, first); got != op {
+				t.Fatalf("request %d on a new connection is %d, want %d", i, got, op)
+			}
 		}
 	}
 	if ev := recv(t, events); ev.Type != driver.EventDeleted || ev.Path != "/watched" || ev.Err != nil {

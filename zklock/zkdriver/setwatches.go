@@ -18,14 +18,23 @@ const (
 	setWatchesXid = -8
 )
 
-// setWatches sets the session's watches again, on a connection that nothing but
-// the handshake has been sent on. So no other request goes before them, whose
-// reply could show a change earlier than the event that reports it.
+// setWatches sets the session's watches again, once a connection.
 //
-// Whatever has changed since the newest transaction that the session has seen is
-// reported at once. The reader calls it, while the client waits for the handshake
-// and writes nothing.
-func (c *conn) setWatches(paths []string, timeout time.Duration) error {
+// Nothing but the handshake and credentials has been sent on the connection before.
+// So no request goes before the watches whose reply could show a change earlier than
+// the event that reports it; and no watch goes before the credentials, without which
+// a server may close the connection. The reader calls setWatches while the client
+// waits, for the handshake or for the answer to its credentials, and writes nothing.
+//
+// The server reports at once whatever has changed since the newest transaction that
+// the session has seen.
+func (c *conn) setWatches(timeout time.Duration) error {
+	if c.watching {
+		return nil
+	}
+	c.watching = true
+	// With no connection in use, no watch fires and none is armed meanwhile.
+	paths := c.session.watches.armed()
 	if len(paths) == 0 {
 		return nil
 	}
@@ -41,7 +50,7 @@ func (c *conn) setWatches(paths []string, timeout time.Duration) error {
 			return err
 		}
 	}
-	return nil
+	return c.Conn.SetWriteDeadline(time.Time{})
 }
 
 // setWatchesFrame makes a request for as many of the paths as fit, and returns the

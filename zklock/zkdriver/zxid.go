@@ -21,8 +21,8 @@ const (
 	connectZxid = prefixLen + 4 // after the protocol version
 )
 
-// note takes in the zxid of a reply. Some have none, those to credentials and
-// to what failed before it was looked at.
+// note takes in the zxid of a reply. One to a request that failed before it was looked
+// at has none.
 func (z *zxid) note(v int64) {
 	if v > 0 {
 		z.v.Store(v)
