@@ -133,7 +133,7 @@ stress: ## the core's and drivers' tests COUNT times, with the race detector
 	@for i in $$(seq $(COUNT)); do echo "$$i of $(COUNT)"; $(TEST) -count=1 -timeout=60m ./zklock/... || exit 1; done
 
 .PHONY: chaos
-chaos: install ## real servers and clients are killed, stopped and cut off for CHAOS; ZKLOCK_SEED repeats a schedule
+chaos: install ## real servers and clients are killed, stopped and cut off for CHAOS; ZKLOCK_SEED repeats a schedule, ZKLOCK_FAULTS=regexp takes some kinds
 	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
 
 .PHONY: mutants

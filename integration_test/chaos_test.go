@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type chaos struct {
 	ensemble *ensemble.Ensemble
 	root     string
 	raw      *zk.Conn // not behind any proxy
+	kinds    []kind   // of fault
 	victims  []*victim
 	strokes  []*stroke
 	denied   []string // kinds that take rights which are not there
@@ -56,7 +58,8 @@ const (
 
 // TestChaos has processes guard registers with locks of all kinds on three real
 // servers while servers and clients are killed, stopped, cut off and slowed
-// down. ZKLOCK_CHAOS says for how long, ZKLOCK_SEED repeats a schedule.
+// down. ZKLOCK_CHAOS says for how long, ZKLOCK_SEED repeats a schedule, and
+// ZKLOCK_FAULTS takes only those kinds of fault whose names match it.
 func TestChaos(t *testing.T) {
 	length := chaosLength(t)
 	ensemble.Require(t)
@@ -67,9 +70,9 @@ func TestChaos(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("faults for %v, ZKLOCK_SEED=%d", length, seed)
-	c := &chaos{t: t, root: rootOf(t)}
-	c.ensemble = ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit})
+	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t)}
+	t.Logf("%d of %d kinds of fault for %v, ZKLOCK_SEED=%d", len(c.kinds), len(kinds), length, seed)
+	c.ensemble = ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit, Extra: []string{wholeSync}})
 	c.raw = dialRaw(t, c.ensemble.Hosts(), 10*time.Second)
 	const znode = "/register"
 	if _, err := c.raw.Create(znode, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -151,6 +154,19 @@ func (v *victim) watch() {
 	}
 }
 
+// chosenKinds are the kinds of fault to make.
+func chosenKinds(t *testing.T) []kind {
+	pattern, err := regexp.Compile(os.Getenv("ZKLOCK_FAULTS"))
+	if err != nil {
+		t.Fatalf("ZKLOCK_FAULTS: %v", err)
+	}
+	some := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !pattern.MatchString(k.name) })
+	if len(some) == 0 {
+		t.Fatalf("ZKLOCK_FAULTS=%s matches no kind of fault", pattern)
+	}
+	return some
+}
+
 // torment makes faults: all kinds in some order, then again until the time is
 // over. Each begins when the workers have recovered from the one before.
 func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
@@ -158,13 +174,13 @@ func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
 	c.must(c.recovered(&stroke{lifted: monotonic()})) // it can be done at all
 	told := begun
 	for round := 0; round == 0 || time.Since(begun) < length; round++ {
-		for _, i := range rng.Perm(len(kinds)) {
+		for _, i := range rng.Perm(len(c.kinds)) {
 			if round > 0 && time.Since(begun) > length {
 				break
 			}
-			s := &stroke{kind: kinds[i].name, victim: c.victims[rng.IntN(len(c.victims))], rng: rng, struck: monotonic()}
+			s := &stroke{kind: c.kinds[i].name, victim: c.victims[rng.IntN(len(c.victims))], rng: rng, struck: monotonic()}
 			c.strokes = append(c.strokes, s)
-			err := kinds[i].strike(c, s)
+			err := c.kinds[i].strike(c, s)
 			switch {
 			case errors.Is(err, syscall.EPERM):
 				c.t.Logf("not allowed on this machine: %v", err)
@@ -174,6 +190,7 @@ func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
 				c.t.Fatalf("%s: %v", s.kind, err)
 			}
 			if err := c.recovered(s); err != nil {
+				c.queues()
 				c.stacks()
 				c.t.Fatal(err)
 			}
@@ -261,28 +278,22 @@ func (c *chaos) must(err error) {
 }
 
 // nothingLeft demands, with all clients still open, that no contender is left in
-// any queue and no watch on any server.
+// any queue and no watch, on any server.
 func (c *chaos) nothingLeft() {
-	var left []string
-	err := c.until("no contender is left", func() bool {
-		left = nil
-		names, _, err := c.raw.Children(c.root)
-		for _, name := range names {
-			nodes, _, e := c.raw.Children(c.root + "/" + name)
-			if e != nil && !errors.Is(e, zk.ErrNoNode) {
-				err = e
-			}
-			for _, node := range nodes {
-				left = append(left, name+"/"+node)
-			}
+	for _, s := range c.ensemble.Servers() {
+		raw := dialRaw(c.t, s.Addr(), 10*time.Second)
+		var left []string
+		err := c.until("no contender is left", func() (done bool) {
+			left, done = c.contenders(raw)
+			return done && len(left) == 0
+		})
+		if err != nil {
+			c.t.Errorf("%v: %v: %q", s, err, left)
+			c.queues()
 		}
-		return err == nil && len(left) == 0
-	})
-	if err != nil {
-		c.t.Errorf("%v: %q", err, left)
 	}
 	watches := make([]float64, len(c.ensemble.Servers()))
-	err = c.until("no watch is left", func() bool {
+	err := c.until("no watch is left", func() bool {
 		for i, s := range c.ensemble.Servers() {
 			stats, err := s.Stats()
 			watches[i] = stats["watch_count"]
@@ -295,4 +306,22 @@ func (c *chaos) nothingLeft() {
 	if err != nil {
 		c.t.Errorf("%v: %v", err, watches)
 	}
+}
+
+// contenders are all nodes in all queues, if all could be listed.
+func (c *chaos) contenders(raw *zk.Conn) (nodes []string, all bool) {
+	names, _, err := raw.Children(c.root)
+	if err != nil {
+		return nil, false
+	}
+	for _, name := range names {
+		queue, _, err := raw.Children(c.root + "/" + name)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, false
+		}
+		for _, node := range queue {
+			nodes = append(nodes, name+"/"+node)
+		}
+	}
+	return nodes, true
 }

@@ -27,7 +27,7 @@ var commands = map[string]string{
 	"go run ./examples/gin":        "TestReadmeCommandsWork",
 	"go run ./examples/grpc":       "TestReadmeCommandsWork",
 	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
-	"ZOOKEEPER_HOME=/path/to/apache-zookeeper-3.9.3-bin make test":     "TestHomeIsAnUnpackedRelease",
+	"ZOOKEEPER_HOME=/path/to/apache-zookeeper-3.9.5-bin make test":     "TestHomeIsAnUnpackedRelease",
 }
 
 // onServers are the examples that take -url, and run to their end on mem://

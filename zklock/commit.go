@@ -267,6 +267,15 @@ func (s *session) multi(ctx context.Context, kind string, group int, ops []drive
 	return results, err
 }
 
+// commitApart sends writes that create nothing, in groups of which none has a member
+// of any other caller. It returns when all are answered.
+func (s *session) commitApart(writes []*write) {
+	c := committer{multi: s.multi, settle: func([]*write) {}, ctx: s.ctx, pending: writes}
+	for group := c.next(); group != nil; group = c.next() {
+		c.send(group)
+	}
+}
+
 // settle takes over what transactions have created: the nodes' names, and the
 // zxid and the counts of children where a parent was set. It does so for a whole
 // group in one step, while those it is about still sleep.

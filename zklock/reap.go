@@ -4,16 +4,17 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // Containers of names that were used once would pile up: the server removes idle
 // ones only every minute, and at a limited rate. So a client removes those that
 // it has created itself, and no others, when they have been idle for a while.
 const (
-	reapIdle    = 10 * time.Second // how long a name is idle before its container goes
-	reapEvery   = 5 * time.Second
-	reapBatch   = 256 // names that are looked for at once
-	reapFlights = 8   // deletes that are under way together
+	reapIdle  = 10 * time.Second // how long a name is idle before its container goes
+	reapEvery = 5 * time.Second
+	reapBatch = 256 // names that are looked for, and deletes that are under way, at once
 )
 
 // reaper runs while there are containers to come back for. A container that is
@@ -64,26 +65,26 @@ func (r *reaper) run() {
 	}
 }
 
-// remove deletes containers, a few at a time and each by itself: one that is in use
-// after all is refused, which must not concern any other request. What goes wrong is
-// left to the server.
+// remove deletes containers, in groups of their own: one that is in use after all is
+// refused, which must not concern any other request. What goes wrong is left to the
+// server.
 func (r *reaper) remove(idle []parent) {
-	var wg sync.WaitGroup
-	defer wg.Wait() // soon: it runs on the sessions' contexts
-	turns := make(chan struct{}, reapFlights)
+	groups := make(map[*session][]*write)
 	for _, p := range idle {
 		ctx, cancel := context.WithTimeout(r.client.pool.ctx, r.client.cfg.connectTimeout)
 		s, err := r.client.pool.session(ctx, p.path)
 		cancel()
 		if err != nil {
-			return
+			break
 		}
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
-			_ = s.once(s.ctx, "reap", func(ctx context.Context) error { return s.ds.Delete(ctx, p.path, p.version) })
-		})
+		w := &write{kind: "reap", ctx: s.ctx, ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, done: make(chan struct{})}
+		groups[s] = append(groups[s], w)
 	}
+	var wg sync.WaitGroup
+	for s, writes := range groups {
+		wg.Go(func() { s.commitApart(writes) })
+	}
+	wg.Wait() // soon: it runs on the sessions' contexts
 }
 
 // inUse reports whether the client waits for or holds a name.

@@ -141,8 +141,22 @@ var lossMutants = []mutant{
 		name:   "reaped-whatever-it-is",
 		breaks: "a lock's znode that somebody has written to since is removed as idle",
 		file:   "zklock/reap.go",
-		edits:  change("s.ds.Delete(ctx, p.path, p.version)", "s.ds.Delete(ctx, p.path, -1)"),
+		edits:  change("driver.DeleteOp(p.path, p.version)", "driver.DeleteOp(p.path, driver.AnyVersion)"),
 		tests:  []string{"TestZnodePutInALocksPlaceIsLeftAlone"},
+	},
+	{
+		name:   "reaped-one-by-one",
+		breaks: "each idle name takes a request to remove, so that removals fall behind",
+		file:   "zklock/reap.go",
+		edits:  change("groups[s] = append(groups[s], w)", "s.commitApart([]*write{w})"),
+		tests:  []string{"TestIdleContainersAreRemoved"},
+	},
+	{
+		name:   "reaped-with-other-writes",
+		breaks: "the removal of an idle name travels in one transaction with callers' writes",
+		file:   "zklock/reap.go",
+		edits:  change("wg.Go(func() { s.commitApart(writes) })", "for _, w := range writes {\n\t\t\ts.commits.submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].done })"),
+		tests:  []string{"TestRefusedRemovalFailsNoOtherRequest"},
 	},
 	{
 		name:   "idle-parent-trusted",

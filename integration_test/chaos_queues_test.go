@@ -1,0 +1,65 @@
+//go:build linux
+
+package integration_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+// queues prints every name's queue, the sessions and the watches as each server has
+// them: a contender that nobody removes looks different from a waiter that nobody
+// wakes.
+func (c *chaos) queues() {
+	for _, s := range c.ensemble.Servers() {
+		queues := c.queuesOn(s)
+		c.t.Logf("%v's queues:\n%s", s, queues)
+		for _, word := range []string{"dump", "wchp", "cons"} {
+			answer, err := s.FourLetter(word)
+			c.t.Logf("%v's answer to %s (error %v):\n%s", s, word, err, answer)
+		}
+	}
+}
+
+// queuesOn is what one server has of every name, in the order of the queue.
+func (c *chaos) queuesOn(s *ensemble.Server) string {
+	raw := dialRaw(c.t, s.Addr(), 10*time.Second)
+	var b strings.Builder
+	names, _, err := raw.Children(c.root)
+	if err != nil {
+		return err.Error()
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		dir := c.root + "/" + name
+		nodes, stat, err := raw.Children(dir)
+		if err != nil {
+			fmt.Fprintf(&b, "%s: %v\n", name, err)
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %d changes of its queue, the newest by %#x\n", name, stat.Cversion, stat.Pzxid)
+		slices.SortFunc(nodes, func(a, b string) int { return strings.Compare(sequence(a), sequence(b)) })
+		for _, node := range nodes {
+			fmt.Fprintf(&b, "    %s: %s\n", node, describeNode(raw, dir+"/"+node))
+		}
+	}
+	return b.String()
+}
+
+// describeNode says whose a contender is, and which transactions wrote it.
+func describeNode(raw *zk.Conn, path string) string {
+	data, stat, err := raw.Get(path)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("session %#x, made by %#x, changed by %#x, %s", stat.EphemeralOwner, stat.Czxid, stat.Mzxid, data)
+}
+
+// sequence is the end of a sequential node's name.
+func sequence(node string) string { return node[max(0, len(node)-10):] }
