@@ -269,7 +269,7 @@ func (s *session) multi(ctx context.Context, kind string, group int, ops []drive
 
 // commitApart sends writes that create nothing, in groups of which none has a member
 // of any other caller. It returns when all are answered.
-func (s *session) commitApart(writes []*write) {
+func commitApart(s *session, writes []*write) {
 	c := committer{multi: s.multi, settle: func([]*write) {}, ctx: s.ctx, pending: writes}
 	for group := c.next(); group != nil; group = c.next() {
 		c.send(group)

@@ -82,7 +82,7 @@ func (r *reaper) remove(idle []parent) {
 	}
 	var wg sync.WaitGroup
 	for s, writes := range groups {
-		wg.Go(func() { s.commitApart(writes) })
+		wg.Go(func() { commitApart(s, writes) })
 	}
 	wg.Wait() // soon: it runs on the sessions' contexts
 }

@@ -148,14 +148,14 @@ var lossMutants = []mutant{
 		name:   "reaped-one-by-one",
 		breaks: "each idle name takes a request to remove, so that removals fall behind",
 		file:   "zklock/reap.go",
-		edits:  change("groups[s] = append(groups[s], w)", "s.commitApart([]*write{w})"),
+		edits:  change("groups[s] = append(groups[s], w)", "commitApart(s, []*write{w})"),
 		tests:  []string{"TestIdleContainersAreRemoved"},
 	},
 	{
 		name:   "reaped-with-other-writes",
 		breaks: "the removal of an idle name travels in one transaction with callers' writes",
 		file:   "zklock/reap.go",
-		edits:  change("wg.Go(func() { s.commitApart(writes) })", "for _, w := range writes {\n\t\t\ts.commits.submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].done })"),
+		edits:  change("wg.Go(func() { commitApart(s, writes) })", "for _, w := range writes {\n\t\t\ts.commits.submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].done })"),
 		tests:  []string{"TestRefusedRemovalFailsNoOtherRequest"},
 	},
 	{
