@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // take gets hold of what is wanted: it queues, waits for its turn, and starts
@@ -89,7 +91,7 @@ func (r *request) outage(ctx context.Context, err error) error {
 // only a session that works can give, it goes on for as long as patient does.
 func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *hold, lock *Lock, left *place, err error) {
 	alone := false
-	if p == nil || !p.granted.IsZero() && !p.kept || p.readers() && r.mode != Shared {
+	if p == nil || !p.granted.IsZero() && !p.kept || p.readers() && r.mode != queue.Shared {
 		if r.try {
 			if err := s.blocked(patient, r); err != nil {
 				return nil, nil, nil, err
@@ -104,7 +106,7 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 		p.handovers++
 	}
 	r.since = time.Time{}
-	if r.mode == Shared {
+	if r.mode == queue.Shared {
 		p.admitReaders(r.origin)
 	}
 	for {
@@ -114,7 +116,7 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 			}
 		}
 		if h, lock = s.grant(p, r); h != nil {
-			if r.mode == Permit && p.own != nil {
+			if r.mode == queue.Permit && p.own != nil {
 				// It waited, so that a contender may wait behind it, and is the first in line
 				// now. The change of our data says so. It is tried until it is done, or
 				// the node is gone, which says as much.
@@ -151,7 +153,7 @@ func (s *session) awaitTurn(ctx context.Context, r *request, p *place) error {
 		if err != nil {
 			return err
 		}
-		if left, _ := s.left(); left < s.lease.least() {
+		if left, _ := s.left(); left < s.lease.Least() {
 			if err := s.awaitLease(ctx); err != nil {
 				return err
 			}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // maxAll bounds how many names one transaction takes a place on.
@@ -78,7 +80,7 @@ func (l *all) add(acquirers []Acquirer) error {
 		case !twice:
 			at[w.path] = len(l.wants)
 			l.wants = append(l.wants, w)
-		case w.kind.mode == Exclusive:
+		case w.kind.Mode == queue.Exclusive:
 			l.wants[i].kind = w.kind
 		}
 	}
@@ -119,14 +121,14 @@ func (l *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, err
 }
 
 func (l *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
-	mode := Shared
+	mode := queue.Shared
 	for _, w := range l.wants {
-		if w.kind.mode == Exclusive {
-			mode = Exclusive
+		if w.kind.Mode == queue.Exclusive {
+			mode = queue.Exclusive
 		}
 	}
 	if len(l.wants) == 0 {
-		mode = Exclusive
+		mode = queue.Exclusive
 	}
 	if l.err != nil {
 		return nil, l.client.refused(ctx, l.Name(), mode, newAcquireConfig(opts, try), l.err)

@@ -1,6 +1,10 @@
 package zklock
 
-import "context"
+import (
+	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // acquireAlone gets a request a place of its own, which is not handed over.
 func (c *Client) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
@@ -16,13 +20,13 @@ func (c *Client) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 // stepAside has the names that r is to write known as waited for, though not in
 // their turnstiles, until the function it returns is called.
 func (c *Client) stepAside(r *request) func() {
-	if r.mode != Exclusive {
+	if r.mode != queue.Exclusive {
 		return func() {}
 	}
 	var aside []*turnstile
 	c.mu.Lock()
 	for _, w := range r.wants {
-		if w.kind.mode == Exclusive {
+		if w.kind.Mode == queue.Exclusive {
 			t := c.names[w.path]
 			t.aside.Add(1)
 			aside = append(aside, t)

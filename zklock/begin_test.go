@@ -3,6 +3,8 @@ package zklock
 import (
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // A hold that was lost between its grant and the moment its turnstile hears of it
@@ -24,13 +26,13 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 // a writer that waits there must not get the node, beside readers elsewhere.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	s := &session{client: &Client{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}
-	p := &place{s: s, nodes: []*contender{{kind: kind{mode: Exclusive}}}, granted: time.Now()}
+	p := &place{s: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, granted: time.Now()}
 	names := &turnstile{client: s.client}
-	if !names.mayPass(p, Exclusive) || !names.mayPass(p, Shared) {
+	if !names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {
 		t.Error("a writer's place is for both")
 	}
-	p.nodes[0].kind.mode = Shared
-	if names.mayPass(p, Exclusive) || !names.mayPass(p, Shared) {
+	p.nodes[0].kind.Mode = queue.Shared
+	if names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {
 		t.Error("a reader's place is for readers")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Client is a handle on the locks below one root of one ensemble: a pool of a
@@ -179,8 +180,8 @@ func (c *Client) ping(ctx context.Context) error {
 var errNoClient = errors.New("the Client was not made by Open")
 
 // acquire is what all acquisitions come down to.
-func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []want, cfg acquireConfig) (*Lock, error) {
-	ctx, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: mode, Try: cfg.try})
+func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []want, cfg acquireConfig) (*Lock, error) {
+	ctx, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
@@ -201,14 +202,14 @@ func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []wa
 
 // refused is acquire for a request that can be refused as it stands. It counts as an
 // acquisition that failed. c may be nil: then only the caller learns of it.
-func (c *Client) refused(ctx context.Context, name string, mode Mode, cfg acquireConfig, why error) error {
-	name = truncate(name, maxName)
+func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg acquireConfig, why error) error {
+	name = queue.Truncate(name, queue.MaxName)
 	err := &Error{Op: "acquire", Name: name, Err: why}
 	if c == nil {
 		return err
 	}
 	// Hooks may pass the name on to systems that take UTF-8 only.
-	_, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: mode, Try: cfg.try})
+	_, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
 	c.counters.failed.Add(1)
 	end.call(AcquireResult{Err: err})
 	return err
@@ -237,7 +238,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		defer timer.Stop()
 	}
 	r.describe(cfg)
-	alone := len(r.wants) > 1 || r.mode == Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
+	alone := len(r.wants) > 1 || r.mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
 	for {
 		var lock *Lock
 		if alone {

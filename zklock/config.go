@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Defaults of the URL keys that belong to the core; the package documentation
@@ -60,7 +61,7 @@ type config struct {
 
 	createRoot bool
 	acl        aclMode
-	dialect    *dialect
+	dialect    *queue.Dialect
 
 	jitter       func(time.Duration) time.Duration // the function of that name, but for runs that have to repeat themselves
 	hooks        Hooks
@@ -90,7 +91,7 @@ func defaultConfig() config {
 		handoverLimit:   defaultHandoverLimit,
 		handoverTime:    defaultHandoverTime,
 		createRoot:      true,
-		dialect:         dialectZklock,
+		dialect:         queue.Default,
 		jitter:          jitter,
 		logger:          slog.New(slog.DiscardHandler),
 	}
@@ -125,7 +126,13 @@ var coreKeys = map[string]func(c *config, v string) error{
 		c.createRoot = b
 		return nil
 	},
-	"dialect": parseDialect,
+	"dialect": func(c *config, v string) error {
+		d, err := queue.ParseDialect(v)
+		if err == nil {
+			c.dialect = d
+		}
+		return err
+	},
 	"acl": func(c *config, v string) error {
 		switch m := aclMode(v); m {
 		case aclOpen, aclCreator:
@@ -225,13 +232,13 @@ func checkRoot(root string) error {
 		return fmt.Errorf("root %q: want an absolute path below \"/\", such as %s", root, defaultRoot)
 	}
 	for segment := range strings.SplitSeq(root[1:], "/") {
-		if err := checkSegment(segment); err != nil {
+		if err := queue.CheckSegment(segment); err != nil {
 			return fmt.Errorf("root %q: %w", root, err)
 		}
 		if strings.Contains(segment, "%") {
 			return fmt.Errorf("root %q: percent signs are not decoded and not taken", root)
 		}
-		if r, ok := refusedRune(segment); ok {
+		if r, ok := queue.RefusedRune(segment); ok {
 			return fmt.Errorf("root %q: ZooKeeper does not take the character %U", root, r)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Contenders returns who holds a name and who waits for it, in the order of the
@@ -28,7 +29,7 @@ func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, erro
 		return err
 	})
 	if err != nil {
-		return nil, &Error{Op: "contenders", Name: truncate(name, maxName), Err: err}
+		return nil, &Error{Op: "contenders", Name: queue.Truncate(name, queue.MaxName), Err: err}
 	}
 	return found, nil
 }
@@ -50,17 +51,17 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 	if err != nil {
 		return nil, s.client.cfg.explain(err, dir)
 	}
-	var q []queued
-	var others [familyKazoo + 1][]queued // by family
+	var q []queue.Node
+	var others [queue.Families][]queue.Node // by family
 	for _, name := range names {
-		if c, other, ok := s.client.cfg.dialect.parse(name); ok {
+		if c, other, ok := s.client.cfg.dialect.Parse(name); ok {
 			q = append(q, c)
 		} else if other != nil {
-			c, _, _ = other.parse(name)
-			others[other.family] = append(others[other.family], c)
+			c, _, _ = other.Parse(name)
+			others[other.Family] = append(others[other.Family], c)
 		}
 	}
-	sortQueue(q)
+	queue.Sort(q)
 	read, err := s.readContenders(ctx, dir, q)
 	if err != nil {
 		return nil, s.client.cfg.explain(err, dir)
@@ -70,8 +71,8 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 		if !read[i].there {
 			continue
 		}
-		d, _ := decodeData(read[i].data)
-		c.kind = effective(c.kind, d)
+		d, _ := queue.Decode(read[i].data)
+		c.Kind = queue.Effective(c.Kind, d)
 		present, data = append(present, c), append(data, read[i].data)
 	}
 	return rank(present, data, others[:]), nil
@@ -90,7 +91,7 @@ type contenderData struct {
 
 // readContenders reads the data of each contender of q, as many as maxReads at once.
 // The first error ends it; it returns when no read is under way any more.
-func (s *session) readContenders(ctx context.Context, dir string, q []queued) ([]contenderData, error) {
+func (s *session) readContenders(ctx context.Context, dir string, q []queue.Node) ([]contenderData, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	read := make([]contenderData, len(q))
@@ -103,7 +104,7 @@ func (s *session) readContenders(ctx context.Context, dir string, q []queued) ([
 			for i := next.Add(1) - 1; i < int64(len(q)); i = next.Add(1) - 1 {
 				var n driver.Node
 				err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-					n, err = s.ds.Get(ctx, dir+"/"+q[i].node)
+					n, err = s.ds.Get(ctx, dir+"/"+q[i].Name)
 					return err
 				})
 				switch {
@@ -122,7 +123,7 @@ func (s *session) readContenders(ctx context.Context, dir string, q []queued) ([
 
 // rank puts everybody in one order: all have their numbers from one counter, that
 // of the lock's znode. Whose turn it is each recipe decides among its own.
-func rank(known []queued, data [][]byte, others [][]queued) []Contender {
+func rank(known []queue.Node, data [][]byte, others [][]queue.Node) []Contender {
 	type ranked struct {
 		seq int64
 		Contender
@@ -130,14 +131,14 @@ func rank(known []queued, data [][]byte, others [][]queued) []Contender {
 	var all []ranked
 	for i, q := range known {
 		c := describe(q, data[i])
-		c.Held, _ = decide(known, i)
-		all = append(all, ranked{q.seq, c})
+		c.Held, _ = queue.Decide(known, i)
+		all = append(all, ranked{q.Seq, c})
 	}
 	for _, same := range others {
-		sortQueue(same)
+		queue.Sort(same)
 		for i, q := range same {
-			held, _ := decide(same, i)
-			all = append(all, ranked{q.seq, Contender{Node: q.node, Mode: q.kind.mode, Held: held, Foreign: true}})
+			held, _ := queue.Decide(same, i)
+			all = append(all, ranked{q.Seq, Contender{Node: q.Name, Mode: Mode(q.Kind.Mode), Held: held, Foreign: true}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
@@ -155,7 +156,7 @@ func rank(known []queued, data [][]byte, others [][]queued) []Contender {
 // driver.ErrNoNode, if there is no such contender.
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
-		if _, other, ok := c.cfg.dialect.parse(node); strings.Contains(node, "/") || !ok && other == nil {
+		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", ErrConflict, node)
 		}
 		return s.client.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
@@ -163,7 +164,7 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 		}), dir)
 	})
 	if err != nil {
-		return &Error{Op: "break", Name: truncate(name, maxName), Err: err}
+		return &Error{Op: "break", Name: queue.Truncate(name, queue.MaxName), Err: err}
 	}
 	return nil
 }
@@ -173,7 +174,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
-	if err := c.cfg.dialect.checkName(name); err != nil {
+	if err := c.cfg.dialect.CheckName(name); err != nil {
 		return err
 	}
 	ctx, cancel := c.bound(ctx)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // enqueue takes a place in the queue of every name wanted, in one round trip for
@@ -20,7 +22,7 @@ import (
 // background, or its session is over.
 func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *place, alone bool, err error) {
 	const maxReaped = 8 // a parent reaped that often in a row is no accident
-	began := now()
+	began := lease.Now()
 	for reaped := 0; ; {
 		var parents []parent
 		if parents, err = s.ensureParents(ctx, r.wants, replaces != nil); err == nil {
@@ -79,7 +81,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever comes of it, and before it can be gone
 	}
-	began := now()
+	began := lease.Now()
 	// Read before the first try: the nodes may turn out to be that one's.
 	seen := s.client.lastZxid.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
@@ -132,7 +134,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 	cfg := &s.client.cfg
 	w := &write{kind: "enqueue", creates: p, ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	data := r.nodeData().encode()
+	data := r.nodeData().Encode()
 	if p.replaces != nil {
 		w.kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -140,7 +142,7 @@ func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 		}
 	}
 	for i, c := range p.nodes {
-		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
+		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].ours {
 			w.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
@@ -241,8 +243,8 @@ func (s *session) readZxid(ctx context.Context, p *place) error {
 // there room for it among at most limit contenders, if that is not 0?
 func (s *session) admit(p *place, seen int64, children []int32, limit int) error {
 	for i, c := range p.nodes {
-		q, _, _ := s.client.cfg.dialect.parse(c.node)
-		if q.seq >= maxSequence {
+		q, _, _ := s.client.cfg.dialect.Parse(c.node)
+		if q.Seq >= queue.MaxSequence {
 			return ErrSequenceExhausted
 		}
 		if limit > 0 && i < len(children) && int(children[i]) > limit {

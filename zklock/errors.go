@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // ErrNotAcquired means that the lock was not acquired because somebody else
@@ -50,7 +52,7 @@ var ErrOutage = errors.New("the ensemble cannot be reached")
 
 // ErrInvalidName means that a lock name breaks the rules given in the package
 // documentation, or that the handle was nil or not made by a Client.
-var ErrInvalidName = errors.New("invalid lock name")
+var ErrInvalidName = queue.ErrInvalidName
 
 // ErrMisuse means that the program is at fault, whatever name was asked for: an
 // Acquirer or a function is nil, a lock was not made by a Client's method, its Client
@@ -60,7 +62,7 @@ var ErrMisuse = errors.New("the lock is not set up correctly")
 
 // ErrConflict means that the request contradicts what is there: contenders of
 // another recipe use the name, or arguments do not go together.
-var ErrConflict = errors.New("conflict")
+var ErrConflict = queue.ErrConflict
 
 // ErrDeadlock means that the context already carries the lock that was asked
 // for, so that waiting for it would be waiting for oneself. See Reenter.
@@ -252,12 +254,12 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 // was asked within a heartbeat's interval, was there.
 func (s *session) waitEnded(ctx context.Context, began time.Time) error {
 	state, _ := s.ds.State()
-	quiet := now().Sub(began)
+	quiet := lease.Now().Sub(began)
 	s.mu.Lock()
-	if heard := now().Sub(s.heard); heard < quiet {
+	if heard := lease.Now().Sub(s.heard); heard < quiet {
 		quiet = heard
 	}
-	there := state == driver.Connected && quiet < s.lease.heartbeatEvery()
+	there := state == driver.Connected && quiet < s.lease.HeartbeatEvery()
 	s.mu.Unlock()
 	if there {
 		return waitEnded(ctx, errUnanswered)

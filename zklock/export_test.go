@@ -1,6 +1,10 @@
 package zklock
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+)
 
 // WithJitter replaces what pauses are spread by, for runs that have to repeat
 // themselves.
@@ -10,4 +14,4 @@ func WithJitter(f func(time.Duration) time.Duration) Option {
 
 // Suspend makes every client of the process believe that the machine has been
 // suspended for another d: the clock that leases are counted by jumps.
-func Suspend(d time.Duration) { suspendedMax.Add(int64(d)) }
+func Suspend(d time.Duration) { lease.AddSuspended(d) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // ownWatchShare is the share of a session timeout after which a waiter watches its own
@@ -73,7 +74,7 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			}
 			l.listed(s, q)
 		}
-		held, watch := decide(l.q, len(l.q)-1)
+		held, watch := queue.Decide(l.q, len(l.q)-1)
 		if held {
 			return l.gen, nil
 		}
@@ -106,7 +107,7 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 				return 0, err
 			}
 		case what == timeToLook:
-		case c.kind.permits > 0:
+		case c.kind.Permits > 0:
 			l.q = nil
 		case what == aheadGone:
 			l.left(watch[0], ahead[0].gen, true)
@@ -117,10 +118,10 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 // watchAhead watches those in line whom decide has named. It returns nil if what it
 // reads changes the line, so that there may be others to watch.
 func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*watched, error) {
-	permits := c.kind.permits
+	permits := c.kind.Permits
 	ahead := make([]*watched, len(watch))
 	for i, j := range watch {
-		w, read, err := s.watch(ctx, c.dir+"/"+l.q[j].node)
+		w, read, err := s.watch(ctx, c.dir+"/"+l.q[j].Name)
 		if errors.Is(err, driver.ErrNoNode) {
 			// A newer connection than the one of the last event proves nothing
 			// beside it, whatever its server says.
@@ -138,12 +139,12 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 		if !l.seen(w.gen, read) {
 			return nil, nil
 		}
-		d, _ := decodeData(w.node.Data)
+		d, _ := queue.Decode(w.node.Data)
 		if permits > 0 && len(l.q)-1 > permits && d.Granted {
 			l.q = nil // it was granted before we watched: we are the first in line
 			return nil, nil
 		}
-		if l.q[j].kind = effective(l.q[j].kind, d); permits == 0 && l.q[j].kind.mode == Shared && c.kind.mode == Shared {
+		if l.q[j].Kind = queue.Effective(l.q[j].Kind, d); permits == 0 && l.q[j].Kind.Mode == queue.Shared && c.kind.Mode == queue.Shared {
 			return nil, nil // no reason to wait for it any more
 		}
 		ahead[i] = w
@@ -152,7 +153,7 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 }
 
 // listAhead lists a name's queue up to our own node, which is the last one.
-func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error) {
+func (s *session) listAhead(ctx context.Context, c *contender) ([]queue.Node, error) {
 	q, err := s.list(ctx, c.dir)
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil, errNodeGone
@@ -161,14 +162,14 @@ func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error)
 		return nil, s.client.cfg.explainList(err, c.dir)
 	}
 	for i := range q {
-		if q[i].node != c.node {
+		if q[i].Name != c.node {
 			continue
 		}
 		s.mu.Lock()
-		q[i].kind = c.kind // its name may say that it was a writer's
+		q[i].Kind = c.kind // its name may say that it was a writer's
 		s.mu.Unlock()
-		if other, ok := conflict(q, i); ok {
-			return nil, errConflictingKind(other)
+		if other, ok := queue.Conflict(q, i); ok {
+			return nil, queue.KindConflict(other)
 		}
 		return q[:i+1], nil
 	}

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // keep watches over the session's state and the end of its lease.
 func (s *session) keep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	suspendedThen := suspended()
+	suspendedThen := lease.Suspended()
 	told := driver.Connected
 	for {
 		state, changed := s.ds.State()
@@ -29,7 +30,7 @@ func (s *session) keep() {
 			s.mu.Lock()
 			if s.cut = (time.Time{}); state != driver.Connected {
 				s.cut = time.Now()
-				if quiet := now().Sub(s.heard); !s.heard.IsZero() && quiet > s.timeout/2 {
+				if quiet := lease.Now().Sub(s.heard); !s.heard.IsZero() && quiet > s.timeout/2 {
 					s.cut = s.cut.Add(-quiet) // it fell silent long before it was given up
 				}
 			}
@@ -38,10 +39,10 @@ func (s *session) keep() {
 		}
 
 		s.mu.Lock()
-		counting, until := s.counting, s.lease.until
+		counting, until := s.counting, s.lease.Until
 		s.mu.Unlock()
 		if counting {
-			left := until.Sub(now())
+			left := until.Sub(lease.Now())
 			if left <= 0 {
 				s.end(driver.Expired, ErrLeaseOver)
 				return
@@ -64,7 +65,7 @@ func (s *session) keep() {
 // what suspended was before the look, which is no later than any handshake that
 // a later look will find.
 func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
-	suspendedNow := suspended()
+	suspendedNow := lease.Suspended()
 	gen, handshake := s.ds.Conn()
 	s.mu.Lock()
 	if gen == s.gen {
@@ -80,7 +81,7 @@ func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
 	if !s.cut.IsZero() {
 		s.cut = time.Now() // there was a connection in between
 	}
-	s.lease.connected(handshake.Add(suspendedThen), now(), false)
+	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
 	close(s.moved)
 	s.moved = make(chan struct{})
 	s.urgent = true
@@ -109,22 +110,22 @@ func (s *session) beat() {
 	// The context is looked at each time: a hook may take longer than a period.
 	for s.ctx.Err() == nil {
 		s.mu.Lock()
-		urgent, busy, every := s.urgent, s.work > 0, s.lease.syncEvery()
+		urgent, busy, every := s.urgent, s.work > 0, s.lease.SyncEvery()
 		if busy {
-			every = s.lease.heartbeatEvery()
+			every = s.lease.HeartbeatEvery()
 		}
-		last := s.lease.lastSent()
+		last := s.lease.LastSent()
 		s.mu.Unlock()
 		if attempt.After(last) {
 			last = attempt // a failed one is not repeated before its time
 		}
-		due := last.Add(max(every-early(every), minHeartbeat))
+		due := last.Add(max(every-early(every), lease.MinPeriod))
 		if urgent {
-			due = attempt.Add(minHeartbeat)
+			due = attempt.Add(lease.MinPeriod)
 		}
-		wait := due.Sub(now())
+		wait := due.Sub(lease.Now())
 		if wait <= 0 {
-			attempt = now()
+			attempt = lease.Now()
 			s.mu.Lock()
 			s.urgent = false
 			s.mu.Unlock()
@@ -132,8 +133,8 @@ func (s *session) beat() {
 			early = s.client.cfg.early()
 			continue
 		}
-		if looked.Add(every).Before(now()) {
-			looked = now()
+		if looked.Add(every).Before(lease.Now()) {
+			looked = lease.Now()
 			s.letGo()
 		}
 		timer.Reset(wait)

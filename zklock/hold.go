@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // hold is a place whose turn it is, and what is held by it. The handles that
@@ -27,7 +29,7 @@ type hold struct {
 	origin    origin // of the request it was granted to
 
 	mu      sync.Mutex
-	mode    Mode          // guarded by mu; a Downgrade changes it
+	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
 	handles []*handle     // guarded by mu; not yet released
 	over    bool          // guarded by mu
@@ -67,7 +69,7 @@ func (p *place) grantable() bool {
 }
 
 func (p *place) grantableLocked() bool {
-	return !p.gone && p.s.leftLocked() >= p.s.lease.least()
+	return !p.gone && p.s.leftLocked() >= p.s.lease.Least()
 }
 
 // isOver reports whether the hold has been released or lost.
@@ -78,9 +80,9 @@ func (h *hold) isOver() bool {
 }
 
 // shared reports whether others may hold beside it.
-func (h *hold) shared() bool { return h.currentMode() == Shared }
+func (h *hold) shared() bool { return h.currentMode() == queue.Shared }
 
-func (h *hold) currentMode() Mode {
+func (h *hold) currentMode() queue.Mode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.mode

@@ -62,7 +62,7 @@ func (l *Lock) Names() []string {
 func (l *Lock) Modes() []Mode {
 	modes := make([]Mode, len(l.hold.wants))
 	for i, w := range l.hold.wants {
-		modes[i] = w.kind.mode
+		modes[i] = Mode(w.kind.Mode)
 	}
 	if len(modes) == 1 {
 		modes[0] = l.Mode() // the one kind that a Downgrade changes
@@ -71,7 +71,7 @@ func (l *Lock) Modes() []Mode {
 }
 
 // Mode says how the lock is held: for All, Exclusive if any of its names is.
-func (l *Lock) Mode() Mode { return l.hold.currentMode() }
+func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
 // Token returns the fencing token. Every exclusive holder of a name has a
 // greater one than all who held it before, readers included. A reader's is greater

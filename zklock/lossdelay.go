@@ -3,6 +3,8 @@ package zklock
 import (
 	"fmt"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // A loss delay is time between the end of a lock that was lost and the next
@@ -61,7 +63,7 @@ func (s *session) spare() {
 	s.spareLocked()
 }
 
-func (s *session) spareLocked() { s.spared = now().Add(s.client.cfg.lossDelay) }
+func (s *session) spareLocked() { s.spared = lease.Now().Add(s.client.cfg.lossDelay) }
 
 // removeLost is remove for a place that was lost while it was held, on a session
 // that lives on: what is left of its nodes stays for loss_delay.
@@ -85,7 +87,7 @@ func (p *place) removeLost() {
 func (s *session) awaitSpared() {
 	for {
 		s.mu.Lock()
-		wait := s.spared.Sub(now())
+		wait := s.spared.Sub(lease.Now())
 		s.mu.Unlock()
 		if wait <= 0 {
 			return

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Option sets something about a Client, for values that a program has and a
@@ -115,7 +117,7 @@ func WithWait(d time.Duration) AcquireOption {
 // WithLabel sets a text that is shown to others by Client.Contenders, such as
 // a request id. It is cut at 256 bytes.
 func WithLabel(label string) AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.label = truncate(label, maxLabel) })
+	return acquireOption(func(c *acquireConfig) { c.label = queue.Truncate(label, queue.MaxLabel) })
 }
 
 // Reenter joins the lock if the context carries it already, instead of failing

@@ -2,38 +2,17 @@ package zklock
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // want is one name of a request, and how it is wanted.
 type want struct {
 	name string
 	path string // of the lock's znode
-	kind kind
-}
-
-// kind is what a queue node says it is: who it excludes follows from it, and
-// contenders of one name have to be of kinds that know each other.
-type kind struct {
-	mode    Mode
-	permits int // of a semaphore; 0 for the others
-}
-
-// String describes the kind for an error.
-func (k kind) String() string {
-	if k.mode == Permit {
-		return fmt.Sprintf("one of %d permits", k.permits)
-	}
-	return "it " + k.mode.String()
-}
-
-// errConflictingKind is the error of whoever meets a contender of a kind that
-// does not know its own, see conflict, and gives way.
-func errConflictingKind(ahead queued) error {
-	return fmt.Errorf("%w: %s is in the queue, wanting %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
-		ErrConflict, ahead.node, ahead.kind)
+	kind queue.Kind
 }
 
 // contender is one queue node of ours, from before its create is sent until it
@@ -48,8 +27,8 @@ func errConflictingKind(ahead queued) error {
 //     wherever it is seen.
 type contender struct {
 	dir  string // the lock's znode
-	guid guid
-	kind kind
+	guid queue.GUID
+	kind queue.Kind
 	node string // guarded by the session's mu; its name below dir, the end of at
 	at   string // guarded by the session's mu; the node's path
 }
@@ -117,7 +96,7 @@ func (s *session) register(wants []want) (*place, bool) {
 	for i, w := range wants {
 		s.serial++
 		c := &nodes[i]
-		c.dir, c.kind, c.guid = w.path, w.kind, guid{s.ds.ID(), s.serial}
+		c.dir, c.kind, c.guid = w.path, w.kind, queue.GUID{Session: s.ds.ID(), Serial: s.serial}
 		s.enqueued[s.serial] = c
 		p.nodes[i] = c
 	}
@@ -128,7 +107,7 @@ func (s *session) register(wants []want) (*place, bool) {
 func (p *place) readers() bool {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	return p.nodes[0].kind.mode == Shared
+	return p.nodes[0].kind.Mode == queue.Shared
 }
 
 // settled reports whether the outcome of a place's creation is known.
@@ -143,9 +122,9 @@ func (p *place) settled() bool {
 func (p *place) finish() {
 	s := p.s
 	s.mu.Lock()
-	_, there := s.enqueued[p.nodes[0].guid.serial]
+	_, there := s.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
-		delete(s.enqueued, c.guid.serial)
+		delete(s.enqueued, c.guid.Serial)
 	}
 	sweep := there && p.doubtful
 	idle := there && !sweep && s.leaveLocked()

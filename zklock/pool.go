@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // pool holds the sessions of a Client. They are shared, not checked out: a
@@ -237,7 +238,7 @@ func (p *pool) fill(n int, s *session) error {
 
 // connect opens one session and makes sure of the root.
 func (p *pool) connect(ctx context.Context) (*session, error) {
-	suspendedThen := suspended()
+	suspendedThen := lease.Suspended()
 	ds, err := p.connector.Connect(ctx, p.client.cfg.sessionTimeout)
 	if err != nil {
 		return nil, err

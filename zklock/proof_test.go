@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // onConn is a driver's session of which only the connection matters.
@@ -23,12 +24,12 @@ func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 // left to go.
 func busySession(ds driver.Session, left time.Duration) *session {
 	s := &session{
-		ds: ds, timeout: 10 * sec, born: now(), gen: 1, work: 1, counting: true,
+		ds: ds, timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, counting: true,
 		look: make(chan struct{}, 1), moved: make(chan struct{}), renewed: make(chan struct{}),
 	}
-	s.lease = lease{timeout: 10 * sec, tick: 2 * sec}
-	s.lease.connected(now(), now(), false)
-	s.lease.until = now().Add(left)
+	s.lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
+	s.lease.Connected(lease.Now(), lease.Now(), false)
+	s.lease.Until = lease.Now().Add(left)
 	s.publishLocked()
 	return s
 }
@@ -40,10 +41,10 @@ func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
 		for _, c := range []struct {
 			left  time.Duration
 			alive bool
-		}{{2 * sec, true}, {sec, false}} {
+		}{{2 * time.Second, true}, {time.Second, false}} {
 			s := busySession(&onConn{generation: 1}, c.left)
 			gen, sent := s.beforeExchange()
-			time.Sleep(sec)
+			time.Sleep(time.Second)
 			s.exchanged(gen, sent, true)
 			if s.alive() != c.alive {
 				t.Errorf("alive %v a second later, with %v of the lease left before", s.alive(), c.left)
@@ -66,13 +67,13 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 			{"a chain that is another connection's", func(_ *onConn, s *session) { s.gen = 2 }, false},
 		} {
 			ds := &onConn{generation: 1}
-			s := busySession(ds, 2*sec)
+			s := busySession(ds, 2*time.Second)
 			gen, sent := s.beforeExchange()
-			time.Sleep(sec)
+			time.Sleep(time.Second)
 			c.then(ds, s)
-			before := s.lease.until
+			before := s.lease.Until
 			s.exchanged(gen, sent, true)
-			if moved := !s.lease.until.Equal(before); moved != c.moves {
+			if moved := !s.lease.Until.Equal(before); moved != c.moves {
 				t.Errorf("%s: the lease moved: %v", c.what, moved)
 			}
 		}

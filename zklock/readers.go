@@ -1,6 +1,10 @@
 package zklock
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // admitReaders makes a reader's place of a writer's, which a reader has taken
 // over: with the node, which it keeps, it keeps its position. Readers of other
@@ -9,13 +13,13 @@ import "time"
 func (p *place) admitReaders(o origin) {
 	s := p.s
 	s.mu.Lock()
-	was := p.nodes[0].kind.mode
-	if was == Exclusive {
-		p.nodes[0].kind.mode = Shared
+	was := p.nodes[0].kind.Mode
+	if was == queue.Exclusive {
+		p.nodes[0].kind.Mode = queue.Shared
 	}
 	s.mu.Unlock()
-	if was == Exclusive {
-		d := s.client.nodeData(o, Shared)
+	if was == queue.Exclusive {
+		d := s.client.nodeData(o, queue.Shared)
 		s.spawn(func() { _ = s.rewrite(p, d) }) // it fails only if the node is gone
 	}
 }
@@ -32,7 +36,7 @@ func (t *turnstile) admitReadersLocked(p *place, r *request) {
 	s := p.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.admit == nil && p.nodes[0].kind.mode == Exclusive {
+	if p.admit == nil && p.nodes[0].kind.Mode == queue.Exclusive {
 		p.admit = time.AfterFunc(time.Until(p.granted.Add(t.client.cfg.handoverTime)), func() { s.spawn(func() { t.admitLast(p) }) })
 	}
 }

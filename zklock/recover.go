@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // recover finds out what became of a creation whose reply was lost. The Sync
@@ -14,7 +15,7 @@ import (
 // read from lists of their own.
 func (s *session) recover(ctx context.Context, p *place) (found bool, err error) {
 	for i, c := range p.nodes {
-		var q []queued
+		var q []queue.Node
 		err = s.repeat(ctx, "recover", func(ctx context.Context) error {
 			if err := s.ds.Sync(ctx, c.dir); err != nil {
 				return err
@@ -25,11 +26,11 @@ func (s *session) recover(ctx context.Context, p *place) (found bool, err error)
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
 			return false, err
 		}
-		sortQueue(q)
+		queue.Sort(q)
 		node := ""
 		for j := range q {
-			if q[j].guid == c.guid { // the lowest, should there be two
-				node = q[j].node
+			if q[j].GUID == c.guid { // the lowest, should there be two
+				node = q[j].Name
 				break
 			}
 		}
@@ -49,16 +50,16 @@ func (s *session) recover(ctx context.Context, p *place) (found bool, err error)
 
 // list returns the contenders of a lock in order. A contender of a dialect that
 // does not see ours is ErrConflict.
-func (s *session) list(ctx context.Context, dir string) (q []queued, err error) {
-	var foreign *dialect
+func (s *session) list(ctx context.Context, dir string) (q []queue.Node, err error) {
+	var foreign *queue.Dialect
 	err = s.repeat(ctx, "list", func(ctx context.Context) error {
 		q, foreign, err = s.listOnce(ctx, dir)
 		return err
 	})
 	if err == nil && foreign != nil {
-		return nil, s.client.cfg.dialect.conflictWith(foreign)
+		return nil, s.client.cfg.dialect.ConflictWith(foreign)
 	}
-	sortQueue(q)
+	queue.Sort(q)
 	return q, err
 }
 
@@ -66,15 +67,15 @@ func (s *session) list(ctx context.Context, dir string) (q []queued, err error) 
 // deleted: those whose GUID nobody answers for, or which are not the node that
 // their contender settled on. A node whose outcome is open is left alone.
 // foreign is the dialect of a contender that does not see ours, if any.
-func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign *dialect, err error) {
+func (s *session) listOnce(ctx context.Context, dir string) (q []queue.Node, foreign *queue.Dialect, err error) {
 	names, _, err := s.ds.Children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	q = make([]queued, 0, len(names))
+	q = make([]queue.Node, 0, len(names))
 	others := 0
 	for _, name := range names {
-		c, other, ok := s.client.cfg.dialect.parse(name)
+		c, other, ok := s.client.cfg.dialect.Parse(name)
 		switch {
 		case ok:
 			q = append(q, c)
@@ -94,18 +95,18 @@ func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign
 }
 
 // strays returns the paths of nodes of this session that should not be there.
-func (s *session) strays(dir string, q []queued) []string {
+func (s *session) strays(dir string, q []queue.Node) []string {
 	id := s.ds.ID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var paths []string
 	for i := range q {
-		if q[i].guid.session != id {
+		if q[i].GUID.Session != id {
 			continue
 		}
-		c := s.enqueued[q[i].guid.serial]
-		if c == nil || c.node != "" && c.node != q[i].node {
-			paths = append(paths, dir+"/"+q[i].node)
+		c := s.enqueued[q[i].GUID.Serial]
+		if c == nil || c.node != "" && c.node != q[i].Name {
+			paths = append(paths, dir+"/"+q[i].Name)
 		}
 	}
 	return paths

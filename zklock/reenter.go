@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // reenter looks whether ctx carries a lock on something that r wants. Waiting
@@ -58,7 +59,7 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 func (h *hold) joinAs(r *request) (l *Lock, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r.mode == Exclusive && h.mode == Shared {
+	if r.mode == queue.Exclusive && h.mode == queue.Shared {
 		return nil, false
 	}
 	return h.joinLocked(r.ctx), true
@@ -87,11 +88,11 @@ func (h *hold) uncovered(wants []want) error {
 			continue
 		}
 		switch have := mine.kind; {
-		case have.mode == Permit || w.kind.mode == Permit:
+		case have.Mode == queue.Permit || w.kind.Mode == queue.Permit:
 			if have != w.kind {
 				return errOtherKind
 			}
-		case w.kind.mode == Exclusive && (mode == Shared || have.mode == Shared):
+		case w.kind.Mode == queue.Exclusive && (mode == queue.Shared || have.Mode == queue.Shared):
 			return errReaderWrites
 		}
 	}

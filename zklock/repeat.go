@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // repeat runs an operation that may be done twice without harm, until its
@@ -22,7 +23,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		limited, cancel = context.WithTimeout(ctx, s.client.cfg.connectTimeout)
 	}
 	defer cancel()
-	began := now()
+	began := lease.Now()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
 		err := s.once(limited, kind, op)
 		if err == nil {

@@ -3,6 +3,8 @@ package zklock
 import (
 	"context"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // request is one acquisition: of one name, or of several as one lock.
@@ -11,7 +13,7 @@ type request struct {
 	turnstile *turnstile      // through which what it gets may be handed over; nil: it may not
 	ctx       context.Context // for hooks: what the Acquire hook returned
 	name      string          // as shown: the names joined, if there are several
-	mode      Mode
+	mode      queue.Mode
 	wants     []want
 	try       bool
 	failFast  bool
@@ -35,7 +37,7 @@ type request struct {
 // wait tells the hooks whom the request waits for.
 func (r *request) wait(position int, ahead Contender) {
 	hooks := &r.client.cfg.hooks
-	e := WaitEvent{Name: r.name, Mode: r.mode, Position: position, Ahead: ahead}
+	e := WaitEvent{Name: r.name, Mode: Mode(r.mode), Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
 		if !r.client.mustWait(r) {
@@ -76,7 +78,7 @@ func (r *request) describe(cfg acquireConfig) {
 }
 
 // nodeData is what the queue nodes of the request hold.
-func (r *request) nodeData() nodeData { return r.client.nodeData(r.origin, r.mode) }
+func (r *request) nodeData() queue.Data { return r.client.nodeData(r.origin, r.mode) }
 
 // origin is what others are told of the request that a place was taken for.
 type origin struct {
@@ -84,7 +86,7 @@ type origin struct {
 	since        int64 // milliseconds since the Unix epoch
 }
 
-func (c *Client) nodeData(o origin, mode Mode) nodeData {
+func (c *Client) nodeData(o origin, mode queue.Mode) queue.Data {
 	who := &c.cfg.identity
-	return nodeData{Host: who.Host, PID: who.PID, Label: o.label, Mode: mode.String(), Since: o.since, Trace: o.trace}
+	return queue.Data{Host: who.Host, PID: who.PID, Label: o.label, Mode: mode.String(), Since: o.since, Trace: o.trace}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // session is one ZooKeeper session and what this client does on it.
@@ -18,7 +19,7 @@ import (
 //     that moment, exactly once, and no hold is added afterwards.
 //   - ctx ends after the last handle on the session has ended, and is the one sign
 //     of the end that anything waits for: see endIf for the order.
-//   - While counting, a moment at or after lease.until ends the session; who
+//   - While counting, a moment at or after lease.Until ends the session; who
 //     notices first, be it a timer, a heartbeat's reply or Valid, ends it. So
 //     nobody sees a lease that has run out move on again.
 //   - mu is held around memory only.
@@ -40,12 +41,12 @@ type session struct {
 	look  chan struct{} // cap 1: keep looks again
 	lone  chan struct{} // cap maxLone: requests under way that are made by once
 
-	// proven is lease.until while the lease counts and the session is not over, as
+	// proven is lease.Until while the lease counts and the session is not over, as
 	// nanoseconds since born; else 0. It changes with them, under mu.
 	proven atomic.Int64
 
 	mu       sync.Mutex
-	lease    lease                 // guarded by mu
+	lease    lease.Lease           // guarded by mu
 	heard    time.Time             // guarded by mu; an instant: when an exchange was last answered
 	spared   time.Time             // guarded by mu; an instant: until then lost locks' nodes stay
 	gen      uint64                // guarded by mu; connection the lease's chain belongs to
@@ -68,7 +69,7 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 		client:   c,
 		ds:       ds,
 		timeout:  ds.Timeout(),
-		born:     now(),
+		born:     lease.Now(),
 		rouse:    make(chan struct{}, 1),
 		look:     make(chan struct{}, 1),
 		lone:     make(chan struct{}, maxLone),
@@ -79,12 +80,12 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.commits = committer{multi: s.multi, settle: s.settle, ctx: s.ctx, wg: &s.wg}
-	s.lease = lease{timeout: c.cfg.leaseTimeout(s.timeout), tick: c.cfg.tickTime}
+	s.lease = lease.Lease{Timeout: c.cfg.leaseTimeout(s.timeout), Tick: c.cfg.tickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the first connection's handshake created the session. If it has been
 	// replaced already, its proof is not to be had any more.
-	s.lease.connected(handshake.Add(suspendedThen), now(), gen == 1)
+	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.own.init(s)
 	s.notices.init(&c.cfg.hooks)
 	s.tell(driver.Connected, nil)
@@ -115,7 +116,7 @@ func (s *session) leaveLocked() (idle bool) {
 		return false
 	}
 	s.counting = false
-	s.lease.until = time.Time{}
+	s.lease.Until = time.Time{}
 	s.publishLocked()
 	return true
 }
@@ -124,7 +125,7 @@ func (s *session) leaveLocked() (idle bool) {
 func (s *session) publishLocked() {
 	proven := int64(0)
 	if s.over == nil && s.counting {
-		proven = int64(s.lease.until.Sub(s.born))
+		proven = int64(s.lease.Until.Sub(s.born))
 	}
 	s.proven.Store(proven)
 }
@@ -133,7 +134,7 @@ func (s *session) publishLocked() {
 // not, that takes no lock. Only under mu may it be found to have run out, in turn
 // with what makes it longer: so that who has seen its end never sees it move on.
 func (s *session) alive() bool {
-	if proven := s.proven.Load(); proven > 0 && now().Sub(s.born) < time.Duration(proven) {
+	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
 		return true
 	}
 	left, _ := s.left()
@@ -174,7 +175,7 @@ func (s *session) spawn(f func()) bool {
 // beforeExchange reads what has to be known before a request is sent.
 func (s *session) beforeExchange() (gen uint64, sent time.Time) {
 	gen, _ = s.ds.Conn()
-	return gen, now()
+	return gen, lease.Now()
 }
 
 // exchanged records that a request sent at sent was answered without an error,
@@ -190,19 +191,19 @@ func (s *session) exchanged(gen uint64, sent time.Time, committed bool) {
 	if s.over != nil || gen != s.gen {
 		return
 	}
-	answered := now()
+	answered := lease.Now()
 	s.heard = answered
-	if s.counting && !answered.Before(s.lease.until) {
+	if s.counting && !answered.Before(s.lease.Until) {
 		s.poke(s.look) // too late: the keeper ends the session
 		return
 	}
-	before := s.lease.until
-	s.lease.acknowledged(sent, answered, committed)
-	began := committed && !s.counting && s.work > 0 && answered.Before(s.lease.until)
+	before := s.lease.Until
+	s.lease.Acknowledged(sent, answered, committed)
+	began := committed && !s.counting && s.work > 0 && answered.Before(s.lease.Until)
 	if began {
 		s.counting = true // who waits for a lease has one, even if its end is no other
 	}
-	if began || s.counting && !s.lease.until.Equal(before) {
+	if began || s.counting && !s.lease.Until.Equal(before) {
 		s.publishLocked()
 		close(s.renewed)
 		s.renewed = make(chan struct{})
@@ -230,7 +231,7 @@ func (s *session) leftLocked() time.Duration {
 	if s.over != nil || !s.counting {
 		return 0
 	}
-	d := s.lease.until.Sub(now())
+	d := s.lease.Until.Sub(lease.Now())
 	if d <= 0 {
 		s.poke(s.look)
 		return 0
@@ -241,10 +242,10 @@ func (s *session) leftLocked() time.Duration {
 // awaitLease returns when enough of the lease is left to hand out a lock.
 func (s *session) awaitLease(ctx context.Context) error {
 	var limit <-chan time.Time
-	began := now()
+	began := lease.Now()
 	for {
 		left, renewed := s.left()
-		if left >= s.lease.least() {
+		if left >= s.lease.Least() {
 			return nil
 		}
 		if limit == nil {
@@ -301,9 +302,9 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 		s.mu.Unlock()
 		return
 	}
-	at := now()
-	if s.counting && s.lease.until.Before(at) {
-		at = s.lease.until // the lease ended then; only the news is late
+	at := lease.Now()
+	if s.counting && s.lease.Until.Before(at) {
+		at = s.lease.Until // the lease ended then; only the news is late
 	}
 	s.over = cause
 	s.publishLocked()
@@ -322,7 +323,7 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	}
 	s.mu.Unlock()
 
-	vacated, told := lose(s.client, maps.Keys(holds), cause, toWall(at))
+	vacated, told := lose(s.client, maps.Keys(holds), cause, lease.Wall(at))
 	if spared {
 		s.spare() // from now, when Done is closed for all of them
 	}

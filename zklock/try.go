@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // blocked answers a try without a write: somebody in the queue has to be waited
@@ -27,10 +28,10 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 			return s.client.cfg.explainList(err, want.path)
 		}
 		// Like Acquire: those at the end of all numbers are behind every contender that comes.
-		q = slices.DeleteFunc(q, func(c queued) bool { return c.seq >= maxSequence })
-		q = append(q, queued{kind: want.kind})
-		if other, ok := conflict(q, len(q)-1); ok {
-			return errConflictingKind(other)
+		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
+		q = append(q, queue.Node{Kind: want.kind})
+		if other, ok := queue.Conflict(q, len(q)-1); ok {
+			return queue.KindConflict(other)
 		}
 		if err := s.blockedBy(ctx, want, q); err != nil {
 			return err
@@ -41,29 +42,29 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 
 // blockedBy decides for a contender that would be the last of q. A writer that
 // blocks a reader may have been downgraded, which only its data tells.
-func (s *session) blockedBy(ctx context.Context, want want, q []queued) error {
+func (s *session) blockedBy(ctx context.Context, want want, q []queue.Node) error {
 	for {
-		held, watch := decide(q, len(q)-1)
+		held, watch := queue.Decide(q, len(q)-1)
 		if held {
 			return nil
 		}
-		if want.kind.mode != Shared {
+		if want.kind.Mode != queue.Shared {
 			return errTaken
 		}
 		var n driver.Node
 		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-			n, err = s.ds.Get(ctx, want.path+"/"+q[watch[0]].node)
+			n, err = s.ds.Get(ctx, want.path+"/"+q[watch[0]].Name)
 			return err
 		})
-		switch d, _ := decodeData(n.Data); {
+		switch d, _ := queue.Decode(n.Data); {
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
 			return s.client.cfg.explainList(err, want.path)
-		case effective(q[watch[0]].kind, d).mode != Shared:
+		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
 			return errTaken
 		default:
-			q[watch[0]].kind.mode = Shared
+			q[watch[0]].Kind.Mode = queue.Shared
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // turnstile is the local queue of one name: goroutines of one client that want
@@ -86,8 +88,8 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 		}
 	}
 	if r.try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
-		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.mode == Shared)
-		if r.mode == Shared && readers {
+		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.mode == queue.Shared)
+		if r.mode == queue.Shared && readers {
 			return nil, nil, true, nil
 		}
 		return nil, nil, false, errTaken
@@ -101,7 +103,7 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 // shareLocked joins a reader to the current hold if that may be shared.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.mode != Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.mode == Exclusive ||
+	if h == nil || r.mode != queue.Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.mode == queue.Exclusive ||
 		time.Since(h.place.granted) >= t.client.cfg.handoverTime || !h.place.grantable() {
 		return nil
 	}
@@ -143,7 +145,7 @@ func (t *turnstile) admitLocked(spare *place) *place {
 // with a place of its own. A writer goes and waits behind readers; but where they
 // hold a writer's node, which keeps other processes out, it gets that by and by.
 func (t *turnstile) passableLocked(r *request) bool {
-	return t.sharedLocked() && (r.mode == Shared || t.current == nil || t.current.place.readers())
+	return t.sharedLocked() && (r.mode == queue.Shared || t.current == nil || t.current.place.readers())
 }
 
 // sharedLocked reports whether what is held, if anything is, is held by readers.
@@ -242,7 +244,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		t.mu.Unlock()
 		return spare == nil, false
 	}
-	if next.r.mode == Shared {
+	if next.r.mode == queue.Shared {
 		t.admitReadersLocked(h.place, next.r)
 	}
 	h.place.handovers++
@@ -253,7 +255,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.client.counters.handovers.Add(1)
 	// Before the next one goes on: its own wait ends after it was told of.
 	if hook := t.client.cfg.hooks.Handover; hook != nil {
-		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: next.r.mode, Turn: lock.token.Turn, From: h.origin.trace, To: heir.origin.trace})
+		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.mode), Turn: lock.token.Turn, From: h.origin.trace, To: heir.origin.trace})
 	}
 	next.turn <- turn{lock: lock}
 	return true, true
@@ -261,9 +263,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 
 // mayPass reports whether a place may be handed over to a holder of that mode,
 // as far as fairness and the node's own mode go.
-func (t *turnstile) mayPass(p *place, mode Mode) bool {
+func (t *turnstile) mayPass(p *place, mode queue.Mode) bool {
 	cfg := &t.client.cfg
-	if p.readers() && mode != Shared || p.doubtfulTxn.Load() {
+	if p.readers() && mode != queue.Shared || p.doubtfulTxn.Load() {
 		return false
 	}
 	if time.Since(p.granted) >= cfg.handoverTime {
@@ -297,10 +299,10 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	switch {
 	case t.current != nil:
 		h := t.current
-		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = h.currentMode(), h.origin.trace, h.origin.label, true
+		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), h.origin.trace, h.origin.label, true
 		ahead.Node, ahead.Since = h.place.nodes[0].node, h.place.granted
 	case t.leader != nil:
-		ahead.Mode, ahead.Trace, ahead.Label = t.leader.r.mode, t.leader.r.origin.trace, t.leader.r.origin.label
+		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.mode), t.leader.r.origin.trace, t.leader.r.origin.label
 	}
 	return position, ahead
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Txn applies ops as one transaction of the ensemble, only while the lock is
@@ -194,7 +195,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		break
 	}
 
-	d := h.client.nodeData(h.origin, Shared)
+	d := h.client.nodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
 	if !s.spawn(func() { done <- s.rewrite(p, d) }) {
 		return l.endedError()
@@ -229,17 +230,17 @@ func (l *Lock) lower() (wait, lowered bool, err error) {
 	switch {
 	case h.over:
 		return false, false, l.endedError()
-	case len(p.nodes) > 1 || h.mode == Permit || len(h.handles) > 1 && h.mode != Shared:
+	case len(p.nodes) > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
 		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", ErrConflict)
-	case h.mode == Shared:
+	case h.mode == queue.Shared:
 		return false, false, nil
 	case p.doubtfulTxn.Load():
 		return false, false, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
 	case h.txns > 0:
 		return true, false, nil
 	}
-	h.mode = Shared
-	p.nodes[0].kind = kind{mode: Shared} // it is never handed to a writer again
+	h.mode = queue.Shared
+	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
 	// Readers that join come after a writer that held the same node.
 	h.token = Token{Zxid: p.zxid, Turn: p.turn}
 	p.turn++
@@ -250,9 +251,9 @@ func (l *Lock) lower() (wait, lowered bool, err error) {
 var errNotTold = errors.New("downgrade not confirmed")
 
 // rewrite replaces a place's data, however long that takes.
-func (s *session) rewrite(p *place, d nodeData) error {
+func (s *session) rewrite(p *place, d queue.Data) error {
 	return s.repeat(s.ctx, "mark", func(ctx context.Context) error {
-		_, err := s.ds.Set(ctx, p.nodes[0].path(), d.encode(), driver.AnyVersion)
+		_, err := s.ds.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
 		return err
 	})
 }

@@ -3,6 +3,8 @@ package zklock
 import (
 	"fmt"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // startWaiting counts an acquisition in, at the turnstile of every name wanted,
@@ -24,7 +26,7 @@ func (c *Client) startWaiting(r *request, cfg acquireConfig) (*turnstile, error)
 		switch {
 		case t == nil:
 			fresh++
-		case !r.try && w.kind.mode != Shared && !r.roomLocked(t):
+		case !r.try && w.kind.Mode != queue.Shared && !r.roomLocked(t):
 			return nil, errCrowded // whoever waits there already has to be waited for
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // watches shares one watch a path among all who wait on it in a session: a
@@ -57,7 +58,7 @@ func (s *session) watch(ctx context.Context, path string) (w *watched, read bool
 		}
 		s.watches.mu.Unlock()
 
-		began := now()
+		began := lease.Now()
 		select {
 		case <-w.armed:
 		case <-ctx.Done():

@@ -1,15 +1,13 @@
-package zklock
+package queue
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// dialect is how a client names its queue nodes: the URL key of that name. Each
+// Dialect is how a client names its queue nodes: the URL key of that name. Each
 // is a promise to one foreign recipe, in whose terms the nodes are named, so
 // that its contenders wait for ours and ours for them:
 //
@@ -50,32 +48,31 @@ import (
 // them, takes no notice of them. Data of a lock's znode is written over only if it
 // is empty or our own mark. In kazoo all these znodes are
 // persistent and stay: its locks make them once and rely on them.
-type dialect struct {
-	name   string
-	family family
+type Dialect struct {
+	Name   string
+	Family family
 	modes  []Mode // what its recipe can express
 	serves string // the recipe, for errors
 }
 
 var (
-	dialectZklock  = &dialect{"zklock", familyReadWrite, []Mode{Exclusive, Shared, Permit}, "Curator's InterProcessReadWriteLock"}
-	dialectCurator = &dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex"}
-	dialectZK      = &dialect{"zk", familyMutex, []Mode{Exclusive}, "go-zookeeper's Lock"}
-	dialectKazoo   = &dialect{"kazoo", familyKazoo, []Mode{Exclusive, Shared}, "kazoo's Lock, ReadLock and WriteLock"}
+	Default        = &Dialect{"zklock", familyReadWrite, []Mode{Exclusive, Shared, Permit}, "Curator's InterProcessReadWriteLock"}
+	dialectCurator = &Dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex"}
+	dialectZK      = &Dialect{"zk", familyMutex, []Mode{Exclusive}, "go-zookeeper's Lock"}
+	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, []Mode{Exclusive, Shared}, "kazoo's Lock, ReadLock and WriteLock"}
 )
 
-var dialects = []*dialect{dialectZklock, dialectCurator, dialectZK, dialectKazoo}
+var Dialects = []*Dialect{Default, dialectCurator, dialectZK, dialectKazoo}
 
-// parseDialect is the URL key's parser.
-func parseDialect(c *config, v string) error {
-	names := make([]string, len(dialects))
-	for i, d := range dialects {
-		if names[i] = d.name; d.name == v {
-			c.dialect = d
-			return nil
+// ParseDialect returns the dialect of a name.
+func ParseDialect(name string) (*Dialect, error) {
+	names := make([]string, len(Dialects))
+	for i, d := range Dialects {
+		if names[i] = d.Name; d.Name == name {
+			return d, nil
 		}
 	}
-	return fmt.Errorf("want one of %s", strings.Join(names, ", "))
+	return nil, fmt.Errorf("want one of %s", strings.Join(names, ", "))
 }
 
 // family is what recipes have in common that see each other's queue nodes.
@@ -88,7 +85,8 @@ type family uint8
 const (
 	familyReadWrite family = iota
 	familyMutex
-	familyKazoo
+	FamilyKazoo
+	Families = iota // how many there are
 )
 
 // Markers of the families that are not this library's own.
@@ -99,28 +97,28 @@ const (
 	uuidHexLen      = 32
 )
 
-// literal reports whether names are paths as they stand.
-func (d *dialect) literal() bool { return d.family != familyReadWrite }
+// Literal reports whether names are paths as they stand.
+func (d *Dialect) Literal() bool { return d.Family != familyReadWrite }
 
-// allows says why a kind of lock cannot be had in the dialect.
-func (d *dialect) allows(k kind) error {
+// Allows says why a kind of lock cannot be had in the dialect.
+func (d *Dialect) Allows(k Kind) error {
 	for _, m := range d.modes {
-		if m == k.mode {
+		if m == k.Mode {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: with dialect=%s there are no locks held as %v, %s knows none", ErrConflict, d.name, k.mode, d.serves)
+	return fmt.Errorf("%w: with dialect=%s there are no locks held as %v, %s knows none", ErrConflict, d.Name, k.Mode, d.serves)
 }
 
-// prefix is the name of a queue node up to its sequence suffix.
-func (d *dialect) prefix(g guid, k kind) string {
+// Prefix is the name of a queue node up to its sequence suffix.
+func (d *Dialect) Prefix(g GUID, k Kind) string {
 	switch d {
 	case dialectCurator:
 		return protectedPrefix + g.String() + "-" + mutexMarker
 	case dialectZK:
 		return protectedPrefix + g.hex() + "-" + mutexMarker
 	case dialectKazoo:
-		if k.mode == Shared {
+		if k.Mode == Shared {
 			return g.hex() + kazooReadMarker
 		}
 		return g.hex() + kazooMarker
@@ -128,31 +126,31 @@ func (d *dialect) prefix(g guid, k kind) string {
 	return protectedPrefix + g.String() + "-" + k.marker()
 }
 
-// parse takes a child of a lock's znode apart. ok is false for a child that is
+// Parse takes a child of a lock's znode apart. ok is false for a child that is
 // no contender of the dialect; foreign, if not nil, is the dialect of those that
 // it is a contender of, which do not see ours. A child without a sequence number is
 // no contender of anything. One with a negative number has seq maxSequence: servers
 // before 3.6 count into the negative.
-func (d *dialect) parse(node string) (q queued, foreign *dialect, ok bool) {
+func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
 	head, suffix, k, f, ok := classify(node)
 	if !ok || !isSequence(suffix) {
-		return queued{}, nil, false
+		return Node{}, nil, false
 	}
-	if f != d.family {
-		return queued{}, dialectOf(head, f), false
+	if f != d.Family {
+		return Node{}, dialectOf(head, f), false
 	}
-	q = queued{node: node, kind: k, seq: parseSuffix(suffix)}
-	q.guid, _ = parseGUID(guidText(head, f))
+	q = Node{Name: node, Kind: k, Seq: parseSuffix(suffix)}
+	q.GUID, _ = parseGUID(guidText(head, f))
 	return q, nil, true
 }
 
 // dialectOf tells which dialect a foreign contender's clients share. Curator
 // writes UUIDs with dashes, go-zookeeper without.
-func dialectOf(head string, f family) *dialect {
+func dialectOf(head string, f family) *Dialect {
 	switch {
 	case f == familyReadWrite:
-		return dialectZklock
-	case f == familyKazoo:
+		return Default
+	case f == FamilyKazoo:
 		return dialectKazoo
 	case len(guidText(head, f)) == uuidHexLen:
 		return dialectZK
@@ -163,7 +161,7 @@ func dialectOf(head string, f family) *dialect {
 // guidText is the part of a node's name, as cut off its marker, that identifies
 // the one who made it.
 func guidText(head string, f family) string {
-	if f == familyKazoo {
+	if f == FamilyKazoo {
 		return head
 	}
 	text, protected := strings.CutPrefix(head, protectedPrefix)
@@ -177,7 +175,7 @@ func guidText(head string, f family) string {
 // classify splits a node's name around its marker, as the recipes do: for
 // Curator's read and write locks whatever follows the marker is the suffix, for
 // the others it has to be a number.
-func classify(node string) (head, suffix string, k kind, f family, ok bool) {
+func classify(node string) (head, suffix string, k Kind, f family, ok bool) {
 	if head, suffix, k, ok = cutMarker(node); ok {
 		return head, suffix, k, familyReadWrite, true
 	}
@@ -185,16 +183,16 @@ func classify(node string) (head, suffix string, k kind, f family, ok bool) {
 		text string
 		mode Mode
 		f    family
-	}{{kazooReadMarker, Shared, familyKazoo}, {kazooMarker, Exclusive, familyKazoo}, {mutexMarker, Exclusive, familyMutex}} {
+	}{{kazooReadMarker, Shared, FamilyKazoo}, {kazooMarker, Exclusive, FamilyKazoo}, {mutexMarker, Exclusive, familyMutex}} {
 		i := strings.LastIndex(node, m.text)
 		if i < 0 {
 			continue
 		}
 		if suffix = node[i+len(m.text):]; isSequence(suffix) {
-			return node[:i], suffix, kind{mode: m.mode}, m.f, true
+			return node[:i], suffix, Kind{Mode: m.mode}, m.f, true
 		}
 	}
-	return "", "", kind{}, 0, false
+	return "", "", Kind{}, 0, false
 }
 
 // isSequence reports whether a suffix is what servers append: ten digits, or a
@@ -212,128 +210,59 @@ func isSequence(s string) bool {
 	return true
 }
 
-// walks reports whether a queue that was listed once may be walked when q has
+// Walks reports whether a queue that was listed once may be walked when q has
 // left it. Nobody ever gets in ahead of a queue node of this library. With newer
 // releases of Curator a writer that becomes a reader inserts a node with the
 // writer's own sequence number, which stays when the writer's is gone. The other
 // dialects make no such assumption about anybody.
-func (d *dialect) walks(q queued) bool {
-	return !d.literal() && q.guid != guid{} && q.guid.ours()
+func (d *Dialect) Walks(q Node) bool {
+	return !d.Literal() && q.GUID != GUID{} && q.GUID.ours()
 }
 
 // ours reports whether a GUID has the form of this library's, which others' do
 // not have: a random UUID has its variant's bits set where the serial has zeros.
-func (g guid) ours() bool { return g.serial>>48 == 0 }
+func (g GUID) ours() bool { return g.Serial>>48 == 0 }
 
 // hex returns the guid as 32 hexadecimal digits.
-func (g guid) hex() string {
+func (g GUID) hex() string {
 	b := g.digits()
 	return string(b[:])
 }
 
-// checkName enforces the rules for names of the dialect.
-func (d *dialect) checkName(name string) error {
-	if err := checkName(name); err != nil || !d.literal() {
+// CheckName enforces the rules for names of the dialect.
+func (d *Dialect) CheckName(name string) error {
+	if err := CheckName(name); err != nil || !d.Literal() {
 		return err
 	}
-	if r, ok := refusedRune(name); ok {
-		return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", ErrInvalidName, d.name, r)
+	if r, ok := RefusedRune(name); ok {
+		return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", ErrInvalidName, d.Name, r)
 	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if _, _, _, _, ok := classify(segment); ok {
-			return fmt.Errorf("%w: with dialect=%s its segment %q would pass for a queue node", ErrInvalidName, d.name, segment)
+			return fmt.Errorf("%w: with dialect=%s its segment %q would pass for a queue node", ErrInvalidName, d.Name, segment)
 		}
 	}
 	return nil
 }
 
-// encode maps a name to the path of its znode below the root.
-func (d *dialect) encode(name string) string {
-	if d.literal() {
+// Encode maps a name to the path of its znode below the root.
+func (d *Dialect) Encode(name string) string {
+	if d.Literal() {
 		return name
 	}
 	return encodeName(name)
 }
 
-// parentMode is the kind of znode that a lock's is made as.
-func (d *dialect) parentMode() driver.Mode {
+// ParentMode is the kind of znode that a lock's is made as.
+func (d *Dialect) ParentMode() driver.Mode {
 	if d == dialectKazoo {
 		return driver.Persistent
 	}
 	return driver.Container
 }
 
-// conflictWith is the error of meeting a contender of another dialect.
-func (d *dialect) conflictWith(other *dialect) error {
+// ConflictWith is the error of meeting a contender of another dialect.
+func (d *Dialect) ConflictWith(other *Dialect) error {
 	return fmt.Errorf("%w: a contender of %s is in the queue, and does not wait for those of dialect=%s; use dialect=%s for this lock, in all clients",
-		ErrConflict, other.serves, d.name, other.name)
-}
-
-// ensureAncestors makes the znodes between the root and that of a lock whose
-// name is a path, and refuses to go below another lock where its recipe would
-// take the one for a contender of the other.
-func (s *session) ensureAncestors(ctx context.Context, path string) error {
-	cfg := &s.client.cfg
-	for i := len(cfg.root) + 1; cfg.dialect.literal(); i++ {
-		slash := strings.IndexByte(path[i:], '/')
-		if slash < 0 {
-			break
-		}
-		i += slash
-		ancestor := path[:i]
-		err := s.createParent(ctx, ancestor, nil, cfg.dialect.parentMode())
-		if errors.Is(err, driver.ErrUnimplemented) {
-			err = s.createParent(ctx, ancestor, nil, driver.Persistent)
-		}
-		if !errors.Is(err, driver.ErrNodeExists) && !errors.Is(err, driver.ErrNoAuth) {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if cfg.dialect.family == familyKazoo {
-			continue
-		}
-		n, err := s.getParent(ctx, ancestor)
-		switch {
-		case errors.Is(err, driver.ErrNoAuth):
-		case err != nil:
-			return err
-		case isMark(n.Data):
-			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", ErrConflict, ancestor, cfg.dialect.name)
-		}
-	}
-	return nil
-}
-
-// claim looks at a lock's znode that was there before. ours says that its data
-// is our mark, or was empty and is our mark now: with the version that was read,
-// so that nobody's data is written over.
-func (s *session) claim(ctx context.Context, path string) (ours bool, err error) {
-	const tries = 4
-	for range tries {
-		n, err := s.getParent(ctx, path)
-		if err != nil || len(n.Data) > 0 || !s.client.cfg.dialect.literal() {
-			return isMark(n.Data), err
-		}
-		err = s.repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := s.ds.Set(ctx, path, parentMark, n.Stat.Version)
-			return err
-		})
-		switch {
-		case errors.Is(err, driver.ErrNoAuth):
-			return false, nil
-		case !errors.Is(err, driver.ErrBadVersion): // somebody has written, or we have and did not hear of it
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-func (s *session) getParent(ctx context.Context, path string) (n driver.Node, err error) {
-	err = s.repeat(ctx, "parent", func(ctx context.Context) (err error) {
-		n, err = s.ds.Get(ctx, path)
-		return err
-	})
-	return n, err
+		ErrConflict, other.serves, d.Name, other.Name)
 }

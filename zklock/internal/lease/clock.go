@@ -1,4 +1,4 @@
-package zklock
+package lease
 
 import (
 	"sync/atomic"
@@ -15,9 +15,9 @@ import (
 // that an unlucky reading never makes a lease longer again.
 var suspendedMax atomic.Int64
 
-// suspended returns for how long the machine has been suspended since the
+// Suspended returns for how long the machine has been suspended since the
 // process started; 0 where the system does not tell.
-func suspended() time.Duration {
+func Suspended() time.Duration {
 	d := int64(suspendGrowth())
 	for {
 		seen := suspendedMax.Load()
@@ -30,9 +30,12 @@ func suspended() time.Duration {
 	}
 }
 
-// now returns the present instant.
-func now() time.Time { return time.Now().Add(suspended()) }
+// Now returns the present instant.
+func Now() time.Time { return time.Now().Add(Suspended()) }
 
-// toWall returns when time.Now will have reached the instant i, if the machine
+// Wall returns when time.Now will have reached the instant i, if the machine
 // is not suspended again.
-func toWall(i time.Time) time.Time { return i.Add(-suspended()) }
+func Wall(i time.Time) time.Time { return i.Add(-Suspended()) }
+
+// AddSuspended has the machine count as suspended for d more. It is for tests.
+func AddSuspended(d time.Duration) { suspendedMax.Add(int64(d)) }

@@ -1,8 +1,8 @@
-package zklock
+package lease
 
 import "time"
 
-// lease is what a session can prove about its own life. A connection proves
+// Lease is what a session can prove about its own life. A connection proves
 // nothing: a server that lost its leader goes on answering pings and reads for
 // syncLimit ticks while the leader expires the session and grants its locks to
 // others. Only what a quorum committed counts.
@@ -36,9 +36,9 @@ import "time"
 // between the look at the clock and its use.
 //
 // A lease is not safe for concurrent use; its session guards it.
-type lease struct {
-	timeout time.Duration // negotiated, less loss_delay; the smallest of the session's life
-	tick    time.Duration // at least the servers' tickTime
+type Lease struct {
+	Timeout time.Duration // negotiated, less loss_delay; the smallest of the session's life
+	Tick    time.Duration // at least the servers' tickTime
 
 	// chain holds exchanges of the present connection, oldest first, each sent
 	// after the one before was answered; the handshake is the first. It is
@@ -46,7 +46,7 @@ type lease struct {
 	chain     []exchange
 	handshake exchange
 
-	until time.Time // an instant; zero while nothing is proven
+	Until time.Time // an instant; zero while nothing is proven
 }
 
 type exchange struct{ sent, answered time.Time }
@@ -54,9 +54,9 @@ type exchange struct{ sent, answered time.Time }
 // chainSteps is how many links a timeout is divided into at most.
 const chainSteps = 40
 
-// connected starts a new chain: a handshake sent and answered at these instants
+// Connected starts a new chain: a handshake sent and answered at these instants
 // succeeded. created says that it created the session.
-func (l *lease) connected(sent, answered time.Time, created bool) {
+func (l *Lease) Connected(sent, answered time.Time, created bool) {
 	l.handshake = exchange{sent, answered}
 	l.chain = append(l.chain[:0], l.handshake)
 	if created {
@@ -64,9 +64,9 @@ func (l *lease) connected(sent, answered time.Time, created bool) {
 	}
 }
 
-// acknowledged records an exchange that began and ended on the connection of
+// Acknowledged records an exchange that began and ended on the connection of
 // the present chain. committed says that it was a write.
-func (l *lease) acknowledged(sent, answered time.Time, committed bool) {
+func (l *Lease) Acknowledged(sent, answered time.Time, committed bool) {
 	if len(l.chain) == 0 {
 		return
 	}
@@ -75,26 +75,26 @@ func (l *lease) acknowledged(sent, answered time.Time, committed bool) {
 			l.prove(l.handshake.sent)
 		}
 		if p, ok := l.latestAnswered(sent); ok {
-			if j, ok := l.latestAnswered(p.sent.Add(-l.tick)); ok {
+			if j, ok := l.latestAnswered(p.sent.Add(-l.Tick)); ok {
 				l.prove(j.sent)
 			}
 		}
 	}
 	last := l.chain[len(l.chain)-1]
-	if sent.Before(last.answered) || sent.Sub(last.sent) < l.timeout/chainSteps {
+	if sent.Before(last.answered) || sent.Sub(last.sent) < l.Timeout/chainSteps {
 		return
 	}
 	l.chain = append(l.chain, exchange{sent, answered})
 	// What is older than a timeout cannot prove anything that lies ahead.
 	drop := 0
-	for drop < len(l.chain)-1 && answered.Sub(l.chain[drop].sent) > l.timeout {
+	for drop < len(l.chain)-1 && answered.Sub(l.chain[drop].sent) > l.Timeout {
 		drop++
 	}
 	l.chain = append(l.chain[:0], l.chain[drop:]...)
 }
 
 // latestAnswered returns the latest exchange answered at or before i.
-func (l *lease) latestAnswered(i time.Time) (exchange, bool) {
+func (l *Lease) latestAnswered(i time.Time) (exchange, bool) {
 	for n := len(l.chain) - 1; n >= 0; n-- {
 		if !l.chain[n].answered.After(i) {
 			return l.chain[n], true
@@ -103,9 +103,9 @@ func (l *lease) latestAnswered(i time.Time) (exchange, bool) {
 	return exchange{}, false
 }
 
-// lastSent is when the newest link of the chain was sent: what heartbeats are
+// LastSent is when the newest link of the chain was sent: what heartbeats are
 // timed by.
-func (l *lease) lastSent() time.Time {
+func (l *Lease) LastSent() time.Time {
 	if len(l.chain) == 0 {
 		return time.Time{}
 	}
@@ -113,29 +113,29 @@ func (l *lease) lastSent() time.Time {
 }
 
 // prove raises the end of the lease to what a touch at sent proves.
-func (l *lease) prove(sent time.Time) {
-	margin := l.timeout/100 + max(l.timeout/20, 50*time.Millisecond)
-	if until := sent.Add(l.timeout - margin); until.After(l.until) {
-		l.until = until
+func (l *Lease) prove(sent time.Time) {
+	margin := l.Timeout/100 + max(l.Timeout/20, 50*time.Millisecond)
+	if until := sent.Add(l.Timeout - margin); until.After(l.Until) {
+		l.Until = until
 	}
 }
 
-// heartbeatEvery is how often a session that has something to lose asks a
+// HeartbeatEvery is how often a session that has something to lose asks a
 // quorum: often enough that a lost heartbeat or two leave a lease worth having.
-func (l *lease) heartbeatEvery() time.Duration {
-	return max(l.timeout/10, minHeartbeat)
+func (l *Lease) HeartbeatEvery() time.Duration {
+	return max(l.Timeout/10, MinPeriod)
 }
 
-// syncEvery is how often an idle session exchanges a Sync with the leader, so
+// SyncEvery is how often an idle session exchanges a Sync with the leader, so
 // that its first write finds exchanges to prove a usable lease by: p is at most
 // one period old, j at most two and a tick, and a quarter of the timeout has to
 // be left after the margin.
-func (l *lease) syncEvery() time.Duration {
-	return max(min(l.timeout/3, (l.timeout*65/100-l.tick)/2), minHeartbeat)
+func (l *Lease) SyncEvery() time.Duration {
+	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2), MinPeriod)
 }
 
-// minHeartbeat bounds what short timeouts cost the ensemble.
-const minHeartbeat = 200 * time.Millisecond
+// MinPeriod bounds what short timeouts cost the ensemble.
+const MinPeriod = 200 * time.Millisecond
 
-// least is how much of the lease a lock must have left to be handed out.
-func (l *lease) least() time.Duration { return l.timeout / 4 }
+// Least is how much of the lease a lock must have left to be handed out.
+func (l *Lease) Least() time.Duration { return l.Timeout / 4 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package zklock
+package lease
 
 import "time"
 

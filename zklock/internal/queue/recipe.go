@@ -1,6 +1,6 @@
-package zklock
+package queue
 
-// decide says whether the contender at index self of a queue holds, and if not,
+// Decide says whether the contender at index self of a queue holds, and if not,
 // whose departure (or, for permits, grant) can make it so. It is pure: the queue
 // is all that counts, ordered by sequence, oldest first.
 //
@@ -18,8 +18,8 @@ package zklock
 //
 // The one to watch may leave without having held. Whoever waits decides anew
 // then, and never concludes anything from an absence alone.
-func decide(q []queued, self int) (held bool, watch []int) {
-	if n := q[self].kind.permits; n > 0 {
+func Decide(q []Node, self int) (held bool, watch []int) {
+	if n := q[self].Kind.Permits; n > 0 {
 		switch {
 		case self < n:
 			return true, nil
@@ -33,21 +33,21 @@ func decide(q []queued, self int) (held bool, watch []int) {
 		return false, watch
 	}
 	for i := self - 1; i >= 0; i-- {
-		if q[self].kind.mode == Exclusive || q[i].kind.mode == Exclusive {
+		if q[self].Kind.Mode == Exclusive || q[i].Kind.Mode == Exclusive {
 			return false, []int{i}
 		}
 	}
 	return true, nil
 }
 
-// conflict returns the first contender ahead whose kind does not know that of
+// Conflict returns the first contender ahead whose kind does not know that of
 // the one at index self: permits and the others, or permits of another number.
 // The later one has to give way, or two kinds would hold side by side.
-func conflict(q []queued, self int) (queued, bool) {
+func Conflict(q []Node, self int) (Node, bool) {
 	for i := range self {
-		if q[i].kind.permits != q[self].kind.permits {
+		if q[i].Kind.Permits != q[self].Kind.Permits {
 			return q[i], true
 		}
 	}
-	return queued{}, false
+	return Node{}, false
 }

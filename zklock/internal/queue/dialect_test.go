@@ -1,4 +1,4 @@
-package zklock
+package queue
 
 import (
 	"errors"
@@ -26,18 +26,18 @@ var recipes = []struct {
 
 func TestEveryRecipeCountsInItsDialectsAndIsForeignInTheOthers(t *testing.T) {
 	for _, r := range recipes {
-		for _, d := range dialects {
-			q, other, ok := d.parse(r.node)
-			counts := strings.Contains(" "+r.dialects+" ", " "+d.name+" ")
+		for _, d := range Dialects {
+			q, other, ok := d.Parse(r.node)
+			counts := strings.Contains(" "+r.dialects+" ", " "+d.Name+" ")
 			switch {
 			case ok != counts:
-				t.Errorf("%s in dialect %s: contender %v, want %v", r.name, d.name, ok, counts)
-			case ok && (q.seq != 3 || q.kind.mode != r.mode || q.guid == guid{} || other != nil):
-				t.Errorf("%s in dialect %s: %+v, %v", r.name, d.name, q, other)
-			case !ok && (other == nil || other.name != r.use):
-				t.Errorf("%s in dialect %s: foreign, of %+v; want dialect %s", r.name, d.name, other, r.use)
-			case ok && d.walks(q):
-				t.Errorf("%s in dialect %s: may be walked past", r.name, d.name)
+				t.Errorf("%s in dialect %s: contender %v, want %v", r.name, d.Name, ok, counts)
+			case ok && (q.Seq != 3 || q.Kind.Mode != r.mode || q.GUID == GUID{} || other != nil):
+				t.Errorf("%s in dialect %s: %+v, %v", r.name, d.Name, q, other)
+			case !ok && (other == nil || other.Name != r.use):
+				t.Errorf("%s in dialect %s: foreign, of %+v; want dialect %s", r.name, d.Name, other, r.use)
+			case ok && d.Walks(q):
+				t.Errorf("%s in dialect %s: may be walked past", r.name, d.Name)
 			}
 		}
 	}
@@ -46,19 +46,19 @@ func TestEveryRecipeCountsInItsDialectsAndIsForeignInTheOthers(t *testing.T) {
 // Our own nodes are found again by their GUID, whatever the dialect.
 func TestOwnNamesReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := guid{rapid.Int64Min(1).Draw(t, "session"), rapid.Uint64Max(1<<48-1).Draw(t, "serial")}
-		d := rapid.SampledFrom(dialects).Draw(t, "dialect")
-		k := kind{mode: rapid.SampledFrom(d.modes).Draw(t, "mode")}
-		if k.mode == Permit {
-			k.permits = rapid.IntRange(1, MaxPermits).Draw(t, "permits")
+		g := GUID{rapid.Int64Min(1).Draw(t, "session"), rapid.Uint64Max(1<<48-1).Draw(t, "serial")}
+		d := rapid.SampledFrom(Dialects).Draw(t, "dialect")
+		k := Kind{Mode: rapid.SampledFrom(d.modes).Draw(t, "mode")}
+		if k.Mode == Permit {
+			k.Permits = rapid.IntRange(1, 10_000).Draw(t, "permits")
 		}
-		node := d.prefix(g, k) + "0000000042"
-		q, other, ok := d.parse(node)
-		if !ok || other != nil || q.guid != g || q.kind != k || q.seq != 42 || q.node != node {
-			t.Fatalf("dialect %s: %q reads back as %+v, %v, %v", d.name, node, q, other, ok)
+		node := d.Prefix(g, k) + "0000000042"
+		q, other, ok := d.Parse(node)
+		if !ok || other != nil || q.GUID != g || q.Kind != k || q.Seq != 42 || q.Name != node {
+			t.Fatalf("dialect %s: %q reads back as %+v, %v, %v", d.Name, node, q, other, ok)
 		}
-		if d.walks(q) != (d == dialectZklock) {
-			t.Fatalf("dialect %s: walks past %q = %v", d.name, node, d.walks(q))
+		if d.Walks(q) != (d == Default) {
+			t.Fatalf("dialect %s: walks past %q = %v", d.Name, node, d.Walks(q))
 		}
 	})
 }
@@ -68,17 +68,17 @@ func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {
 		"lock-0000000001", "orders/_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-0000000003", "a__lock__0000000003/b", "a__rlock__0000000003",
 		"a__WRIT__", "_c_x-__READ__0000000001", "block--000000001", "lock--2147483648", "a\ue000", "a\ufff0", "a\U0001F512",
 	} {
-		for _, d := range dialects {
-			err := d.checkName(name)
-			if want := d.literal(); (err != nil) != want || want && !errors.Is(err, ErrInvalidName) {
-				t.Errorf("dialect %s, name %q: %v", d.name, name, err)
+		for _, d := range Dialects {
+			err := d.CheckName(name)
+			if want := d.Literal(); (err != nil) != want || want && !errors.Is(err, ErrInvalidName) {
+				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)
 			}
 		}
 	}
 	for _, name := range []string{"orders/42", "block-1", "lock-", "lock-000000001", "a__lock__", "ähnlich 100%"} {
-		for _, d := range dialects {
-			if err := d.checkName(name); err != nil {
-				t.Errorf("dialect %s, name %q: %v", d.name, name, err)
+		for _, d := range Dialects {
+			if err := d.CheckName(name); err != nil {
+				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)
 			}
 		}
 	}
