@@ -10,7 +10,7 @@ import (
 // A hold that was lost between its grant and the moment its turnstile hears of it
 // is not counted: nobody would ever count it out, and all who come would wait.
 func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
-	names := &turnstile{client: &Client{}}
+	names := &turnstile{}
 	lost := &hold{over: true}
 	names.beginLocked(lost)
 	if names.holds != 0 || names.current != nil {
@@ -25,9 +25,9 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 // A writer that was downgraded may be released before its turnstile hears of it:
 // a writer that waits there must not get the node, beside readers elsewhere.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
-	s := &session{client: &Client{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}
+	s := &session{}
 	p := &place{s: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, granted: time.Now()}
-	names := &turnstile{client: s.client}
+	names := &turnstile{all: &turnstiles{common: &common{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}}
 	if !names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {
 		t.Error("a writer's place is for both")
 	}

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -19,23 +16,10 @@ import (
 // few sessions, which are opened when first needed. It is safe for concurrent
 // use, meant to be shared, and usually lives as long as the process.
 type Client struct {
-	cfg       config
-	connector driver.Connector
-	pool      *pool
-	parents   parents
-	reaper    reaper
-	counters  counters
-	lastZxid  atomic.Int64 // the newest transaction that created a queue node of ours
-	regressed atomic.Bool  // a later one had a smaller id: tokens cannot be trusted any more
-
-	closing context.Context         // ends, with cause ErrClosed, with Shutdown or Close
-	close   context.CancelCauseFunc // ends closing
-
-	mu       sync.Mutex
-	names    map[string]*turnstile // guarded by mu; by path; names waited for or held
-	held     int                   // guarded by mu; holds
-	underway map[*request]struct{} // guarded by mu; acquisitions under way
-	idle     chan struct{}         // guarded by mu; not nil: closed when names has become empty
+	*common
+	connector  driver.Connector
+	pool       *pool
+	turnstiles turnstiles
 
 	closed   chan struct{} // closed when Close has finished
 	closeErr error         // set before closed is closed
@@ -114,10 +98,10 @@ func (c *config) finish(opts []Option) error {
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), underway: make(map[*request]struct{}), closed: make(chan struct{})}
-	c.closing, c.close = context.WithCancelCause(context.Background())
-	c.pool = newPool(c, connector)
-	c.reaper.client = c
+	c := &Client{common: &common{cfg: cfg}, connector: connector, closed: make(chan struct{})}
+	c.pool = newPool(c.common, connector)
+	c.turnstiles.init(c.common, c.pool)
+	c.reaper = reaper{parents: &c.parents, pool: c.pool, inUse: c.turnstiles.inUse}
 	return c
 }
 
@@ -150,7 +134,7 @@ func (c *Client) ping(ctx context.Context) error {
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	ctx, stop := c.patient(ctx, time.Now())
+	ctx, stop := c.pool.patient(ctx, time.Now())
 	defer stop()
 	for {
 		s, err := c.pool.session(ctx, "")
@@ -185,7 +169,7 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	r := &request{client: c, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try, failFast: cfg.failFast}
+	r := &request{all: &c.turnstiles, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try, failFast: cfg.failFast}
 	lock, err := c.acquireLock(ctx, r, cfg)
 	r.waited(err)
 	waited := r.waitedFor()
@@ -219,7 +203,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
-	if c.regressed.Load() {
+	if c.zxids.regressed.Load() {
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {
@@ -228,11 +212,11 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	waitCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.cancel = cancel
-	t, err := c.startWaiting(r, cfg)
+	t, err := c.turnstiles.startWaiting(r, cfg)
 	if err != nil {
 		return nil, err
 	}
-	defer c.stopWaiting(r)
+	defer c.turnstiles.stopWaiting(r)
 	if cfg.limited && !cfg.try {
 		timer := time.AfterFunc(cfg.wait, func() { cancel(errWaitOver) })
 		defer timer.Stop()
@@ -242,7 +226,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	for {
 		var lock *Lock
 		if alone {
-			lock, err = c.acquireAlone(waitCtx, r)
+			lock, err = c.turnstiles.acquireAlone(waitCtx, r)
 		} else {
 			r.turnstile = t
 			lock, err = t.acquire(waitCtx, r)
@@ -254,7 +238,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 			return nil, waitEnded(waitCtx, ErrNotAcquired)
 		}
 		// It was lost between its grant and here: back to the tail.
-		c.waitAgain(r)
+		c.turnstiles.waitAgain(r)
 	}
 }
 
@@ -262,19 +246,8 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 // ErrClosed).
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
-}
-
-// refuse has everything that waits fail with ErrClosed, now and from now on.
-func (c *Client) refuse() {
-	c.close(ErrClosed)
-	c.mu.Lock()
-	waiting := slices.Collect(maps.Keys(c.underway))
-	c.mu.Unlock()
-	for _, r := range waiting {
-		r.cancel(ErrClosed)
-	}
 }
 
 // Shutdown ends the client in order: from now on nothing is acquired, waiters
@@ -285,19 +258,10 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}
 	}
-	c.refuse()
-	c.mu.Lock()
-	if c.idle == nil {
-		c.idle = make(chan struct{})
-		if c.held == 0 && len(c.names) == 0 {
-			close(c.idle)
-		}
-	}
-	idle := c.idle
-	c.mu.Unlock()
+	c.turnstiles.refuse()
 	var err error
 	select {
-	case <-idle:
+	case <-c.turnstiles.unused():
 	case <-c.closed:
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks still held were given up: %w", context.Cause(ctx))}
@@ -315,7 +279,7 @@ func (c *Client) Close() error {
 		return &Error{Op: "close", Err: errNoClient}
 	}
 	c.once.Do(func() {
-		c.refuse()
+		c.turnstiles.refuse()
 		c.pool.close()
 		if err := c.connector.Close(); err != nil {
 			c.closeErr = &Error{Op: "close", Err: err}

@@ -255,7 +255,7 @@ func groupKind(group []*write) string {
 
 // multi runs one transaction, and lets a committed one prove the lease.
 func (s *session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
-	_, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: group, Server: s.server(), Session: s.ds.ID()})
+	_, end := start(s.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: group, Server: s.server(), Session: s.ds.ID()})
 	callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	gen, sent := s.beforeExchange()
 	results, err := s.ds.Multi(callCtx, ops)
@@ -293,5 +293,5 @@ func (s *session) settle(group []*write) {
 // taken for unknown: what ZooKeeper's clients allow a silent server, of the time
 // that leases are made of.
 func (s *session) requestTimeout() time.Duration {
-	return s.client.cfg.leaseTimeout(s.timeout) * 2 / 3
+	return s.cfg.leaseTimeout(s.timeout) * 2 / 3
 }

@@ -49,12 +49,12 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.client.cfg.explain(err, dir)
+		return nil, s.cfg.explain(err, dir)
 	}
 	var q []queue.Node
 	var others [queue.Families][]queue.Node // by family
 	for _, name := range names {
-		if c, other, ok := s.client.cfg.dialect.Parse(name); ok {
+		if c, other, ok := s.cfg.dialect.Parse(name); ok {
 			q = append(q, c)
 		} else if other != nil {
 			c, _, _ = other.Parse(name)
@@ -64,7 +64,7 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 	queue.Sort(q)
 	read, err := s.readContenders(ctx, dir, q)
 	if err != nil {
-		return nil, s.client.cfg.explain(err, dir)
+		return nil, s.cfg.explain(err, dir)
 	}
 	present, data := q[:0], make([][]byte, 0, len(q))
 	for i, c := range q {
@@ -159,7 +159,7 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", ErrConflict, node)
 		}
-		return s.client.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
+		return s.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
 			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)
 		}), dir)
 	})
@@ -181,7 +181,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 	defer cancel()
 	dir := c.path(name)
 	for {
-		patient, stop := c.patient(ctx, time.Now())
+		patient, stop := c.pool.patient(ctx, time.Now())
 		s, err := c.pool.session(patient, dir)
 		stop()
 		if err != nil {

@@ -56,7 +56,7 @@ func carried(ctx context.Context, c *Client, wants []want) *Lock {
 	var lost *Lock
 	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
 		l := h.lock
-		if l.hold.client != c || !l.hold.touches(wants) {
+		if l.hold.all != &c.turnstiles || !l.hold.touches(wants) {
 			continue
 		}
 		switch err := l.Err(); {

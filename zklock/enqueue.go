@@ -37,7 +37,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 		// A parent was removed (an idle container is), or the node to replace is
 		// gone already; what went wrong where matters little, nothing was applied.
 		for _, w := range r.wants {
-			s.client.parents.forget(w.path)
+			s.parents.forget(w.path)
 		}
 		if replaces != nil {
 			replaces.remove()
@@ -45,10 +45,10 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 			continue
 		}
 		if reaped++; reaped == maxReaped {
-			err = s.client.cfg.explain(err, r.wants[0].path)
+			err = s.cfg.explain(err, r.wants[0].path)
 			break
 		}
-		if !sleep(ctx, s.client.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ctx.Done()) {
+		if !sleep(ctx, s.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ctx.Done()) {
 			err = s.interrupted(ctx, began)
 			break
 		}
@@ -83,7 +83,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 	}
 	began := lease.Now()
 	// Read before the first try: the nodes may turn out to be that one's.
-	seen := s.client.lastZxid.Load()
+	seen := s.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
 		w := s.submitCreate(r, p, parents)
 		select {
@@ -109,7 +109,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 				return s.created(ctx, p, seen, nil)
 			}
 		case transient(err):
-			if !sleep(ctx, s.client.cfg.jitter(pause), s.ctx.Done()) {
+			if !sleep(ctx, s.cfg.jitter(pause), s.ctx.Done()) {
 				p.abandon(nil)
 				return nil, false, s.interrupted(ctx, began)
 			}
@@ -122,7 +122,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 			if errors.Is(err, driver.ErrNoNode) {
 				return nil, false, err
 			}
-			return nil, false, s.client.cfg.explain(err, r.wants[0].path)
+			return nil, false, s.cfg.explain(err, r.wants[0].path)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 // matters: the other way round the count leaves our own node out. What p
 // replaces is deleted first, so that it is not counted either.
 func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
-	cfg := &s.client.cfg
+	cfg := &s.cfg
 	w := &write{kind: "enqueue", creates: p, ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	data := r.nodeData().Encode()
 	if p.replaces != nil {
@@ -164,7 +164,7 @@ func (s *session) setRefused(w *write, parents []parent) bool {
 		for j := range parents {
 			if parents[j].path == w.ops[i].Path {
 				parents[j].ours = false
-				s.client.parents.add(parents[j])
+				s.parents.add(parents[j])
 				return true
 			}
 		}
@@ -185,7 +185,7 @@ func (p *place) settleLocked(w *write) (children []int32) {
 			stat := &w.results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.zxid = stat.Mzxid
-			p.s.client.parents.noteVersion(w.ops[i].Path, stat.Version)
+			p.s.parents.noteVersion(w.ops[i].Path, stat.Version)
 		}
 	}
 	return children
@@ -204,7 +204,7 @@ func (s *session) created(ctx context.Context, p *place, seen int64, children []
 		err = s.readZxid(ctx, p)
 	}
 	if err == nil {
-		limit := s.client.cfg.maxContenders
+		limit := s.cfg.maxContenders
 		if requeued {
 			limit = 0 // it applies to first enqueues
 		}
@@ -243,7 +243,7 @@ func (s *session) readZxid(ctx context.Context, p *place) error {
 // there room for it among at most limit contenders, if that is not 0?
 func (s *session) admit(p *place, seen int64, children []int32, limit int) error {
 	for i, c := range p.nodes {
-		q, _, _ := s.client.cfg.dialect.Parse(c.node)
+		q, _, _ := s.cfg.dialect.Parse(c.node)
 		if q.Seq >= queue.MaxSequence {
 			return ErrSequenceExhausted
 		}
@@ -252,12 +252,12 @@ func (s *session) admit(p *place, seen int64, children []int32, limit int) error
 		}
 	}
 	if p.zxid <= seen {
-		s.client.regressed.Store(true)
+		s.zxids.regressed.Store(true)
 		return fmt.Errorf("%w: transaction %#x after %#x", ErrTokenRegression, uint64(p.zxid), uint64(seen))
 	}
 	for {
-		last := s.client.lastZxid.Load()
-		if p.zxid <= last || s.client.lastZxid.CompareAndSwap(last, p.zxid) {
+		last := s.zxids.newest.Load()
+		if p.zxid <= last || s.zxids.newest.CompareAndSwap(last, p.zxid) {
 			return nil
 		}
 	}

@@ -54,7 +54,7 @@ func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64,
 // downgraded. Our own nodes are watched as well: a waiter whose node was deleted
 // queues again at once.
 func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
-	l := line{dialect: s.client.cfg.dialect}
+	l := line{dialect: s.cfg.dialect}
 	var own []*watched // nil: they are not watched yet
 	if p.granted.IsZero() {
 		own = p.own
@@ -69,7 +69,7 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			if err != nil {
 				return 0, err
 			}
-			if limit := s.client.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
+			if limit := s.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
 				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
 			}
 			l.listed(s, q)
@@ -134,7 +134,7 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 			return nil, nil
 		}
 		if err != nil {
-			return nil, s.client.cfg.explainList(err, c.dir)
+			return nil, s.cfg.explainList(err, c.dir)
 		}
 		if !l.seen(w.gen, read) {
 			return nil, nil
@@ -159,7 +159,7 @@ func (s *session) listAhead(ctx context.Context, c *contender) ([]queue.Node, er
 		return nil, errNodeGone
 	}
 	if err != nil {
-		return nil, s.client.cfg.explainList(err, c.dir)
+		return nil, s.cfg.explainList(err, c.dir)
 	}
 	for i := range q {
 		if q[i].Name != c.node {
@@ -209,7 +209,7 @@ func (s *session) awaitChange(ctx context.Context, ahead, own []*watched) (chang
 		var look time.Duration
 		switch {
 		case survived:
-			look, moved = s.client.cfg.jitter(s.timeout/6), nil
+			look, moved = s.cfg.jitter(s.timeout/6), nil
 		case own == nil:
 			look = s.timeout / ownWatchShare
 		}
@@ -314,7 +314,7 @@ func (s *session) explainOwn(err error, c *contender) error {
 	if errors.Is(err, driver.ErrNoNode) {
 		return errNodeGone
 	}
-	return s.client.cfg.explainList(err, c.dir)
+	return s.cfg.explainList(err, c.dir)
 }
 
 // seeOwn reads our own nodes right before a grant, and watches them from then on. Where

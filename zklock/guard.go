@@ -45,7 +45,7 @@ func (g *guard) run() {
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
 			// A watch may not survive a new connection. Many clients get one at
 			// the same time, so each reads at some time within a while.
-			if !sleep(s.ctx, s.client.cfg.jitter(s.timeout/6), nil) {
+			if !sleep(s.ctx, s.cfg.jitter(s.timeout/6), nil) {
 				return
 			}
 		}
@@ -102,7 +102,7 @@ func (g *guard) read(n *guarded) {
 			s.spawn(p.lose) // its hooks may take their time
 		}
 	case s.ctx.Err() == nil:
-		s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.ds.ID(), "cause", logged(err))
+		s.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.ds.ID(), "cause", logged(err))
 	}
 }
 

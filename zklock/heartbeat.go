@@ -86,7 +86,7 @@ func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
 	s.moved = make(chan struct{})
 	s.urgent = true
 	s.mu.Unlock()
-	s.client.counters.reconnects.Add(1)
+	s.counters.reconnects.Add(1)
 	s.poke(s.rouse)
 	return suspendedNow
 }
@@ -106,7 +106,7 @@ func (s *session) beat() {
 	defer timer.Stop()
 	var attempt time.Time // instant of the last one
 	var looked time.Time  // for handles that may have been dropped
-	early := s.client.cfg.early()
+	early := s.cfg.early()
 	// The context is looked at each time: a hook may take longer than a period.
 	for s.ctx.Err() == nil {
 		s.mu.Lock()
@@ -130,12 +130,12 @@ func (s *session) beat() {
 			s.urgent = false
 			s.mu.Unlock()
 			s.prove(busy)
-			early = s.client.cfg.early()
+			early = s.cfg.early()
 			continue
 		}
 		if looked.Add(every).Before(lease.Now()) {
 			looked = lease.Now()
-			s.letGo()
+			s.review()
 		}
 		timer.Reset(wait)
 		select {
@@ -154,8 +154,8 @@ func (s *session) prove(busy bool) {
 	if busy {
 		kind = "heartbeat"
 	}
-	root := s.client.cfg.root
-	_, end := start(s.client.cfg.hooks.Operation, s.ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
+	root := s.cfg.root
+	_, end := start(s.cfg.hooks.Operation, s.ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	defer cancel()
 	gen, sent := s.beforeExchange()

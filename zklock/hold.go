@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ import (
 //     what it is a handle on.
 //   - The next hold of the same place begins after over was set.
 type hold struct {
-	client    *Client
+	all       *turnstiles
 	place     *place
 	turnstile *turnstile // nil for those that take no part in hand-over
 	name      string
@@ -31,7 +30,7 @@ type hold struct {
 	mu      sync.Mutex
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
-	handles []*handle     // guarded by mu; not yet released
+	handles []*handle     // guarded by mu; not yet released; when it was lost, those that were lost with it
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; it is one of the turnstile's holds
 	txns    int           // guarded by mu; Txns under way
@@ -47,7 +46,7 @@ func (s *session) grant(p *place, r *request) (*hold, *Lock) {
 	if !p.grantableLocked() {
 		return nil, nil
 	}
-	h := &hold{client: s.client, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
+	h := &hold{all: r.all, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
 		token: Token{Zxid: p.zxid, Turn: p.turn}}
 	l := h.join(r.ctx)
 	p.turn++
@@ -56,8 +55,8 @@ func (s *session) grant(p *place, r *request) (*hold, *Lock) {
 		s.own.add(p)
 	}
 	p.hold = h
-	s.holds[h] = struct{}{}
-	s.client.granted(h, r) // before anything can lose it
+	s.tenants[h] = struct{}{}
+	r.all.granted(h, r) // before anything can lose it
 	return h, l
 }
 
@@ -144,7 +143,7 @@ func (h *hold) detach() {
 	s := h.place.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.holds, h)
+	delete(s.tenants, h)
 	if h.place.hold == h {
 		h.place.hold = nil
 	}
@@ -154,7 +153,7 @@ func (h *hold) detach() {
 // on to somebody who waits in this process, or leaves the queue. handed says
 // that it was passed on; see place.release for the rest.
 func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
-	defer h.client.ended(h)
+	defer h.all.ended(h)
 	limit := h.awaitTxns(ctx)
 	h.detach()
 	if h.turnstile != nil {
@@ -164,7 +163,7 @@ func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	}
 	if deleted, err = h.place.release(ctx, limit); err == nil {
 		for _, w := range h.wants {
-			h.client.parents.noteRelease(w.path, h.place.s.ds.ID())
+			h.all.parents.noteRelease(w.path, h.place.s.ds.ID())
 		}
 	}
 	return false, deleted, err
@@ -179,7 +178,7 @@ func (h *hold) drop(l *Lock) {
 	if last, _ := h.part(l.handle); !last {
 		return
 	}
-	defer h.client.ended(h)
+	defer h.all.ended(h)
 	h.detach()
 	if h.turnstile != nil {
 		if taken, _ := h.turnstile.pass(h); taken {
@@ -189,52 +188,51 @@ func (h *hold) drop(l *Lock) {
 	h.place.remove()
 }
 
-// lost is a handle that was lost, and how.
-type lost struct {
-	*handle
-	err *LostError
-}
+// leaveLocked implements tenant.
+func (h *hold) leaveLocked() { h.place.hold = nil }
 
-// lose ends holds and all their handles, but for those that are over already. It
-// calls no hooks and lets no waiter in: that is done when all of them have ended, by
-// vacate for each hold in vacated, and by a notice for each handle in told.
-//
-// All holds are marked before the first handle ends, so that a handle which ends
-// slowly, since much runs when its context ends, delays no other's loss by more
-// than that.
-func lose(c *Client, holds iter.Seq[*hold], cause error, at time.Time) (vacated []*hold, told []lost) {
-	for h := range holds {
-		if handles, ok := h.markOver(); ok {
-			err := &LostError{Name: h.name, Cause: cause, At: at}
-			for _, l := range handles {
-				told = append(told, lost{l, err})
-			}
-			vacated = append(vacated, h)
-		}
-	}
-	c.losing(len(vacated))
-	told = slices.DeleteFunc(told, func(l lost) bool { return !l.finish(l.err) })
-	return vacated, told
-}
-
-// markOver marks a hold as over and returns its handles, unless it is over already.
-func (h *hold) markOver() (handles []*handle, ok bool) {
+// markLost implements tenant.
+func (h *hold) markLost() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		return nil, false
+		return false
 	}
 	h.over = true
-	handles, h.handles = h.handles, nil
-	return handles, true
+	h.all.losing()
+	return true
 }
 
-// vacate lets others of this process go ahead, who waited for a hold that was lost.
+// finish implements tenant. Handles that were released just now leave the hold: of those
+// nothing is told.
+func (h *hold) finish(cause error, at time.Time) {
+	h.mu.Lock()
+	handles := h.handles
+	h.mu.Unlock()
+	err := &LostError{Name: h.name, Cause: cause, At: at}
+	handles = slices.DeleteFunc(handles, func(l *handle) bool { return !l.finish(err) })
+	h.mu.Lock()
+	h.handles = handles
+	h.mu.Unlock()
+}
+
+// vacate implements tenant.
 func (h *hold) vacate() {
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}
-	h.client.lost(h)
+	h.all.lost(h)
+}
+
+// tell implements tenant. Afterwards the hold refers to no handle: see part.
+func (h *hold) tell() {
+	h.mu.Lock()
+	handles := h.handles
+	h.handles = nil
+	h.mu.Unlock()
+	for _, l := range handles {
+		l.tellLost()
+	}
 }
 
 // lose says that a node of the place was deleted by another client. The hold on
@@ -253,7 +251,7 @@ func (p *place) lose() {
 	if h != nil {
 		s.notices.expect()
 		defer s.notices.expected()
-		delete(s.holds, h)
+		delete(s.tenants, h)
 		s.spareLocked() // before any caller knows, and so before one can close the session
 	}
 	s.mu.Unlock()
@@ -261,10 +259,10 @@ func (p *place) lose() {
 		p.remove()
 		return
 	}
-	vacated, told := lose(s.client, slices.Values([]*hold{h}), ErrNodeDeleted, time.Now())
-	for _, h := range vacated {
-		h.vacate()
+	lost := evict([]tenant{h}, ErrNodeDeleted, time.Now())
+	for _, t := range lost {
+		t.vacate()
 	}
 	p.removeLost()
-	s.notices.lost(told)
+	s.notices.lost(tellAll(lost))
 }

@@ -169,7 +169,7 @@ func (l *Lock) verify(ctx context.Context) error {
 		return l.endedError()
 	}
 	if err == nil && !l.hold.place.s.alive() {
-		return errLeaseUnproven(l.hold.client.cfg.connectTimeout)
+		return errLeaseUnproven(l.hold.all.cfg.connectTimeout)
 	}
 	return err
 }
@@ -213,7 +213,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
-	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	ctx, end := start(h.all.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
 		err = l.ended()
 		end.call(ReleaseResult{Err: err})
@@ -229,7 +229,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx)
 	}
 	if err != nil {
-		h.client.cfg.logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.ds.ID())
+		h.all.cfg.logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.ds.ID())
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: ErrNodeDeleted, At: time.Now()}
@@ -243,10 +243,14 @@ func (l *Lock) release(ctx context.Context) (err error) {
 }
 
 // tellLost tells the logger and the hooks of the loss of a handle.
-func (l *handle) tellLost(err *LostError) {
-	c := l.hold.client
-	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.ds.ID())
-	if hook := c.cfg.hooks.Lost; hook != nil {
+func (l *handle) tellLost() {
+	err, ok := l.ended().(*LostError)
+	if !ok {
+		return
+	}
+	c := &l.hold.all.cfg
+	c.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.ds.ID())
+	if hook := c.hooks.Lost; hook != nil {
 		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
 	}
 }
@@ -260,7 +264,7 @@ func (l *handle) finish(err error) bool {
 		return false
 	}
 	if err != ErrReleased {
-		l.hold.client.counters.lost.Add(1)
+		l.hold.all.counters.lost.Add(1)
 	}
 	l.err.Store(&err)
 	if l.done != nil {

@@ -63,12 +63,12 @@ func (s *session) spare() {
 	s.spareLocked()
 }
 
-func (s *session) spareLocked() { s.spared = lease.Now().Add(s.client.cfg.lossDelay) }
+func (s *session) spareLocked() { s.spared = lease.Now().Add(s.cfg.lossDelay) }
 
 // removeLost is remove for a place that was lost while it was held, on a session
 // that lives on: what is left of its nodes stays for loss_delay.
 func (p *place) removeLost() {
-	s, delay := p.s, p.s.client.cfg.lossDelay
+	s, delay := p.s, p.s.cfg.lossDelay
 	if delay == 0 || len(p.nodes) == 1 {
 		p.remove() // of one node nothing is left
 		return

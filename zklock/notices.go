@@ -23,10 +23,10 @@ type notices struct {
 	due   int      // guarded by mu; losses that are going to be reported, see expect
 }
 
-// notice is a state of the session, or a lost handle, or the last one of all.
+// notice is a state of the session, or losses, or the last one of all.
 type notice struct {
 	state *SessionEvent
-	lost  lost
+	lost  func()
 	end   func()
 }
 
@@ -63,13 +63,11 @@ func (n *notices) session(e SessionEvent) {
 	n.addLocked(notice{state: &e})
 }
 
-// lost reports the loss of handles.
-func (n *notices) lost(all []lost) {
+// lost reports losses, which tell does.
+func (n *notices) lost(tell func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, l := range all {
-		n.addLocked(notice{lost: l})
-	}
+	n.addLocked(notice{lost: tell})
 }
 
 // expect says that lost is going to be called for a place, and then expected, though the
@@ -122,7 +120,7 @@ func (n *notices) run() {
 			case x.end != nil:
 				end = x.end
 			default:
-				x.lost.tellLost(x.lost.err)
+				x.lost()
 			}
 		}
 		if end != nil && due == 0 {

@@ -74,22 +74,22 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 // One that has not been in use here for a while may be somebody else's by now, and
 // is looked at anew before it is written; see find for occupied.
 func (s *session) ensureParent(ctx context.Context, path string, occupied bool) (parent, error) {
-	if p, fresh, ok := s.client.parents.find(path, occupied); ok {
+	if p, fresh, ok := s.parents.find(path, occupied); ok {
 		if fresh || !p.ours {
 			return p, nil
 		}
 		var err error
 		if p.ours, err = s.claim(ctx, path); err == nil {
-			s.client.parents.add(p)
+			s.parents.add(p)
 			return p, nil
 		}
 		if !errors.Is(err, driver.ErrNoNode) {
-			return parent{}, s.client.cfg.explain(err, path)
+			return parent{}, s.cfg.explain(err, path)
 		}
-		s.client.parents.forget(path)
+		s.parents.forget(path)
 	}
 	found := parent{path: path, ours: true}
-	mode := s.client.cfg.dialect.ParentMode()
+	mode := s.cfg.dialect.ParentMode()
 	create := func() error {
 		if err := s.ensureAncestors(ctx, path); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 	err := create()
 	found.mine = err == nil && mode == driver.Container
 	if errors.Is(err, driver.ErrNoNode) { // somebody removed the root
-		err = s.repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.ds, &s.client.cfg) })
+		err = s.repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.ds, &s.cfg) })
 		if err == nil {
 			err = create()
 		}
@@ -111,18 +111,18 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 		found.ours, err = s.claim(ctx, path)
 	}
 	if err != nil {
-		return parent{}, s.client.cfg.explain(err, path)
+		return parent{}, s.cfg.explain(err, path)
 	}
-	s.client.parents.add(found)
+	s.parents.add(found)
 	if found.mine {
-		s.client.reaper.start()
+		s.reaper.start()
 	}
 	return found, nil
 }
 
 func (s *session) createParent(ctx context.Context, path string, data []byte, mode driver.Mode) error {
 	return s.repeat(ctx, "parent", func(ctx context.Context) error {
-		_, err := s.ds.Create(ctx, path, data, mode, s.client.cfg.acls())
+		_, err := s.ds.Create(ctx, path, data, mode, s.cfg.acls())
 		return err
 	})
 }
@@ -131,7 +131,7 @@ func (s *session) createParent(ctx context.Context, path string, data []byte, mo
 // name is a path, and refuses to go below another lock where its recipe would
 // take the one for a contender of the other.
 func (s *session) ensureAncestors(ctx context.Context, path string) error {
-	cfg := &s.client.cfg
+	cfg := &s.cfg
 	for i := len(cfg.root) + 1; cfg.dialect.Literal(); i++ {
 		slash := strings.IndexByte(path[i:], '/')
 		if slash < 0 {
@@ -171,7 +171,7 @@ func (s *session) claim(ctx context.Context, path string) (ours bool, err error)
 	const tries = 4
 	for range tries {
 		n, err := s.getParent(ctx, path)
-		if err != nil || len(n.Data) > 0 || !s.client.cfg.dialect.Literal() {
+		if err != nil || len(n.Data) > 0 || !s.cfg.dialect.Literal() {
 			return isMark(n.Data), err
 		}
 		err = s.repeat(ctx, "parent", func(ctx context.Context) error {

@@ -131,7 +131,7 @@ func (p *place) finish() {
 	s.mu.Unlock()
 	p.giveUp()
 	if idle {
-		s.client.pool.retire(s)
+		s.pool.retire(s)
 	}
 	if sweep {
 		for _, c := range p.nodes {

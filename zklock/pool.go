@@ -27,7 +27,7 @@ import (
 //
 // mu comes before a session's mu, where both are taken.
 type pool struct {
-	client    *Client
+	*common
 	connector driver.Connector
 	ctx       context.Context // ends with the pool
 	stop      context.CancelFunc
@@ -73,13 +73,13 @@ func (o *opening) unavailable(d time.Duration) error {
 // patient derives the context of a stretch without a usable session, which began
 // at since: it ends, with cause errNoSession, when that has lasted for
 // connect_timeout.
-func (c *Client) patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, since.Add(c.cfg.connectTimeout), errNoSession)
+func (p *pool) patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, since.Add(p.cfg.connectTimeout), errNoSession)
 }
 
-func newPool(c *Client, connector driver.Connector) *pool {
+func newPool(c *common, connector driver.Connector) *pool {
 	p := &pool{
-		client:    c,
+		common:    c,
 		connector: connector,
 		slots:     make([]slot, c.cfg.poolMaxSessions),
 		retired:   make(map[*session]struct{}),
@@ -104,7 +104,7 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 			}
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); cause == errNoSession || cause == errCut {
-				return nil, o.unavailable(p.client.cfg.connectTimeout)
+				return nil, o.unavailable(p.cfg.connectTimeout)
 			}
 			err := waitEnded(ctx, ErrUnavailable)
 			if why := p.diagnose(o); why != nil {
@@ -143,7 +143,7 @@ func (p *pool) look(n int) (*session, *opening, error) {
 	}
 	sl := &p.slots[n]
 	over := sl.session != nil && sl.session.isOver() // and about to leave the slot
-	if life := p.client.cfg.poolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
+	if life := p.cfg.poolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
 		old := sl.session
 		sl.session = nil
 		p.retired[old] = struct{}{}
@@ -167,7 +167,7 @@ func (p *pool) look(n int) (*session, *opening, error) {
 // callers that wait as long as that learn why it failed. before, if not nil, is a
 // session that is over and still in the slot.
 func (p *pool) open(n int, o *opening, before *session) {
-	ctx, cancel := context.WithTimeout(p.ctx, p.client.cfg.connectTimeout*19/20)
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.connectTimeout*19/20)
 	defer cancel()
 	var err error
 	if p.awaitSlot(ctx, n, o, before) {
@@ -181,7 +181,7 @@ func (p *pool) open(n int, o *opening, before *session) {
 			}
 			failure := err
 			o.last.Store(&failure)
-			if permanent(err) || !sleep(ctx, p.client.cfg.jitter(pause), nil) {
+			if permanent(err) || !sleep(ctx, p.cfg.jitter(pause), nil) {
 				break
 			}
 		}
@@ -239,13 +239,13 @@ func (p *pool) fill(n int, s *session) error {
 // connect opens one session and makes sure of the root.
 func (p *pool) connect(ctx context.Context) (*session, error) {
 	suspendedThen := lease.Suspended()
-	ds, err := p.connector.Connect(ctx, p.client.cfg.sessionTimeout)
+	ds, err := p.connector.Connect(ctx, p.cfg.sessionTimeout)
 	if err != nil {
 		return nil, err
 	}
-	err = p.client.cfg.checkTimeout(ds.Timeout())
+	err = p.cfg.checkTimeout(ds.Timeout())
 	if err == nil {
-		err = ensureRoot(ctx, ds, &p.client.cfg)
+		err = ensureRoot(ctx, ds, &p.cfg)
 	}
 	if err != nil {
 		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -253,10 +253,10 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 		_ = ds.Close(closeCtx) // nothing was made on it; it expires by itself at worst
 		return nil, err
 	}
-	p.client.cfg.reportTimeout(ds.ID(), ds.Timeout())
-	s := newSession(p.client, ds, suspendedThen)
+	p.cfg.reportTimeout(ds.ID(), ds.Timeout())
+	s := newSession(p, ds, suspendedThen)
 	p.wg.Go(s.notices.run)
-	p.client.counters.sessions.Add(1)
+	p.counters.sessions.Add(1)
 	return s, nil
 }
 
@@ -279,7 +279,7 @@ func (p *pool) discard(s *session, lost bool) {
 		if sl := &p.slots[i]; sl.session == s {
 			sl.session = nil
 			if sl.wanted = time.Now(); lost {
-				sl.backOff(s.timeout, p.client.cfg.connectTimeout/4, p.client.cfg.jitter)
+				sl.backOff(s.timeout, p.cfg.connectTimeout/4, p.cfg.jitter)
 			}
 			sl.cut = sl.wanted
 			if cut := s.cutSince(); s.cause() == ErrLeaseOver && !cut.IsZero() {
@@ -294,7 +294,7 @@ func (p *pool) discard(s *session, lost bool) {
 // discarded logs a session's end, after everything else was reported.
 func (p *pool) discarded(s *session, cause error, busy bool) {
 	if isLoss(cause) {
-		p.client.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
+		p.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 // A session may end before the pool has put it into its slot, or be asked for between
 // its end and the moment at which it leaves the slot: it is given out in neither case.
 func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
-	c := &Client{}
+	c := &common{}
 	c.cfg.jitter = func(d time.Duration) time.Duration { return d }
-	p := &pool{client: c, slots: make([]slot, 1)}
+	p := &pool{common: c, slots: make([]slot, 1)}
 	over := &session{over: ErrSessionExpired}
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("filled with a session that is over: %v", err)
@@ -68,7 +68,7 @@ func TestNoticesAreBounded(t *testing.T) {
 		n.session(SessionEvent{State: driver.Suspended})
 		n.session(SessionEvent{State: driver.Connected})
 		n.session(SessionEvent{State: driver.Connected, Lease: time.Second})
-		n.lost([]lost{{}})
+		n.lost(func() {})
 	}
 	states, losses := 0, 0
 	var last SessionEvent

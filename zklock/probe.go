@@ -55,7 +55,7 @@ func (c *config) rights(path string) []right {
 
 // probe says which right is missing on which path, if one is.
 func (s *session) probe(ctx context.Context) error {
-	cfg := &s.client.cfg
+	cfg := &s.cfg
 	// No name is mapped to a "~" in the default dialect, and in the others
 	// nobody has a lock of that name.
 	path := fmt.Sprintf("%s/~probe-%016x", cfg.root, rand.Uint64())

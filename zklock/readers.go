@@ -19,7 +19,7 @@ func (p *place) admitReaders(o origin) {
 	}
 	s.mu.Unlock()
 	if was == queue.Exclusive {
-		d := s.client.nodeData(o, queue.Shared)
+		d := s.nodeData(o, queue.Shared)
 		s.spawn(func() { _ = s.rewrite(p, d) }) // it fails only if the node is gone
 	}
 }
@@ -37,7 +37,7 @@ func (t *turnstile) admitReadersLocked(p *place, r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.admit == nil && p.nodes[0].kind.Mode == queue.Exclusive {
-		p.admit = time.AfterFunc(time.Until(p.granted.Add(t.client.cfg.handoverTime)), func() { s.spawn(func() { t.admitLast(p) }) })
+		p.admit = time.AfterFunc(time.Until(p.granted.Add(t.all.cfg.handoverTime)), func() { s.spawn(func() { t.admitLast(p) }) })
 	}
 }
 

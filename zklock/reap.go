@@ -22,7 +22,9 @@ const (
 // has written to since, or has put in the place of ours, is not removed: the
 // server sees to that. One that somebody is about to use is made again by them.
 type reaper struct {
-	client *Client
+	parents *parents
+	pool    *pool
+	inUse   func(path string) bool // a name of the client's
 
 	mu      sync.Mutex
 	running bool // guarded by mu
@@ -32,25 +34,24 @@ type reaper struct {
 func (r *reaper) start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.running && r.client.pool.spawn(r.run) {
+	if !r.running && r.pool.spawn(r.run) {
 		r.running = true
 	}
 }
 
 func (r *reaper) run() {
-	p := r.client.pool
 	ticker := time.NewTicker(reapEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-		case <-p.ctx.Done():
+		case <-r.pool.ctx.Done():
 			return
 		}
 		for {
 			// A start that comes after the look finds running false.
 			r.mu.Lock()
-			idle, more := r.client.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.client.inUse)
+			idle, more := r.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.inUse)
 			r.running = more || len(idle) > 0
 			running := r.running
 			r.mu.Unlock()
@@ -71,8 +72,8 @@ func (r *reaper) run() {
 func (r *reaper) remove(idle []parent) {
 	groups := make(map[*session][]*write)
 	for _, p := range idle {
-		ctx, cancel := context.WithTimeout(r.client.pool.ctx, r.client.cfg.connectTimeout)
-		s, err := r.client.pool.session(ctx, p.path)
+		ctx, cancel := context.WithTimeout(r.pool.ctx, r.pool.cfg.connectTimeout)
+		s, err := r.pool.session(ctx, p.path)
 		cancel()
 		if err != nil {
 			break
@@ -85,11 +86,4 @@ func (r *reaper) remove(idle []parent) {
 		wg.Go(func() { s.commitApart(writes) })
 	}
 	wg.Wait() // soon: it runs on the sessions' contexts
-}
-
-// inUse reports whether the client waits for or holds a name.
-func (c *Client) inUse(path string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.names[path] != nil
 }

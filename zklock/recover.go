@@ -57,7 +57,7 @@ func (s *session) list(ctx context.Context, dir string) (q []queue.Node, err err
 		return err
 	})
 	if err == nil && foreign != nil {
-		return nil, s.client.cfg.dialect.ConflictWith(foreign)
+		return nil, s.cfg.dialect.ConflictWith(foreign)
 	}
 	queue.Sort(q)
 	return q, err
@@ -75,7 +75,7 @@ func (s *session) listOnce(ctx context.Context, dir string) (q []queue.Node, for
 	q = make([]queue.Node, 0, len(names))
 	others := 0
 	for _, name := range names {
-		c, other, ok := s.client.cfg.dialect.Parse(name)
+		c, other, ok := s.cfg.dialect.Parse(name)
 		switch {
 		case ok:
 			q = append(q, c)
@@ -85,8 +85,8 @@ func (s *session) listOnce(ctx context.Context, dir string) (q []queue.Node, for
 			others++
 		}
 	}
-	if others > 0 && s.client.parents.firstForeign(dir) {
-		s.client.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
+	if others > 0 && s.parents.firstForeign(dir) {
+		s.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
 	}
 	for _, path := range s.strays(dir, q) {
 		s.spawn(func() { _ = s.deleteNode(path) })

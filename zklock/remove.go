@@ -16,7 +16,7 @@ import (
 // remove takes a place out of its queues, in the background.
 func (p *place) remove() {
 	p.giveUp()
-	p.s.client.cfg.logger.Debug("zklock: a queue node is being removed in the background", "session", p.s.ds.ID())
+	p.s.cfg.logger.Debug("zklock: a queue node is being removed in the background", "session", p.s.ds.ID())
 	p.s.spawn(func() { _ = p.removeUntilGone() })
 }
 
@@ -72,8 +72,8 @@ func (p *place) removeUntilGone() error {
 			return err
 		}
 		if err != nil {
-			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.ds.ID(), "cause", logged(err))
-			return p.s.client.cfg.explain(err, c.path())
+			p.s.cfg.logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.ds.ID(), "cause", logged(err))
+			return p.s.cfg.explain(err, c.path())
 		}
 	}
 	p.finish()

@@ -20,7 +20,7 @@ import (
 func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if ctx != s.ctx {
-		limited, cancel = context.WithTimeout(ctx, s.client.cfg.connectTimeout)
+		limited, cancel = context.WithTimeout(ctx, s.cfg.connectTimeout)
 	}
 	defer cancel()
 	began := lease.Now()
@@ -35,7 +35,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 			}
 			return err
 		}
-		sleep(limited, s.client.cfg.jitter(pause), s.ctx.Done())
+		sleep(limited, s.cfg.jitter(pause), s.ctx.Done())
 		switch {
 		case s.ctx.Err() != nil:
 			return errSessionOver
@@ -44,7 +44,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		case limited.Err() != nil:
 			// As text only: that a request's deadline passed is not the caller's
 			// deadline passing.
-			return fmt.Errorf("%w for %v: %v", ErrUnavailable, s.client.cfg.connectTimeout, err)
+			return fmt.Errorf("%w for %v: %v", ErrUnavailable, s.cfg.connectTimeout, err)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (s *session) once(ctx context.Context, kind string, op func(ctx context.Con
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	ctx, end := start(s.client.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
+	ctx, end := start(s.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx)

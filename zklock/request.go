@@ -9,7 +9,7 @@ import (
 
 // request is one acquisition: of one name, or of several as one lock.
 type request struct {
-	client    *Client
+	all       *turnstiles
 	turnstile *turnstile      // through which what it gets may be handed over; nil: it may not
 	ctx       context.Context // for hooks: what the Acquire hook returned
 	name      string          // as shown: the names joined, if there are several
@@ -19,8 +19,8 @@ type request struct {
 	failFast  bool
 	origin    origin
 	cancel    context.CancelCauseFunc // ends the wait
-	served    bool                    // guarded by client.mu; it has its lock, and is not to be counted as waiting
-	blocked   bool                    // guarded by client.mu; it is counted as waiting for others
+	served    bool                    // guarded by all.mu; it has its lock, and is not to be counted as waiting
+	blocked   bool                    // guarded by all.mu; it is counted as waiting for others
 
 	maxWaiters int // beside how many of this client it may wait; 0: any number
 
@@ -29,18 +29,18 @@ type request struct {
 	waiting  bool            // the Wait hook was called
 	waitCtx  context.Context // what it returned
 	since    time.Time       // since when there has been no usable session; zero if there is one
-	waitFrom time.Time       // guarded by client.mu for others: since when it waits for other holders
+	waitFrom time.Time       // guarded by all.mu for others: since when it waits for other holders
 	endWait  ender[WaitResult]
 	ahead    string // the node last told of
 }
 
 // wait tells the hooks whom the request waits for.
 func (r *request) wait(position int, ahead Contender) {
-	hooks := &r.client.cfg.hooks
+	hooks := &r.all.cfg.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.mode), Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
-		if !r.client.mustWait(r) {
+		if !r.all.mustWait(r) {
 			return // its wait has ended
 		}
 		r.waiting, r.ahead = true, ahead.Node
@@ -70,7 +70,7 @@ func (r *request) waitedFor() time.Duration {
 
 // describe notes what others are told of the request.
 func (r *request) describe(cfg acquireConfig) {
-	c := &r.client.cfg
+	c := &r.all.cfg
 	r.origin = origin{label: cfg.label, since: time.Now().UnixMilli()}
 	if c.hooks.Inject != nil {
 		r.origin.trace = c.hooks.Inject(r.ctx)
@@ -78,7 +78,7 @@ func (r *request) describe(cfg acquireConfig) {
 }
 
 // nodeData is what the queue nodes of the request hold.
-func (r *request) nodeData() queue.Data { return r.client.nodeData(r.origin, r.mode) }
+func (r *request) nodeData() queue.Data { return r.all.nodeData(r.origin, r.mode) }
 
 // origin is what others are told of the request that a place was taken for.
 type origin struct {
@@ -86,7 +86,7 @@ type origin struct {
 	since        int64 // milliseconds since the Unix epoch
 }
 
-func (c *Client) nodeData(o origin, mode queue.Mode) queue.Data {
+func (c *common) nodeData(o origin, mode queue.Mode) queue.Data {
 	who := &c.cfg.identity
 	return queue.Data{Host: who.Host, PID: who.PID, Label: o.label, Mode: mode.String(), Since: o.since, Trace: o.trace}
 }

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,8 @@ import (
 //     nobody sees a lease that has run out move on again.
 //   - mu is held around memory only.
 type session struct {
-	client  *Client
+	*common
+	pool    *pool
 	ds      driver.Session
 	timeout time.Duration // negotiated when it was created; it never grows
 	born    time.Time     // an instant
@@ -55,7 +57,7 @@ type session struct {
 	work     int                   // guarded by mu; places, from before their creation until gone
 	counting bool                  // guarded by mu; the lease counts
 	urgent   bool                  // guarded by mu; a heartbeat is wanted before its time
-	holds    map[*hold]struct{}    // guarded by mu
+	tenants  map[tenant]struct{}   // guarded by mu
 	enqueued map[uint64]*contender // guarded by mu; by serial: registered, not finished
 	serial   uint64                // guarded by mu
 	over     error                 // guarded by mu
@@ -64,9 +66,10 @@ type session struct {
 
 // newSession starts to look after ds. suspendedThen is what suspended returned
 // before ds was made, so that a suspension since then shortens the lease.
-func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *session {
+func newSession(p *pool, ds driver.Session, suspendedThen time.Duration) *session {
 	s := &session{
-		client:   c,
+		common:   p.common,
+		pool:     p,
 		ds:       ds,
 		timeout:  ds.Timeout(),
 		born:     lease.Now(),
@@ -75,19 +78,19 @@ func newSession(c *Client, ds driver.Session, suspendedThen time.Duration) *sess
 		lone:     make(chan struct{}, maxLone),
 		moved:    make(chan struct{}),
 		renewed:  make(chan struct{}),
-		holds:    make(map[*hold]struct{}),
+		tenants:  make(map[tenant]struct{}),
 		enqueued: make(map[uint64]*contender),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.commits = committer{multi: s.multi, settle: s.settle, ctx: s.ctx, wg: &s.wg}
-	s.lease = lease.Lease{Timeout: c.cfg.leaseTimeout(s.timeout), Tick: c.cfg.tickTime}
+	s.lease = lease.Lease{Timeout: s.cfg.leaseTimeout(s.timeout), Tick: s.cfg.tickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the first connection's handshake created the session. If it has been
 	// replaced already, its proof is not to be had any more.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.own.init(s)
-	s.notices.init(&c.cfg.hooks)
+	s.notices.init(&s.cfg.hooks)
 	s.tell(driver.Connected, nil)
 	s.wg.Go(s.keep)
 	s.wg.Go(s.beat)
@@ -104,7 +107,7 @@ func (s *session) leave() {
 	idle := s.leaveLocked()
 	s.mu.Unlock()
 	if idle {
-		s.client.pool.retire(s)
+		s.pool.retire(s)
 	}
 }
 
@@ -249,7 +252,7 @@ func (s *session) awaitLease(ctx context.Context) error {
 			return nil
 		}
 		if limit == nil {
-			t := time.NewTimer(s.client.cfg.connectTimeout)
+			t := time.NewTimer(s.cfg.connectTimeout)
 			defer t.Stop()
 			limit = t.C
 			s.mu.Lock()
@@ -264,7 +267,7 @@ func (s *session) awaitLease(ctx context.Context) error {
 		case <-ctx.Done():
 			return s.waitEnded(ctx, began)
 		case <-limit:
-			return errLeaseUnproven(s.client.cfg.connectTimeout)
+			return errLeaseUnproven(s.cfg.connectTimeout)
 		}
 	}
 }
@@ -308,33 +311,33 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 	}
 	s.over = cause
 	s.publishLocked()
-	holds := s.holds
-	s.holds = nil
-	for h := range holds {
-		h.place.hold = nil
+	tenants := slices.Collect(maps.Keys(s.tenants))
+	s.tenants = nil
+	for _, t := range tenants {
+		t.leaveLocked()
 	}
 	busy := s.work > 0
-	spared := len(holds) > 0 && cause != ErrClosed
+	spared := len(tenants) > 0 && cause != ErrClosed
 	if spared {
 		s.spareLocked()
 	}
 	if isLoss(cause) {
-		s.client.counters.sessionsLost.Add(1) // before anything shows it
+		s.counters.sessionsLost.Add(1) // before anything shows it
 	}
 	s.mu.Unlock()
 
-	vacated, told := lose(s.client, maps.Keys(holds), cause, lease.Wall(at))
+	lost := evict(tenants, cause, lease.Wall(at))
 	if spared {
 		s.spare() // from now, when Done is closed for all of them
 	}
-	s.client.pool.discard(s, isLoss(cause))
+	s.pool.discard(s, isLoss(cause))
 	s.stop()
-	for _, h := range vacated {
-		h.vacate()
+	for _, t := range lost {
+		t.vacate()
 	}
-	s.notices.lost(told)
+	s.notices.lost(tellAll(lost))
 	s.tell(state, cause)
-	s.notices.end(func() { s.client.pool.discarded(s, cause, busy) })
+	s.notices.end(func() { s.pool.discarded(s, cause, busy) })
 }
 
 // shutdown ends the session at the ensemble and waits for all its goroutines.
@@ -351,13 +354,13 @@ func (s *session) shutdown() {
 	s.wg.Go(func() {
 		defer cancel()
 		select {
-		case <-s.client.pool.ctx.Done():
+		case <-s.pool.ctx.Done():
 			sleep(ctx, s.timeout, nil)
 		case <-ctx.Done():
 		}
 	})
 	if err := s.ds.Close(ctx); err != nil {
-		s.client.cfg.logger.Warn("zklock: session could not be closed in order, its nodes go when it expires", "session", s.ds.ID(), "error", err)
+		s.cfg.logger.Warn("zklock: session could not be closed in order, its nodes go when it expires", "session", s.ds.ID(), "error", err)
 	}
 	cancel()
 	s.wg.Wait()

@@ -122,15 +122,20 @@ func (c *Client) Stats() Stats {
 			st.Suspended++
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	st.Held = c.held
-	st.Acquiring = len(c.underway)
-	for r := range c.underway {
+	c.turnstiles.count(&st)
+	return st
+}
+
+// count fills in what is held and waited for.
+func (all *turnstiles) count(st *Stats) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	st.Held = all.held
+	st.Acquiring = len(all.underway)
+	for r := range all.underway {
 		if r.blocked {
 			st.Waiting++
 			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
 		}
 	}
-	return st
 }

@@ -14,7 +14,7 @@ import (
 // this one's server, so that is caught up with first.
 func (s *session) blocked(ctx context.Context, r *request) error {
 	for _, want := range r.wants {
-		if id := s.client.parents.releasedOn(want.path); id != 0 && id != s.ds.ID() {
+		if id := s.parents.releasedOn(want.path); id != 0 && id != s.ds.ID() {
 			err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, want.path) })
 			if err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return err
@@ -25,7 +25,7 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 			continue
 		}
 		if err != nil {
-			return s.client.cfg.explainList(err, want.path)
+			return s.cfg.explainList(err, want.path)
 		}
 		// Like Acquire: those at the end of all numbers are behind every contender that comes.
 		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
@@ -60,7 +60,7 @@ func (s *session) blockedBy(ctx context.Context, want want, q []queue.Node) erro
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
-			return s.client.cfg.explainList(err, want.path)
+			return s.cfg.explainList(err, want.path)
 		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
 			return errTaken
 		default:

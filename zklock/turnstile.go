@@ -40,11 +40,11 @@ import (
 //     That is the one way in which a reader can get in
 //     before a writer that queued earlier, in another process.
 type turnstile struct {
-	client *Client
-	path   string
+	all  *turnstiles
+	path string
 
-	uses    int // guarded by client.mu; acquisitions under way, and holds
-	waiting int // guarded by client.mu; those acquisitions that have to wait for others
+	uses    int // guarded by all.mu; acquisitions under way, and holds
+	waiting int // guarded by all.mu; those acquisitions that have to wait for others
 
 	aside atomic.Int32 // writers that wait with a place of their own, such as All's
 
@@ -104,12 +104,12 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
 	if h == nil || r.mode != queue.Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.mode == queue.Exclusive ||
-		time.Since(h.place.granted) >= t.client.cfg.handoverTime || !h.place.grantable() {
+		time.Since(h.place.granted) >= t.all.cfg.handoverTime || !h.place.grantable() {
 		return nil
 	}
 	l := h.join(r.ctx)
 	if l != nil {
-		t.client.joined(r)
+		t.all.joined(r)
 	}
 	return l
 }
@@ -252,9 +252,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.beginLocked(heir)
 	t.admitLocked(nil)
 	t.mu.Unlock()
-	t.client.counters.handovers.Add(1)
+	t.all.counters.handovers.Add(1)
 	// Before the next one goes on: its own wait ends after it was told of.
-	if hook := t.client.cfg.hooks.Handover; hook != nil {
+	if hook := t.all.cfg.hooks.Handover; hook != nil {
 		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.mode), Turn: lock.token.Turn, From: h.origin.trace, To: heir.origin.trace})
 	}
 	next.turn <- turn{lock: lock}
@@ -264,7 +264,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 // mayPass reports whether a place may be handed over to a holder of that mode,
 // as far as fairness and the node's own mode go.
 func (t *turnstile) mayPass(p *place, mode queue.Mode) bool {
-	cfg := &t.client.cfg
+	cfg := &t.all.cfg
 	if p.readers() && mode != queue.Shared || p.doubtfulTxn.Load() {
 		return false
 	}
@@ -294,7 +294,7 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	position = t.queue.Len()
-	identity := t.client.cfg.identity
+	identity := t.all.cfg.identity
 	ahead = Contender{Host: identity.Host, PID: identity.PID}
 	switch {
 	case t.current != nil:
@@ -311,7 +311,7 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	tk, lock, solo, err := t.enter(r)
 	if solo {
-		return t.client.acquireAlone(ctx, r)
+		return t.all.acquireAlone(ctx, r)
 	}
 	if tk == nil {
 		return lock, err
@@ -328,7 +328,7 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	} else if !got.stretch.IsZero() {
 		r.since = tk.since
 	}
-	h, lock, left, err := t.client.take(ctx, r, got.start)
+	h, lock, left, err := t.all.take(ctx, r, got.start)
 	t.led(h, left, r.since)
 	return lock, err
 }

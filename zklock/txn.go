@@ -81,14 +81,14 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	case errors.Is(err, errSessionOver), s.ended(err):
 		return nil, l.endedError()
 	case again:
-		return nil, p.s.client.cfg.explain(err, p.nodes[0].path())
+		return nil, p.s.cfg.explain(err, p.nodes[0].path())
 	case errors.Is(err, driver.ErrConnLoss):
 		p.doubtfulTxn.Store(true)
 		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	case errors.Is(err, driver.ErrNotSent):
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.Is(err, driver.ErrNoAuth):
-		return nil, fmt.Errorf("%w %s: %w", ErrNoAuth, p.s.client.cfg.identityHint(), err)
+		return nil, fmt.Errorf("%w %s: %w", ErrNoAuth, p.s.cfg.identityHint(), err)
 	}
 	return nil, err
 }
@@ -195,7 +195,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		break
 	}
 
-	d := h.client.nodeData(h.origin, queue.Shared)
+	d := h.all.nodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
 	if !s.spawn(func() { done <- s.rewrite(p, d) }) {
 		return l.endedError()
@@ -212,7 +212,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		case errors.Is(err, errSessionOver):
 			return l.endedError()
 		}
-		return p.s.client.cfg.explain(err, p.nodes[0].path())
+		return p.s.cfg.explain(err, p.nodes[0].path())
 	case <-ctx.Done():
 		return fmt.Errorf("%w to others, it goes on in the background: %w", errNotTold, context.Cause(ctx))
 	}

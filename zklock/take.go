@@ -1,0 +1,86 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// take gets hold of what is wanted: it queues, waits for its turn, and starts
+// over at the tail when its place is lost to no fault of its own. start, if not
+// nil, is a place to begin with: one that waits in the queue already, left
+// behind by somebody who gave up, or one that has to be replaced: because it was
+// held already, or because it is a reader's and a writer is next.
+//
+// If ctx ends while a place waits in the queue, take returns that place with the
+// error, for somebody else to go on with. On any other error nothing stays
+// queued.
+func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *hold, lock *Lock, left *place, err error) {
+	for {
+		if r.since.IsZero() {
+			r.since = time.Now()
+		}
+		patient, cancel := all.patientFor(ctx, r)
+		s, err := all.pool.session(patient, r.wants[0].path)
+		if err == nil && context.Cause(patient) == errCut && !s.cutSince().IsZero() {
+			err = waitEnded(patient, ErrUnavailable) // there is a session, without a connection
+		}
+		if err != nil {
+			cancel()
+			if start != nil {
+				start.remove()
+			}
+			return nil, nil, nil, r.outage(ctx, err)
+		}
+		if start != nil && start.s != s {
+			if start.granted.IsZero() && !start.s.isOver() {
+				s = start.s // it is being replaced, and the place is waiting its turn
+			} else {
+				start.remove()
+				start = nil
+			}
+		}
+		h, lock, left, err = s.take(ctx, patient, r, start)
+		cancel()
+		start = nil
+		if errors.Is(err, errUnanswered) {
+			err = waitEnded(ctx, ErrNotAcquired) // the session was there; what was waited for is the lock
+		}
+		if !errors.Is(err, errSessionOver) && !errors.Is(err, errNodeGone) {
+			return h, lock, left, r.outage(ctx, err)
+		}
+		if ctx.Err() != nil {
+			return nil, nil, nil, waitEnded(ctx, ErrNotAcquired)
+		}
+	}
+}
+
+// patientFor is patient for a request, which may not want to wait for what the client
+// has waited for before. Such a request waits almost as long as connect_timeout, so that
+// its own wait of that length does not end first.
+func (all *turnstiles) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
+	if !r.failFast {
+		return all.pool.patient(ctx, r.since)
+	}
+	cut := all.pool.cutSince(r.wants[0].path)
+	if cut.IsZero() || cut.After(r.since) {
+		cut = r.since
+	}
+	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.connectTimeout*19/20), errCut)
+}
+
+// outage has the error of a request that wants to know of an outage say so: of one, and
+// not of a server that answers late or refuses, nor of a wait that the request's own
+// context has ended.
+func (r *request) outage(ctx context.Context, err error) error {
+	if !r.failFast || ctx.Err() != nil || !errors.Is(err, ErrUnavailable) || permanent(err) {
+		return err
+	}
+	all := r.all
+	// The moment at which a session was asked for is a little later than the request.
+	if cut := all.pool.cutSince(r.wants[0].path); cut.IsZero() || time.Since(cut) < all.cfg.connectTimeout*9/10 {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrOutage, err)
+}
