@@ -19,6 +19,7 @@ type Client struct {
 	*common
 	connector  driver.Connector
 	pool       *pool
+	reaper     reaper
 	turnstiles turnstiles
 
 	closed   chan struct{} // closed when Close has finished
@@ -100,8 +101,11 @@ func (c *config) finish(opts []Option) error {
 func newClient(cfg config, connector driver.Connector) *Client {
 	c := &Client{common: &common{cfg: cfg}, connector: connector, closed: make(chan struct{})}
 	c.pool = newPool(c.common, connector)
+	c.pool.prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, &c.cfg) }
+	c.pool.attend = watchOver
 	c.turnstiles.init(c.common, c.pool)
 	c.reaper = reaper{parents: &c.parents, pool: c.pool, inUse: c.turnstiles.inUse}
+	c.parents.made = c.reaper.start
 	return c
 }
 
@@ -241,6 +245,9 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		c.turnstiles.waitAgain(r)
 	}
 }
+
+// path returns the znode under which the contenders of a name queue.
+func (c *Client) path(name string) string { return c.cfg.root + "/" + c.cfg.dialect.Encode(name) }
 
 // bound derives a context that ends with ctx and with the client (cause
 // ErrClosed).

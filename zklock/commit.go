@@ -22,13 +22,25 @@ const (
 type write struct {
 	kind    string      // for the Operation hook
 	ops     []driver.Op // in order
-	creates *place      // the place whose contenders ops create; nil if none
+	creates entry       // the contenders that ops create; nil if none
 
 	ctx      context.Context // of the caller, for hooks only: a group runs on the session's
 	done     chan struct{}   // closed once the fields below are set
 	results  []driver.OpResult
 	err      error
 	children []int32 // of a creation: each parent's count, -1 where that is not known
+}
+
+// entry is what a write creates: contenders, one below each of some znodes.
+type entry interface {
+	// below reports whether one is created below a znode of any in set, and adds has
+	// them in it.
+	below(set map[string]bool) bool
+	add(set map[string]bool)
+
+	// settleLocked takes over what was created. It returns each znode's count of
+	// children, -1 where that is not known. The session's mu is held.
+	settleLocked(w *write) []int32
 }
 
 // committer sends the writes of one session, in groups. A write that arrives
@@ -129,13 +141,11 @@ func (c *committer) next() []*write {
 		switch {
 		case w.creates == nil:
 			group = append(group, w)
-		case slices.ContainsFunc(w.creates.nodes, func(c *contender) bool { return creating[c.dir] }):
+		case w.creates.below(creating):
 			rest = append(rest, w)
 			continue
 		default:
-			for _, c := range w.creates.nodes {
-				creating[c.dir] = true
-			}
+			w.creates.add(creating)
 			creates = append(creates, w)
 		}
 		bytes += size

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strconv"
@@ -246,4 +247,24 @@ func checkRoot(root string) error {
 		return fmt.Errorf("root %q: /zookeeper belongs to the servers", root)
 	}
 	return nil
+}
+
+// leaseTimeout is the session timeout that leases are made of.
+func (c *config) leaseTimeout(timeout time.Duration) time.Duration { return timeout - c.lossDelay }
+
+// lossDelayFits says what a session timeout, asked for or granted, leaves of
+// leases: enough ticks to prove and renew them, and no less than the delay.
+func (c *config) lossDelayFits(timeout time.Duration) error {
+	need := max(minTicks*c.tickTime+c.lossDelay, 2*c.lossDelay)
+	if c.lossDelay == 0 || timeout >= need {
+		return nil
+	}
+	return fmt.Errorf("loss_delay=%v takes too much of a session timeout of %v: with tick_time=%v that has to be at least %v (%d times tick_time and loss_delay, and twice loss_delay)",
+		c.lossDelay, timeout, c.tickTime, need, minTicks)
+}
+
+// jitter returns between half of d and d, so that many clients that met the
+// same trouble do not come back as one.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }

@@ -172,6 +172,18 @@ func (s *session) setRefused(w *write, parents []parent) bool {
 	return false
 }
 
+// below implements entry.
+func (p *place) below(set map[string]bool) bool {
+	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
+}
+
+// add implements entry.
+func (p *place) add(set map[string]bool) {
+	for _, c := range p.nodes {
+		set[c.dir] = true
+	}
+}
+
 // settleLocked takes over what a successful transaction returned. children holds
 // each parent's count, -1 where that is not known. The session's mu is held.
 func (p *place) settleLocked(w *write) (children []int32) {

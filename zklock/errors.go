@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -248,25 +248,6 @@ func waitEnded(ctx context.Context, waitedFor error) error {
 	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
 }
 
-// waitEnded is waitEnded for whatever goes on on a session, since began, but the
-// wait for another holder. Was it the session's answer that was waited for, which is
-// errUnanswered, or the session? One that is connected, and that has answered or
-// was asked within a heartbeat's interval, was there.
-func (s *session) waitEnded(ctx context.Context, began time.Time) error {
-	state, _ := s.ds.State()
-	quiet := lease.Now().Sub(began)
-	s.mu.Lock()
-	if heard := lease.Now().Sub(s.heard); heard < quiet {
-		quiet = heard
-	}
-	there := state == driver.Connected && quiet < s.lease.HeartbeatEvery()
-	s.mu.Unlock()
-	if there {
-		return waitEnded(ctx, errUnanswered)
-	}
-	return waitEnded(ctx, ErrUnavailable)
-}
-
 // errLeaseUnproven says that a session was there and no quorum behind it.
 func errLeaseUnproven(d time.Duration) error {
 	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
@@ -299,4 +280,17 @@ func logged(err error) string {
 		}
 	}
 	return "refused by the server"
+}
+
+// explainRights is the error of rights that are missing.
+func (c *config) explainRights(missing []string, cause error) error {
+	return fmt.Errorf("%w %s: %s: %w", ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
+}
+
+// identityHint says as whom a client comes that is refused.
+func (c *config) identityHint() string {
+	if c.user == "" {
+		return "without a user in the URL"
+	}
+	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper takes any, and compares it with access lists only)", c.user)
 }

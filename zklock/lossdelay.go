@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/lease"
@@ -41,20 +40,6 @@ import (
 // is over, and Shutdown is there to wait until it is. What a lost lock was
 // promised before Close is kept.
 
-// leaseTimeout is the session timeout that leases are made of.
-func (c *config) leaseTimeout(timeout time.Duration) time.Duration { return timeout - c.lossDelay }
-
-// lossDelayFits says what a session timeout, asked for or granted, leaves of
-// leases: enough ticks to prove and renew them, and no less than the delay.
-func (c *config) lossDelayFits(timeout time.Duration) error {
-	need := max(minTicks*c.tickTime+c.lossDelay, 2*c.lossDelay)
-	if c.lossDelay == 0 || timeout >= need {
-		return nil
-	}
-	return fmt.Errorf("loss_delay=%v takes too much of a session timeout of %v: with tick_time=%v that has to be at least %v (%d times tick_time and loss_delay, and twice loss_delay)",
-		c.lossDelay, timeout, c.tickTime, need, minTicks)
-}
-
 // spare notes that locks were lost just now, and that the nodes which are left
 // of them have to stay for loss_delay.
 func (s *session) spare() {
@@ -64,23 +49,6 @@ func (s *session) spare() {
 }
 
 func (s *session) spareLocked() { s.spared = lease.Now().Add(s.cfg.lossDelay) }
-
-// removeLost is remove for a place that was lost while it was held, on a session
-// that lives on: what is left of its nodes stays for loss_delay.
-func (p *place) removeLost() {
-	s, delay := p.s, p.s.cfg.lossDelay
-	if delay == 0 || len(p.nodes) == 1 {
-		p.remove() // of one node nothing is left
-		return
-	}
-	p.giveUp()
-	s.spare()
-	s.spawn(func() {
-		if sleep(s.ctx, delay, nil) {
-			_ = p.removeUntilGone()
-		}
-	})
-}
 
 // awaitSpared returns when no lost lock's nodes have to stay any more. Nothing
 // cuts it short; it takes loss_delay at most.

@@ -28,9 +28,6 @@ func (c *Client) describe(name string, k queue.Kind) described {
 	return d
 }
 
-// path returns the znode under which the contenders of a name queue.
-func (c *Client) path(name string) string { return c.cfg.root + "/" + c.cfg.dialect.Encode(name) }
-
 func (d *described) name() string {
 	if d == nil || len(d.wants) == 0 {
 		return ""

@@ -28,8 +28,11 @@ type ownWatches struct {
 	roomy       []*guard // guarded by mu; those that take more nodes
 }
 
-func (o *ownWatches) init(s *session) {
+// watchOver has the own nodes of a new session's places watched.
+func watchOver(s *session) {
+	o := &s.own
 	o.s, o.delay, o.added = s, s.timeout/6, make(chan struct{}, 1)
+	s.spawn(o.run)
 }
 
 // add takes charge of a place that has just been granted for the first time.

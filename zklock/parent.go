@@ -114,9 +114,6 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 		return parent{}, s.cfg.explain(err, path)
 	}
 	s.parents.add(found)
-	if found.mine {
-		s.reaper.start()
-	}
 	return found, nil
 }
 

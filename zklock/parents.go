@@ -10,6 +10,8 @@ import (
 // costs one round trip. It is a cache: a parent may be gone at any time (an idle
 // container is removed by the server), and then a create says so.
 type parents struct {
+	made func() // called when this client has created one; set before any is added
+
 	mu     sync.Mutex
 	byPath map[string]*list.Element // guarded by mu; of *parent
 	recent list.List                // guarded by mu; most recently used first
@@ -56,6 +58,9 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 }
 
 func (p *parents) add(found parent) {
+	if found.mine && p.made != nil {
+		defer p.made() // without mu
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found.used = time.Now()

@@ -29,7 +29,9 @@ import (
 type pool struct {
 	*common
 	connector driver.Connector
-	ctx       context.Context // ends with the pool
+	prepare   func(context.Context, driver.Session) error // makes sure of the root, before a session is used
+	attend    func(*session)                              // is called with each session when it begins
+	ctx       context.Context                             // ends with the pool
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
@@ -245,7 +247,7 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 	}
 	err = p.cfg.checkTimeout(ds.Timeout())
 	if err == nil {
-		err = ensureRoot(ctx, ds, &p.cfg)
+		err = p.prepare(ctx, ds)
 	}
 	if err != nil {
 		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -255,6 +257,7 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 	}
 	p.cfg.reportTimeout(ds.ID(), ds.Timeout())
 	s := newSession(p, ds, suspendedThen)
+	p.attend(s)
 	p.wg.Go(s.notices.run)
 	p.counters.sessions.Add(1)
 	return s, nil

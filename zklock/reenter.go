@@ -17,7 +17,7 @@ import (
 // before.
 func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, error) {
 	for {
-		l := carried(ctx, c, r.wants)
+		l := carried(ctx, r.all, r.wants)
 		if l == nil {
 			return nil, nil
 		}

@@ -157,3 +157,20 @@ func releasePending(why error) error {
 	}
 	return fmt.Errorf("%w: %w", ErrReleasePending, why)
 }
+
+// removeLost is remove for a place that was lost while it was held, on a session
+// that lives on: what is left of its nodes stays for loss_delay.
+func (p *place) removeLost() {
+	s, delay := p.s, p.s.cfg.lossDelay
+	if delay == 0 || len(p.nodes) == 1 {
+		p.remove() // of one node nothing is left
+		return
+	}
+	p.giveUp()
+	s.spare()
+	s.spawn(func() {
+		if sleep(s.ctx, delay, nil) {
+			_ = p.removeUntilGone()
+		}
+	})
+}

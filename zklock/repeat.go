@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -100,12 +99,6 @@ func (s *session) ended(err error) bool {
 		return false
 	}
 	return true
-}
-
-// jitter returns between half of d and d, so that many clients that met the
-// same trouble do not come back as one.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
 // early returns how much sooner than a period is over the next exchange of a heart

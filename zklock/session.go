@@ -89,12 +89,10 @@ func newSession(p *pool, ds driver.Session, suspendedThen time.Duration) *sessio
 	// Only the first connection's handshake created the session. If it has been
 	// replaced already, its proof is not to be had any more.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
-	s.own.init(s)
 	s.notices.init(&s.cfg.hooks)
 	s.tell(driver.Connected, nil)
 	s.wg.Go(s.keep)
 	s.wg.Go(s.beat)
-	s.wg.Go(s.own.run)
 	return s
 }
 
@@ -364,4 +362,23 @@ func (s *session) shutdown() {
 	}
 	cancel()
 	s.wg.Wait()
+}
+
+// waitEnded is waitEnded for whatever goes on on a session, since began, but the
+// wait for another holder. Was it the session's answer that was waited for, which is
+// errUnanswered, or the session? One that is connected, and that has answered or
+// was asked within a heartbeat's interval, was there.
+func (s *session) waitEnded(ctx context.Context, began time.Time) error {
+	state, _ := s.ds.State()
+	quiet := lease.Now().Sub(began)
+	s.mu.Lock()
+	if heard := lease.Now().Sub(s.heard); heard < quiet {
+		quiet = heard
+	}
+	there := state == driver.Connected && quiet < s.lease.HeartbeatEvery()
+	s.mu.Unlock()
+	if there {
+		return waitEnded(ctx, errUnanswered)
+	}
+	return waitEnded(ctx, ErrUnavailable)
 }

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -76,22 +75,6 @@ type Stats struct {
 	Reconnects uint64
 }
 
-// counters is what is only ever added to.
-type counters struct {
-	acquired, failed, contended, lost  atomic.Uint64
-	handovers, forgotten               atomic.Uint64
-	sessions, sessionsLost, reconnects atomic.Uint64
-	waited                             atomic.Int64
-}
-
-// wait counts a wait for another holder; 0 if there was none.
-func (c *counters) wait(d time.Duration) {
-	if d > 0 {
-		c.contended.Add(1)
-		c.waited.Add(int64(d))
-	}
-}
-
 // Stats returns a snapshot. Its fields are read one after another, so they may
 // disagree by what happened in between.
 func (c *Client) Stats() Stats {
@@ -124,18 +107,4 @@ func (c *Client) Stats() Stats {
 	}
 	c.turnstiles.count(&st)
 	return st
-}
-
-// count fills in what is held and waited for.
-func (all *turnstiles) count(st *Stats) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	st.Held = all.held
-	st.Acquiring = len(all.underway)
-	for r := range all.underway {
-		if r.blocked {
-			st.Waiting++
-			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
-		}
-	}
 }

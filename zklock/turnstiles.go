@@ -234,3 +234,17 @@ func (all *turnstiles) dropLocked(t *turnstile) {
 		}
 	}
 }
+
+// count fills in what is held and waited for.
+func (all *turnstiles) count(st *Stats) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	st.Held = all.held
+	st.Acquiring = len(all.underway)
+	for r := range all.underway {
+		if r.blocked {
+			st.Waiting++
+			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
+		}
+	}
+}
