@@ -8,17 +8,24 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
+// attempt is a request's try to get what it wants on one session.
+type attempt struct {
+	s *session
+	r *request
+}
+
 // take is one attempt on one session. Until there is a place in the queue, which
 // only a session that works can give, it goes on for as long as patient does.
-func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *hold, lock *Lock, left *place, err error) {
+func (a attempt) take(ctx, patient context.Context, p *place) (h *hold, lock *Lock, left *place, err error) {
+	s, r := a.s, a.r
 	alone := false
 	if p == nil || !p.granted.IsZero() && !p.kept || p.readers() && r.mode != queue.Shared {
 		if r.try {
-			if err := s.blocked(patient, r); err != nil {
+			if err := a.blocked(patient); err != nil {
 				return nil, nil, nil, err
 			}
 		}
-		if p, alone, err = s.enqueue(patient, r, p); err != nil {
+		if p, alone, err = a.enqueue(patient, p); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -32,18 +39,18 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 	}
 	for {
 		if !alone {
-			if err = s.awaitTurn(ctx, r, p); err != nil {
+			if err = a.awaitTurn(ctx, p); err != nil {
 				break
 			}
 		}
-		if h, lock = s.grant(p, r); h != nil {
+		if h, lock = p.grant(r); h != nil {
 			if r.mode == queue.Permit && p.own != nil {
 				// It waited, so that a contender may wait behind it, and is the first in line
 				// now. The change of our data says so. It is tried until it is done, or
 				// the node is gone, which says as much.
 				marked := r.nodeData()
 				marked.Granted = true
-				s.spawn(func() { _ = s.rewrite(p, marked) })
+				s.spawn(func() { _ = p.rewrite(marked) })
 			}
 			return h, lock, nil, nil
 		}
@@ -68,9 +75,10 @@ func (s *session) take(ctx, patient context.Context, r *request, p *place) (h *h
 // two waiters must never both get in. If one of them had to wait, the others are
 // looked at again. The last look at the lease is grant's, in one step with
 // becoming a hold.
-func (s *session) awaitTurn(ctx context.Context, r *request, p *place) error {
+func (a attempt) awaitTurn(ctx context.Context, p *place) error {
+	s := a.s
 	for {
-		gen, err := s.awaitFront(ctx, r, p)
+		gen, err := a.awaitFront(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -80,7 +88,7 @@ func (s *session) awaitTurn(ctx context.Context, r *request, p *place) error {
 			}
 			continue
 		}
-		if seen, err := s.seeOwn(ctx, p); err != nil || seen == gen && gen != 0 {
+		if seen, err := p.seeOwn(ctx); err != nil || seen == gen && gen != 0 {
 			return err
 		}
 	}

@@ -154,7 +154,7 @@ func (c *Client) ping(ctx context.Context) error {
 			return err
 		})
 		if err == nil || errors.Is(err, driver.ErrNoAuth) {
-			err = s.probe(ctx) // it says which right that is, and whether it is the only one
+			err = probe(ctx, s) // it says which right that is, and whether it is the only one
 		} else {
 			err = c.cfg.explain(err, c.cfg.root)
 		}

@@ -25,7 +25,7 @@ import (
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
 	var found []Contender
 	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) (err error) {
-		found, err = s.contenders(ctx, dir)
+		found, err = znode{s, dir}.contenders(ctx)
 		return err
 	})
 	if err != nil {
@@ -34,7 +34,8 @@ func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, erro
 	return found, nil
 }
 
-func (s *session) contenders(ctx context.Context, dir string) ([]Contender, error) {
+func (z znode) contenders(ctx context.Context) ([]Contender, error) {
+	s, dir := z.s, z.path
 	var names []string
 	err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
 		// Without the Sync the server may not have heard yet of what the caller
@@ -62,7 +63,7 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 		}
 	}
 	queue.Sort(q)
-	read, err := s.readContenders(ctx, dir, q)
+	read, err := z.readContenders(ctx, q)
 	if err != nil {
 		return nil, s.cfg.explain(err, dir)
 	}
@@ -91,7 +92,8 @@ type contenderData struct {
 
 // readContenders reads the data of each contender of q, as many as maxReads at once.
 // The first error ends it; it returns when no read is under way any more.
-func (s *session) readContenders(ctx context.Context, dir string, q []queue.Node) ([]contenderData, error) {
+func (z znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderData, error) {
+	s, dir := z.s, z.path
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	read := make([]contenderData, len(q))

@@ -20,13 +20,14 @@ import (
 //
 // On an error nothing stays queued, replaces neither: it is being removed in the
 // background, or its session is over.
-func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *place, alone bool, err error) {
+func (a attempt) enqueue(ctx context.Context, replaces *place) (p *place, alone bool, err error) {
+	s, r := a.s, a.r
 	const maxReaped = 8 // a parent reaped that often in a row is no accident
 	began := lease.Now()
 	for reaped := 0; ; {
 		var parents []parent
-		if parents, err = s.ensureParents(ctx, r.wants, replaces != nil); err == nil {
-			p, alone, err = s.create(ctx, r, parents, replaces)
+		if parents, err = a.ensureParents(ctx, replaces != nil); err == nil {
+			p, alone, err = a.create(ctx, parents, replaces)
 		}
 		if err == nil {
 			return p, alone, nil
@@ -59,11 +60,12 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 	return nil, false, err
 }
 
-func (s *session) ensureParents(ctx context.Context, wants []want, occupied bool) ([]parent, error) {
+func (a attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, error) {
+	wants := a.r.wants
 	found := make([]parent, len(wants))
 	for i, w := range wants {
 		var err error
-		if found[i], err = s.ensureParent(ctx, w.path, occupied); err != nil {
+		if found[i], err = (znode{a.s, w.path}).ensure(ctx, occupied); err != nil {
 			return nil, err
 		}
 	}
@@ -73,8 +75,9 @@ func (s *session) ensureParents(ctx context.Context, wants []want, occupied bool
 // create sends the creation of a new place and learns what came of it. When it
 // fails, replaces is the caller's to remove, unless the new place has taken it
 // over because the outcome is open.
-func (s *session) create(ctx context.Context, r *request, parents []parent, replaces *place) (*place, bool, error) {
-	p, ok := s.register(r.wants)
+func (a attempt) create(ctx context.Context, parents []parent, replaces *place) (*place, bool, error) {
+	s, r := a.s, a.r
+	p, ok := newPlace(s, r.wants)
 	if !ok {
 		return nil, false, errSessionOver
 	}
@@ -85,7 +88,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 	// Read before the first try: the nodes may turn out to be that one's.
 	seen := s.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
-		w := s.submitCreate(r, p, parents)
+		w := a.submitCreate(p, parents)
 		select {
 		case <-w.done:
 		case <-s.ctx.Done():
@@ -97,16 +100,16 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 		err := w.err
 		switch {
 		case err == nil:
-			return s.created(ctx, p, seen, w.children)
+			return p.created(ctx, seen, w.children)
 		case errors.Is(err, driver.ErrConnLoss):
 			p.doubtful = true
-			found, err := s.recover(ctx, p)
+			found, err := p.recover(ctx)
 			if err != nil {
 				p.abandon(nil)
 				return nil, false, err
 			}
 			if found {
-				return s.created(ctx, p, seen, nil)
+				return p.created(ctx, seen, nil)
 			}
 		case transient(err):
 			if !sleep(ctx, s.cfg.jitter(pause), s.ctx.Done()) {
@@ -115,7 +118,7 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 			}
 		case s.ended(err):
 			return nil, false, errSessionOver
-		case s.setRefused(w, parents):
+		case a.setRefused(w, parents):
 			// We may not write that parent: create, then list instead.
 		default:
 			p.finish()
@@ -131,7 +134,8 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 // if that is ours, which tells how many are in the queue. The order of the two
 // matters: the other way round the count leaves our own node out. What p
 // replaces is deleted first, so that it is not counted either.
-func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
+func (a attempt) submitCreate(p *place, parents []parent) *write {
+	s, r := a.s, a.r
 	cfg := &s.cfg
 	w := &write{kind: "enqueue", creates: p, ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	data := r.nodeData().Encode()
@@ -153,7 +157,8 @@ func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
 
 // setRefused reports whether a write failed because a parent may not be set, and
 // marks that parent.
-func (s *session) setRefused(w *write, parents []parent) bool {
+func (a attempt) setRefused(w *write, parents []parent) bool {
+	s := a.s
 	if len(w.results) != len(w.ops) {
 		return false
 	}
@@ -205,7 +210,8 @@ func (p *place) settleLocked(w *write) (children []int32) {
 
 // created completes a place whose nodes are there: what it replaces is gone with
 // the same transaction, and it is looked at as a whole.
-func (s *session) created(ctx context.Context, p *place, seen int64, children []int32) (_ *place, alone bool, err error) {
+func (p *place) created(ctx context.Context, seen int64, children []int32) (_ *place, alone bool, err error) {
+	s := p.s
 	requeued := p.replaces != nil
 	p.counted = requeued || len(children) > 0 && !slices.Contains(children, -1)
 	if requeued {
@@ -213,14 +219,14 @@ func (s *session) created(ctx context.Context, p *place, seen int64, children []
 		p.replaces = nil
 	}
 	if p.zxid == 0 {
-		err = s.readZxid(ctx, p)
+		err = p.readZxid(ctx)
 	}
 	if err == nil {
 		limit := s.cfg.maxContenders
 		if requeued {
 			limit = 0 // it applies to first enqueues
 		}
-		err = s.admit(p, seen, children, limit)
+		err = p.accept(seen, children, limit)
 	}
 	if err != nil {
 		p.remove()
@@ -235,7 +241,8 @@ func (s *session) created(ctx context.Context, p *place, seen int64, children []
 }
 
 // readZxid reads the zxid of nodes created without a set, or found again.
-func (s *session) readZxid(ctx context.Context, p *place) error {
+func (p *place) readZxid(ctx context.Context) error {
+	s := p.s
 	var n driver.Node
 	err := s.repeat(ctx, "recover", func(ctx context.Context) (err error) {
 		n, err = s.ds.Get(ctx, p.nodes[0].path())
@@ -251,9 +258,10 @@ func (s *session) readZxid(ctx context.Context, p *place) error {
 	return nil
 }
 
-// admit looks at a place as a whole: does its token keep its promise, and is
+// accept looks at a place as a whole: does its token keep its promise, and is
 // there room for it among at most limit contenders, if that is not 0?
-func (s *session) admit(p *place, seen int64, children []int32, limit int) error {
+func (p *place) accept(seen int64, children []int32, limit int) error {
+	s := p.s
 	for i, c := range p.nodes {
 		q, _, _ := s.cfg.dialect.Parse(c.node)
 		if q.Seq >= queue.MaxSequence {

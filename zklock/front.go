@@ -21,19 +21,19 @@ const ownWatchShare = 40
 // to wait for. Names are waited for one after the other: nobody gets in ahead of
 // us on one while we wait for another. It returns the generation of the
 // connection on which that was seen, 0 if it was more than one.
-func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64, error) {
+func (a attempt) awaitFront(ctx context.Context, p *place) (uint64, error) {
 	if p.doubtful {
 		// A twin of ours may be ahead of somebody on one name who is ahead of us
 		// on another: we would wait for each other. A list has it deleted.
 		for _, c := range p.nodes {
-			if _, err := s.listAhead(ctx, c); err != nil {
+			if _, err := p.listAhead(ctx, c); err != nil {
 				return 0, err
 			}
 		}
 	}
 	var gen uint64
 	for i, c := range p.nodes {
-		g, err := s.awaitFrontOf(ctx, r, p, c)
+		g, err := a.awaitFrontOf(ctx, p, c)
 		if err != nil {
 			return 0, err
 		}
@@ -53,7 +53,8 @@ func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64,
 // What a node counts as is read with each watch, since a writer may have been
 // downgraded. Our own nodes are watched as well: a waiter whose node was deleted
 // queues again at once.
-func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
+func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint64, error) {
+	s, r := a.s, a.r
 	l := line{dialect: s.cfg.dialect}
 	var own []*watched // nil: they are not watched yet
 	if p.granted.IsZero() {
@@ -65,7 +66,7 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 		}
 		if l.q == nil {
 			l.gen, _ = s.ds.Conn()
-			q, err := s.listAhead(ctx, c)
+			q, err := p.listAhead(ctx, c)
 			if err != nil {
 				return 0, err
 			}
@@ -79,9 +80,9 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			return l.gen, nil
 		}
 		if r.try { // beaten to it, or behind a writer that is one no more
-			return l.gen, s.blockedBy(ctx, want{path: c.dir, kind: c.kind}, l.q)
+			return l.gen, znode{s, c.dir}.blockedBy(ctx, c.kind, l.q)
 		}
-		ahead, err := s.watchAhead(ctx, c, &l, watch)
+		ahead, err := p.watchAhead(ctx, c, &l, watch)
 		if err != nil {
 			return 0, err
 		}
@@ -89,7 +90,7 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			continue // the line is not what it was: decide again
 		}
 		if own != nil {
-			if own, _, err = s.watchOwn(ctx, p); err != nil {
+			if own, _, err = p.watchOwn(ctx); err != nil {
 				return 0, err
 			}
 		}
@@ -98,12 +99,12 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			r.turnstile.leaderStuck()
 		}
 		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].node.Data))
-		what, err := s.awaitChange(ctx, ahead, own)
+		what, err := p.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:
 			return 0, err
 		case what == timeToLook && own == nil:
-			if own, _, err = s.watchOwn(ctx, p); err != nil {
+			if own, _, err = p.watchOwn(ctx); err != nil {
 				return 0, err
 			}
 		case what == timeToLook:
@@ -117,7 +118,8 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 
 // watchAhead watches those in line whom decide has named. It returns nil if what it
 // reads changes the line, so that there may be others to watch.
-func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*watched, error) {
+func (p *place) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*watched, error) {
+	s := p.s
 	permits := c.kind.Permits
 	ahead := make([]*watched, len(watch))
 	for i, j := range watch {
@@ -153,8 +155,9 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 }
 
 // listAhead lists a name's queue up to our own node, which is the last one.
-func (s *session) listAhead(ctx context.Context, c *contender) ([]queue.Node, error) {
-	q, err := s.list(ctx, c.dir)
+func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, error) {
+	s := p.s
+	q, err := znode{s, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil, errNodeGone
 	}
@@ -200,7 +203,8 @@ const (
 // armed again at some time within a sixth of the session timeout. Most watches do
 // survive, and report at once what happened meanwhile: a waiter that did not listen to
 // them during that time would keep the whole queue waiting after every cut.
-func (s *session) awaitChange(ctx context.Context, ahead, own []*watched) (change, error) {
+func (p *place) awaitChange(ctx context.Context, ahead, own []*watched) (change, error) {
+	s := p.s
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *watched) int { return cmp.Compare(a.gen, b.gen) }).gen
 	for {
@@ -223,7 +227,7 @@ func (s *session) awaitChange(ctx context.Context, ahead, own []*watched) (chang
 			}
 			return somethingFired, nil
 		case ctx.Err() != nil || s.ctx.Err() != nil:
-			return 0, s.waitError(ctx)
+			return 0, p.waitError(ctx)
 		case late:
 			return timeToLook, nil
 		}
@@ -283,7 +287,7 @@ func awaitOneOf(ctx context.Context, ws []*watched, timer <-chan time.Time, move
 }
 
 // waitError is the error of a wait for another holder.
-func (s *session) waitError(ctx context.Context) error {
+func (p *place) waitError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return waitEnded(ctx, ErrNotAcquired)
 	}
@@ -293,11 +297,12 @@ func (s *session) waitError(ctx context.Context) error {
 // watchOwn reads our own nodes, with watches that report their deletion by another
 // client, unless they are watched on the present connection. read says which of them
 // were read by this call.
-func (s *session) watchOwn(ctx context.Context, p *place) (own []*watched, read []bool, err error) {
+func (p *place) watchOwn(ctx context.Context) (own []*watched, read []bool, err error) {
+	s := p.s
 	own, read = make([]*watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
 		if own[i], read[i], err = s.watch(ctx, c.path()); err != nil {
-			return nil, nil, s.explainOwn(err, c)
+			return nil, nil, p.explainOwn(err, c)
 		}
 		if own[i].node.Stat.EphemeralOwner != s.ds.ID() {
 			return nil, nil, errNodeGone
@@ -310,7 +315,8 @@ func (s *session) watchOwn(ctx context.Context, p *place) (own []*watched, read 
 }
 
 // explainOwn gives the errors of reading an own node their meaning.
-func (s *session) explainOwn(err error, c *contender) error {
+func (p *place) explainOwn(err error, c *contender) error {
+	s := p.s
 	if errors.Is(err, driver.ErrNoNode) {
 		return errNodeGone
 	}
@@ -321,15 +327,15 @@ func (s *session) explainOwn(err error, c *contender) error {
 // a watch was there before, that it has not fired is not enough: what a caller holds
 // must not depend on an event. It returns the generation of the connection on which all
 // were seen, 0 if it was more than one.
-func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) {
-	own, read, err := s.watchOwn(ctx, p)
+func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
+	own, read, err := p.watchOwn(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for i, c := range p.nodes {
 		seen := own[i].gen
 		if !read[i] {
-			if seen, err = s.readOwn(ctx, c); err != nil {
+			if seen, err = p.readOwn(ctx, c); err != nil {
 				return 0, err
 			}
 		}
@@ -344,7 +350,8 @@ func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) 
 
 // readOwn reads a node of ours. It returns the generation of the connection on which it
 // was seen, 0 if that is not certain.
-func (s *session) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+	s := p.s
 	var n driver.Node
 	err = s.repeat(ctx, "watch", func(ctx context.Context) (err error) {
 		gen, _ = s.ds.Conn()
@@ -352,7 +359,7 @@ func (s *session) readOwn(ctx context.Context, c *contender) (gen uint64, err er
 		return err
 	})
 	if err != nil {
-		return 0, s.explainOwn(err, c)
+		return 0, p.explainOwn(err, c)
 	}
 	if n.Stat.EphemeralOwner != s.ds.ID() {
 		return 0, errNodeGone

@@ -40,7 +40,8 @@ type hold struct {
 // grant makes a hold of a place whose turn it is, if the session is alive, its
 // lease is long enough and the place not gone at this very moment; else it
 // returns nil. The hold has one handle, the requester's.
-func (s *session) grant(p *place, r *request) (*hold, *Lock) {
+func (p *place) grant(r *request) (*hold, *Lock) {
+	s := p.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !p.grantableLocked() {

@@ -67,19 +67,26 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 	return nil
 }
 
-// ensureParent makes sure that a lock's znode exists and learns whether it is
+// znode is the znode of a lock, or one above it, as a session finds it.
+type znode struct {
+	s    *session
+	path string
+}
+
+// ensure makes sure that a lock's znode exists and learns whether it is
 // ours. A container removes itself once it has been used and is empty; servers
 // before 3.5.1 have none, there it is persistent.
 //
 // One that has not been in use here for a while may be somebody else's by now, and
 // is looked at anew before it is written; see find for occupied.
-func (s *session) ensureParent(ctx context.Context, path string, occupied bool) (parent, error) {
+func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
+	s, path := z.s, z.path
 	if p, fresh, ok := s.parents.find(path, occupied); ok {
 		if fresh || !p.ours {
 			return p, nil
 		}
 		var err error
-		if p.ours, err = s.claim(ctx, path); err == nil {
+		if p.ours, err = z.claim(ctx); err == nil {
 			s.parents.add(p)
 			return p, nil
 		}
@@ -91,10 +98,10 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 	found := parent{path: path, ours: true}
 	mode := s.cfg.dialect.ParentMode()
 	create := func() error {
-		if err := s.ensureAncestors(ctx, path); err != nil {
+		if err := z.ensureAncestors(ctx); err != nil {
 			return err
 		}
-		return s.createParent(ctx, path, parentMark, mode)
+		return z.create(ctx, parentMark, mode)
 	}
 	err := create()
 	found.mine = err == nil && mode == driver.Container
@@ -105,10 +112,10 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 		}
 	}
 	if errors.Is(err, driver.ErrUnimplemented) {
-		err = s.createParent(ctx, path, parentMark, driver.Persistent)
+		err = z.create(ctx, parentMark, driver.Persistent)
 	}
 	if errors.Is(err, driver.ErrNodeExists) {
-		found.ours, err = s.claim(ctx, path)
+		found.ours, err = z.claim(ctx)
 	}
 	if err != nil {
 		return parent{}, s.cfg.explain(err, path)
@@ -117,7 +124,8 @@ func (s *session) ensureParent(ctx context.Context, path string, occupied bool) 
 	return found, nil
 }
 
-func (s *session) createParent(ctx context.Context, path string, data []byte, mode driver.Mode) error {
+func (z znode) create(ctx context.Context, data []byte, mode driver.Mode) error {
+	s, path := z.s, z.path
 	return s.repeat(ctx, "parent", func(ctx context.Context) error {
 		_, err := s.ds.Create(ctx, path, data, mode, s.cfg.acls())
 		return err
@@ -127,7 +135,8 @@ func (s *session) createParent(ctx context.Context, path string, data []byte, mo
 // ensureAncestors makes the znodes between the root and that of a lock whose
 // name is a path, and refuses to go below another lock where its recipe would
 // take the one for a contender of the other.
-func (s *session) ensureAncestors(ctx context.Context, path string) error {
+func (z znode) ensureAncestors(ctx context.Context) error {
+	s, path := z.s, z.path
 	cfg := &s.cfg
 	for i := len(cfg.root) + 1; cfg.dialect.Literal(); i++ {
 		slash := strings.IndexByte(path[i:], '/')
@@ -136,9 +145,9 @@ func (s *session) ensureAncestors(ctx context.Context, path string) error {
 		}
 		i += slash
 		ancestor := path[:i]
-		err := s.createParent(ctx, ancestor, nil, cfg.dialect.ParentMode())
+		err := znode{s, ancestor}.create(ctx, nil, cfg.dialect.ParentMode())
 		if errors.Is(err, driver.ErrUnimplemented) {
-			err = s.createParent(ctx, ancestor, nil, driver.Persistent)
+			err = znode{s, ancestor}.create(ctx, nil, driver.Persistent)
 		}
 		if !errors.Is(err, driver.ErrNodeExists) && !errors.Is(err, driver.ErrNoAuth) {
 			if err != nil {
@@ -149,7 +158,7 @@ func (s *session) ensureAncestors(ctx context.Context, path string) error {
 		if cfg.dialect.Family == queue.FamilyKazoo {
 			continue
 		}
-		n, err := s.getParent(ctx, ancestor)
+		n, err := znode{s, ancestor}.get(ctx)
 		switch {
 		case errors.Is(err, driver.ErrNoAuth):
 		case err != nil:
@@ -164,10 +173,11 @@ func (s *session) ensureAncestors(ctx context.Context, path string) error {
 // claim looks at a lock's znode that was there before. ours says that its data
 // is our mark, or was empty and is our mark now: with the version that was read,
 // so that nobody's data is written over.
-func (s *session) claim(ctx context.Context, path string) (ours bool, err error) {
+func (z znode) claim(ctx context.Context) (ours bool, err error) {
+	s, path := z.s, z.path
 	const tries = 4
 	for range tries {
-		n, err := s.getParent(ctx, path)
+		n, err := z.get(ctx)
 		if err != nil || len(n.Data) > 0 || !s.cfg.dialect.Literal() {
 			return isMark(n.Data), err
 		}
@@ -185,7 +195,8 @@ func (s *session) claim(ctx context.Context, path string) (ours bool, err error)
 	return false, nil
 }
 
-func (s *session) getParent(ctx context.Context, path string) (n driver.Node, err error) {
+func (z znode) get(ctx context.Context) (n driver.Node, err error) {
+	s, path := z.s, z.path
 	err = s.repeat(ctx, "parent", func(ctx context.Context) (err error) {
 		n, err = s.ds.Get(ctx, path)
 		return err

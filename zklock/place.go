@@ -45,7 +45,7 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 //
 // It passes from holder to holder inside the process, and outlives them: see
 // turnstile. Invariants:
-//   - From register to leave it counts as its session's work.
+//   - From newPlace to leave it counts as its session's work.
 //   - gone is set when a node of it was deleted by somebody else. A place that
 //     is gone is never held again.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
@@ -79,9 +79,9 @@ type place struct {
 	gone     bool // guarded by s.mu
 }
 
-// register makes a place for some wants, before its nodes are created, or returns
+// newPlace makes a place for some wants, before its nodes are created, or returns
 // false if the session is over.
-func (s *session) register(wants []want) (*place, bool) {
+func newPlace(s *session, wants []want) (*place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &place{s: s, nodes: make([]*contender, len(wants))}
 	s.mu.Lock()
@@ -135,7 +135,7 @@ func (p *place) finish() {
 	}
 	if sweep {
 		for _, c := range p.nodes {
-			s.spawn(func() { s.sweep(c.dir) })
+			s.spawn(func() { znode{s, c.dir}.sweep() })
 		}
 		s.leave()
 	}
@@ -156,13 +156,14 @@ func (p *place) giveUp() {
 // sweep looks for late twins of creates with an unknown outcome, at once and
 // again a session timeout later: a twin that nobody answers for would block the
 // name until the session ends. The list deletes them.
-func (s *session) sweep(dir string) {
+func (z znode) sweep() {
+	s := z.s
 	for i := range 2 {
 		if i > 0 && !sleep(s.ctx, s.timeout, nil) {
 			return
 		}
 		_ = s.repeat(s.ctx, "list", func(ctx context.Context) error {
-			_, _, err := s.listOnce(ctx, dir)
+			_, _, err := z.listOnce(ctx)
 			return err
 		})
 	}

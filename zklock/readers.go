@@ -20,7 +20,7 @@ func (p *place) admitReaders(o origin) {
 	s.mu.Unlock()
 	if was == queue.Exclusive {
 		d := s.nodeData(o, queue.Shared)
-		s.spawn(func() { _ = s.rewrite(p, d) }) // it fails only if the node is gone
+		s.spawn(func() { _ = p.rewrite(d) }) // it fails only if the node is gone
 	}
 }
 

@@ -13,14 +13,15 @@ import (
 // reconnect a server refuses what comes from the old one. The nodes of a place
 // were created together, so the first one tells for all; the others' names are
 // read from lists of their own.
-func (s *session) recover(ctx context.Context, p *place) (found bool, err error) {
+func (p *place) recover(ctx context.Context) (found bool, err error) {
+	s := p.s
 	for i, c := range p.nodes {
 		var q []queue.Node
 		err = s.repeat(ctx, "recover", func(ctx context.Context) error {
 			if err := s.ds.Sync(ctx, c.dir); err != nil {
 				return err
 			}
-			q, _, err = s.listOnce(ctx, c.dir)
+			q, _, err = znode{s, c.dir}.listOnce(ctx)
 			return err
 		})
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
@@ -50,10 +51,11 @@ func (s *session) recover(ctx context.Context, p *place) (found bool, err error)
 
 // list returns the contenders of a lock in order. A contender of a dialect that
 // does not see ours is ErrConflict.
-func (s *session) list(ctx context.Context, dir string) (q []queue.Node, err error) {
+func (z znode) list(ctx context.Context) (q []queue.Node, err error) {
+	s := z.s
 	var foreign *queue.Dialect
 	err = s.repeat(ctx, "list", func(ctx context.Context) error {
-		q, foreign, err = s.listOnce(ctx, dir)
+		q, foreign, err = z.listOnce(ctx)
 		return err
 	})
 	if err == nil && foreign != nil {
@@ -67,7 +69,8 @@ func (s *session) list(ctx context.Context, dir string) (q []queue.Node, err err
 // deleted: those whose GUID nobody answers for, or which are not the node that
 // their contender settled on. A node whose outcome is open is left alone.
 // foreign is the dialect of a contender that does not see ours, if any.
-func (s *session) listOnce(ctx context.Context, dir string) (q []queue.Node, foreign *queue.Dialect, err error) {
+func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
+	s, dir := z.s, z.path
 	names, _, err := s.ds.Children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
@@ -88,14 +91,15 @@ func (s *session) listOnce(ctx context.Context, dir string) (q []queue.Node, for
 	if others > 0 && s.parents.firstForeign(dir) {
 		s.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
 	}
-	for _, path := range s.strays(dir, q) {
-		s.spawn(func() { _ = s.deleteNode(path) })
+	for _, path := range z.strays(q) {
+		s.spawn(func() { _ = deleteNode(s, path) })
 	}
 	return q, foreign, nil
 }
 
 // strays returns the paths of nodes of this session that should not be there.
-func (s *session) strays(dir string, q []queue.Node) []string {
+func (z znode) strays(q []queue.Node) []string {
+	s, dir := z.s, z.path
 	id := s.ds.ID()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ func (p *place) abandon(w *write) {
 			}
 		}
 		if !applied && !known {
-			found, _ := s.recover(s.ctx, p)
+			found, _ := p.recover(s.ctx)
 			applied = found || p.settled()
 		}
 		if old := p.replaces; old != nil {
@@ -66,7 +66,7 @@ func (p *place) removeUntilGone() error {
 		if c.node == "" {
 			continue // never seen; a sweep deletes it should it show up
 		}
-		err := p.s.deleteNode(c.path())
+		err := deleteNode(p.s, c.path())
 		if errors.Is(err, errSessionOver) {
 			p.finish()
 			return err
@@ -82,7 +82,7 @@ func (p *place) removeUntilGone() error {
 
 // deleteNode deletes a node until it is gone. A node that does not exist is gone.
 // errSessionOver means that it goes with its session.
-func (s *session) deleteNode(path string) error {
+func deleteNode(s *session, path string) error {
 	err := s.repeat(s.ctx, "release", func(ctx context.Context) error {
 		return s.ds.Delete(ctx, path, driver.AnyVersion)
 	})

@@ -41,7 +41,7 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 				start = nil
 			}
 		}
-		h, lock, left, err = s.take(ctx, patient, r, start)
+		h, lock, left, err = attempt{s, r}.take(ctx, patient, start)
 		cancel()
 		start = nil
 		if errors.Is(err, errUnanswered) {

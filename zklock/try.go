@@ -12,7 +12,8 @@ import (
 // blocked answers a try without a write: somebody in the queue has to be waited
 // for. What this client itself released on another session may still show on
 // this one's server, so that is caught up with first.
-func (s *session) blocked(ctx context.Context, r *request) error {
+func (a attempt) blocked(ctx context.Context) error {
+	s, r := a.s, a.r
 	for _, want := range r.wants {
 		if id := s.parents.releasedOn(want.path); id != 0 && id != s.ds.ID() {
 			err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, want.path) })
@@ -20,7 +21,7 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 				return err
 			}
 		}
-		q, err := s.list(ctx, want.path)
+		q, err := znode{s, want.path}.list(ctx)
 		if errors.Is(err, driver.ErrNoNode) {
 			continue
 		}
@@ -33,7 +34,7 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 		if other, ok := queue.Conflict(q, len(q)-1); ok {
 			return queue.KindConflict(other)
 		}
-		if err := s.blockedBy(ctx, want, q); err != nil {
+		if err := (znode{s, want.path}).blockedBy(ctx, want.kind, q); err != nil {
 			return err
 		}
 	}
@@ -42,25 +43,26 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 
 // blockedBy decides for a contender that would be the last of q. A writer that
 // blocks a reader may have been downgraded, which only its data tells.
-func (s *session) blockedBy(ctx context.Context, want want, q []queue.Node) error {
+func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) error {
+	s, path := z.s, z.path
 	for {
 		held, watch := queue.Decide(q, len(q)-1)
 		if held {
 			return nil
 		}
-		if want.kind.Mode != queue.Shared {
+		if kind.Mode != queue.Shared {
 			return errTaken
 		}
 		var n driver.Node
 		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-			n, err = s.ds.Get(ctx, want.path+"/"+q[watch[0]].Name)
+			n, err = s.ds.Get(ctx, path+"/"+q[watch[0]].Name)
 			return err
 		})
 		switch d, _ := queue.Decode(n.Data); {
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
-			return s.cfg.explainList(err, want.path)
+			return s.cfg.explainList(err, path)
 		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
 			return errTaken
 		default:

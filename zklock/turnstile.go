@@ -235,7 +235,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	var heir *hold
 	var lock *Lock
 	if t.mayPass(h.place, next.r.mode) {
-		if heir, lock = h.place.s.grant(h.place, next.r); heir == nil {
+		if heir, lock = h.place.grant(next.r); heir == nil {
 			h.place.kept = true // whatever the lease lacks, it comes to the next one
 		}
 	}

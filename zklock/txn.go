@@ -197,7 +197,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 
 	d := h.all.nodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
-	if !s.spawn(func() { done <- s.rewrite(p, d) }) {
+	if !s.spawn(func() { done <- p.rewrite(d) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
@@ -251,7 +251,8 @@ func (l *Lock) lower() (wait, lowered bool, err error) {
 var errNotTold = errors.New("downgrade not confirmed")
 
 // rewrite replaces a place's data, however long that takes.
-func (s *session) rewrite(p *place, d queue.Data) error {
+func (p *place) rewrite(d queue.Data) error {
+	s := p.s
 	return s.repeat(s.ctx, "mark", func(ctx context.Context) error {
 		_, err := s.ds.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
 		return err
