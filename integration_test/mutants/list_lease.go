@@ -1,7 +1,7 @@
 package main
 
 const (
-	leaseFile     = "zklock/lease.go"
+	leaseFile     = "zklock/internal/lease/lease.go"
 	heartbeatFile = "zklock/heartbeat.go"
 	sessionFile   = "zklock/session.go"
 )
@@ -40,14 +40,14 @@ var leaseMutants = []mutant{
 		name:   "lease-one-before",
 		breaks: "the write before the last and the timeout make the lease",
 		file:   leaseFile,
-		edits:  change(`if j, ok := l.latestAnswered(p.sent.Add(-l.tick)); ok {`, `if j := p; ok {`),
+		edits:  change(`if j, ok := l.latestAnswered(p.sent.Add(-l.Tick)); ok {`, `if j := p; ok {`),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
 	},
 	{
 		name:   "lease-without-tick",
 		breaks: "no tick between the touch that counts and the write before last: it may not have been reported yet",
 		file:   leaseFile,
-		edits:  change(`p.sent.Add(-l.tick)`, `p.sent`),
+		edits:  change(`p.sent.Add(-l.Tick)`, `p.sent`),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
 	},
 	{
@@ -68,14 +68,14 @@ var leaseMutants = []mutant{
 		name:   "lease-without-margin",
 		breaks: "no margin for clocks that run at different rates",
 		file:   leaseFile,
-		edits:  change(`margin := l.timeout/100 + max(l.timeout/20, 50*time.Millisecond)`, `margin := time.Duration(0)`),
+		edits:  change(`margin := l.Timeout/100 + max(l.Timeout/20, 50*time.Millisecond)`, `margin := time.Duration(0)`),
 		tests:  []string{"TestLeaseOfANewSessionCountsFromItsHandshake"},
 	},
 	{
 		name:   "idle-syncs-too-rare",
 		breaks: "an idle session's Syncs leave no usable lease for its first write",
 		file:   leaseFile,
-		edits:  change(`min(l.timeout/3, (l.timeout*65/100-l.tick)/2)`, `l.timeout/2`),
+		edits:  change(`min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2)`, `l.Timeout/2`),
 		tests:  []string{"TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite"},
 	},
 }
@@ -100,7 +100,7 @@ var sessionMutants = []mutant{
 		name:   "late-reply-renews",
 		breaks: "a heartbeat's reply renews a lease that has run out",
 		file:   sessionFile,
-		edits:  change(`if s.counting && !answered.Before(s.lease.until) {`, `if false {`),
+		edits:  change(`if s.counting && !answered.Before(s.lease.Until) {`, `if false {`),
 		tests:  []string{"TestLeaseThatRanOutIsNotRenewed"},
 	},
 	{
@@ -123,15 +123,16 @@ var sessionMutants = []mutant{
 	{
 		name:   "suspended-clock",
 		breaks: "time that the machine was suspended does not count",
-		file:   "zklock/clock.go",
-		edits:  change(`func now() time.Time { return time.Now().Add(suspended()) }`, `func now() time.Time { return time.Now() }`),
+		file:   "zklock/internal/lease/clock.go",
+		edits:  change(`func Now() time.Time { return time.Now().Add(Suspended()) }`, `func Now() time.Time { return time.Now() }`),
 		tests:  []string{"TestValidLooksAtTheClock"},
+		by:     core,
 	},
 	{
 		name:   "lease-news-missing",
 		breaks: "who waits for a lease is not told when it begins to count",
 		file:   sessionFile,
-		edits:  change(`if began || s.counting && !s.lease.until.Equal(before) {`, `if s.counting && !s.lease.until.Equal(before) {`),
+		edits:  change(`if began || s.counting && !s.lease.Until.Equal(before) {`, `if s.counting && !s.lease.Until.Equal(before) {`),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
 	},
 	{
@@ -153,7 +154,7 @@ var sessionMutants = []mutant{
 		breaks: "the Release of a lock that was lost tells of the loss again",
 		file:   "zklock/lock.go",
 		edits: change("err = l.ended()\n\t\tend.call(ReleaseResult{Err: err})",
-			"err = l.ended()\n\t\tif lost, ok := err.(*LostError); ok {\n\t\t\tl.tellLost(lost)\n\t\t}\n\t\tend.call(ReleaseResult{Err: err})"),
+			"err = l.ended()\n\t\tl.tellLost()\n\t\tend.call(ReleaseResult{Err: err})"),
 		tests: []string{"TestLostIsToldOnceAHandle"},
 	},
 	{

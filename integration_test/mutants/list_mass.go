@@ -13,8 +13,8 @@ var massMutants = []mutant{
 		breaks: "a session is closed, which lets others in, while its handles are being ended",
 		file:   sessionFile,
 		edits: []edit{
-			{"vacated, told := lose(", "s.client.pool.discard(s, isLoss(cause))\n\tvacated, told := lose("},
-			{"\ts.client.pool.discard(s, isLoss(cause))\n\ts.stop()\n", "\ts.stop()\n"},
+			{"lost := evict(", "s.pool.discard(s, isLoss(cause))\n\tlost := evict("},
+			{"\ts.pool.discard(s, isLoss(cause))\n\ts.stop()\n", "\ts.stop()\n"},
 		},
 		tests: []string{"TestSessionIsClosedAfterTheLastHandle"},
 	},
@@ -23,7 +23,7 @@ var massMutants = []mutant{
 		breaks: "the waiters of a lost session run while its handles are being ended, and get the same session again",
 		file:   sessionFile,
 		edits: []edit{
-			{"vacated, told := lose(", "s.stop()\n\tvacated, told := lose("},
+			{"lost := evict(", "s.stop()\n\tlost := evict("},
 			{"{ return s.cause() != nil }", "{ return false }"},
 		},
 		tests: []string{"TestSessionThatIsOverIsNeverGivenOut"},
