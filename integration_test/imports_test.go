@@ -29,8 +29,9 @@ type imports struct {
 // in a package that imports the core and nothing else.
 var importRules = map[string]imports{
 	"zklock/driver":          {},
+	"zklock/internal/errs":   {},
 	"zklock/internal/lease":  {},
-	"zklock/internal/queue":  {ours: []string{"zklock/driver"}},
+	"zklock/internal/queue":  {ours: []string{"zklock/driver", "zklock/internal/errs"}},
 	"zklock":                 {ours: []string{"zklock/driver", "zklock/internal/"}},
 	"zklock/fence":           {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/memdriver":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -56,10 +57,10 @@ func (a attempt) take(ctx, patient context.Context, p *place) (h *hold, lock *Lo
 		}
 		alone = false // something had to be waited for, if only a longer lease
 	}
-	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
+	if errors.Is(err, errs.Unavailable) && ctx.Err() == nil {
 		r.since = time.Now().Add(-s.cfg.connectTimeout)
 	}
-	if ctx.Err() == nil || errors.Is(err, errNodeGone) {
+	if ctx.Err() == nil || errors.Is(err, errs.NodeGone) {
 		p.remove()
 		return nil, nil, nil, err
 	}

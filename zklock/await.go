@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -25,7 +26,7 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (turn, error) {
 		case <-along:
 		case <-ctx.Done():
 			t.leave(tk)
-			return turn{}, waitEnded(ctx, ErrNotAcquired)
+			return turn{}, errs.WaitEnded(ctx, errs.NotAcquired)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -158,7 +159,7 @@ func (c *Client) ping(ctx context.Context) error {
 		} else {
 			err = c.cfg.explain(err, c.cfg.root)
 		}
-		if !errors.Is(err, errSessionOver) {
+		if !errors.Is(err, errs.SessionOver) {
 			return err
 		}
 	}
@@ -211,7 +212,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {
-		return nil, waitEnded(ctx, ErrNotAcquired)
+		return nil, errs.WaitEnded(ctx, errs.NotAcquired)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -222,7 +223,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	}
 	defer c.turnstiles.stopWaiting(r)
 	if cfg.limited && !cfg.try {
-		timer := time.AfterFunc(cfg.wait, func() { cancel(errWaitOver) })
+		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.WaitOver) })
 		defer timer.Stop()
 	}
 	r.describe(cfg)
@@ -239,7 +240,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		case err != nil || lock.Err() == nil:
 			return lock, err
 		case waitCtx.Err() != nil:
-			return nil, waitEnded(waitCtx, ErrNotAcquired)
+			return nil, errs.WaitEnded(waitCtx, errs.NotAcquired)
 		}
 		// It was lost between its grant and here: back to the tail.
 		c.turnstiles.waitAgain(r)
@@ -253,7 +254,7 @@ func (c *Client) path(name string) string { return c.cfg.root + "/" + c.cfg.dial
 // ErrClosed).
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(errs.Closed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 

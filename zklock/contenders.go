@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -159,7 +160,7 @@ func rank(known []queue.Node, data [][]byte, others [][]queue.Node) []Contender 
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
 		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
-			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", ErrConflict, node)
+			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.Conflict, node)
 		}
 		return s.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
 			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)
@@ -189,7 +190,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 		if err != nil {
 			return err
 		}
-		if err = op(ctx, s, dir); !errors.Is(err, errSessionOver) {
+		if err = op(ctx, s, dir); !errors.Is(err, errs.SessionOver) {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -79,7 +80,7 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 	s, r := a.s, a.r
 	p, ok := newPlace(s, r.wants)
 	if !ok {
-		return nil, false, errSessionOver
+		return nil, false, errs.SessionOver
 	}
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever comes of it, and before it can be gone
@@ -92,7 +93,7 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 		select {
 		case <-w.done:
 		case <-s.ctx.Done():
-			return nil, false, errSessionOver
+			return nil, false, errs.SessionOver
 		case <-ctx.Done():
 			p.abandon(w)
 			return nil, false, s.waitEnded(ctx, began)
@@ -117,7 +118,7 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 				return nil, false, s.interrupted(ctx, began)
 			}
 		case s.ended(err):
-			return nil, false, errSessionOver
+			return nil, false, errs.SessionOver
 		case a.setRefused(w, parents):
 			// We may not write that parent: create, then list instead.
 		default:
@@ -250,7 +251,7 @@ func (p *place) readZxid(ctx context.Context) error {
 	})
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
-		return errNodeGone
+		return errs.NodeGone
 	case err != nil:
 		return err
 	}
@@ -268,7 +269,7 @@ func (p *place) accept(seen int64, children []int32, limit int) error {
 			return ErrSequenceExhausted
 		}
 		if limit > 0 && i < len(children) && int(children[i]) > limit {
-			return fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
+			return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.TooManyWaiters, limit)
 		}
 	}
 	if p.zxid <= seen {

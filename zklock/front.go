@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -71,7 +72,7 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 				return 0, err
 			}
 			if limit := s.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
-				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
+				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", errs.TooManyWaiters, limit)
 			}
 			l.listed(s, q)
 		}
@@ -159,7 +160,7 @@ func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, erro
 	s := p.s
 	q, err := znode{s, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
-		return nil, errNodeGone
+		return nil, errs.NodeGone
 	}
 	if err != nil {
 		return nil, s.cfg.explainList(err, c.dir)
@@ -176,13 +177,13 @@ func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, erro
 		}
 		return q[:i+1], nil
 	}
-	return nil, errNodeGone
+	return nil, errs.NodeGone
 }
 
 // explainList gives the errors of reading other contenders their meaning.
 func (c *config) explainList(err error, dir string) error {
 	if errors.Is(err, driver.ErrNoAuth) {
-		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", ErrNoAuth, c.identityHint(), dir, err)
+		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", errs.NoAuth, c.identityHint(), dir, err)
 	}
 	return err
 }
@@ -289,9 +290,9 @@ func awaitOneOf(ctx context.Context, ws []*watched, timer <-chan time.Time, move
 // waitError is the error of a wait for another holder.
 func (p *place) waitError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return waitEnded(ctx, ErrNotAcquired)
+		return errs.WaitEnded(ctx, errs.NotAcquired)
 	}
-	return errSessionOver
+	return errs.SessionOver
 }
 
 // watchOwn reads our own nodes, with watches that report their deletion by another
@@ -305,7 +306,7 @@ func (p *place) watchOwn(ctx context.Context) (own []*watched, read []bool, err 
 			return nil, nil, p.explainOwn(err, c)
 		}
 		if own[i].node.Stat.EphemeralOwner != s.ds.ID() {
-			return nil, nil, errNodeGone
+			return nil, nil, errs.NodeGone
 		}
 	}
 	if p.granted.IsZero() { // else others see to its watches
@@ -318,7 +319,7 @@ func (p *place) watchOwn(ctx context.Context) (own []*watched, read []bool, err 
 func (p *place) explainOwn(err error, c *contender) error {
 	s := p.s
 	if errors.Is(err, driver.ErrNoNode) {
-		return errNodeGone
+		return errs.NodeGone
 	}
 	return s.cfg.explainList(err, c.dir)
 }
@@ -362,7 +363,7 @@ func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err erro
 		return 0, p.explainOwn(err, c)
 	}
 	if n.Stat.EphemeralOwner != s.ds.ID() {
-		return 0, errNodeGone
+		return 0, errs.NodeGone
 	}
 	if after, _ := s.ds.Conn(); after != gen {
 		return 0, nil

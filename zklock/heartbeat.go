@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
@@ -18,10 +19,10 @@ func (s *session) keep() {
 		state, changed := s.ds.State()
 		switch state {
 		case driver.Expired:
-			s.end(driver.Expired, ErrSessionExpired)
+			s.end(driver.Expired, errs.SessionExpired)
 			return
 		case driver.Closed:
-			s.end(driver.Closed, errSessionEnded)
+			s.end(driver.Closed, errs.SessionEnded)
 			return
 		}
 		suspendedThen = s.noticeConnection(suspendedThen)
@@ -44,7 +45,7 @@ func (s *session) keep() {
 		if counting {
 			left := until.Sub(lease.Now())
 			if left <= 0 {
-				s.end(driver.Expired, ErrLeaseOver)
+				s.end(driver.Expired, errs.LeaseOver)
 				return
 			}
 			timer.Reset(left)
@@ -74,7 +75,7 @@ func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
 	}
 	if s.ds.Timeout() < s.timeout {
 		s.mu.Unlock()
-		s.end(driver.Expired, errShrunk)
+		s.end(driver.Expired, errs.Shrunk)
 		return suspendedNow
 	}
 	s.gen = gen

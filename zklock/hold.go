@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -260,7 +261,7 @@ func (p *place) lose() {
 		p.remove()
 		return
 	}
-	lost := evict([]tenant{h}, ErrNodeDeleted, time.Now())
+	lost := evict([]tenant{h}, errs.NodeDeleted, time.Now())
 	for _, t := range lost {
 		t.vacate()
 	}

@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Lock is a lock that was acquired. It stops being held when Release is called
@@ -169,7 +170,7 @@ func (l *Lock) verify(ctx context.Context) error {
 		return l.endedError()
 	}
 	if err == nil && !l.hold.place.s.alive() {
-		return errLeaseUnproven(l.hold.all.cfg.connectTimeout)
+		return errs.LeaseUnproven(l.hold.all.cfg.connectTimeout)
 	}
 	return err
 }
@@ -209,7 +210,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	l.mu.Unlock()
 	h := l.hold
 	if !valid && l.Err() == nil {
-		h.place.s.end(driver.Expired, ErrLeaseOver)
+		h.place.s.end(driver.Expired, errs.LeaseOver)
 		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
@@ -232,7 +233,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		h.all.cfg.logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.ds.ID())
 	}
 	if deleted {
-		var lost error = &LostError{Name: h.name, Cause: ErrNodeDeleted, At: time.Now()}
+		var lost error = &LostError{Name: h.name, Cause: errs.NodeDeleted, At: time.Now()}
 		if err != nil {
 			lost = fmt.Errorf("%w; %w", lost, err) // of All: the other nodes may be there still
 		}

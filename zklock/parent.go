@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -164,7 +165,7 @@ func (z znode) ensureAncestors(ctx context.Context) error {
 		case err != nil:
 			return err
 		case isMark(n.Data):
-			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", ErrConflict, ancestor, cfg.dialect.Name)
+			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", errs.Conflict, ancestor, cfg.dialect.Name)
 		}
 	}
 	return nil

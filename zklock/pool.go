@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
@@ -50,25 +51,25 @@ type opening struct {
 
 // refusal is the error of an attempt that is not worth repeating.
 func (o *opening) refusal() error {
-	if errors.Is(o.err, ErrNoAuth) || errors.Is(o.err, errRootMissing) {
+	if errors.Is(o.err, errs.NoAuth) || errors.Is(o.err, errRootMissing) {
 		return o.err // the session was to be had
 	}
 	if errors.Is(o.err, driver.ErrAuthFailed) {
-		return fmt.Errorf("%w: %w", ErrNoAuth, o.err) // it was not, but not for want of servers
+		return fmt.Errorf("%w: %w", errs.NoAuth, o.err) // it was not, but not for want of servers
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, o.err)
+	return fmt.Errorf("%w: %w", errs.Unavailable, o.err)
 }
 
 // unavailable is the error of who has waited for a session for connect_timeout.
 func (o *opening) unavailable(d time.Duration) error {
 	switch last := o.last.Load(); {
 	case last == nil:
-		return fmt.Errorf("%w for %v", ErrUnavailable, d)
+		return fmt.Errorf("%w for %v", errs.Unavailable, d)
 	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
 		// Of this package's making: it must not pass for the caller's deadline.
-		return fmt.Errorf("%w for %v: %v", ErrUnavailable, d, *last)
+		return fmt.Errorf("%w for %v: %v", errs.Unavailable, d, *last)
 	default:
-		return fmt.Errorf("%w for %v: %w", ErrUnavailable, d, *last)
+		return fmt.Errorf("%w for %v: %w", errs.Unavailable, d, *last)
 	}
 }
 
@@ -76,7 +77,7 @@ func (o *opening) unavailable(d time.Duration) error {
 // at since: it ends, with cause errNoSession, when that has lasted for
 // connect_timeout.
 func (p *pool) patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, since.Add(p.cfg.connectTimeout), errNoSession)
+	return context.WithDeadlineCause(ctx, since.Add(p.cfg.connectTimeout), errs.NoSession)
 }
 
 func newPool(c *common, connector driver.Connector) *pool {
@@ -105,10 +106,10 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 				return nil, o.refusal()
 			}
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); cause == errNoSession || cause == errCut {
+			if cause := context.Cause(ctx); cause == errs.NoSession || cause == errs.Cut {
 				return nil, o.unavailable(p.cfg.connectTimeout)
 			}
-			err := waitEnded(ctx, ErrUnavailable)
+			err := errs.WaitEnded(ctx, errs.Unavailable)
 			if why := p.diagnose(o); why != nil {
 				err = fmt.Errorf("%w (%v)", err, why) // as text: what ended the wait is ctx
 			}
@@ -141,7 +142,7 @@ func (p *pool) look(n int) (*session, *opening, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, nil, ErrClosed
+		return nil, nil, errs.Closed
 	}
 	sl := &p.slots[n]
 	over := sl.session != nil && sl.session.isOver() // and about to leave the slot
@@ -228,8 +229,8 @@ func (p *pool) fill(n int, s *session) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		p.wg.Go(func() { s.end(driver.Closed, ErrClosed) })
-		return ErrClosed
+		p.wg.Go(func() { s.end(driver.Closed, errs.Closed) })
+		return errs.Closed
 	}
 	if cause := s.cause(); cause != nil {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
@@ -269,7 +270,7 @@ func (p *pool) retire(s *session) {
 	_, draining := p.retired[s]
 	p.mu.Unlock()
 	if draining {
-		s.endIf(driver.Closed, errSessionEnded, func() bool { return s.work == 0 })
+		s.endIf(driver.Closed, errs.SessionEnded, func() bool { return s.work == 0 })
 	}
 }
 
@@ -285,7 +286,7 @@ func (p *pool) discard(s *session, lost bool) {
 				sl.backOff(s.timeout, p.cfg.connectTimeout/4, p.cfg.jitter)
 			}
 			sl.cut = sl.wanted
-			if cut := s.cutSince(); s.cause() == ErrLeaseOver && !cut.IsZero() {
+			if cut := s.cutSince(); s.cause() == errs.LeaseOver && !cut.IsZero() {
 				sl.cut = cut // else the ensemble itself has said that the session is over
 			}
 		}
@@ -302,7 +303,7 @@ func (p *pool) discarded(s *session, cause error, busy bool) {
 }
 
 // isLoss reports whether a session that ended with cause is a lost one.
-func isLoss(cause error) bool { return cause != ErrClosed && cause != errSessionEnded }
+func isLoss(cause error) bool { return cause != errs.Closed && cause != errs.SessionEnded }
 
 // all returns every session of the pool.
 func (p *pool) all() []*session {
@@ -347,7 +348,7 @@ func (p *pool) close() {
 	p.mu.Unlock()
 	p.stop()
 	for _, s := range p.all() {
-		s.end(driver.Closed, ErrClosed)
+		s.end(driver.Closed, errs.Closed)
 	}
 	p.wg.Wait()
 }
@@ -355,7 +356,7 @@ func (p *pool) close() {
 // permanent reports whether trying again cannot help.
 func permanent(err error) bool {
 	for _, e := range []error{
-		errSessionTimeout, errTickTime, errRootMissing, ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		errSessionTimeout, errTickTime, errRootMissing, errs.NoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
 	} {
 		if errors.Is(err, e) {

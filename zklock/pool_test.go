@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // A session may end before the pool has put it into its slot, or be asked for between
@@ -13,7 +14,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	c := &common{}
 	c.cfg.jitter = func(d time.Duration) time.Duration { return d }
 	p := &pool{common: c, slots: make([]slot, 1)}
-	over := &session{over: ErrSessionExpired}
+	over := &session{over: errs.SessionExpired}
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("filled with a session that is over: %v", err)
 	}
@@ -24,7 +25,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	if got, _, _ := p.look(0); got != alive {
 		t.Errorf("got %p, want the session that lives", got)
 	}
-	alive.over = ErrSessionExpired
+	alive.over = errs.SessionExpired
 	opening := &opening{done: make(chan struct{})}
 	p.slots[0].opening = opening
 	if got, o, err := p.look(0); got != nil || o != opening || err != nil {

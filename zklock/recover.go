@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -43,7 +44,7 @@ func (p *place) recover(ctx context.Context) (found bool, err error) {
 		case i == 0:
 			return false, nil
 		default:
-			return true, errNodeGone // it was there: somebody has deleted it
+			return true, errs.NodeGone // it was there: somebody has deleted it
 		}
 	}
 	return true, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -36,7 +37,7 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 		return nil, err // if it was lost, the caller should stop, not start over
 	}
 	if !alive { // the lease is over, and no goroutine has noticed yet
-		h.place.s.end(driver.Expired, ErrLeaseOver)
+		h.place.s.end(driver.Expired, errs.LeaseOver)
 		return nil, l.endedError()
 	}
 	if why := h.uncovered(r.wants); why != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Removal of queue nodes. None of it runs on a caller's context: a caller that
@@ -67,7 +68,7 @@ func (p *place) removeUntilGone() error {
 			continue // never seen; a sweep deletes it should it show up
 		}
 		err := deleteNode(p.s, c.path())
-		if errors.Is(err, errSessionOver) {
+		if errors.Is(err, errs.SessionOver) {
 			p.finish()
 			return err
 		}
@@ -125,7 +126,7 @@ func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, 
 		return false, releasePending(context.Cause(ctx))
 	case <-limit.C:
 		s.spawn(finish)
-		return false, ErrReleasePending
+		return false, errs.ReleasePending
 	}
 	deleted = errors.Is(w.err, driver.ErrNoNode)
 	if w.err == nil || deleted && len(p.nodes) == 1 {
@@ -138,14 +139,14 @@ func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, 
 	}
 	select {
 	case <-gone:
-		if errors.Is(failed, errSessionOver) {
+		if errors.Is(failed, errs.SessionOver) {
 			failed = s.cause()
 		}
 		return deleted, releasePending(failed)
 	case <-ctx.Done():
 		return deleted, releasePending(context.Cause(ctx))
 	case <-limit.C:
-		return deleted, ErrReleasePending
+		return deleted, errs.ReleasePending
 	}
 }
 
@@ -155,7 +156,7 @@ func releasePending(why error) error {
 	if why == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrReleasePending, why)
+	return fmt.Errorf("%w: %w", errs.ReleasePending, why)
 }
 
 // removeLost is remove for a place that was lost while it was held, on a session

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
@@ -30,20 +31,20 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		}
 		if !transient(err) {
 			if s.ended(err) {
-				return errSessionOver
+				return errs.SessionOver
 			}
 			return err
 		}
 		sleep(limited, s.cfg.jitter(pause), s.ctx.Done())
 		switch {
 		case s.ctx.Err() != nil:
-			return errSessionOver
+			return errs.SessionOver
 		case ctx.Err() != nil:
 			return s.waitEnded(ctx, began)
 		case limited.Err() != nil:
 			// As text only: that a request's deadline passed is not the caller's
 			// deadline passing.
-			return fmt.Errorf("%w for %v: %v", ErrUnavailable, s.cfg.connectTimeout, err)
+			return fmt.Errorf("%w for %v: %v", errs.Unavailable, s.cfg.connectTimeout, err)
 		}
 	}
 }
@@ -54,7 +55,7 @@ func (s *session) interrupted(ctx context.Context, began time.Time) error {
 	if ctx.Err() != nil {
 		return s.waitEnded(ctx, began)
 	}
-	return errSessionOver
+	return errs.SessionOver
 }
 
 // maxLone is how many requests of a session may be under way at once besides
@@ -92,9 +93,9 @@ func transient(err error) bool {
 func (s *session) ended(err error) bool {
 	switch {
 	case errors.Is(err, driver.ErrSessionExpired):
-		s.end(driver.Expired, ErrSessionExpired)
+		s.end(driver.Expired, errs.SessionExpired)
 	case errors.Is(err, driver.ErrClosed):
-		s.end(driver.Closed, errSessionEnded)
+		s.end(driver.Closed, errs.SessionEnded)
 	default:
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
@@ -261,11 +262,11 @@ func (s *session) awaitLease(ctx context.Context) error {
 		select {
 		case <-renewed:
 		case <-s.ctx.Done():
-			return errSessionOver
+			return errs.SessionOver
 		case <-ctx.Done():
 			return s.waitEnded(ctx, began)
 		case <-limit:
-			return errLeaseUnproven(s.cfg.connectTimeout)
+			return errs.LeaseUnproven(s.cfg.connectTimeout)
 		}
 	}
 }
@@ -315,7 +316,7 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 		t.leaveLocked()
 	}
 	busy := s.work > 0
-	spared := len(tenants) > 0 && cause != ErrClosed
+	spared := len(tenants) > 0 && cause != errs.Closed
 	if spared {
 		s.spareLocked()
 	}
@@ -378,7 +379,7 @@ func (s *session) waitEnded(ctx context.Context, began time.Time) error {
 	there := state == driver.Connected && quiet < s.lease.HeartbeatEvery()
 	s.mu.Unlock()
 	if there {
-		return waitEnded(ctx, errUnanswered)
+		return errs.WaitEnded(ctx, errs.Unanswered)
 	}
-	return waitEnded(ctx, ErrUnavailable)
+	return errs.WaitEnded(ctx, errs.Unavailable)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // take gets hold of what is wanted: it queues, waits for its turn, and starts
@@ -23,8 +25,8 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 		}
 		patient, cancel := all.patientFor(ctx, r)
 		s, err := all.pool.session(patient, r.wants[0].path)
-		if err == nil && context.Cause(patient) == errCut && !s.cutSince().IsZero() {
-			err = waitEnded(patient, ErrUnavailable) // there is a session, without a connection
+		if err == nil && context.Cause(patient) == errs.Cut && !s.cutSince().IsZero() {
+			err = errs.WaitEnded(patient, errs.Unavailable) // there is a session, without a connection
 		}
 		if err != nil {
 			cancel()
@@ -44,14 +46,14 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 		h, lock, left, err = attempt{s, r}.take(ctx, patient, start)
 		cancel()
 		start = nil
-		if errors.Is(err, errUnanswered) {
-			err = waitEnded(ctx, ErrNotAcquired) // the session was there; what was waited for is the lock
+		if errors.Is(err, errs.Unanswered) {
+			err = errs.WaitEnded(ctx, errs.NotAcquired) // the session was there; what was waited for is the lock
 		}
-		if !errors.Is(err, errSessionOver) && !errors.Is(err, errNodeGone) {
+		if !errors.Is(err, errs.SessionOver) && !errors.Is(err, errs.NodeGone) {
 			return h, lock, left, r.outage(ctx, err)
 		}
 		if ctx.Err() != nil {
-			return nil, nil, nil, waitEnded(ctx, ErrNotAcquired)
+			return nil, nil, nil, errs.WaitEnded(ctx, errs.NotAcquired)
 		}
 	}
 }
@@ -67,14 +69,14 @@ func (all *turnstiles) patientFor(ctx context.Context, r *request) (context.Cont
 	if cut.IsZero() || cut.After(r.since) {
 		cut = r.since
 	}
-	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.connectTimeout*19/20), errCut)
+	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.connectTimeout*19/20), errs.Cut)
 }
 
 // outage has the error of a request that wants to know of an outage say so: of one, and
 // not of a server that answers late or refuses, nor of a wait that the request's own
 // context has ended.
 func (r *request) outage(ctx context.Context, err error) error {
-	if !r.failFast || ctx.Err() != nil || !errors.Is(err, ErrUnavailable) || permanent(err) {
+	if !r.failFast || ctx.Err() != nil || !errors.Is(err, errs.Unavailable) || permanent(err) {
 		return err
 	}
 	all := r.all

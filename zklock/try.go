@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -51,7 +52,7 @@ func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) e
 			return nil
 		}
 		if kind.Mode != queue.Shared {
-			return errTaken
+			return errs.Taken
 		}
 		var n driver.Node
 		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
@@ -64,7 +65,7 @@ func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) e
 		case err != nil:
 			return s.cfg.explainList(err, path)
 		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
-			return errTaken
+			return errs.Taken
 		default:
 			q[watch[0]].Kind.Mode = queue.Shared
 		}

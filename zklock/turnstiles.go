@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -34,12 +35,12 @@ func (all *turnstiles) init(c *common, p *pool) {
 
 // refuse has everything that waits fail with ErrClosed, now and from now on.
 func (all *turnstiles) refuse() {
-	all.close(ErrClosed)
+	all.close(errs.Closed)
 	all.mu.Lock()
 	waiting := slices.Collect(maps.Keys(all.underway))
 	all.mu.Unlock()
 	for _, r := range waiting {
-		r.cancel(ErrClosed)
+		r.cancel(errs.Closed)
 	}
 }
 
@@ -74,7 +75,7 @@ func (all *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, 
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.closing.Err() != nil {
-		return nil, ErrClosed // refuse may have been through with underway already
+		return nil, errs.Closed // refuse may have been through with underway already
 	}
 	fresh := 0
 	for _, w := range r.wants {
@@ -83,11 +84,11 @@ func (all *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, 
 		case t == nil:
 			fresh++
 		case !r.try && w.kind.Mode != queue.Shared && !r.roomLocked(t):
-			return nil, errCrowded // whoever waits there already has to be waited for
+			return nil, errs.Crowded // whoever waits there already has to be waited for
 		}
 	}
 	if limit := all.cfg.maxNames; limit > 0 && fresh > 0 && len(all.byPath)+fresh > limit {
-		return nil, fmt.Errorf("%w: max_names=%d names are in use", ErrTooManyWaiters, limit)
+		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.TooManyWaiters, limit)
 	}
 	all.underway[r] = struct{}{}
 	for _, w := range r.wants {
@@ -119,7 +120,7 @@ func (all *turnstiles) mustWait(r *request) bool {
 	if !r.served { // else by another goroutine, just now
 		for _, w := range r.wants {
 			if !r.roomLocked(all.byPath[w.path]) {
-				r.cancel(errCrowded)
+				r.cancel(errs.Crowded)
 				return false
 			}
 		}

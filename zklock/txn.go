@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -45,7 +46,7 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	for i := range ops {
 		for _, c := range p.nodes {
 			if ops[i].Path == c.path() {
-				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", ErrConflict, ops[i].Path)
+				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.Conflict, ops[i].Path)
 			}
 		}
 		all = append(all, ops[i])
@@ -78,7 +79,7 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	case len(results) == len(all) && errors.Is(atFault(results[:len(p.nodes)]), driver.ErrNoNode):
 		p.lose()
 		return nil, l.endedError()
-	case errors.Is(err, errSessionOver), s.ended(err):
+	case errors.Is(err, errs.SessionOver), s.ended(err):
 		return nil, l.endedError()
 	case again:
 		return nil, p.s.cfg.explain(err, p.nodes[0].path())
@@ -86,9 +87,9 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 		p.doubtfulTxn.Store(true)
 		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	case errors.Is(err, driver.ErrNotSent):
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", errs.Unavailable, err)
 	case errors.Is(err, driver.ErrNoAuth):
-		return nil, fmt.Errorf("%w %s: %w", ErrNoAuth, p.s.cfg.identityHint(), err)
+		return nil, fmt.Errorf("%w %s: %w", errs.NoAuth, p.s.cfg.identityHint(), err)
 	}
 	return nil, err
 }
@@ -100,7 +101,7 @@ func (l *Lock) endedError() error {
 	}
 	cause := l.hold.place.s.cause() // it may be ending this handle just now
 	if cause == nil {
-		cause = errSessionEnded
+		cause = errs.SessionEnded
 	}
 	return &LostError{Name: l.hold.name, Cause: cause, At: time.Now()}
 }
@@ -209,7 +210,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		case errors.Is(err, driver.ErrNoNode):
 			p.lose()
 			return l.endedError()
-		case errors.Is(err, errSessionOver):
+		case errors.Is(err, errs.SessionOver):
 			return l.endedError()
 		}
 		return p.s.cfg.explain(err, p.nodes[0].path())
@@ -231,7 +232,7 @@ func (l *Lock) lower() (wait, lowered bool, err error) {
 	case h.over:
 		return false, false, l.endedError()
 	case len(p.nodes) > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
-		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", ErrConflict)
+		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.Conflict)
 	case h.mode == queue.Shared:
 		return false, false, nil
 	case p.doubtfulTxn.Load():

@@ -93,8 +93,8 @@ var removeMutants = []mutant{
 		name:   "close-before-loss",
 		breaks: "Close removes the nodes of locks before their holders are told",
 		file:   "zklock/pool.go",
-		edits: change("for _, s := range p.all() {\n\t\ts.end(driver.Closed, ErrClosed)",
-			"for _, s := range p.all() {\n\t\t_ = s.ds.Close(context.Background())\n\t\ts.end(driver.Closed, ErrClosed)"),
+		edits: change("for _, s := range p.all() {\n\t\ts.end(driver.Closed, errs.Closed)",
+			"for _, s := range p.all() {\n\t\t_ = s.ds.Close(context.Background())\n\t\ts.end(driver.Closed, errs.Closed)"),
 		tests: []string{"TestCloseLosesLocksBeforeTheirNodesGo"},
 	},
 	{
@@ -349,7 +349,7 @@ var ruleMutants = []mutant{
 		name:   "cancelled-acquire-returns-nothing",
 		breaks: "an Acquire whose context is over returns neither a lock nor an error",
 		file:   "zklock/client.go",
-		edits:  change("if ctx.Err() != nil {\n\t\treturn nil, waitEnded(ctx, ErrNotAcquired)\n\t}\n\twaitCtx", "if ctx.Err() != nil {\n\t\treturn nil, nil\n\t}\n\twaitCtx"),
+		edits:  change("if ctx.Err() != nil {\n\t\treturn nil, errs.WaitEnded(ctx, errs.NotAcquired)\n\t}\n\twaitCtx", "if ctx.Err() != nil {\n\t\treturn nil, nil\n\t}\n\twaitCtx"),
 		tests:  []string{"TestAcquireWithAnEndedContextIsAnError"},
 	},
 	{

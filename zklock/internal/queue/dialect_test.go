@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"pgregory.net/rapid"
 )
 
@@ -70,7 +71,7 @@ func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {
 	} {
 		for _, d := range Dialects {
 			err := d.CheckName(name)
-			if want := d.Literal(); (err != nil) != want || want && !errors.Is(err, ErrInvalidName) {
+			if want := d.Literal(); (err != nil) != want || want && !errors.Is(err, errs.InvalidName) {
 				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)
 			}
 		}

@@ -1,6 +1,10 @@
 package queue
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+)
 
 // Kind is what a queue node says it is: who it excludes follows from it, and
 // contenders of one name have to be of kinds that know each other.
@@ -21,5 +25,5 @@ func (k Kind) String() string {
 // does not know its own, see conflict, and gives way.
 func KindConflict(ahead Node) error {
 	return fmt.Errorf("%w: %s is in the queue, wanting %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
-		ErrConflict, ahead.Name, ahead.Kind)
+		errs.Conflict, ahead.Name, ahead.Kind)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // MaxName is the longest lock name, in bytes. Encoded it can be three times as
@@ -17,15 +19,15 @@ const MaxName = 512
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: it is empty", ErrInvalidName)
+		return fmt.Errorf("%w: it is empty", errs.InvalidName)
 	case len(name) > MaxName:
-		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrInvalidName, len(name), MaxName)
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", errs.InvalidName, len(name), MaxName)
 	case !utf8.ValidString(name):
-		return fmt.Errorf("%w: it is not UTF-8", ErrInvalidName)
+		return fmt.Errorf("%w: it is not UTF-8", errs.InvalidName)
 	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if err := CheckSegment(segment); err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalidName, err)
+			return fmt.Errorf("%w: %w", errs.InvalidName, err)
 		}
 	}
 	return nil
