@@ -11,7 +11,7 @@ import (
 
 // attempt is a request's try to get what it wants on one session.
 type attempt struct {
-	s *session
+	s *desk
 	r *request
 }
 

@@ -25,7 +25,7 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 // A writer that was downgraded may be released before its turnstile hears of it:
 // a writer that waits there must not get the node, beside readers elsewhere.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
-	s := &session{}
+	s := &desk{session: &session{}}
 	p := &place{s: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, granted: time.Now()}
 	names := &turnstile{all: &turnstiles{common: &common{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}}
 	if !names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {

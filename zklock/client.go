@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -96,14 +97,15 @@ func (c *config) finish(opts []Option) error {
 	if c.acl == aclAuto {
 		c.acl = aclOpen
 	}
+	c.useHooks()
 	return c.check()
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
 	c := &Client{common: &common{cfg: cfg}, connector: connector, closed: make(chan struct{})}
-	c.pool = newPool(c.common, connector)
+	c.pool = newPool(&c.cfg.settings, connector)
 	c.pool.prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, &c.cfg) }
-	c.pool.attend = watchOver
+	c.pool.attend = func(s *session) any { return newDesk(s, c.common) }
 	c.turnstiles.init(c.common, c.pool)
 	c.reaper = reaper{parents: &c.parents, pool: c.pool, inUse: c.turnstiles.inUse}
 	c.parents.made = c.reaper.start
@@ -155,7 +157,7 @@ func (c *Client) ping(ctx context.Context) error {
 			return err
 		})
 		if err == nil || errors.Is(err, driver.ErrNoAuth) {
-			err = probe(ctx, s) // it says which right that is, and whether it is the only one
+			err = probe(ctx, deskOf(s)) // it says which right that is, and whether it is the only one
 		} else {
 			err = c.cfg.explain(err, c.cfg.root)
 		}
@@ -170,7 +172,7 @@ var errNoClient = errors.New("the Client was not made by Open")
 
 // acquire is what all acquisitions come down to.
 func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []want, cfg acquireConfig) (*Lock, error) {
-	ctx, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
+	ctx, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
@@ -185,7 +187,7 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	} else {
 		c.counters.acquired.Add(1)
 	}
-	end.call(AcquireResult{Lock: lock, Waited: waited, Err: err})
+	end.Call(AcquireResult{Lock: lock, Waited: waited, Err: err})
 	return lock, err
 }
 
@@ -198,9 +200,9 @@ func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg 
 		return err
 	}
 	// Hooks may pass the name on to systems that take UTF-8 only.
-	_, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
+	_, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
 	c.counters.failed.Add(1)
-	end.call(AcquireResult{Err: err})
+	end.Call(AcquireResult{Err: err})
 	return err
 }
 

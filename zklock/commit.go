@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
 // Limits of group commit. Two transactions under way keep the server's
@@ -265,7 +266,7 @@ func groupKind(group []*write) string {
 
 // multi runs one transaction, and lets a committed one prove the lease.
 func (s *session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
-	_, end := start(s.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: group, Server: s.server(), Session: s.ds.ID()})
+	_, end := hook.Start(s.settings.operation, ctx, operation{Kind: kind, Group: group, Server: s.server(), Session: s.ds.ID()})
 	callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	gen, sent := s.beforeExchange()
 	results, err := s.ds.Multi(callCtx, ops)
@@ -273,7 +274,7 @@ func (s *session) multi(ctx context.Context, kind string, group int, ops []drive
 	if err == nil {
 		s.exchanged(gen, sent, true)
 	}
-	end.call(err)
+	end.Call(err)
 	return results, err
 }
 
@@ -303,5 +304,5 @@ func (s *session) settle(group []*write) {
 // taken for unknown: what ZooKeeper's clients allow a silent server, of the time
 // that leases are made of.
 func (s *session) requestTimeout() time.Duration {
-	return s.cfg.leaseTimeout(s.timeout) * 2 / 3
+	return s.settings.leaseTimeout(s.timeout) * 2 / 3
 }

@@ -15,10 +15,9 @@ type common struct {
 
 // counters is what is only ever added to.
 type counters struct {
-	acquired, failed, contended, lost  atomic.Uint64
-	handovers, forgotten               atomic.Uint64
-	sessions, sessionsLost, reconnects atomic.Uint64
-	waited                             atomic.Int64
+	acquired, failed, contended, lost atomic.Uint64
+	handovers, forgotten              atomic.Uint64
+	waited                            atomic.Int64
 }
 
 // wait counts a wait for another holder; 0 if there was none.

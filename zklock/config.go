@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strconv"
@@ -32,26 +31,15 @@ const (
 // of locks, and each costs the ensemble a heartbeat.
 const maxPoolSessions = 1000
 
-// minTicks is how many ticks a session timeout has to be for a lease to be
-// provable and renewed in time: a proof is up to a tick, two heartbeats and
-// their round trips old when it counts.
-const minTicks = 3
-
 // maxDuration is more than any duration has to be, and little enough to be
 // added and multiplied without overflow.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
 // config is everything that can be set about a Client, checked.
 type config struct {
-	root           string
-	user           string // of the URL, for errors
-	sessionTimeout time.Duration
-	tickTime       time.Duration
-	connectTimeout time.Duration
-	lossDelay      time.Duration // how much sooner than its session a lock ends that is lost
+	settings // of sessions
 
-	poolMaxSessions int
-	poolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
+	user string // of the URL, for errors
 
 	handoverLimit int           // 0: no hand-over and no sharing among readers
 	handoverTime  time.Duration // 0: the same
@@ -64,12 +52,9 @@ type config struct {
 	acl        aclMode
 	dialect    *queue.Dialect
 
-	jitter       func(time.Duration) time.Duration // the function of that name, but for runs that have to repeat themselves
-	hooks        Hooks
-	logger       *slog.Logger
-	driverLogger *slog.Logger // nil without WithLogger
-	identity     Identity
-	params       url.Values // of WithParams, applied after the URL's own
+	hooks    Hooks
+	identity Identity
+	params   url.Values // of WithParams, applied after the URL's own
 
 	acquireStacks bool
 }
@@ -85,16 +70,18 @@ const (
 
 func defaultConfig() config {
 	return config{
-		sessionTimeout:  defaultSessionTimeout,
-		tickTime:        defaultTickTime,
-		connectTimeout:  defaultConnectTimeout,
-		poolMaxSessions: defaultPoolSessions,
-		handoverLimit:   defaultHandoverLimit,
-		handoverTime:    defaultHandoverTime,
-		createRoot:      true,
-		dialect:         queue.Default,
-		jitter:          jitter,
-		logger:          slog.New(slog.DiscardHandler),
+		settings: settings{
+			sessionTimeout:  defaultSessionTimeout,
+			tickTime:        defaultTickTime,
+			connectTimeout:  defaultConnectTimeout,
+			poolMaxSessions: defaultPoolSessions,
+			jitter:          jitter,
+			logger:          slog.New(slog.DiscardHandler),
+		},
+		handoverLimit: defaultHandoverLimit,
+		handoverTime:  defaultHandoverTime,
+		createRoot:    true,
+		dialect:       queue.Default,
 	}
 }
 
@@ -247,24 +234,4 @@ func checkRoot(root string) error {
 		return fmt.Errorf("root %q: /zookeeper belongs to the servers", root)
 	}
 	return nil
-}
-
-// leaseTimeout is the session timeout that leases are made of.
-func (c *config) leaseTimeout(timeout time.Duration) time.Duration { return timeout - c.lossDelay }
-
-// lossDelayFits says what a session timeout, asked for or granted, leaves of
-// leases: enough ticks to prove and renew them, and no less than the delay.
-func (c *config) lossDelayFits(timeout time.Duration) error {
-	need := max(minTicks*c.tickTime+c.lossDelay, 2*c.lossDelay)
-	if c.lossDelay == 0 || timeout >= need {
-		return nil
-	}
-	return fmt.Errorf("loss_delay=%v takes too much of a session timeout of %v: with tick_time=%v that has to be at least %v (%d times tick_time and loss_delay, and twice loss_delay)",
-		c.lossDelay, timeout, c.tickTime, need, minTicks)
-}
-
-// jitter returns between half of d and d, so that many clients that met the
-// same trouble do not come back as one.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }

@@ -25,7 +25,7 @@ import (
 // takes no notice of any others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
 	var found []Contender
-	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) (err error) {
+	err := c.operate(ctx, name, func(ctx context.Context, s *desk, dir string) (err error) {
 		found, err = znode{s, dir}.contenders(ctx)
 		return err
 	})
@@ -158,7 +158,7 @@ func rank(known []queue.Node, data [][]byte, others [][]queue.Node) []Contender 
 // exclusion. A waiter queues again at the tail. It is an error, which matches
 // driver.ErrNoNode, if there is no such contender.
 func (c *Client) Break(ctx context.Context, name, node string) error {
-	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
+	err := c.operate(ctx, name, func(ctx context.Context, s *desk, dir string) error {
 		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.Conflict, node)
 		}
@@ -173,7 +173,7 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 }
 
 // operate runs an operator's operation on a name, on whatever session there is.
-func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, s *session, dir string) error) error {
+func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, s *desk, dir string) error) error {
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
@@ -190,7 +190,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 		if err != nil {
 			return err
 		}
-		if err = op(ctx, s, dir); !errors.Is(err, errs.SessionOver) {
+		if err = op(ctx, deskOf(s), dir); !errors.Is(err, errs.SessionOver) {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ const (
 //
 // Less than was asked for is the servers' maxSessionTimeout, which operators often
 // raise. That proves nothing.
-func (c *config) checkTimeout(granted time.Duration) error {
+func (c *settings) checkTimeout(granted time.Duration) error {
 	if tick := granted / minGrantTicks; granted > c.sessionTimeout {
 		return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: either its servers' tickTime is %v, and tick_time=%v has to be at least that; "+
 			"or an operator has set their minSessionTimeout, and session_timeout has to be at least %v",
@@ -53,7 +53,7 @@ func (c *config) checkTimeout(granted time.Duration) error {
 // reportTimeout logs that a session has a shorter timeout than was asked for, which
 // locks can work with. Without WithLogger it goes to slog's default logger:
 // otherwise the operator would not know.
-func (c *config) reportTimeout(session int64, granted time.Duration) {
+func (c *settings) reportTimeout(session int64, granted time.Duration) {
 	asked := c.sessionTimeout.Truncate(time.Millisecond) // the protocol knows no less
 	if granted >= asked {
 		return

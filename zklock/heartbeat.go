@@ -6,6 +6,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
@@ -87,7 +88,7 @@ func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
 	s.moved = make(chan struct{})
 	s.urgent = true
 	s.mu.Unlock()
-	s.counters.reconnects.Add(1)
+	s.pool.reconnects.Add(1)
 	s.poke(s.rouse)
 	return suspendedNow
 }
@@ -95,7 +96,7 @@ func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
 // tell has the Session hook called, by and by.
 func (s *session) tell(state driver.State, err error) {
 	left, _ := s.left()
-	s.notices.session(SessionEvent{ID: s.ds.ID(), Server: s.server(), State: state, Lease: left, Err: err})
+	s.notices.session(sessionState{ID: s.ds.ID(), Server: s.server(), State: state, Lease: left, Err: err})
 }
 
 // beat keeps the lease proven: while there is a queue node, a write that a
@@ -107,7 +108,7 @@ func (s *session) beat() {
 	defer timer.Stop()
 	var attempt time.Time // instant of the last one
 	var looked time.Time  // for handles that may have been dropped
-	early := s.cfg.early()
+	early := s.settings.early()
 	// The context is looked at each time: a hook may take longer than a period.
 	for s.ctx.Err() == nil {
 		s.mu.Lock()
@@ -131,7 +132,7 @@ func (s *session) beat() {
 			s.urgent = false
 			s.mu.Unlock()
 			s.prove(busy)
-			early = s.cfg.early()
+			early = s.settings.early()
 			continue
 		}
 		if looked.Add(every).Before(lease.Now()) {
@@ -155,8 +156,8 @@ func (s *session) prove(busy bool) {
 	if busy {
 		kind = "heartbeat"
 	}
-	root := s.cfg.root
-	_, end := start(s.cfg.hooks.Operation, s.ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
+	root := s.settings.root
+	_, end := hook.Start(s.settings.operation, s.ctx, operation{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	defer cancel()
 	gen, sent := s.beforeExchange()
@@ -169,7 +170,7 @@ func (s *session) prove(busy bool) {
 	if err == nil {
 		s.exchanged(gen, sent, busy)
 	}
-	end.call(err)
+	end.Call(err)
 	if err == nil && busy {
 		s.tell(driver.Connected, nil)
 	}

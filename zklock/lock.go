@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
 // Lock is a lock that was acquired. It stops being held when Release is called
@@ -214,10 +215,10 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
-	ctx, end := start(h.all.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	ctx, end := hook.Start(h.all.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
 		err = l.ended()
-		end.call(ReleaseResult{Err: err})
+		end.Call(ReleaseResult{Err: err})
 		return err
 	}
 	handed, deleted := false, false
@@ -239,7 +240,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		}
 		err = lost
 	}
-	end.call(ReleaseResult{Handed: handed, Err: err})
+	end.Call(ReleaseResult{Handed: handed, Err: err})
 	return err
 }
 

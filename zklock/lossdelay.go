@@ -48,7 +48,7 @@ func (s *session) spare() {
 	s.spareLocked()
 }
 
-func (s *session) spareLocked() { s.spared = lease.Now().Add(s.cfg.lossDelay) }
+func (s *session) spareLocked() { s.spared = lease.Now().Add(s.settings.lossDelay) }
 
 // awaitSpared returns when no lost lock's nodes have to stay any more. Nothing
 // cuts it short; it takes loss_delay at most.

@@ -14,8 +14,8 @@ import (
 //     in between are not when more than maxNotices wait: the oldest goes.
 //   - run ends after end, when all has been reported.
 type notices struct {
-	hooks *Hooks
-	wake  chan struct{} // cap 1: there is something in queue
+	changed func(sessionState) // may be nil
+	wake    chan struct{}      // cap 1: there is something in queue
 
 	mu    sync.Mutex
 	queue []notice // guarded by mu
@@ -25,7 +25,7 @@ type notices struct {
 
 // notice is a state of the session, or losses, or the last one of all.
 type notice struct {
-	state *SessionEvent
+	state *sessionState
 	lost  func()
 	end   func()
 }
@@ -33,12 +33,14 @@ type notice struct {
 // maxNotices is how many states of a session wait for a hook that takes its time.
 const maxNotices = 64
 
-func (n *notices) init(hooks *Hooks) { n.hooks, n.wake = hooks, make(chan struct{}, 1) }
+func (n *notices) init(changed func(sessionState)) {
+	n.changed, n.wake = changed, make(chan struct{}, 1)
+}
 
 // session reports a state. One that only repeats the state before, as after each
 // heartbeat, takes the place of that if it still waits.
-func (n *notices) session(e SessionEvent) {
-	if n.hooks.Session == nil {
+func (n *notices) session(e sessionState) {
+	if n.changed == nil {
 		return
 	}
 	n.mu.Lock()
@@ -116,7 +118,7 @@ func (n *notices) run() {
 		for _, x := range queue {
 			switch {
 			case x.state != nil:
-				n.hooks.Session(*x.state)
+				n.changed(*x.state)
 			case x.end != nil:
 				end = x.end
 			default:

@@ -17,7 +17,7 @@ import (
 //   - A guard that has room, or is to end, is found by entrust or not at all: it
 //     decides both under mu.
 type ownWatches struct {
-	s     *session
+	s     *desk
 	delay time.Duration
 	added chan struct{} // cap 1: there is more to do, or sooner
 
@@ -28,11 +28,8 @@ type ownWatches struct {
 	roomy       []*guard // guarded by mu; those that take more nodes
 }
 
-// watchOver has the own nodes of a new session's places watched.
-func watchOver(s *session) {
-	o := &s.own
+func (o *ownWatches) init(s *desk) {
 	o.s, o.delay, o.added = s, s.timeout/6, make(chan struct{}, 1)
-	s.spawn(o.run)
 }
 
 // add takes charge of a place that has just been granted for the first time.

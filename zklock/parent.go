@@ -22,10 +22,6 @@ var parentMark = []byte("zklock")
 // isMark reports whether the data of a lock's znode is this library's.
 func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 
-// errRootMissing is matched by the error about a root that create_root=false
-// forbids to make.
-var errRootMissing = errors.New("root does not exist, and create_root=false")
-
 // ensureRoot makes sure that the root exists. It is persistent and never
 // removed.
 func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
@@ -38,7 +34,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 	case !errors.Is(err, driver.ErrNoNode):
 		return cfg.explain(err, cfg.root)
 	case !cfg.createRoot:
-		return fmt.Errorf("%w: create %s by hand, or leave the key out", errRootMissing, cfg.root)
+		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.RootMissing, cfg.root)
 	}
 	var refused error // to make the newest ancestor that may not be made
 	for end := 1; end <= len(cfg.root); {
@@ -70,7 +66,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 
 // znode is the znode of a lock, or one above it, as a session finds it.
 type znode struct {
-	s    *session
+	s    *desk
 	path string
 }
 

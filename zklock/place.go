@@ -51,7 +51,7 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
 type place struct {
-	s        *session
+	s        *desk
 	nodes    []*contender // in the order of the request's wants
 	zxid     int64        // of the transaction that created them; 0 while open
 	replaces *place       // given up by the transaction that creates this one
@@ -81,7 +81,7 @@ type place struct {
 
 // newPlace makes a place for some wants, before its nodes are created, or returns
 // false if the session is over.
-func newPlace(s *session, wants []want) (*place, bool) {
+func newPlace(s *desk, wants []want) (*place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &place{s: s, nodes: make([]*contender, len(wants))}
 	s.mu.Lock()
@@ -131,7 +131,7 @@ func (p *place) finish() {
 	s.mu.Unlock()
 	p.giveUp()
 	if idle {
-		s.pool.retire(s)
+		s.pool.retire(s.session)
 	}
 	if sweep {
 		for _, c := range p.nodes {

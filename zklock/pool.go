@@ -28,13 +28,15 @@ import (
 //
 // mu comes before a session's mu, where both are taken.
 type pool struct {
-	*common
+	settings  *settings
 	connector driver.Connector
 	prepare   func(context.Context, driver.Session) error // makes sure of the root, before a session is used
-	attend    func(*session)                              // is called with each session when it begins
+	attend    func(*session) any                          // is called with each session when it begins; see session.user
 	ctx       context.Context                             // ends with the pool
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
+
+	opened, lost, reconnects atomic.Uint64 // sessions, and connections after their first
 
 	mu      sync.Mutex
 	slots   []slot                // guarded by mu
@@ -51,7 +53,7 @@ type opening struct {
 
 // refusal is the error of an attempt that is not worth repeating.
 func (o *opening) refusal() error {
-	if errors.Is(o.err, errs.NoAuth) || errors.Is(o.err, errRootMissing) {
+	if errors.Is(o.err, errs.NoAuth) || errors.Is(o.err, errs.RootMissing) {
 		return o.err // the session was to be had
 	}
 	if errors.Is(o.err, driver.ErrAuthFailed) {
@@ -77,14 +79,14 @@ func (o *opening) unavailable(d time.Duration) error {
 // at since: it ends, with cause errNoSession, when that has lasted for
 // connect_timeout.
 func (p *pool) patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, since.Add(p.cfg.connectTimeout), errs.NoSession)
+	return context.WithDeadlineCause(ctx, since.Add(p.settings.connectTimeout), errs.NoSession)
 }
 
-func newPool(c *common, connector driver.Connector) *pool {
+func newPool(set *settings, connector driver.Connector) *pool {
 	p := &pool{
-		common:    c,
+		settings:  set,
 		connector: connector,
-		slots:     make([]slot, c.cfg.poolMaxSessions),
+		slots:     make([]slot, set.poolMaxSessions),
 		retired:   make(map[*session]struct{}),
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
@@ -107,7 +109,7 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 			}
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); cause == errs.NoSession || cause == errs.Cut {
-				return nil, o.unavailable(p.cfg.connectTimeout)
+				return nil, o.unavailable(p.settings.connectTimeout)
 			}
 			err := errs.WaitEnded(ctx, errs.Unavailable)
 			if why := p.diagnose(o); why != nil {
@@ -146,7 +148,7 @@ func (p *pool) look(n int) (*session, *opening, error) {
 	}
 	sl := &p.slots[n]
 	over := sl.session != nil && sl.session.isOver() // and about to leave the slot
-	if life := p.cfg.poolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
+	if life := p.settings.poolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
 		old := sl.session
 		sl.session = nil
 		p.retired[old] = struct{}{}
@@ -170,7 +172,7 @@ func (p *pool) look(n int) (*session, *opening, error) {
 // callers that wait as long as that learn why it failed. before, if not nil, is a
 // session that is over and still in the slot.
 func (p *pool) open(n int, o *opening, before *session) {
-	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.connectTimeout*19/20)
+	ctx, cancel := context.WithTimeout(p.ctx, p.settings.connectTimeout*19/20)
 	defer cancel()
 	var err error
 	if p.awaitSlot(ctx, n, o, before) {
@@ -184,7 +186,7 @@ func (p *pool) open(n int, o *opening, before *session) {
 			}
 			failure := err
 			o.last.Store(&failure)
-			if permanent(err) || !sleep(ctx, p.cfg.jitter(pause), nil) {
+			if permanent(err) || !sleep(ctx, p.settings.jitter(pause), nil) {
 				break
 			}
 		}
@@ -242,11 +244,11 @@ func (p *pool) fill(n int, s *session) error {
 // connect opens one session and makes sure of the root.
 func (p *pool) connect(ctx context.Context) (*session, error) {
 	suspendedThen := lease.Suspended()
-	ds, err := p.connector.Connect(ctx, p.cfg.sessionTimeout)
+	ds, err := p.connector.Connect(ctx, p.settings.sessionTimeout)
 	if err != nil {
 		return nil, err
 	}
-	err = p.cfg.checkTimeout(ds.Timeout())
+	err = p.settings.checkTimeout(ds.Timeout())
 	if err == nil {
 		err = p.prepare(ctx, ds)
 	}
@@ -256,11 +258,11 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 		_ = ds.Close(closeCtx) // nothing was made on it; it expires by itself at worst
 		return nil, err
 	}
-	p.cfg.reportTimeout(ds.ID(), ds.Timeout())
+	p.settings.reportTimeout(ds.ID(), ds.Timeout())
 	s := newSession(p, ds, suspendedThen)
-	p.attend(s)
+	s.user = p.attend(s)
 	p.wg.Go(s.notices.run)
-	p.counters.sessions.Add(1)
+	p.opened.Add(1)
 	return s, nil
 }
 
@@ -283,7 +285,7 @@ func (p *pool) discard(s *session, lost bool) {
 		if sl := &p.slots[i]; sl.session == s {
 			sl.session = nil
 			if sl.wanted = time.Now(); lost {
-				sl.backOff(s.timeout, p.cfg.connectTimeout/4, p.cfg.jitter)
+				sl.backOff(s.timeout, p.settings.connectTimeout/4, p.settings.jitter)
 			}
 			sl.cut = sl.wanted
 			if cut := s.cutSince(); s.cause() == errs.LeaseOver && !cut.IsZero() {
@@ -298,7 +300,7 @@ func (p *pool) discard(s *session, lost bool) {
 // discarded logs a session's end, after everything else was reported.
 func (p *pool) discarded(s *session, cause error, busy bool) {
 	if isLoss(cause) {
-		p.cfg.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
+		p.settings.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
 	}
 }
 
@@ -356,7 +358,7 @@ func (p *pool) close() {
 // permanent reports whether trying again cannot help.
 func permanent(err error) bool {
 	for _, e := range []error{
-		errSessionTimeout, errTickTime, errRootMissing, errs.NoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		errSessionTimeout, errTickTime, errs.RootMissing, errs.NoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
 	} {
 		if errors.Is(err, e) {

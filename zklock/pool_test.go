@@ -11,9 +11,9 @@ import (
 // A session may end before the pool has put it into its slot, or be asked for between
 // its end and the moment at which it leaves the slot: it is given out in neither case.
 func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
-	c := &common{}
-	c.cfg.jitter = func(d time.Duration) time.Duration { return d }
-	p := &pool{common: c, slots: make([]slot, 1)}
+	set := &settings{}
+	set.jitter = func(d time.Duration) time.Duration { return d }
+	p := &pool{settings: set, slots: make([]slot, 1)}
 	over := &session{over: errs.SessionExpired}
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("filled with a session that is over: %v", err)
@@ -63,16 +63,15 @@ func TestSlotBacksOff(t *testing.T) {
 // What notices wait for a hook: all losses and the end, and of the states the newest.
 func TestNoticesAreBounded(t *testing.T) {
 	var n notices
-	hooks := Hooks{Session: func(SessionEvent) {}}
-	n.init(&hooks)
+	n.init(func(sessionState) {})
 	for range 10 * maxNotices {
-		n.session(SessionEvent{State: driver.Suspended})
-		n.session(SessionEvent{State: driver.Connected})
-		n.session(SessionEvent{State: driver.Connected, Lease: time.Second})
+		n.session(sessionState{State: driver.Suspended})
+		n.session(sessionState{State: driver.Connected})
+		n.session(sessionState{State: driver.Connected, Lease: time.Second})
 		n.lost(func() {})
 	}
 	states, losses := 0, 0
-	var last SessionEvent
+	var last sessionState
 	for _, x := range n.queue {
 		if x.state == nil {
 			losses++

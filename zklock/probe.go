@@ -21,7 +21,7 @@ import (
 // DELETE on the parent, for WRITE on the znode itself.
 
 // probe says which right is missing on which path, if one is.
-func probe(ctx context.Context, s *session) error {
+func probe(ctx context.Context, s *desk) error {
 	cfg := &s.cfg
 	// No name is mapped to a "~" in the default dialect, and in the others
 	// nobody has a lock of that name.

@@ -72,7 +72,7 @@ func (r *reaper) run() {
 func (r *reaper) remove(idle []parent) {
 	groups := make(map[*session][]*write)
 	for _, p := range idle {
-		ctx, cancel := context.WithTimeout(r.pool.ctx, r.pool.cfg.connectTimeout)
+		ctx, cancel := context.WithTimeout(r.pool.ctx, r.pool.settings.connectTimeout)
 		s, err := r.pool.session(ctx, p.path)
 		cancel()
 		if err != nil {

@@ -83,7 +83,7 @@ func (p *place) removeUntilGone() error {
 
 // deleteNode deletes a node until it is gone. A node that does not exist is gone.
 // errSessionOver means that it goes with its session.
-func deleteNode(s *session, path string) error {
+func deleteNode(s *desk, path string) error {
 	err := s.repeat(s.ctx, "release", func(ctx context.Context) error {
 		return s.ds.Delete(ctx, path, driver.AnyVersion)
 	})

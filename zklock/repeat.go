@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
@@ -20,7 +21,7 @@ import (
 func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if ctx != s.ctx {
-		limited, cancel = context.WithTimeout(ctx, s.cfg.connectTimeout)
+		limited, cancel = context.WithTimeout(ctx, s.settings.connectTimeout)
 	}
 	defer cancel()
 	began := lease.Now()
@@ -35,7 +36,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 			}
 			return err
 		}
-		sleep(limited, s.cfg.jitter(pause), s.ctx.Done())
+		sleep(limited, s.settings.jitter(pause), s.ctx.Done())
 		switch {
 		case s.ctx.Err() != nil:
 			return errs.SessionOver
@@ -44,7 +45,7 @@ func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.C
 		case limited.Err() != nil:
 			// As text only: that a request's deadline passed is not the caller's
 			// deadline passing.
-			return fmt.Errorf("%w for %v: %v", errs.Unavailable, s.cfg.connectTimeout, err)
+			return fmt.Errorf("%w for %v: %v", errs.Unavailable, s.settings.connectTimeout, err)
 		}
 	}
 }
@@ -73,11 +74,11 @@ func (s *session) once(ctx context.Context, kind string, op func(ctx context.Con
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	ctx, end := start(s.cfg.hooks.Operation, ctx, OperationEvent{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
+	ctx, end := hook.Start(s.settings.operation, ctx, operation{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx)
-	end.call(err)
+	end.Call(err)
 	return err
 }
 
@@ -100,15 +101,6 @@ func (s *session) ended(err error) bool {
 		return false
 	}
 	return true
-}
-
-// early returns how much sooner than a period is over the next exchange of a heart
-// comes: up to a tenth of it. Many clients that a quorum answered at one moment do not
-// stay in step.
-func (c *config) early() func(period time.Duration) time.Duration {
-	const whole = 1000
-	part := 2*c.jitter(whole) - whole // 0 to whole
-	return func(period time.Duration) time.Duration { return period / 10 * part / whole }
 }
 
 // sleep waits for d. It returns false when ctx ends or stop is closed first;

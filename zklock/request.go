@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -30,7 +31,7 @@ type request struct {
 	waitCtx  context.Context // what it returned
 	since    time.Time       // since when there has been no usable session; zero if there is one
 	waitFrom time.Time       // guarded by all.mu for others: since when it waits for other holders
-	endWait  ender[WaitResult]
+	endWait  hook.End[WaitResult]
 	ahead    string // the node last told of
 }
 
@@ -44,7 +45,7 @@ func (r *request) wait(position int, ahead Contender) {
 			return // its wait has ended
 		}
 		r.waiting, r.ahead = true, ahead.Node
-		r.waitCtx, r.endWait = start(hooks.Wait, r.ctx, e)
+		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.ctx, e)
 	case r.ahead != ahead.Node:
 		r.ahead = ahead.Node
 		if hooks.Ahead != nil {
@@ -56,7 +57,7 @@ func (r *request) wait(position int, ahead Contender) {
 // waited ends what wait started, if it did.
 func (r *request) waited(err error) {
 	if r.waiting {
-		r.endWait.call(WaitResult{Err: err})
+		r.endWait.Call(WaitResult{Err: err})
 	}
 }
 

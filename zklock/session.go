@@ -26,18 +26,18 @@ import (
 //     nobody sees a lease that has run out move on again.
 //   - mu is held around memory only.
 type session struct {
-	*common
-	pool    *pool
-	ds      driver.Session
-	timeout time.Duration // negotiated when it was created; it never grows
-	born    time.Time     // an instant
+	pool     *pool
+	settings *settings
+	user     any // what the pool's attend has returned
+	ds       driver.Session
+	timeout  time.Duration // negotiated when it was created; it never grows
+	born     time.Time     // an instant
 
 	ctx     context.Context // ends with the session
 	stop    context.CancelFunc
 	wg      sync.WaitGroup // keeper, heart, committer and clean-ups
 	commits committer
 	watches watches
-	own     ownWatches
 	notices notices // joined by the pool, as it ends last
 
 	rouse chan struct{} // cap 1: beat looks again
@@ -49,48 +49,45 @@ type session struct {
 	proven atomic.Int64
 
 	mu       sync.Mutex
-	lease    lease.Lease           // guarded by mu
-	heard    time.Time             // guarded by mu; an instant: when an exchange was last answered
-	spared   time.Time             // guarded by mu; an instant: until then lost locks' nodes stay
-	gen      uint64                // guarded by mu; connection the lease's chain belongs to
-	moved    chan struct{}         // guarded by mu; closed and replaced when gen grows
-	renewed  chan struct{}         // guarded by mu; closed and replaced when the lease moves
-	work     int                   // guarded by mu; places, from before their creation until gone
-	counting bool                  // guarded by mu; the lease counts
-	urgent   bool                  // guarded by mu; a heartbeat is wanted before its time
-	tenants  map[tenant]struct{}   // guarded by mu
-	enqueued map[uint64]*contender // guarded by mu; by serial: registered, not finished
-	serial   uint64                // guarded by mu
-	over     error                 // guarded by mu
-	cut      time.Time             // guarded by mu; since when there has been no connection; zero: there is one
+	lease    lease.Lease         // guarded by mu
+	heard    time.Time           // guarded by mu; an instant: when an exchange was last answered
+	spared   time.Time           // guarded by mu; an instant: until then lost locks' nodes stay
+	gen      uint64              // guarded by mu; connection the lease's chain belongs to
+	moved    chan struct{}       // guarded by mu; closed and replaced when gen grows
+	renewed  chan struct{}       // guarded by mu; closed and replaced when the lease moves
+	work     int                 // guarded by mu; places, from before their creation until gone
+	counting bool                // guarded by mu; the lease counts
+	urgent   bool                // guarded by mu; a heartbeat is wanted before its time
+	tenants  map[tenant]struct{} // guarded by mu
+	over     error               // guarded by mu
+	cut      time.Time           // guarded by mu; since when there has been no connection; zero: there is one
 }
 
 // newSession starts to look after ds. suspendedThen is what suspended returned
 // before ds was made, so that a suspension since then shortens the lease.
 func newSession(p *pool, ds driver.Session, suspendedThen time.Duration) *session {
 	s := &session{
-		common:   p.common,
-		pool:     p,
-		ds:       ds,
-		timeout:  ds.Timeout(),
-		born:     lease.Now(),
-		rouse:    make(chan struct{}, 1),
-		look:     make(chan struct{}, 1),
-		lone:     make(chan struct{}, maxLone),
-		moved:    make(chan struct{}),
-		renewed:  make(chan struct{}),
-		tenants:  make(map[tenant]struct{}),
-		enqueued: make(map[uint64]*contender),
+		pool:    p,
+		settings: p.settings,
+		ds:      ds,
+		timeout: ds.Timeout(),
+		born:    lease.Now(),
+		rouse:   make(chan struct{}, 1),
+		look:    make(chan struct{}, 1),
+		lone:    make(chan struct{}, maxLone),
+		moved:   make(chan struct{}),
+		renewed: make(chan struct{}),
+		tenants: make(map[tenant]struct{}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.commits = committer{multi: s.multi, settle: s.settle, ctx: s.ctx, wg: &s.wg}
-	s.lease = lease.Lease{Timeout: s.cfg.leaseTimeout(s.timeout), Tick: s.cfg.tickTime}
+	s.lease = lease.Lease{Timeout: s.settings.leaseTimeout(s.timeout), Tick: s.settings.tickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the first connection's handshake created the session. If it has been
 	// replaced already, its proof is not to be had any more.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
-	s.notices.init(&s.cfg.hooks)
+	s.notices.init(s.settings.changed)
 	s.tell(driver.Connected, nil)
 	s.wg.Go(s.keep)
 	s.wg.Go(s.beat)
@@ -251,7 +248,7 @@ func (s *session) awaitLease(ctx context.Context) error {
 			return nil
 		}
 		if limit == nil {
-			t := time.NewTimer(s.cfg.connectTimeout)
+			t := time.NewTimer(s.settings.connectTimeout)
 			defer t.Stop()
 			limit = t.C
 			s.mu.Lock()
@@ -266,7 +263,7 @@ func (s *session) awaitLease(ctx context.Context) error {
 		case <-ctx.Done():
 			return s.waitEnded(ctx, began)
 		case <-limit:
-			return errs.LeaseUnproven(s.cfg.connectTimeout)
+			return errs.LeaseUnproven(s.settings.connectTimeout)
 		}
 	}
 }
@@ -321,7 +318,7 @@ func (s *session) endIf(state driver.State, cause error, condition func() bool) 
 		s.spareLocked()
 	}
 	if isLoss(cause) {
-		s.counters.sessionsLost.Add(1) // before anything shows it
+		s.pool.lost.Add(1) // before anything shows it
 	}
 	s.mu.Unlock()
 
@@ -359,7 +356,7 @@ func (s *session) shutdown() {
 		}
 	})
 	if err := s.ds.Close(ctx); err != nil {
-		s.cfg.logger.Warn("zklock: session could not be closed in order, its nodes go when it expires", "session", s.ds.ID(), "error", err)
+		s.settings.logger.Warn("zklock: session could not be closed in order, its nodes go when it expires", "session", s.ds.ID(), "error", err)
 	}
 	cancel()
 	s.wg.Wait()

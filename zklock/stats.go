@@ -90,9 +90,9 @@ func (c *Client) Stats() Stats {
 		Lost:           c.counters.lost.Load(),
 		Handovers:      c.counters.handovers.Load(),
 		Forgotten:      c.counters.forgotten.Load(),
-		SessionsOpened: c.counters.sessions.Load(),
-		SessionsLost:   c.counters.sessionsLost.Load(),
-		Reconnects:     c.counters.reconnects.Load(),
+		SessionsOpened: c.pool.opened.Load(),
+		SessionsLost:   c.pool.lost.Load(),
+		Reconnects:     c.pool.reconnects.Load(),
 		Draining:       c.pool.draining(),
 	}
 	for _, s := range c.pool.all() {

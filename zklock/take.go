@@ -35,15 +35,16 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 			}
 			return nil, nil, nil, r.outage(ctx, err)
 		}
-		if start != nil && start.s != s {
+		d := deskOf(s)
+		if start != nil && start.s != d {
 			if start.granted.IsZero() && !start.s.isOver() {
-				s = start.s // it is being replaced, and the place is waiting its turn
+				d = start.s // it is being replaced, and the place is waiting its turn
 			} else {
 				start.remove()
 				start = nil
 			}
 		}
-		h, lock, left, err = attempt{s, r}.take(ctx, patient, start)
+		h, lock, left, err = attempt{d, r}.take(ctx, patient, start)
 		cancel()
 		start = nil
 		if errors.Is(err, errs.Unanswered) {

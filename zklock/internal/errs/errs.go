@@ -23,6 +23,10 @@ var (
 	InvalidName    = errors.New("invalid lock name")
 )
 
+// RootMissing is matched by the error about a root that create_root=false forbids to
+// make.
+var RootMissing = errors.New("root does not exist, and create_root=false")
+
 // Causes of loss that are too rare to be told apart by programs.
 var (
 	Shrunk       = errors.New("the ensemble shortened the session timeout on a reconnect")

@@ -1,0 +1,23 @@
+package zklock
+
+// desk is a session as the places on it see it.
+type desk struct {
+	*session
+	*common
+
+	own ownWatches
+
+	enqueued map[uint64]*contender // guarded by the session's mu; by serial: registered, not finished
+	serial   uint64                // guarded by the session's mu
+}
+
+// newDesk makes the desk of a new session.
+func newDesk(s *session, c *common) *desk {
+	d := &desk{session: s, common: c, enqueued: make(map[uint64]*contender)}
+	d.own.init(d)
+	s.spawn(d.own.run)
+	return d
+}
+
+// deskOf returns a session's desk.
+func deskOf(s *session) *desk { return s.user.(*desk) }
