@@ -51,14 +51,14 @@ func (a attempt) take(ctx, patient context.Context, p *place) (h *hold, lock *Lo
 				// the node is gone, which says as much.
 				marked := r.nodeData()
 				marked.Granted = true
-				s.spawn(func() { _ = p.rewrite(marked) })
+				s.Spawn(func() { _ = p.rewrite(marked) })
 			}
 			return h, lock, nil, nil
 		}
 		alone = false // something had to be waited for, if only a longer lease
 	}
 	if errors.Is(err, errs.Unavailable) && ctx.Err() == nil {
-		r.since = time.Now().Add(-s.cfg.connectTimeout)
+		r.since = time.Now().Add(-s.cfg.ConnectTimeout)
 	}
 	if ctx.Err() == nil || errors.Is(err, errs.NodeGone) {
 		p.remove()
@@ -83,8 +83,8 @@ func (a attempt) awaitTurn(ctx context.Context, p *place) error {
 		if err != nil {
 			return err
 		}
-		if left, _ := s.left(); left < s.lease.Least() {
-			if err := s.awaitLease(ctx); err != nil {
+		if left, _ := s.Left(); left < s.Lease.Least() {
+			if err := s.AwaitLease(ctx); err != nil {
 				return err
 			}
 			continue

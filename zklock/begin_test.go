@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // A hold that was lost between its grant and the moment its turnstile hears of it
@@ -25,7 +26,7 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 // A writer that was downgraded may be released before its turnstile hears of it:
 // a writer that waits there must not get the node, beside readers elsewhere.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
-	s := &desk{session: &session{}}
+	s := &desk{Session: &session.Session{}}
 	p := &place{s: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, granted: time.Now()}
 	names := &turnstile{all: &turnstiles{common: &common{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}}
 	if !names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {

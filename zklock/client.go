@@ -12,6 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Client is a handle on the locks below one root of one ensemble: a pool of a
@@ -20,7 +21,7 @@ import (
 type Client struct {
 	*common
 	connector  driver.Connector
-	pool       *pool
+	pool       *session.Pool
 	reaper     reaper
 	turnstiles turnstiles
 
@@ -50,7 +51,7 @@ func open(text string, opts []Option) (*Client, error) {
 		return nil, err
 	}
 	cfg := defaultConfig()
-	cfg.root, cfg.user = u.Root, u.User
+	cfg.Root, cfg.user = u.Root, u.User
 	if u.Params, err = cfg.applyParams(u.Params, d.Keys()); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func open(text string, opts []Option) (*Client, error) {
 	if err := cfg.finish(opts); err != nil {
 		return nil, err
 	}
-	u.Root, u.Logger = cfg.root, cfg.driverLogger
+	u.Root, u.Logger = cfg.Root, cfg.DriverLogger
 	connector, err := d.OpenConnector(u)
 	if err != nil {
 		return nil, err
@@ -91,8 +92,8 @@ func (c *config) finish(opts []Option) error {
 	if _, err := c.applyParams(c.params, nil); err != nil {
 		return err
 	}
-	if c.root == "" {
-		c.root = defaultRoot
+	if c.Root == "" {
+		c.Root = defaultRoot
 	}
 	if c.acl == aclAuto {
 		c.acl = aclOpen
@@ -103,9 +104,9 @@ func (c *config) finish(opts []Option) error {
 
 func newClient(cfg config, connector driver.Connector) *Client {
 	c := &Client{common: &common{cfg: cfg}, connector: connector, closed: make(chan struct{})}
-	c.pool = newPool(&c.cfg.settings, connector)
-	c.pool.prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, &c.cfg) }
-	c.pool.attend = func(s *session) any { return newDesk(s, c.common) }
+	c.pool = session.NewPool(&c.cfg.Settings, connector)
+	c.pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, &c.cfg) }
+	c.pool.Attend = func(s *session.Session) any { return newDesk(s, c.common) }
 	c.turnstiles.init(c.common, c.pool)
 	c.reaper = reaper{parents: &c.parents, pool: c.pool, inUse: c.turnstiles.inUse}
 	c.parents.made = c.reaper.start
@@ -141,25 +142,25 @@ func (c *Client) ping(ctx context.Context) error {
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	ctx, stop := c.pool.patient(ctx, time.Now())
+	ctx, stop := c.pool.Patient(ctx, time.Now())
 	defer stop()
 	for {
-		s, err := c.pool.session(ctx, "")
+		s, err := c.pool.Session(ctx, "")
 		if err != nil {
 			return err
 		}
-		err = s.repeat(ctx, "verify", func(ctx context.Context) error {
-			gen, sent := s.beforeExchange()
-			_, err := s.ds.Multi(ctx, []driver.Op{driver.CheckOp(c.cfg.root, driver.AnyVersion)})
+		err = s.Repeat(ctx, "verify", func(ctx context.Context) error {
+			gen, sent := s.BeforeExchange()
+			_, err := s.DS.Multi(ctx, []driver.Op{driver.CheckOp(c.cfg.Root, driver.AnyVersion)})
 			if err == nil {
-				s.exchanged(gen, sent, true)
+				s.Exchanged(gen, sent, true)
 			}
 			return err
 		})
 		if err == nil || errors.Is(err, driver.ErrNoAuth) {
 			err = probe(ctx, deskOf(s)) // it says which right that is, and whether it is the only one
 		} else {
-			err = c.cfg.explain(err, c.cfg.root)
+			err = c.cfg.explain(err, c.cfg.Root)
 		}
 		if !errors.Is(err, errs.SessionOver) {
 			return err
@@ -250,7 +251,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 }
 
 // path returns the znode under which the contenders of a name queue.
-func (c *Client) path(name string) string { return c.cfg.root + "/" + c.cfg.dialect.Encode(name) }
+func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.dialect.Encode(name) }
 
 // bound derives a context that ends with ctx and with the client (cause
 // ErrClosed).
@@ -290,7 +291,7 @@ func (c *Client) Close() error {
 	}
 	c.once.Do(func() {
 		c.turnstiles.refuse()
-		c.pool.close()
+		c.pool.Close()
 		if err := c.connector.Close(); err != nil {
 			c.closeErr = &Error{Op: "close", Err: err}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Defaults of the URL keys that belong to the core; the package documentation
@@ -37,7 +38,7 @@ const maxDuration = 10 * 365 * 24 * time.Hour
 
 // config is everything that can be set about a Client, checked.
 type config struct {
-	settings // of sessions
+	session.Settings // of sessions
 
 	user string // of the URL, for errors
 
@@ -70,13 +71,13 @@ const (
 
 func defaultConfig() config {
 	return config{
-		settings: settings{
-			sessionTimeout:  defaultSessionTimeout,
-			tickTime:        defaultTickTime,
-			connectTimeout:  defaultConnectTimeout,
-			poolMaxSessions: defaultPoolSessions,
-			jitter:          jitter,
-			logger:          slog.New(slog.DiscardHandler),
+		Settings: session.Settings{
+			SessionTimeout:  defaultSessionTimeout,
+			TickTime:        defaultTickTime,
+			ConnectTimeout:  defaultConnectTimeout,
+			PoolMaxSessions: defaultPoolSessions,
+			Jitter:          session.Jitter,
+			Logger:          slog.New(slog.DiscardHandler),
 		},
 		handoverLimit: defaultHandoverLimit,
 		handoverTime:  defaultHandoverTime,
@@ -95,12 +96,12 @@ func (c *config) acls() []driver.ACL {
 
 // coreKeys are the URL keys of the core, each with its parser.
 var coreKeys = map[string]func(c *config, v string) error{
-	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.sessionTimeout }),
-	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.tickTime }),
-	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.connectTimeout }),
-	"loss_delay":        durationKey(0, func(c *config) *time.Duration { return &c.lossDelay }),
-	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *config) *int { return &c.poolMaxSessions }),
-	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.poolMaxLifetime }),
+	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.SessionTimeout }),
+	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.TickTime }),
+	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.ConnectTimeout }),
+	"loss_delay":        durationKey(0, func(c *config) *time.Duration { return &c.LossDelay }),
+	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *config) *int { return &c.PoolMaxSessions }),
+	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.PoolMaxLifetime }),
 	"handover_limit":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.handoverLimit }),
 	"handover_time":     durationKey(0, func(c *config) *time.Duration { return &c.handoverTime }),
 	"max_waiters":       intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxWaiters }),
@@ -201,14 +202,14 @@ func shownKey(key string) string {
 
 // check looks at what the settings say together.
 func (c *config) check() error {
-	if err := checkRoot(c.root); err != nil {
+	if err := checkRoot(c.Root); err != nil {
 		return err
 	}
-	if c.sessionTimeout < minTicks*c.tickTime {
+	if c.SessionTimeout < session.MinTicks*c.TickTime {
 		return fmt.Errorf("key \"session_timeout\" is %v: want at least %d times tick_time, which is %v (tick_time has to be at least the servers' tickTime; where that is known to be smaller, say so)",
-			c.sessionTimeout, minTicks, c.tickTime)
+			c.SessionTimeout, session.MinTicks, c.TickTime)
 	}
-	if err := c.lossDelayFits(c.sessionTimeout); err != nil {
+	if err := c.LossDelayFits(c.SessionTimeout); err != nil {
 		return fmt.Errorf("key \"session_timeout\": %w", err)
 	}
 	return nil

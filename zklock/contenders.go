@@ -14,6 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Contenders returns who holds a name and who waits for it, in the order of the
@@ -38,13 +39,13 @@ func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, erro
 func (z znode) contenders(ctx context.Context) ([]Contender, error) {
 	s, dir := z.s, z.path
 	var names []string
-	err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
+	err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 		// Without the Sync the server may not have heard yet of what the caller
 		// has just seen elsewhere.
-		if err = s.ds.Sync(ctx, dir); err != nil {
+		if err = s.DS.Sync(ctx, dir); err != nil {
 			return err
 		}
-		names, _, err = s.ds.Children(ctx, dir)
+		names, _, err = s.DS.Children(ctx, dir)
 		return err
 	})
 	if errors.Is(err, driver.ErrNoNode) {
@@ -83,7 +84,7 @@ func (z znode) contenders(ctx context.Context) ([]Contender, error) {
 // maxReads is how many contenders are read at once: enough to make little of the
 // way to the server, and so few that three quarters of maxLone are left to other calls
 // that acquire on the session meanwhile.
-const maxReads = maxLone / 4
+const maxReads = session.MaxLone / 4
 
 // contenderData is what a read of a contender found.
 type contenderData struct {
@@ -106,8 +107,8 @@ func (z znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderD
 		readers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(q)); i = next.Add(1) - 1 {
 				var n driver.Node
-				err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-					n, err = s.ds.Get(ctx, dir+"/"+q[i].Name)
+				err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+					n, err = s.DS.Get(ctx, dir+"/"+q[i].Name)
 					return err
 				})
 				switch {
@@ -162,8 +163,8 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.Conflict, node)
 		}
-		return s.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
-			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)
+		return s.cfg.explain(s.Repeat(ctx, "release", func(ctx context.Context) error {
+			return s.DS.Delete(ctx, dir+"/"+node, driver.AnyVersion)
 		}), dir)
 	})
 	if err != nil {
@@ -184,8 +185,8 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 	defer cancel()
 	dir := c.path(name)
 	for {
-		patient, stop := c.pool.patient(ctx, time.Now())
-		s, err := c.pool.session(patient, dir)
+		patient, stop := c.pool.Patient(ctx, time.Now())
+		s, err := c.pool.Session(patient, dir)
 		stop()
 		if err != nil {
 			return err

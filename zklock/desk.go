@@ -1,8 +1,10 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/session"
+
 // desk is a session as the places on it see it.
 type desk struct {
-	*session
+	*session.Session
 	*common
 
 	own ownWatches
@@ -12,12 +14,12 @@ type desk struct {
 }
 
 // newDesk makes the desk of a new session.
-func newDesk(s *session, c *common) *desk {
-	d := &desk{session: s, common: c, enqueued: make(map[uint64]*contender)}
+func newDesk(s *session.Session, c *common) *desk {
+	d := &desk{Session: s, common: c, enqueued: make(map[uint64]*contender)}
 	d.own.init(d)
-	s.spawn(d.own.run)
+	s.Spawn(d.own.run)
 	return d
 }
 
 // deskOf returns a session's desk.
-func deskOf(s *session) *desk { return s.user.(*desk) }
+func deskOf(s *session.Session) *desk { return s.User.(*desk) }

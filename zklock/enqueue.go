@@ -11,6 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // enqueue takes a place in the queue of every name wanted, in one round trip for
@@ -50,8 +51,8 @@ func (a attempt) enqueue(ctx context.Context, replaces *place) (p *place, alone 
 			err = s.cfg.explain(err, r.wants[0].path)
 			break
 		}
-		if !sleep(ctx, s.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ctx.Done()) {
-			err = s.interrupted(ctx, began)
+		if !session.Sleep(ctx, s.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), s.Ctx.Done()) {
+			err = s.Interrupted(ctx, began)
 			break
 		}
 	}
@@ -88,20 +89,20 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 	began := lease.Now()
 	// Read before the first try: the nodes may turn out to be that one's.
 	seen := s.zxids.newest.Load()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.Timeout/10) {
 		w := a.submitCreate(p, parents)
 		select {
-		case <-w.done:
-		case <-s.ctx.Done():
+		case <-w.Done:
+		case <-s.Ctx.Done():
 			return nil, false, errs.SessionOver
 		case <-ctx.Done():
 			p.abandon(w)
-			return nil, false, s.waitEnded(ctx, began)
+			return nil, false, s.WaitEnded(ctx, began)
 		}
-		err := w.err
+		err := w.Err
 		switch {
 		case err == nil:
-			return p.created(ctx, seen, w.children)
+			return p.created(ctx, seen, w.Children)
 		case errors.Is(err, driver.ErrConnLoss):
 			p.doubtful = true
 			found, err := p.recover(ctx)
@@ -112,12 +113,12 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 			if found {
 				return p.created(ctx, seen, nil)
 			}
-		case transient(err):
-			if !sleep(ctx, s.cfg.jitter(pause), s.ctx.Done()) {
+		case session.Transient(err):
+			if !session.Sleep(ctx, s.cfg.Jitter(pause), s.Ctx.Done()) {
 				p.abandon(nil)
-				return nil, false, s.interrupted(ctx, began)
+				return nil, false, s.Interrupted(ctx, began)
 			}
-		case s.ended(err):
+		case s.Ended(err):
 			return nil, false, errs.SessionOver
 		case a.setRefused(w, parents):
 			// We may not write that parent: create, then list instead.
@@ -135,40 +136,40 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 // if that is ours, which tells how many are in the queue. The order of the two
 // matters: the other way round the count leaves our own node out. What p
 // replaces is deleted first, so that it is not counted either.
-func (a attempt) submitCreate(p *place, parents []parent) *write {
+func (a attempt) submitCreate(p *place, parents []parent) *session.Write {
 	s, r := a.s, a.r
 	cfg := &s.cfg
-	w := &write{kind: "enqueue", creates: p, ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
+	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	data := r.nodeData().Encode()
 	if p.replaces != nil {
-		w.kind = "requeue"
+		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
-			w.ops = append(w.ops, driver.DeleteOp(c.path(), driver.AnyVersion))
+			w.Ops = append(w.Ops, driver.DeleteOp(c.path(), driver.AnyVersion))
 		}
 	}
 	for i, c := range p.nodes {
-		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
+		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].ours {
-			w.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
+			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
-	s.commits.submit(w)
+	s.Commits.Submit(w)
 	return w
 }
 
 // setRefused reports whether a write failed because a parent may not be set, and
 // marks that parent.
-func (a attempt) setRefused(w *write, parents []parent) bool {
+func (a attempt) setRefused(w *session.Write, parents []parent) bool {
 	s := a.s
-	if len(w.results) != len(w.ops) {
+	if len(w.Results) != len(w.Ops) {
 		return false
 	}
-	for i := range w.ops {
-		if w.ops[i].Kind != driver.OpSet || !errors.Is(w.results[i].Err, driver.ErrNoAuth) {
+	for i := range w.Ops {
+		if w.Ops[i].Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
 			continue
 		}
 		for j := range parents {
-			if parents[j].path == w.ops[i].Path {
+			if parents[j].path == w.Ops[i].Path {
 				parents[j].ours = false
 				s.parents.add(parents[j])
 				return true
@@ -178,32 +179,33 @@ func (a attempt) setRefused(w *write, parents []parent) bool {
 	return false
 }
 
-// below implements entry.
-func (p *place) below(set map[string]bool) bool {
+// Below implements session.Entry.
+func (p *place) Below(set map[string]bool) bool {
 	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
 }
 
-// add implements entry.
-func (p *place) add(set map[string]bool) {
+// Add implements session.Entry.
+func (p *place) Add(set map[string]bool) {
 	for _, c := range p.nodes {
 		set[c.dir] = true
 	}
 }
 
-// settleLocked takes over what a successful transaction returned. children holds
+// SettleLocked implements session.Entry: it takes over what a successful transaction
+// returned. children holds
 // each parent's count, -1 where that is not known. The session's mu is held.
-func (p *place) settleLocked(w *write) (children []int32) {
+func (p *place) SettleLocked(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
-	for i := range w.ops {
-		switch w.ops[i].Kind {
+	for i := range w.Ops {
+		switch w.Ops[i].Kind {
 		case driver.OpCreate:
-			p.nodes[len(children)].settleLocked(w.results[i].Path)
+			p.nodes[len(children)].settleLocked(w.Results[i].Path)
 			children = append(children, -1)
 		case driver.OpSet:
-			stat := &w.results[i].Stat
+			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.zxid = stat.Mzxid
-			p.s.parents.noteVersion(w.ops[i].Path, stat.Version)
+			p.s.parents.noteVersion(w.Ops[i].Path, stat.Version)
 		}
 	}
 	return children
@@ -245,8 +247,8 @@ func (p *place) created(ctx context.Context, seen int64, children []int32) (_ *p
 func (p *place) readZxid(ctx context.Context) error {
 	s := p.s
 	var n driver.Node
-	err := s.repeat(ctx, "recover", func(ctx context.Context) (err error) {
-		n, err = s.ds.Get(ctx, p.nodes[0].path())
+	err := s.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
+		n, err = s.DS.Get(ctx, p.nodes[0].path())
 		return err
 	})
 	switch {

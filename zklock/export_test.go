@@ -9,7 +9,7 @@ import (
 // WithJitter replaces what pauses are spread by, for runs that have to repeat
 // themselves.
 func WithJitter(f func(time.Duration) time.Duration) Option {
-	return openOption(func(c *config) { c.jitter = f })
+	return openOption(func(c *config) { c.Jitter = f })
 }
 
 // Suspend makes every client of the process believe that the machine has been

@@ -48,13 +48,13 @@ func (h *handle) forgotten() {
 	}
 	c := h.hold.all
 	c.counters.forgotten.Add(1)
-	told := []any{"held", time.Since(h.since), "session", h.hold.place.s.ds.ID()}
+	told := []any{"held", time.Since(h.since), "session", h.hold.place.s.DS.ID()}
 	if at := acquiredAt(h.hookCtx); at != nil {
 		told = append(told, "acquired", at)
 	} else {
 		told = append(told, "hint", "WithAcquireStacks has this say where the lock was acquired")
 	}
-	c.cfg.logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
+	c.cfg.Logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
 }
 
 // stackKey is where a context has the stack of an acquisition. A handle keeps
@@ -94,9 +94,9 @@ func acquiredAt(ctx context.Context) (at []string) {
 	return at
 }
 
-// review implements tenant: it lets go of handles that have been held for a while.
-func (h *hold) review() {
-	before := time.Now().Add(-h.place.s.timeout / 10)
+// Review implements session.Tenant: it lets go of handles that have been held for a while.
+func (h *hold) Review() {
+	before := time.Now().Add(-h.place.s.Timeout / 10)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, l := range h.handles {
@@ -106,8 +106,8 @@ func (h *hold) review() {
 	}
 }
 
-// since implements tenant.
-func (h *hold) since() time.Time {
+// Since implements session.Tenant.
+func (h *hold) Since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.handles) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // ownWatchShare is the share of a session timeout after which a waiter watches its own
@@ -57,7 +58,7 @@ func (a attempt) awaitFront(ctx context.Context, p *place) (uint64, error) {
 func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint64, error) {
 	s, r := a.s, a.r
 	l := line{dialect: s.cfg.dialect}
-	var own []*watched // nil: they are not watched yet
+	var own []*session.Watched // nil: they are not watched yet
 	if p.granted.IsZero() {
 		own = p.own
 	}
@@ -66,7 +67,7 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 			l.update(s)
 		}
 		if l.q == nil {
-			l.gen, _ = s.ds.Conn()
+			l.gen, _ = s.DS.Conn()
 			q, err := p.listAhead(ctx, c)
 			if err != nil {
 				return 0, err
@@ -99,7 +100,7 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 		if r.turnstile != nil {
 			r.turnstile.leaderStuck()
 		}
-		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].node.Data))
+		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].Node.Data))
 		what, err := p.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:
@@ -112,23 +113,23 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 		case c.kind.Permits > 0:
 			l.q = nil
 		case what == aheadGone:
-			l.left(watch[0], ahead[0].gen, true)
+			l.left(watch[0], ahead[0].Gen, true)
 		}
 	}
 }
 
 // watchAhead watches those in line whom decide has named. It returns nil if what it
 // reads changes the line, so that there may be others to watch.
-func (p *place) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*watched, error) {
+func (p *place) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*session.Watched, error) {
 	s := p.s
 	permits := c.kind.Permits
-	ahead := make([]*watched, len(watch))
+	ahead := make([]*session.Watched, len(watch))
 	for i, j := range watch {
-		w, read, err := s.watch(ctx, c.dir+"/"+l.q[j].Name)
+		w, read, err := s.Watch(ctx, c.dir+"/"+l.q[j].Name)
 		if errors.Is(err, driver.ErrNoNode) {
 			// A newer connection than the one of the last event proves nothing
 			// beside it, whatever its server says.
-			if gen, _ := s.ds.Conn(); l.seen(gen, true) {
+			if gen, _ := s.DS.Conn(); l.seen(gen, true) {
 				l.left(j, gen, false)
 			}
 			if permits > 0 {
@@ -139,10 +140,10 @@ func (p *place) watchAhead(ctx context.Context, c *contender, l *line, watch []i
 		if err != nil {
 			return nil, s.cfg.explainList(err, c.dir)
 		}
-		if !l.seen(w.gen, read) {
+		if !l.seen(w.Gen, read) {
 			return nil, nil
 		}
-		d, _ := queue.Decode(w.node.Data)
+		d, _ := queue.Decode(w.Node.Data)
 		if permits > 0 && len(l.q)-1 > permits && d.Granted {
 			l.q = nil // it was granted before we watched: we are the first in line
 			return nil, nil
@@ -169,9 +170,9 @@ func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, erro
 		if q[i].Name != c.node {
 			continue
 		}
-		s.mu.Lock()
+		s.Mu.Lock()
 		q[i].Kind = c.kind // its name may say that it was a writer's
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		if other, ok := queue.Conflict(q, i); ok {
 			return nil, queue.KindConflict(other)
 		}
@@ -204,30 +205,30 @@ const (
 // armed again at some time within a sixth of the session timeout. Most watches do
 // survive, and report at once what happened meanwhile: a waiter that did not listen to
 // them during that time would keep the whole queue waiting after every cut.
-func (p *place) awaitChange(ctx context.Context, ahead, own []*watched) (change, error) {
+func (p *place) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
 	s := p.s
 	all := append(slices.Clip(ahead), own...)
-	armed := slices.MinFunc(all, func(a, b *watched) int { return cmp.Compare(a.gen, b.gen) }).gen
+	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
-		gen, moved := s.connection()
+		gen, moved := s.Connection()
 		survived := gen > armed
 		var look time.Duration
 		switch {
 		case survived:
-			look, moved = s.cfg.jitter(s.timeout/6), nil
+			look, moved = s.cfg.Jitter(s.Timeout/6), nil
 		case own == nil:
-			look = s.timeout / ownWatchShare
+			look = s.Timeout / ownWatchShare
 		}
-		fired, e, late := awaitEvent(ctx, all, look, moved, s.ctx.Done())
+		fired, e, late := awaitEvent(ctx, all, look, moved, s.Ctx.Done())
 		switch {
 		case fired != nil:
-			s.watches.drop(fired)
-			now, _ := s.ds.Conn() // what an event of an older connection says is read again
-			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen {
+			s.Watches.Drop(fired)
+			now, _ := s.DS.Conn() // what an event of an older connection says is read again
+			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
 				return aheadGone, nil
 			}
 			return somethingFired, nil
-		case ctx.Err() != nil || s.ctx.Err() != nil:
+		case ctx.Err() != nil || s.Ctx.Err() != nil:
 			return 0, p.waitError(ctx)
 		case late:
 			return timeToLook, nil
@@ -237,7 +238,7 @@ func (p *place) awaitChange(ctx context.Context, ahead, own []*watched) (change,
 
 // awaitEvent returns the first of ws to fire; or nil when ctx ends or one of the other
 // channels closes first, or look has passed, which is late. A look of 0 never passes.
-func awaitEvent(ctx context.Context, ws []*watched, look time.Duration, moved, ends <-chan struct{}) (fired *watched, e driver.Event, late bool) {
+func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
 	var timer <-chan time.Time
 	if look > 0 {
 		t := time.NewTimer(look)
@@ -248,15 +249,15 @@ func awaitEvent(ctx context.Context, ws []*watched, look time.Duration, moved, e
 	switch len(ws) {
 	case 1:
 	case 2:
-		second = ws[1].event
+		second = ws[1].Event
 	default:
 		return awaitOneOf(ctx, ws, timer, moved, ends)
 	}
 	select {
-	case e, ok := <-ws[0].event:
-		return ws[0], ws[0].received(e, ok), false
+	case e, ok := <-ws[0].Event:
+		return ws[0], ws[0].Received(e, ok), false
 	case e, ok := <-second:
-		return ws[1], ws[1].received(e, ok), false
+		return ws[1], ws[1].Received(e, ok), false
 	case <-timer:
 		return nil, driver.Event{}, true
 	case <-moved:
@@ -267,13 +268,13 @@ func awaitEvent(ctx context.Context, ws []*watched, look time.Duration, moved, e
 }
 
 // awaitOneOf is awaitEvent for any number of watches.
-func awaitOneOf(ctx context.Context, ws []*watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *watched, e driver.Event, late bool) {
+func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
 	cases := make([]reflect.SelectCase, 0, len(ws)+4)
 	receive := func(ch any) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
 	}
 	for _, w := range ws {
-		receive(w.event)
+		receive(w.Event)
 	}
 	receive(timer)
 	receive(moved)
@@ -284,7 +285,7 @@ func awaitOneOf(ctx context.Context, ws []*watched, timer <-chan time.Time, move
 		return nil, driver.Event{}, i == len(ws)
 	}
 	e, _ = value.Interface().(driver.Event)
-	return ws[i], ws[i].received(e, ok), false
+	return ws[i], ws[i].Received(e, ok), false
 }
 
 // waitError is the error of a wait for another holder.
@@ -298,14 +299,14 @@ func (p *place) waitError(ctx context.Context) error {
 // watchOwn reads our own nodes, with watches that report their deletion by another
 // client, unless they are watched on the present connection. read says which of them
 // were read by this call.
-func (p *place) watchOwn(ctx context.Context) (own []*watched, read []bool, err error) {
+func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bool, err error) {
 	s := p.s
-	own, read = make([]*watched, len(p.nodes)), make([]bool, len(p.nodes))
+	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = s.watch(ctx, c.path()); err != nil {
+		if own[i], read[i], err = s.Watch(ctx, c.path()); err != nil {
 			return nil, nil, p.explainOwn(err, c)
 		}
-		if own[i].node.Stat.EphemeralOwner != s.ds.ID() {
+		if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {
 			return nil, nil, errs.NodeGone
 		}
 	}
@@ -334,7 +335,7 @@ func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
 		return 0, err
 	}
 	for i, c := range p.nodes {
-		seen := own[i].gen
+		seen := own[i].Gen
 		if !read[i] {
 			if seen, err = p.readOwn(ctx, c); err != nil {
 				return 0, err
@@ -354,18 +355,18 @@ func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
 func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
 	s := p.s
 	var n driver.Node
-	err = s.repeat(ctx, "watch", func(ctx context.Context) (err error) {
-		gen, _ = s.ds.Conn()
-		n, err = s.ds.Get(ctx, c.path())
+	err = s.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
+		gen, _ = s.DS.Conn()
+		n, err = s.DS.Get(ctx, c.path())
 		return err
 	})
 	if err != nil {
 		return 0, p.explainOwn(err, c)
 	}
-	if n.Stat.EphemeralOwner != s.ds.ID() {
+	if n.Stat.EphemeralOwner != s.DS.ID() {
 		return 0, errs.NodeGone
 	}
-	if after, _ := s.ds.Conn(); after != gen {
+	if after, _ := s.DS.Conn(); after != gen {
 		return 0, nil
 	}
 	return gen, nil

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // FuzzURL: whatever comes before an "@" may be a password, and is in no error;
@@ -23,7 +24,7 @@ func FuzzURL(f *testing.F) {
 		u, err := parseURL(before + canary + "@" + after)
 		cfg := defaultConfig()
 		if err == nil {
-			cfg.root = u.Root
+			cfg.Root = u.Root
 			u.Params, err = cfg.applyParams(u.Params, []string{"password_file", "tls_ca"})
 		}
 		if err == nil {
@@ -46,9 +47,9 @@ func FuzzURL(f *testing.F) {
 				t.Fatalf("host %q", h)
 			}
 		}
-		serverTakes(t, cfg.root)
-		if cfg.lossDelay > cfg.sessionTimeout/2 || cfg.leaseTimeout(cfg.sessionTimeout) < minTicks*cfg.tickTime {
-			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.lossDelay, cfg.sessionTimeout, cfg.tickTime)
+		serverTakes(t, cfg.Root)
+		if cfg.LossDelay > cfg.SessionTimeout/2 || cfg.LeaseTimeout(cfg.SessionTimeout) < session.MinTicks*cfg.TickTime {
+			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.LossDelay, cfg.SessionTimeout, cfg.TickTime)
 		}
 	})
 }
@@ -80,7 +81,7 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		const root = "/shop/locks"
 		for _, d := range queue.Dialects {
-			c := &Client{common: &common{cfg: config{settings: settings{root: root}, dialect: d}}}
+			c := &Client{common: &common{cfg: config{Settings: session.Settings{Root: root}, dialect: d}}}
 			paths := map[string]string{}
 			for _, name := range []string{a, b} {
 				err := d.CheckName(name)

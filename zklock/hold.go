@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // hold is a place whose turn it is, and what is held by it. The handles that
@@ -43,8 +44,8 @@ type hold struct {
 // returns nil. The hold has one handle, the requester's.
 func (p *place) grant(r *request) (*hold, *Lock) {
 	s := p.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if !p.grantableLocked() {
 		return nil, nil
 	}
@@ -57,20 +58,20 @@ func (p *place) grant(r *request) (*hold, *Lock) {
 		s.own.add(p)
 	}
 	p.hold = h
-	s.tenants[h] = struct{}{}
+	s.Tenants[h] = struct{}{}
 	r.all.granted(h, r) // before anything can lose it
 	return h, l
 }
 
 // grantable reports whether a place whose turn it is could be granted now.
 func (p *place) grantable() bool {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
 	return p.grantableLocked()
 }
 
 func (p *place) grantableLocked() bool {
-	return !p.gone && p.s.leftLocked() >= p.s.lease.Least()
+	return !p.gone && p.s.LeftLocked() >= p.s.Lease.Least()
 }
 
 // isOver reports whether the hold has been released or lost.
@@ -131,21 +132,21 @@ func (h *hold) part(l *handle) (last, lost bool) {
 // no client has deleted go with the session.
 func (h *hold) overtaken() (deleted bool, err error) {
 	p := h.place
-	p.s.mu.Lock()
+	p.s.Mu.Lock()
 	deleted = p.gone
-	p.s.mu.Unlock()
+	p.s.Mu.Unlock()
 	if deleted {
 		return true, nil
 	}
-	return false, releasePending(p.s.cause())
+	return false, releasePending(p.s.Cause())
 }
 
 // detach takes a hold that is over off its session and place.
 func (h *hold) detach() {
 	s := h.place.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.tenants, h)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	delete(s.Tenants, h)
 	if h.place.hold == h {
 		h.place.hold = nil
 	}
@@ -165,7 +166,7 @@ func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	}
 	if deleted, err = h.place.release(ctx, limit); err == nil {
 		for _, w := range h.wants {
-			h.all.parents.noteRelease(w.path, h.place.s.ds.ID())
+			h.all.parents.noteRelease(w.path, h.place.s.DS.ID())
 		}
 	}
 	return false, deleted, err
@@ -190,11 +191,11 @@ func (h *hold) drop(l *Lock) {
 	h.place.remove()
 }
 
-// leaveLocked implements tenant.
-func (h *hold) leaveLocked() { h.place.hold = nil }
+// LeaveLocked implements session.Tenant.
+func (h *hold) LeaveLocked() { h.place.hold = nil }
 
-// markLost implements tenant.
-func (h *hold) markLost() bool {
+// MarkLost implements session.Tenant.
+func (h *hold) MarkLost() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
@@ -205,9 +206,9 @@ func (h *hold) markLost() bool {
 	return true
 }
 
-// finish implements tenant. Handles that were released just now leave the hold: of those
+// Finish implements session.Tenant. Handles that were released just now leave the hold: of those
 // nothing is told.
-func (h *hold) finish(cause error, at time.Time) {
+func (h *hold) Finish(cause error, at time.Time) {
 	h.mu.Lock()
 	handles := h.handles
 	h.mu.Unlock()
@@ -218,16 +219,16 @@ func (h *hold) finish(cause error, at time.Time) {
 	h.mu.Unlock()
 }
 
-// vacate implements tenant.
-func (h *hold) vacate() {
+// Vacate implements session.Tenant.
+func (h *hold) Vacate() {
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}
 	h.all.lost(h)
 }
 
-// tell implements tenant. Afterwards the hold refers to no handle: see part.
-func (h *hold) tell() {
+// Tell implements session.Tenant. Afterwards the hold refers to no handle: see part.
+func (h *hold) Tell() {
 	h.mu.Lock()
 	handles := h.handles
 	h.handles = nil
@@ -242,29 +243,29 @@ func (h *hold) tell() {
 // the first call does anything: several may have noticed.
 func (p *place) lose() {
 	s := p.s
-	s.mu.Lock()
+	s.Mu.Lock()
 	if p.gone {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
 	p.gone = true
 	h := p.hold
 	p.hold = nil
 	if h != nil {
-		s.notices.expect()
-		defer s.notices.expected()
-		delete(s.tenants, h)
-		s.spareLocked() // before any caller knows, and so before one can close the session
+		s.Notices.Expect()
+		defer s.Notices.Expected()
+		delete(s.Tenants, h)
+		s.SpareLocked() // before any caller knows, and so before one can close the session
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if h == nil {
 		p.remove()
 		return
 	}
-	lost := evict([]tenant{h}, errs.NodeDeleted, time.Now())
+	lost := session.Evict([]session.Tenant{h}, errs.NodeDeleted, time.Now())
 	for _, t := range lost {
-		t.vacate()
+		t.Vacate()
 	}
 	p.removeLost()
-	s.notices.lost(tellAll(lost))
+	s.Notices.Lost(session.TellAll(lost))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Hooks are functions that the library calls as things happen: the tracing
@@ -256,11 +257,11 @@ func joinInject(a, b func(context.Context) string) func(context.Context) string 
 // useHooks has sessions call the hooks that are about them.
 func (c *config) useHooks() {
 	if f := c.hooks.Operation; f != nil {
-		c.operation = func(ctx context.Context, op operation) (context.Context, func(error)) {
+		c.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
 			return f(ctx, OperationEvent(op))
 		}
 	}
 	if f := c.hooks.Session; f != nil {
-		c.changed = func(s sessionState) { f(SessionEvent(s)) }
+		c.Changed = func(s session.State) { f(SessionEvent(s)) }
 	}
 }

@@ -84,9 +84,9 @@ func (l *line) seen(gen uint64, read bool) bool {
 func (l *line) listed(s *desk, q []queue.Node) {
 	l.q, l.heard, l.shorter = q, false, false
 	clear(l.ours)
-	id := s.ds.ID()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	id := s.DS.ID()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for _, o := range q[:len(q)-1] {
 		if o.GUID.Session != id {
 			continue
@@ -114,10 +114,10 @@ func (l *line) forget(s *desk) {
 		return
 	}
 	self := len(l.q) - 1
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	rest := slices.DeleteFunc(l.q[:self:self], func(o queue.Node) bool {
-		return l.ours[o.GUID.Serial] && o.GUID.Session == s.ds.ID() && s.enqueued[o.GUID.Serial] == nil
+		return l.ours[o.GUID.Serial] && o.GUID.Session == s.DS.ID() && s.enqueued[o.GUID.Serial] == nil
 	})
 	if len(rest) < self {
 		l.q = append(rest, l.q[self])

@@ -35,7 +35,7 @@ func WithLogger(l *slog.Logger) Option {
 		if l == nil {
 			l = slog.New(slog.DiscardHandler)
 		}
-		c.logger, c.driverLogger = l, l
+		c.Logger, c.DriverLogger = l, l
 	})
 }
 
@@ -80,7 +80,7 @@ func WithParams(params url.Values) Option {
 // WithRoot sets the znode below which the client works, instead of the URL's
 // path.
 func WithRoot(path string) Option {
-	return openOption(func(c *config) { c.root = strings.TrimSuffix(path, "/") })
+	return openOption(func(c *config) { c.Root = strings.TrimSuffix(path, "/") })
 }
 
 // AcquireOption sets something about one acquisition.

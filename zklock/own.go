@@ -29,7 +29,7 @@ type ownWatches struct {
 }
 
 func (o *ownWatches) init(s *desk) {
-	o.s, o.delay, o.added = s, s.timeout/6, make(chan struct{}, 1)
+	o.s, o.delay, o.added = s, s.Timeout/6, make(chan struct{}, 1)
 }
 
 // add takes charge of a place that has just been granted for the first time.
@@ -49,7 +49,7 @@ func (o *ownWatches) add(p *place) {
 	}
 	o.mu.Unlock()
 	if rouse {
-		o.s.poke(o.added)
+		o.s.Poke(o.added)
 	}
 }
 
@@ -116,7 +116,7 @@ func (o *ownWatches) run() {
 		select {
 		case <-timer.C:
 		case <-o.added:
-		case <-o.s.ctx.Done():
+		case <-o.s.Ctx.Done():
 			return
 		}
 	}
@@ -127,7 +127,7 @@ func (o *ownWatches) entrust(p *place) {
 	for i := range p.nodes {
 		n := guarded{place: p, index: i}
 		if p.own != nil {
-			n.shared, n.event, n.gen = p.own[i], p.own[i].event, p.own[i].gen
+			n.shared, n.event, n.gen = p.own[i], p.own[i].Event, p.own[i].Gen
 		}
 		o.mu.Lock()
 		var g *guard
@@ -144,9 +144,9 @@ func (o *ownWatches) entrust(p *place) {
 		}
 		o.mu.Unlock()
 		if fresh {
-			o.s.spawn(g.run)
+			o.s.Spawn(g.run)
 		} else {
-			o.s.poke(g.wake)
+			o.s.Poke(g.wake)
 		}
 	}
 }

@@ -25,25 +25,25 @@ func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 // ensureRoot makes sure that the root exists. It is persistent and never
 // removed.
 func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
-	_, err := ds.Get(ctx, cfg.root)
+	_, err := ds.Get(ctx, cfg.Root)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNoAuth):
 		return cfg.explainRights([]string{cfg.readRoot().missing()}, err)
 	case !errors.Is(err, driver.ErrNoNode):
-		return cfg.explain(err, cfg.root)
+		return cfg.explain(err, cfg.Root)
 	case !cfg.createRoot:
-		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.RootMissing, cfg.root)
+		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.RootMissing, cfg.Root)
 	}
 	var refused error // to make the newest ancestor that may not be made
-	for end := 1; end <= len(cfg.root); {
-		if i := strings.IndexByte(cfg.root[end:], '/'); i >= 0 {
+	for end := 1; end <= len(cfg.Root); {
+		if i := strings.IndexByte(cfg.Root[end:], '/'); i >= 0 {
 			end += i
 		} else {
-			end = len(cfg.root)
+			end = len(cfg.Root)
 		}
-		path := cfg.root[:end]
+		path := cfg.Root[:end]
 		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls())
 		switch {
 		case err == nil || errors.Is(err, driver.ErrNodeExists):
@@ -51,7 +51,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 		case errors.Is(err, driver.ErrNoAuth):
 			// It may be there all the same: the one below it will tell.
 			above := right{perm: "CREATE", on: path[:max(1, strings.LastIndexByte(path, '/'))], why: "to make " + path}
-			if refused = cfg.explainRights([]string{above.missing()}, err); path == cfg.root {
+			if refused = cfg.explainRights([]string{above.missing()}, err); path == cfg.Root {
 				return refused
 			}
 		case errors.Is(err, driver.ErrNoNode) && refused != nil:
@@ -103,7 +103,7 @@ func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 	err := create()
 	found.mine = err == nil && mode == driver.Container
 	if errors.Is(err, driver.ErrNoNode) { // somebody removed the root
-		err = s.repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.ds, &s.cfg) })
+		err = s.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.DS, &s.cfg) })
 		if err == nil {
 			err = create()
 		}
@@ -123,8 +123,8 @@ func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 
 func (z znode) create(ctx context.Context, data []byte, mode driver.Mode) error {
 	s, path := z.s, z.path
-	return s.repeat(ctx, "parent", func(ctx context.Context) error {
-		_, err := s.ds.Create(ctx, path, data, mode, s.cfg.acls())
+	return s.Repeat(ctx, "parent", func(ctx context.Context) error {
+		_, err := s.DS.Create(ctx, path, data, mode, s.cfg.acls())
 		return err
 	})
 }
@@ -135,7 +135,7 @@ func (z znode) create(ctx context.Context, data []byte, mode driver.Mode) error 
 func (z znode) ensureAncestors(ctx context.Context) error {
 	s, path := z.s, z.path
 	cfg := &s.cfg
-	for i := len(cfg.root) + 1; cfg.dialect.Literal(); i++ {
+	for i := len(cfg.Root) + 1; cfg.dialect.Literal(); i++ {
 		slash := strings.IndexByte(path[i:], '/')
 		if slash < 0 {
 			break
@@ -178,8 +178,8 @@ func (z znode) claim(ctx context.Context) (ours bool, err error) {
 		if err != nil || len(n.Data) > 0 || !s.cfg.dialect.Literal() {
 			return isMark(n.Data), err
 		}
-		err = s.repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := s.ds.Set(ctx, path, parentMark, n.Stat.Version)
+		err = s.Repeat(ctx, "parent", func(ctx context.Context) error {
+			_, err := s.DS.Set(ctx, path, parentMark, n.Stat.Version)
 			return err
 		})
 		switch {
@@ -194,8 +194,8 @@ func (z znode) claim(ctx context.Context) (ours bool, err error) {
 
 func (z znode) get(ctx context.Context) (n driver.Node, err error) {
 	s, path := z.s, z.path
-	err = s.repeat(ctx, "parent", func(ctx context.Context) (err error) {
-		n, err = s.ds.Get(ctx, path)
+	err = s.Repeat(ctx, "parent", func(ctx context.Context) (err error) {
+		n, err = s.DS.Get(ctx, path)
 		return err
 	})
 	return n, err

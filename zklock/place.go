@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // want is one name of a request, and how it is wanted.
@@ -59,7 +60,7 @@ type place struct {
 	granted   time.Time // when it first became a hold
 	handovers int       // since it was granted
 
-	own []*watched // on the nodes, as seen right before the grant; nil if that was at once
+	own []*session.Watched // on the nodes, as seen right before the grant; nil if that was at once
 
 	before, after *place // guarded by s.own.mu; neighbours in s.own's list
 
@@ -84,19 +85,19 @@ type place struct {
 func newPlace(s *desk, wants []want) (*place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &place{s: s, nodes: make([]*contender, len(wants))}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Over != nil {
 		return nil, false
 	}
-	s.work++
-	if s.work == 1 {
-		s.poke(s.rouse) // heartbeats are due sooner now
+	s.Work++
+	if s.Work == 1 {
+		s.Poke(s.Rouse) // heartbeats are due sooner now
 	}
 	for i, w := range wants {
 		s.serial++
 		c := &nodes[i]
-		c.dir, c.kind, c.guid = w.path, w.kind, queue.GUID{Session: s.ds.ID(), Serial: s.serial}
+		c.dir, c.kind, c.guid = w.path, w.kind, queue.GUID{Session: s.DS.ID(), Serial: s.serial}
 		s.enqueued[s.serial] = c
 		p.nodes[i] = c
 	}
@@ -105,15 +106,15 @@ func newPlace(s *desk, wants []want) (*place, bool) {
 
 // readers reports whether the place's node grants no more than a shared hold.
 func (p *place) readers() bool {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
 	return p.nodes[0].kind.Mode == queue.Shared
 }
 
 // settled reports whether the outcome of a place's creation is known.
 func (p *place) settled() bool {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
 	return p.nodes[0].node != ""
 }
 
@@ -121,23 +122,23 @@ func (p *place) settled() bool {
 // does nothing.
 func (p *place) finish() {
 	s := p.s
-	s.mu.Lock()
+	s.Mu.Lock()
 	_, there := s.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
 		delete(s.enqueued, c.guid.Serial)
 	}
 	sweep := there && p.doubtful
-	idle := there && !sweep && s.leaveLocked()
-	s.mu.Unlock()
+	idle := there && !sweep && s.LeaveLocked()
+	s.Mu.Unlock()
 	p.giveUp()
 	if idle {
-		s.pool.retire(s.session)
+		s.Pool.Retire(s.Session)
 	}
 	if sweep {
 		for _, c := range p.nodes {
-			s.spawn(func() { znode{s, c.dir}.sweep() })
+			s.Spawn(func() { znode{s, c.dir}.sweep() })
 		}
-		s.leave()
+		s.Leave()
 	}
 }
 
@@ -145,11 +146,11 @@ func (p *place) finish() {
 // nodes any more.
 func (p *place) giveUp() {
 	p.leaving.Store(true)
-	p.s.mu.Lock()
+	p.s.Mu.Lock()
 	if p.admit != nil {
 		p.admit.Stop()
 	}
-	p.s.mu.Unlock()
+	p.s.Mu.Unlock()
 	p.s.own.remove(p)
 }
 
@@ -159,10 +160,10 @@ func (p *place) giveUp() {
 func (z znode) sweep() {
 	s := z.s
 	for i := range 2 {
-		if i > 0 && !sleep(s.ctx, s.timeout, nil) {
+		if i > 0 && !session.Sleep(s.Ctx, s.Timeout, nil) {
 			return
 		}
-		_ = s.repeat(s.ctx, "list", func(ctx context.Context) error {
+		_ = s.Repeat(s.Ctx, "list", func(ctx context.Context) error {
 			_, _, err := z.listOnce(ctx)
 			return err
 		})

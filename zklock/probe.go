@@ -25,7 +25,7 @@ func probe(ctx context.Context, s *desk) error {
 	cfg := &s.cfg
 	// No name is mapped to a "~" in the default dialect, and in the others
 	// nobody has a lock of that name.
-	path := fmt.Sprintf("%s/~probe-%016x", cfg.root, rand.Uint64())
+	path := fmt.Sprintf("%s/~probe-%016x", cfg.Root, rand.Uint64())
 	never := driver.CheckOp(path+"~never", driver.AnyVersion)
 	rights := cfg.rights(path)
 	var missing []string
@@ -36,8 +36,8 @@ func probe(ctx context.Context, s *desk) error {
 			ops = append(ops, r.op)
 		}
 		var results []driver.OpResult
-		err := s.repeat(ctx, "verify", func(ctx context.Context) (err error) {
-			results, err = s.ds.Multi(ctx, append(ops, never))
+		err := s.Repeat(ctx, "verify", func(ctx context.Context) (err error) {
+			results, err = s.DS.Multi(ctx, append(ops, never))
 			return err
 		})
 		i := slices.IndexFunc(results, func(r driver.OpResult) bool {
@@ -45,7 +45,7 @@ func probe(ctx context.Context, s *desk) error {
 		})
 		switch {
 		case len(results) != len(ops)+1 || i < 0:
-			return cfg.explain(err, cfg.root)
+			return cfg.explain(err, cfg.Root)
 		case i == len(ops) && missing == nil:
 			return nil
 		case i == len(ops):
@@ -58,7 +58,7 @@ func probe(ctx context.Context, s *desk) error {
 		case !errors.Is(err, driver.ErrNoAuth):
 			return cfg.explain(err, refused.op.Path)
 		case refused.optional:
-			cfg.logger.Warn("zklock: a right is missing that this client can do without", "permission", refused.perm, "on", refused.on, "for", refused.why)
+			cfg.Logger.Warn("zklock: a right is missing that this client can do without", "permission", refused.perm, "on", refused.on, "for", refused.why)
 		default:
 			missing = append(missing, refused.missing())
 			cause = err

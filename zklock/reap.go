@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Containers of names that were used once would pile up: the server removes idle
@@ -23,7 +24,7 @@ const (
 // server sees to that. One that somebody is about to use is made again by them.
 type reaper struct {
 	parents *parents
-	pool    *pool
+	pool    *session.Pool
 	inUse   func(path string) bool // a name of the client's
 
 	mu      sync.Mutex
@@ -34,7 +35,7 @@ type reaper struct {
 func (r *reaper) start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.running && r.pool.spawn(r.run) {
+	if !r.running && r.pool.Spawn(r.run) {
 		r.running = true
 	}
 }
@@ -45,7 +46,7 @@ func (r *reaper) run() {
 	for {
 		select {
 		case <-ticker.C:
-		case <-r.pool.ctx.Done():
+		case <-r.pool.Ctx.Done():
 			return
 		}
 		for {
@@ -70,20 +71,20 @@ func (r *reaper) run() {
 // refused, which must not concern any other request. What goes wrong is left to the
 // server.
 func (r *reaper) remove(idle []parent) {
-	groups := make(map[*session][]*write)
+	groups := make(map[*session.Session][]*session.Write)
 	for _, p := range idle {
-		ctx, cancel := context.WithTimeout(r.pool.ctx, r.pool.settings.connectTimeout)
-		s, err := r.pool.session(ctx, p.path)
+		ctx, cancel := context.WithTimeout(r.pool.Ctx, r.pool.Settings.ConnectTimeout)
+		s, err := r.pool.Session(ctx, p.path)
 		cancel()
 		if err != nil {
 			break
 		}
-		w := &write{kind: "reap", ctx: s.ctx, ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, done: make(chan struct{})}
+		w := &session.Write{Kind: "reap", Ctx: s.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})}
 		groups[s] = append(groups[s], w)
 	}
 	var wg sync.WaitGroup
 	for s, writes := range groups {
-		wg.Go(func() { s.commitApart(writes) })
+		wg.Go(func() { s.CommitApart(writes) })
 	}
 	wg.Wait() // soon: it runs on the sessions' contexts
 }

@@ -18,8 +18,8 @@ func (p *place) recover(ctx context.Context) (found bool, err error) {
 	s := p.s
 	for i, c := range p.nodes {
 		var q []queue.Node
-		err = s.repeat(ctx, "recover", func(ctx context.Context) error {
-			if err := s.ds.Sync(ctx, c.dir); err != nil {
+		err = s.Repeat(ctx, "recover", func(ctx context.Context) error {
+			if err := s.DS.Sync(ctx, c.dir); err != nil {
 				return err
 			}
 			q, _, err = znode{s, c.dir}.listOnce(ctx)
@@ -38,9 +38,9 @@ func (p *place) recover(ctx context.Context) (found bool, err error) {
 		}
 		switch {
 		case node != "":
-			s.mu.Lock()
+			s.Mu.Lock()
 			c.settleLocked(c.dir + "/" + node)
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		case i == 0:
 			return false, nil
 		default:
@@ -55,7 +55,7 @@ func (p *place) recover(ctx context.Context) (found bool, err error) {
 func (z znode) list(ctx context.Context) (q []queue.Node, err error) {
 	s := z.s
 	var foreign *queue.Dialect
-	err = s.repeat(ctx, "list", func(ctx context.Context) error {
+	err = s.Repeat(ctx, "list", func(ctx context.Context) error {
 		q, foreign, err = z.listOnce(ctx)
 		return err
 	})
@@ -72,7 +72,7 @@ func (z znode) list(ctx context.Context) (q []queue.Node, err error) {
 // foreign is the dialect of a contender that does not see ours, if any.
 func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
 	s, dir := z.s, z.path
-	names, _, err := s.ds.Children(ctx, dir)
+	names, _, err := s.DS.Children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,10 +90,10 @@ func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 		}
 	}
 	if others > 0 && s.parents.firstForeign(dir) {
-		s.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
+		s.cfg.Logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
 	}
 	for _, path := range z.strays(q) {
-		s.spawn(func() { _ = deleteNode(s, path) })
+		s.Spawn(func() { _ = deleteNode(s, path) })
 	}
 	return q, foreign, nil
 }
@@ -101,9 +101,9 @@ func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 // strays returns the paths of nodes of this session that should not be there.
 func (z znode) strays(q []queue.Node) []string {
 	s, dir := z.s, z.path
-	id := s.ds.ID()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	id := s.DS.ID()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	var paths []string
 	for i := range q {
 		if q[i].GUID.Session != id {

@@ -32,12 +32,12 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 // rejoin is reenter for the handle that was found.
 func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 	h := l.hold
-	alive := h.place.s.alive()
+	alive := h.place.s.Alive()
 	if err := l.Err(); err != nil {
 		return nil, err // if it was lost, the caller should stop, not start over
 	}
 	if !alive { // the lease is over, and no goroutine has noticed yet
-		h.place.s.end(driver.Expired, errs.LeaseOver)
+		h.place.s.End(driver.Expired, errs.LeaseOver)
 		return nil, l.endedError()
 	}
 	if why := h.uncovered(r.wants); why != nil {

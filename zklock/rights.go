@@ -20,7 +20,7 @@ func (r right) missing() string { return fmt.Sprintf("no %s on %s, %s", r.perm, 
 
 // readRoot is the right without which there is not even a session.
 func (c *config) readRoot() right {
-	return right{op: driver.CheckOp(c.root, driver.AnyVersion), perm: "READ", on: c.root, why: "to look for it, and for heartbeats"}
+	return right{op: driver.CheckOp(c.Root, driver.AnyVersion), perm: "READ", on: c.Root, why: "to look for it, and for heartbeats"}
 }
 
 // rights are the operations of a probe with an imaginary lock at path.
@@ -29,12 +29,12 @@ func (c *config) rights(path string) []right {
 	const imaginary = " (a znode that this client would make for a lock)"
 	return []right{
 		c.readRoot(),
-		{op: driver.CreateOp(path, parentMark, driver.Persistent, c.acls()), perm: "CREATE", on: c.root, why: "to make the znodes of locks"},
+		{op: driver.CreateOp(path, parentMark, driver.Persistent, c.acls()), perm: "CREATE", on: c.Root, why: "to make the znodes of locks"},
 		{op: driver.CreateOp(contender, nil, driver.Ephemeral, c.acls()), perm: "CREATE", on: path + imaginary, why: "to queue"},
 		{op: driver.SetOp(path, parentMark, driver.AnyVersion), perm: "WRITE", on: path + imaginary, why: "to queue in one round trip"},
 		{op: driver.CheckOp(path, driver.AnyVersion), perm: "READ", on: path + imaginary, why: "to list the queue"},
 		{op: driver.CheckOp(contender, driver.AnyVersion), perm: "READ", on: contender, why: "to wait for the one ahead"},
 		{op: driver.DeleteOp(contender, driver.AnyVersion), perm: "DELETE", on: path + imaginary, why: "to release"},
-		{op: driver.DeleteOp(path, driver.AnyVersion), perm: "DELETE", on: c.root, why: "to remove idle znodes of locks before the servers do", optional: true},
+		{op: driver.DeleteOp(path, driver.AnyVersion), perm: "DELETE", on: c.Root, why: "to remove idle znodes of locks before the servers do", optional: true},
 	}
 }

@@ -82,7 +82,7 @@ func (c *Client) Stats() Stats {
 		return Stats{}
 	}
 	st := Stats{
-		MaxSessions:    c.cfg.poolMaxSessions,
+		MaxSessions:    c.cfg.PoolMaxSessions,
 		Acquired:       c.counters.acquired.Load(),
 		Failed:         c.counters.failed.Load(),
 		Contended:      c.counters.contended.Load(),
@@ -90,15 +90,15 @@ func (c *Client) Stats() Stats {
 		Lost:           c.counters.lost.Load(),
 		Handovers:      c.counters.handovers.Load(),
 		Forgotten:      c.counters.forgotten.Load(),
-		SessionsOpened: c.pool.opened.Load(),
-		SessionsLost:   c.pool.lost.Load(),
-		Reconnects:     c.pool.reconnects.Load(),
-		Draining:       c.pool.draining(),
+		SessionsOpened: c.pool.Opened.Load(),
+		SessionsLost:   c.pool.Lost.Load(),
+		Reconnects:     c.pool.Reconnects.Load(),
+		Draining:       c.pool.Draining(),
 	}
-	for _, s := range c.pool.all() {
+	for _, s := range c.pool.All() {
 		st.Open++
-		st.LongestHold = max(st.LongestHold, s.longest())
-		switch state, _ := s.ds.State(); state {
+		st.LongestHold = max(st.LongestHold, s.Longest())
+		switch state, _ := s.DS.State(); state {
 		case driver.Connected:
 			st.Connected++
 		case driver.Suspended:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // take gets hold of what is wanted: it queues, waits for its turn, and starts
@@ -24,8 +25,8 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 			r.since = time.Now()
 		}
 		patient, cancel := all.patientFor(ctx, r)
-		s, err := all.pool.session(patient, r.wants[0].path)
-		if err == nil && context.Cause(patient) == errs.Cut && !s.cutSince().IsZero() {
+		s, err := all.pool.Session(patient, r.wants[0].path)
+		if err == nil && context.Cause(patient) == errs.Cut && !s.CutSince().IsZero() {
 			err = errs.WaitEnded(patient, errs.Unavailable) // there is a session, without a connection
 		}
 		if err != nil {
@@ -37,7 +38,7 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 		}
 		d := deskOf(s)
 		if start != nil && start.s != d {
-			if start.granted.IsZero() && !start.s.isOver() {
+			if start.granted.IsZero() && !start.s.IsOver() {
 				d = start.s // it is being replaced, and the place is waiting its turn
 			} else {
 				start.remove()
@@ -64,25 +65,25 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 // its own wait of that length does not end first.
 func (all *turnstiles) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
 	if !r.failFast {
-		return all.pool.patient(ctx, r.since)
+		return all.pool.Patient(ctx, r.since)
 	}
-	cut := all.pool.cutSince(r.wants[0].path)
+	cut := all.pool.CutSince(r.wants[0].path)
 	if cut.IsZero() || cut.After(r.since) {
 		cut = r.since
 	}
-	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.connectTimeout*19/20), errs.Cut)
+	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.ConnectTimeout*19/20), errs.Cut)
 }
 
 // outage has the error of a request that wants to know of an outage say so: of one, and
 // not of a server that answers late or refuses, nor of a wait that the request's own
 // context has ended.
 func (r *request) outage(ctx context.Context, err error) error {
-	if !r.failFast || ctx.Err() != nil || !errors.Is(err, errs.Unavailable) || permanent(err) {
+	if !r.failFast || ctx.Err() != nil || !errors.Is(err, errs.Unavailable) || session.Permanent(err) {
 		return err
 	}
 	all := r.all
 	// The moment at which a session was asked for is a little later than the request.
-	if cut := all.pool.cutSince(r.wants[0].path); cut.IsZero() || time.Since(cut) < all.cfg.connectTimeout*9/10 {
+	if cut := all.pool.CutSince(r.wants[0].path); cut.IsZero() || time.Since(cut) < all.cfg.ConnectTimeout*9/10 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrOutage, err)

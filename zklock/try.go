@@ -16,8 +16,8 @@ import (
 func (a attempt) blocked(ctx context.Context) error {
 	s, r := a.s, a.r
 	for _, want := range r.wants {
-		if id := s.parents.releasedOn(want.path); id != 0 && id != s.ds.ID() {
-			err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, want.path) })
+		if id := s.parents.releasedOn(want.path); id != 0 && id != s.DS.ID() {
+			err := s.Repeat(ctx, "sync", func(ctx context.Context) error { return s.DS.Sync(ctx, want.path) })
 			if err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return err
 			}
@@ -55,8 +55,8 @@ func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) e
 			return errs.Taken
 		}
 		var n driver.Node
-		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-			n, err = s.ds.Get(ctx, path+"/"+q[watch[0]].Name)
+		err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+			n, err = s.DS.Get(ctx, path+"/"+q[watch[0]].Name)
 			return err
 		})
 		switch d, _ := queue.Decode(n.Data); {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // turnstiles are the names of a client that are waited for or held.
 type turnstiles struct {
 	*common
-	pool *pool
+	pool *session.Pool
 
 	closing context.Context         // ends, with cause ErrClosed, when nothing is acquired any more
 	close   context.CancelCauseFunc // ends closing
@@ -27,7 +28,7 @@ type turnstiles struct {
 	idle     chan struct{}         // guarded by mu; not nil: closed when byPath has become empty
 }
 
-func (all *turnstiles) init(c *common, p *pool) {
+func (all *turnstiles) init(c *common, p *session.Pool) {
 	all.common, all.pool = c, p
 	all.byPath, all.underway = make(map[string]*turnstile), make(map[*request]struct{})
 	all.closing, all.close = context.WithCancelCause(context.Background())

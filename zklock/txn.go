@@ -9,6 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Txn applies ops as one transaction of the ensemble, only while the lock is
@@ -60,26 +61,26 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	}
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {
-		gen, sent := s.beforeExchange()
-		results, err = s.ds.Multi(ctx, all)
+		gen, sent := s.BeforeExchange()
+		results, err = s.DS.Multi(ctx, all)
 		if err == nil {
-			s.exchanged(gen, sent, true)
+			s.Exchanged(gen, sent, true)
 		}
 		return err
 	}
 	var err error
 	if again {
-		err = s.repeat(ctx, kind, op)
+		err = s.Repeat(ctx, kind, op)
 	} else {
-		err = s.once(ctx, kind, op)
+		err = s.Once(ctx, kind, op)
 	}
 	switch {
 	case err == nil:
 		return results[len(p.nodes):], nil
-	case len(results) == len(all) && errors.Is(atFault(results[:len(p.nodes)]), driver.ErrNoNode):
+	case len(results) == len(all) && errors.Is(session.AtFault(results[:len(p.nodes)]), driver.ErrNoNode):
 		p.lose()
 		return nil, l.endedError()
-	case errors.Is(err, errs.SessionOver), s.ended(err):
+	case errors.Is(err, errs.SessionOver), s.Ended(err):
 		return nil, l.endedError()
 	case again:
 		return nil, p.s.cfg.explain(err, p.nodes[0].path())
@@ -99,7 +100,7 @@ func (l *Lock) endedError() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	cause := l.hold.place.s.cause() // it may be ending this handle just now
+	cause := l.hold.place.s.Cause() // it may be ending this handle just now
 	if cause == nil {
 		cause = errs.SessionEnded
 	}
@@ -132,7 +133,7 @@ func (h *hold) endTxn() {
 // is not passed on, but given up, and the check at its head keeps it from applying
 // later.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
-	limit := h.place.s.timeout
+	limit := h.place.s.Timeout
 	h.mu.Lock()
 	if h.txns == 0 {
 		h.mu.Unlock()
@@ -144,7 +145,7 @@ func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	settled := h.settled
 	h.mu.Unlock()
 	began := time.Now()
-	if sleep(ctx, limit, settled) {
+	if session.Sleep(ctx, limit, settled) {
 		h.place.doubtfulTxn.Store(true)
 	} else {
 		select {
@@ -198,7 +199,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 
 	d := h.all.nodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
-	if !s.spawn(func() { done <- p.rewrite(d) }) {
+	if !s.Spawn(func() { done <- p.rewrite(d) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
@@ -224,8 +225,8 @@ func (l *Lock) downgrade(ctx context.Context) error {
 func (l *Lock) lower() (wait, lowered bool, err error) {
 	h := l.hold
 	p := h.place
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -254,8 +255,8 @@ var errNotTold = errors.New("downgrade not confirmed")
 // rewrite replaces a place's data, however long that takes.
 func (p *place) rewrite(d queue.Data) error {
 	s := p.s
-	return s.repeat(s.ctx, "mark", func(ctx context.Context) error {
-		_, err := s.ds.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
+	return s.Repeat(s.Ctx, "mark", func(ctx context.Context) error {
+		_, err := s.DS.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
 		return err
 	})
 }

@@ -3,7 +3,7 @@ package main
 const (
 	enqueueFile = "zklock/enqueue.go"
 	placeFile   = "zklock/place.go"
-	commitFile  = "zklock/commit.go"
+	commitFile  = "zklock/internal/session/commit.go"
 )
 
 // createMutants make queue nodes wrongly, or lose them.
@@ -20,8 +20,8 @@ var createMutants = []mutant{
 		breaks: "the parent is set before the node is created, so the count leaves the own node out",
 		file:   enqueueFile,
 		edits: []edit{
-			{"w.ops = append(w.ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].ours {\n\t\t\tw.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
-				"if parents[i].ours {\n\t\t\tw.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.ops = append(w.ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
+			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].ours {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
+				"if parents[i].ours {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
 			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
 			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
 			{"children[len(children)-1] = stat.NumChildren", "count = stat.NumChildren"},
@@ -81,7 +81,7 @@ var createMutants = []mutant{
 		name:   "recovery-without-sync",
 		breaks: "what became of a lost create is read from a server that may lag",
 		file:   recoverFile,
-		edits:  change("if err := s.ds.Sync(ctx, c.dir); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", ""),
+		edits:  change("if err := s.DS.Sync(ctx, c.dir); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", ""),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
 	},
 	{
@@ -141,7 +141,7 @@ var commitMutants = []mutant{
 		name:   "two-creates-of-a-name",
 		breaks: "two contenders of one name are created by one transaction, with one token",
 		file:   commitFile,
-		edits:  change(`case w.creates.below(creating):`, `case w.creates.below(nil):`),
+		edits:  change(`case w.Creates.Below(creating):`, `case w.Creates.Below(nil):`),
 		tests:  []string{"TestGroupHasOneCreateOfANameAndDeletesFirst"},
 	},
 	{
@@ -163,22 +163,23 @@ var commitMutants = []mutant{
 		breaks: "a failure in a group costs every other member a transaction of its own",
 		file:   commitFile,
 		edits: change("group = slices.Delete(group, guilty, guilty+1)\n",
-			"for _, w := range slices.Delete(group, guilty, guilty+1) {\n\t\t\tc.send([]*write{w})\n\t\t}\n\t\treturn\n"),
+			"for _, w := range slices.Delete(group, guilty, guilty+1) {\n\t\t\tc.send([]*Write{w})\n\t\t}\n\t\treturn\n"),
 		tests: []string{"TestFailuresInAGroupAreTheirMembersOnly"},
 	},
 	{
 		name:   "guilty-member-not-settled",
 		breaks: "the member that made a group fail is answered without being settled",
 		file:   commitFile,
-		edits:  change(`c.answer(group[guilty : guilty+1])`, `close(group[guilty].done)`),
+		edits:  change(`c.answer(group[guilty : guilty+1])`, `close(group[guilty].Done)`),
 		tests:  []string{"TestFailuresInAGroupAreTheirMembersOnly"},
 	},
 	{
 		name:   "group-on-a-members-context",
 		breaks: "a transaction ends with the context of a caller",
 		file:   commitFile,
-		edits:  change(`callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())`, `callCtx, cancel := context.WithTimeout(ctx, s.requestTimeout())`),
+		edits:  change(`callCtx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())`, `callCtx, cancel := context.WithTimeout(ctx, s.requestTimeout())`),
 		tests:  []string{"TestWritesOutliveTheirCallers"},
+		by:     core,
 	},
 	{
 		name:   "groups-by-a-timer",

@@ -20,8 +20,8 @@ var removeMutants = []mutant{
 		name:   "clean-up-on-the-callers-context",
 		breaks: "who gives up deletes its node on the context that was just cancelled",
 		file:   turnstileFile,
-		edits: change("t.led(h, left, r.since)", `if left != nil && left.s.repeat(ctx, "release", func(ctx context.Context) error {
-		return left.s.ds.Delete(ctx, left.nodes[0].path(), -1)
+		edits: change("t.led(h, left, r.since)", `if left != nil && left.s.Repeat(ctx, "release", func(ctx context.Context) error {
+		return left.s.DS.Delete(ctx, left.nodes[0].path(), -1)
 	}) == nil {
 		left.finish()
 	}
@@ -47,8 +47,8 @@ var removeMutants = []mutant{
 		breaks: "Release returns nil when the session ends before the ensemble has answered",
 		file:   removeFile,
 		edits: []edit{
-			{"return deleted, releasePending(s.cause())", "return deleted, nil"},
-			{"failed = s.cause()", "failed = nil"},
+			{`return deleted, releasePending(s.Cause())`, "return deleted, nil"},
+			{`failed = s.Cause()`, "failed = nil"},
 		},
 		tests: []string{"TestReleaseCutShortByTheSessionsEndIsPending"},
 	},
@@ -63,14 +63,14 @@ var removeMutants = []mutant{
 		name:   "release-of-a-deleted-node",
 		breaks: "the Release of a lock whose node somebody has deleted is a success",
 		file:   removeFile,
-		edits:  change(`deleted = errors.Is(w.err, driver.ErrNoNode)`, `deleted = false`),
+		edits:  change(`deleted = errors.Is(w.Err, driver.ErrNoNode)`, `deleted = false`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
 		name:   "own-node-unwatched",
 		breaks: "nobody watches the node of a lock that is held",
 		file:   "zklock/own.go",
-		edits:  change(`o.s.spawn(g.run)`, `_ = g.run`),
+		edits:  change(`o.s.Spawn(g.run)`, `_ = g.run`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
@@ -92,10 +92,11 @@ var removeMutants = []mutant{
 	{
 		name:   "close-before-loss",
 		breaks: "Close removes the nodes of locks before their holders are told",
-		file:   "zklock/pool.go",
-		edits: change("for _, s := range p.all() {\n\t\ts.end(driver.Closed, errs.Closed)",
-			"for _, s := range p.all() {\n\t\t_ = s.ds.Close(context.Background())\n\t\ts.end(driver.Closed, errs.Closed)"),
+		file:   "zklock/internal/session/pool.go",
+		edits: change("for _, s := range p.All() {\n\t\ts.End(driver.Closed, errs.Closed)",
+			"for _, s := range p.All() {\n\t\t_ = s.DS.Close(context.Background())\n\t\ts.End(driver.Closed, errs.Closed)"),
 		tests: []string{"TestCloseLosesLocksBeforeTheirNodesGo"},
+		by:    core,
 	},
 	{
 		name:   "loss-delay-cut-short",
@@ -103,13 +104,15 @@ var removeMutants = []mutant{
 		file:   sessionFile,
 		edits:  change("s.awaitSpared()\n", ""),
 		tests:  []string{"TestLossDelayHoldsTheNextBackThoughTheSessionIsReachable"},
+		by:     core,
 	},
 	{
 		name:   "loss-delay-not-in-the-lease",
 		breaks: "leases are as long as without loss_delay",
-		file:   "zklock/config.go",
-		edits:  change(`{ return timeout - c.lossDelay }`, `{ return timeout }`),
+		file:   "zklock/internal/session/settings.go",
+		edits:  change(`{ return timeout - c.LossDelay }`, `{ return timeout }`),
 		tests:  []string{"TestSimulatedLossesAreFollowedByTheDelay"},
+		by:     core,
 	},
 	{
 		name:   "loss-delay-not-for-all",
@@ -126,21 +129,21 @@ var handoverMutants = []mutant{
 		name:   "handover-without-lease",
 		breaks: "a place is handed over on a lease that is nearly over, or after its node was deleted",
 		file:   holdFile,
-		edits:  change(`return !p.gone && p.s.leftLocked() >= p.s.lease.Least()`, `return true`),
+		edits:  change(`return !p.gone && p.s.LeftLocked() >= p.s.Lease.Least()`, `return true`),
 		tests:  []string{"TestHandoverNeedsALease"},
 	},
 	{
 		name:   "handover-on-a-short-lease",
 		breaks: "a lock is handed out however little of its lease is left",
 		file:   holdFile,
-		edits:  change(`return !p.gone && p.s.leftLocked() >= p.s.lease.Least()`, `return !p.gone && p.s.leftLocked() > 0`),
+		edits:  change(`return !p.gone && p.s.LeftLocked() >= p.s.Lease.Least()`, `return !p.gone && p.s.LeftLocked() > 0`),
 		tests:  []string{"TestHandoverNeedsALease"},
 	},
 	{
 		name:   "handover-of-a-deleted-node",
 		breaks: "a place whose node was deleted is handed over",
 		file:   holdFile,
-		edits:  change(`return !p.gone && p.s.leftLocked() >= p.s.lease.Least()`, `return p.s.leftLocked() >= p.s.lease.Least()`),
+		edits:  change(`return !p.gone && p.s.LeftLocked() >= p.s.Lease.Least()`, `return p.s.LeftLocked() >= p.s.Lease.Least()`),
 		tests:  []string{"TestDeletedNodeIsNotHandedOver"},
 	},
 	{
@@ -264,7 +267,7 @@ var holdMutants = []mutant{
 		breaks: "a Txn is applied whether the lock is held or not",
 		file:   txnFile,
 		edits: change("for _, c := range p.nodes {\n\t\tall = append(all, driver.CheckOp(c.path(), driver.AnyVersion))\n\t}",
-			"for range p.nodes {\n\t\tall = append(all, driver.CheckOp(s.cfg.root, driver.AnyVersion))\n\t}"),
+			"for range p.nodes {\n\t\tall = append(all, driver.CheckOp(s.cfg.Root, driver.AnyVersion))\n\t}"),
 		tests: []string{"TestTxn"},
 	},
 	{
@@ -278,7 +281,7 @@ var holdMutants = []mutant{
 		name:   "release-under-a-txn",
 		breaks: "Release does not wait for Txns under way, which apply under the next holder",
 		file:   holdFile,
-		edits:  change("limit := h.awaitTxns(ctx)\n", "limit := h.place.s.timeout\n"),
+		edits:  change("limit := h.awaitTxns(ctx)\n", "limit := h.place.s.Timeout\n"),
 		tests:  []string{"TestReleaseWaitsForTxns"},
 	},
 }

@@ -23,7 +23,7 @@ var inheritMutants = []mutant{
 		name:   "readers-elsewhere-not-told",
 		breaks: "readers of other processes do not learn that a writer's node is a reader's now",
 		file:   readersFile,
-		edits:  change(`s.spawn(func() { _ = p.rewrite(d) })`, "_ = d"),
+		edits:  change(`s.Spawn(func() { _ = p.rewrite(d) })`, "_ = d"),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
@@ -90,7 +90,7 @@ var lossMutants = []mutant{
 		name:   "loss-seen-twice",
 		breaks: "who notices a loss that is known removes at once what is left of the lock",
 		file:   holdFile,
-		edits:  change("if p.gone {\n\t\ts.mu.Unlock()\n\t\treturn\n\t}\n", ""),
+		edits:  change("if p.gone {\n\t\ts.Mu.Unlock()\n\t\treturn\n\t}\n", ""),
 		tests:  []string{"TestLossSeenTwiceIsDelayedOnce"},
 	},
 	{
@@ -103,17 +103,19 @@ var lossMutants = []mutant{
 	{
 		name:   "close-held-up-by-hooks",
 		breaks: "a hook that takes its time about a lost lock keeps its node in everybody's way",
-		file:   "zklock/pool.go",
+		file:   "zklock/internal/session/pool.go",
 		edits: append(change("\tp.wg.Go(s.shutdown)\n", ""),
 			change("busy bool) {\n", "busy bool) {\n\tdefer p.wg.Go(s.shutdown)\n")...),
 		tests: []string{"TestSessionIsReplacedWhileItsLossIsTold"},
+		by:    core,
 	},
 	{
 		name:   "close-given-up",
 		breaks: "who has lost a session gives up closing it while the servers have no leader",
 		file:   sessionFile,
-		edits:  change("case <-s.pool.ctx.Done():\n\t\t\tsleep", "case <-time.After(time.Nanosecond):\n\t\t\tsleep"),
+		edits:  change("case <-s.Pool.Ctx.Done():\n\t\t\tSleep", "case <-time.After(time.Nanosecond):\n\t\t\tSleep"),
 		tests:  []string{"TestLostSessionIsClosedHoweverLate"},
+		by:     core,
 	},
 	{
 		name:   "granted-and-waiting",
@@ -126,7 +128,7 @@ var lossMutants = []mutant{
 		name:   "deleted-twice",
 		breaks: "a release that nobody waited for is done again though it was done",
 		file:   removeFile,
-		edits:  change("if <-w.done; w.err == nil {", "if <-w.done; false {"),
+		edits:  change(`if <-w.Done; w.Err == nil {`, `if <-w.Done; false {`),
 		tests:  []string{"TestReleaseThatIsNotWaitedForIsOneRequest"},
 	},
 	{
@@ -148,14 +150,14 @@ var lossMutants = []mutant{
 		name:   "reaped-one-by-one",
 		breaks: "each idle name takes a request to remove, so that removals fall behind",
 		file:   "zklock/reap.go",
-		edits:  change("groups[s] = append(groups[s], w)", "s.commitApart([]*write{w})"),
+		edits:  change("groups[s] = append(groups[s], w)", "s.CommitApart([]*session.Write{w})"),
 		tests:  []string{"TestIdleContainersAreRemoved"},
 	},
 	{
 		name:   "reaped-with-other-writes",
 		breaks: "the removal of an idle name travels in one transaction with callers' writes",
 		file:   "zklock/reap.go",
-		edits:  change("wg.Go(func() { s.commitApart(writes) })", "for _, w := range writes {\n\t\t\ts.commits.submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].done })"),
+		edits:  change(`wg.Go(func() { s.CommitApart(writes) })`, "for _, w := range writes {\n\t\t\ts.Commits.Submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].Done })"),
 		tests:  []string{"TestRefusedRemovalFailsNoOtherRequest"},
 	},
 	{

@@ -2,8 +2,8 @@ package main
 
 const (
 	leaseFile     = "zklock/internal/lease/lease.go"
-	heartbeatFile = "zklock/heartbeat.go"
-	sessionFile   = "zklock/session.go"
+	heartbeatFile = "zklock/internal/session/heartbeat.go"
+	sessionFile   = "zklock/internal/session/session.go"
 )
 
 // leaseMutants are wrong proofs of a session's life.
@@ -86,21 +86,23 @@ var sessionMutants = []mutant{
 		name:   "heartbeat-is-a-sync",
 		breaks: "heartbeats are Syncs, which need no quorum, and count as committed",
 		file:   heartbeatFile,
-		edits:  change("if busy {\n\t\t_, err = s.ds.Multi", "if false {\n\t\t_, err = s.ds.Multi"),
+		edits:  change("if busy {\n\t\t_, err = s.DS.Multi", "if false {\n\t\t_, err = s.DS.Multi"),
 		tests:  []string{"TestHeartbeatsAreCommitted"},
+		by:     core,
 	},
 	{
 		name:   "shrunk-timeout-kept",
 		breaks: "a reconnect that negotiates a shorter timeout changes nothing",
 		file:   heartbeatFile,
-		edits:  change(`if s.ds.Timeout() < s.timeout {`, `if false {`),
+		edits:  change(`if s.DS.Timeout() < s.Timeout {`, `if false {`),
 		tests:  []string{"TestReconnectWithAShorterTimeoutIsALoss"},
+		by:     core,
 	},
 	{
 		name:   "late-reply-renews",
 		breaks: "a heartbeat's reply renews a lease that has run out",
 		file:   sessionFile,
-		edits:  change(`if s.counting && !answered.Before(s.lease.Until) {`, `if false {`),
+		edits:  change(`if s.counting && !answered.Before(s.Lease.Until) {`, `if false {`),
 		tests:  []string{"TestLeaseThatRanOutIsNotRenewed"},
 	},
 	{
@@ -109,7 +111,7 @@ var sessionMutants = []mutant{
 		file:   sessionFile,
 		edits: []edit{
 			{"if after != gen {\n\t\treturn\n\t}", "_ = after"},
-			{"if s.over != nil || gen != s.gen {", "if s.over != nil {"},
+			{"if s.Over != nil || gen != s.gen {", "if s.Over != nil {"},
 		},
 		tests: []string{"TestReplyOfAnOlderConnectionProvesNothing"},
 	},
@@ -117,7 +119,7 @@ var sessionMutants = []mutant{
 		name:   "valid-from-a-timer",
 		breaks: "Valid waits for a timer to announce the end of the lease instead of looking at the clock",
 		file:   "zklock/lock.go",
-		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return l.Err() == nil`),
+		edits:  change(`return l.Err() == nil && l.hold.place.s.Alive()`, `return l.Err() == nil`),
 		tests:  []string{"TestValidLooksAtTheClock"},
 	},
 	{
@@ -132,14 +134,15 @@ var sessionMutants = []mutant{
 		name:   "lease-news-missing",
 		breaks: "who waits for a lease is not told when it begins to count",
 		file:   sessionFile,
-		edits:  change(`if began || s.counting && !s.lease.Until.Equal(before) {`, `if s.counting && !s.lease.Until.Equal(before) {`),
+		edits:  change(`if began || s.counting && !s.Lease.Until.Equal(before) {`, `if s.counting && !s.Lease.Until.Equal(before) {`),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
+		by:     core,
 	},
 	{
 		name:   "lost-is-valid-again",
 		breaks: "a handle that was lost is valid again when its session turns out to live",
 		file:   "zklock/lock.go",
-		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return l.Err() != ErrReleased && l.hold.place.s.alive()`),
+		edits:  change(`return l.Err() == nil && l.hold.place.s.Alive()`, `return l.Err() != ErrReleased && l.hold.place.s.Alive()`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
@@ -153,15 +156,16 @@ var sessionMutants = []mutant{
 		name:   "lost-told-twice",
 		breaks: "the Release of a lock that was lost tells of the loss again",
 		file:   "zklock/lock.go",
-		edits: change("err = l.ended()\n\t\tend.call(ReleaseResult{Err: err})",
-			"err = l.ended()\n\t\tl.tellLost()\n\t\tend.call(ReleaseResult{Err: err})"),
+		edits: change("err = l.ended()\n\t\tend.Call(ReleaseResult{Err: err})",
+			"err = l.ended()\n\t\tl.tellLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
 		tests: []string{"TestLostIsToldOnceAHandle"},
 	},
 	{
 		name:   "session-outlives-its-lease",
 		breaks: "the end of the lease does not end the session",
 		file:   heartbeatFile,
-		edits:  change("if left <= 0 {\n\t\t\t\ts.end(driver.Expired, errs.LeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
+		edits:  change("if left <= 0 {\n\t\t\t\ts.End(driver.Expired, errs.LeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
 		tests:  []string{"TestSimulation"},
+		by:     core,
 	},
 }

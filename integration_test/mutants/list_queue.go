@@ -95,7 +95,7 @@ var frontMutants = []mutant{
 		name:   "own-node-of-anybody",
 		breaks: "a node with the own node's name is taken for it, whoever owns it",
 		file:   frontFile,
-		edits:  change(`if own[i].node.Stat.EphemeralOwner != s.ds.ID() {`, `if false {`),
+		edits:  change(`if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {`, `if false {`),
 		tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 	},
 	{
@@ -108,9 +108,10 @@ var frontMutants = []mutant{
 	{
 		name:   "watch-between-connections",
 		breaks: "a read that waited for a new connection counts for the one before",
-		file:   "zklock/watch.go",
+		file:   "zklock/internal/session/watch.go",
 		edits:  change(`before = 0`, `before += 0`),
 		tests:  []string{"TestGrantIsSeenOnOneConnection"},
+		by:     core,
 	},
 	{
 		// Not finding oneself in the list is not enough: the look at the own node
@@ -120,7 +121,7 @@ var frontMutants = []mutant{
 		file:   frontFile,
 		edits: []edit{
 			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.NodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
-			{"own, read, err := p.watchOwn(ctx)\n\tif err != nil {", "own, read, err := p.watchOwn(ctx)\n\tif err == errs.NodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.s.ds.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
+			{"own, read, err := p.watchOwn(ctx)\n\tif err != nil {", "own, read, err := p.watchOwn(ctx)\n\tif err == errs.NodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.s.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
@@ -136,14 +137,14 @@ var frontMutants = []mutant{
 		name:   "predecessor-gone-is-granted",
 		breaks: "when the one ahead has left, nobody looks at the rest of the queue",
 		file:   frontFile,
-		edits:  change("case what == aheadGone:\n", "case what == aheadGone:\n\t\t\treturn ahead[0].gen, nil\n"),
+		edits:  change("case what == aheadGone:\n", "case what == aheadGone:\n\t\t\treturn ahead[0].Gen, nil\n"),
 		tests:  []string{"TestMiddleWaiterGivesUp"},
 	},
 	{
 		name:   "any-event-is-a-departure",
 		breaks: "a change of the watched node counts as its deletion",
 		file:   frontFile,
-		edits:  change(`e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen {`, `e.Err == nil && now == fired.gen {`),
+		edits:  change(`e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {`, `e.Err == nil && now == fired.Gen {`),
 		tests:  []string{"TestDowngradeLetsNoWriterIn"},
 	},
 	{
@@ -156,9 +157,10 @@ var frontMutants = []mutant{
 	{
 		name:   "watches-not-shared",
 		breaks: "each of many who wait for one node reads it and has a watch of its own",
-		file:   "zklock/watch.go",
+		file:   "zklock/internal/session/watch.go",
 		edits:  change("if w == nil || w.stale(gen) {", "if true {"),
 		tests:  []string{"TestWaitersOfASessionShareAWatch"},
+		by:     core,
 	},
 	{
 		name:   "downgraded-writer-blocks",
@@ -186,7 +188,7 @@ var frontMutants = []mutant{
 		name:   "try-without-sync",
 		breaks: "a try does not catch up with what this client released on another session",
 		file:   "zklock/try.go",
-		edits:  change(`id != 0 && id != s.ds.ID() {`, `id == 0 && id == s.ds.ID() {`),
+		edits:  change(`id != 0 && id != s.DS.ID() {`, `id == 0 && id == s.DS.ID() {`),
 		tests:  []string{"TestTrySeesAReleaseOnAnotherSession"},
 	},
 }

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"context"
@@ -11,42 +11,42 @@ import (
 )
 
 // keep watches over the session's state and the end of its lease.
-func (s *session) keep() {
+func (s *Session) keep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	suspendedThen := lease.Suspended()
 	told := driver.Connected
 	for {
-		state, changed := s.ds.State()
+		state, changed := s.DS.State()
 		switch state {
 		case driver.Expired:
-			s.end(driver.Expired, errs.SessionExpired)
+			s.End(driver.Expired, errs.SessionExpired)
 			return
 		case driver.Closed:
-			s.end(driver.Closed, errs.SessionEnded)
+			s.End(driver.Closed, errs.SessionEnded)
 			return
 		}
 		suspendedThen = s.noticeConnection(suspendedThen)
 		if state != told {
 			told = state
-			s.mu.Lock()
+			s.Mu.Lock()
 			if s.cut = (time.Time{}); state != driver.Connected {
 				s.cut = time.Now()
-				if quiet := lease.Now().Sub(s.heard); !s.heard.IsZero() && quiet > s.timeout/2 {
+				if quiet := lease.Now().Sub(s.heard); !s.heard.IsZero() && quiet > s.Timeout/2 {
 					s.cut = s.cut.Add(-quiet) // it fell silent long before it was given up
 				}
 			}
-			s.mu.Unlock()
+			s.Mu.Unlock()
 			s.tell(state, nil)
 		}
 
-		s.mu.Lock()
-		counting, until := s.counting, s.lease.Until
-		s.mu.Unlock()
+		s.Mu.Lock()
+		counting, until := s.counting, s.Lease.Until
+		s.Mu.Unlock()
 		if counting {
 			left := until.Sub(lease.Now())
 			if left <= 0 {
-				s.end(driver.Expired, errs.LeaseOver)
+				s.End(driver.Expired, errs.LeaseOver)
 				return
 			}
 			timer.Reset(left)
@@ -57,7 +57,7 @@ func (s *session) keep() {
 		case <-changed:
 		case <-s.look:
 		case <-timer.C:
-		case <-s.ctx.Done():
+		case <-s.Ctx.Done():
 			return
 		}
 	}
@@ -66,58 +66,58 @@ func (s *session) keep() {
 // noticeConnection takes note of a new connection, if there is one. It returns
 // what suspended was before the look, which is no later than any handshake that
 // a later look will find.
-func (s *session) noticeConnection(suspendedThen time.Duration) time.Duration {
+func (s *Session) noticeConnection(suspendedThen time.Duration) time.Duration {
 	suspendedNow := lease.Suspended()
-	gen, handshake := s.ds.Conn()
-	s.mu.Lock()
+	gen, handshake := s.DS.Conn()
+	s.Mu.Lock()
 	if gen == s.gen {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return suspendedNow
 	}
-	if s.ds.Timeout() < s.timeout {
-		s.mu.Unlock()
-		s.end(driver.Expired, errs.Shrunk)
+	if s.DS.Timeout() < s.Timeout {
+		s.Mu.Unlock()
+		s.End(driver.Expired, errs.Shrunk)
 		return suspendedNow
 	}
 	s.gen = gen
 	if !s.cut.IsZero() {
 		s.cut = time.Now() // there was a connection in between
 	}
-	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
+	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
 	close(s.moved)
 	s.moved = make(chan struct{})
 	s.urgent = true
-	s.mu.Unlock()
-	s.pool.reconnects.Add(1)
-	s.poke(s.rouse)
+	s.Mu.Unlock()
+	s.Pool.Reconnects.Add(1)
+	s.Poke(s.Rouse)
 	return suspendedNow
 }
 
 // tell has the Session hook called, by and by.
-func (s *session) tell(state driver.State, err error) {
-	left, _ := s.left()
-	s.notices.session(sessionState{ID: s.ds.ID(), Server: s.server(), State: state, Lease: left, Err: err})
+func (s *Session) tell(state driver.State, err error) {
+	left, _ := s.Left()
+	s.Notices.session(State{ID: s.DS.ID(), Server: s.server(), State: state, Lease: left, Err: err})
 }
 
 // beat keeps the lease proven: while there is a queue node, a write that a
 // quorum has to commit, every tenth of the timeout; else a Sync now and then,
 // so that the first write finds a history to prove something by. Any other
 // committed write that became a link of the chain counts as a heartbeat.
-func (s *session) beat() {
+func (s *Session) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var attempt time.Time // instant of the last one
 	var looked time.Time  // for handles that may have been dropped
 	early := s.settings.early()
 	// The context is looked at each time: a hook may take longer than a period.
-	for s.ctx.Err() == nil {
-		s.mu.Lock()
-		urgent, busy, every := s.urgent, s.work > 0, s.lease.SyncEvery()
+	for s.Ctx.Err() == nil {
+		s.Mu.Lock()
+		urgent, busy, every := s.urgent, s.Work > 0, s.Lease.SyncEvery()
 		if busy {
-			every = s.lease.HeartbeatEvery()
+			every = s.Lease.HeartbeatEvery()
 		}
-		last := s.lease.LastSent()
-		s.mu.Unlock()
+		last := s.Lease.LastSent()
+		s.Mu.Unlock()
 		if attempt.After(last) {
 			last = attempt // a failed one is not repeated before its time
 		}
@@ -128,9 +128,9 @@ func (s *session) beat() {
 		wait := due.Sub(lease.Now())
 		if wait <= 0 {
 			attempt = lease.Now()
-			s.mu.Lock()
+			s.Mu.Lock()
 			s.urgent = false
-			s.mu.Unlock()
+			s.Mu.Unlock()
 			s.prove(busy)
 			early = s.settings.early()
 			continue
@@ -142,8 +142,8 @@ func (s *session) beat() {
 		timer.Reset(wait)
 		select {
 		case <-timer.C:
-		case <-s.rouse:
-		case <-s.ctx.Done():
+		case <-s.Rouse:
+		case <-s.Ctx.Done():
 			return
 		}
 	}
@@ -151,24 +151,24 @@ func (s *session) beat() {
 
 // prove makes one exchange for the lease's sake. Whatever goes wrong shows in
 // the lease running out, or in the session's state.
-func (s *session) prove(busy bool) {
+func (s *Session) prove(busy bool) {
 	kind := "sync"
 	if busy {
 		kind = "heartbeat"
 	}
-	root := s.settings.root
-	_, end := hook.Start(s.settings.operation, s.ctx, operation{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
-	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+	root := s.settings.Root
+	_, end := hook.Start(s.settings.Operation, s.Ctx, Operation{Kind: kind, Group: 1, Server: s.server(), Session: s.DS.ID()})
+	ctx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
 	defer cancel()
-	gen, sent := s.beforeExchange()
+	gen, sent := s.BeforeExchange()
 	var err error
 	if busy {
-		_, err = s.ds.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
+		_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
 	} else {
-		err = s.ds.Sync(ctx, root)
+		err = s.DS.Sync(ctx, root)
 	}
 	if err == nil {
-		s.exchanged(gen, sent, busy)
+		s.Exchanged(gen, sent, busy)
 	}
 	end.Call(err)
 	if err == nil && busy {

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"context"
@@ -22,14 +22,14 @@ func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 
 // busySession is one with something to lose, on connection 1, whose lease has
 // left to go.
-func busySession(ds driver.Session, left time.Duration) *session {
-	s := &session{
-		ds: ds, timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, counting: true,
+func busySession(ds driver.Session, left time.Duration) *Session {
+	s := &Session{
+		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, Work: 1, counting: true,
 		look: make(chan struct{}, 1), moved: make(chan struct{}), renewed: make(chan struct{}),
 	}
-	s.lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
-	s.lease.Connected(lease.Now(), lease.Now(), false)
-	s.lease.Until = lease.Now().Add(left)
+	s.Lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
+	s.Lease.Connected(lease.Now(), lease.Now(), false)
+	s.Lease.Until = lease.Now().Add(left)
 	s.publishLocked()
 	return s
 }
@@ -43,11 +43,11 @@ func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
 			alive bool
 		}{{2 * time.Second, true}, {time.Second, false}} {
 			s := busySession(&onConn{generation: 1}, c.left)
-			gen, sent := s.beforeExchange()
+			gen, sent := s.BeforeExchange()
 			time.Sleep(time.Second)
-			s.exchanged(gen, sent, true)
-			if s.alive() != c.alive {
-				t.Errorf("alive %v a second later, with %v of the lease left before", s.alive(), c.left)
+			s.Exchanged(gen, sent, true)
+			if s.Alive() != c.alive {
+				t.Errorf("alive %v a second later, with %v of the lease left before", s.Alive(), c.left)
 			}
 		}
 	})
@@ -59,21 +59,21 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			what  string
-			then  func(ds *onConn, s *session)
+			then  func(ds *onConn, s *Session)
 			moves bool
 		}{
-			{"the same connection", func(*onConn, *session) {}, true},
-			{"another connection, not noticed yet", func(ds *onConn, _ *session) { ds.generation = 2 }, false},
-			{"a chain that is another connection's", func(_ *onConn, s *session) { s.gen = 2 }, false},
+			{"the same connection", func(*onConn, *Session) {}, true},
+			{"another connection, not noticed yet", func(ds *onConn, _ *Session) { ds.generation = 2 }, false},
+			{"a chain that is another connection's", func(_ *onConn, s *Session) { s.gen = 2 }, false},
 		} {
 			ds := &onConn{generation: 1}
 			s := busySession(ds, 2*time.Second)
-			gen, sent := s.beforeExchange()
+			gen, sent := s.BeforeExchange()
 			time.Sleep(time.Second)
 			c.then(ds, s)
-			before := s.lease.Until
-			s.exchanged(gen, sent, true)
-			if moved := !s.lease.Until.Equal(before); moved != c.moves {
+			before := s.Lease.Until
+			s.Exchanged(gen, sent, true)
+			if moved := !s.Lease.Until.Equal(before); moved != c.moves {
 				t.Errorf("%s: the lease moved: %v", c.what, moved)
 			}
 		}
@@ -88,10 +88,10 @@ type flight struct {
 
 // groups makes a committer whose transactions are handed to the test. guilty, if
 // not "", is the path whose operations fail.
-func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight, settled *[]*write) {
-	flights, settled = make(chan flight, 16), new([]*write)
+func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight, settled *[]*Write) {
+	flights, settled = make(chan flight, 16), new([]*Write)
 	c = &committer{ctx: ctx, wg: wg}
-	c.settle = func(group []*write) { *settled = append(*settled, group...) }
+	c.settle = func(group []*Write) { *settled = append(*settled, group...) }
 	c.multi = func(_ context.Context, _ string, _ int, ops []driver.Op) ([]driver.OpResult, error) {
 		f := flight{ops, make(chan error, 1)}
 		flights <- f
@@ -118,21 +118,29 @@ func busy(t *testing.T, c *committer, flights chan flight) (land func()) {
 	t.Helper()
 	var under []flight
 	for range maxFlights {
-		c.submit(removal("/filler"))
+		c.Submit(removal("/filler"))
 		synctest.Wait()
 		under = append(under, <-flights)
 	}
 	return func() { under[0].answer <- nil; synctest.Wait(); under[1].answer <- nil; synctest.Wait() }
 }
 
-func removal(path string) *write {
-	return &write{kind: "release", ops: []driver.Op{driver.DeleteOp(path, driver.AnyVersion)}}
+func removal(path string) *Write {
+	return &Write{Kind: "release", Ops: []driver.Op{driver.DeleteOp(path, driver.AnyVersion)}}
 }
 
-func creation(dir, node string) *write {
-	return &write{kind: "enqueue", ops: []driver.Op{driver.CreateOp(dir+"/"+node, nil, driver.EphemeralSequential, nil)},
-		creates: &place{nodes: []*contender{{dir: dir}}}}
+func creation(dir, node string) *Write {
+	return &Write{Kind: "enqueue", Ops: []driver.Op{driver.CreateOp(dir+"/"+node, nil, driver.EphemeralSequential, nil)},
+		Creates: dirEntry(dir)}
 }
+
+// dirEntry is an entry below one znode.
+type dirEntry string
+
+func (d dirEntry) Below(set map[string]bool) bool { return set[string(d)] }
+func (d dirEntry) Add(set map[string]bool)        { set[string(d)] = true }
+
+func (d dirEntry) SettleLocked(*Write) []int32 { return nil }
 
 func paths(f flight) (found []string) {
 	for _, op := range f.ops {

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"time"
@@ -40,23 +40,23 @@ import (
 // is over, and Shutdown is there to wait until it is. What a lost lock was
 // promised before Close is kept.
 
-// spare notes that locks were lost just now, and that the nodes which are left
+// Spare notes that locks were lost just now, and that the nodes which are left
 // of them have to stay for loss_delay.
-func (s *session) spare() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spareLocked()
+func (s *Session) Spare() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.SpareLocked()
 }
 
-func (s *session) spareLocked() { s.spared = lease.Now().Add(s.settings.lossDelay) }
+func (s *Session) SpareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
 
 // awaitSpared returns when no lost lock's nodes have to stay any more. Nothing
 // cuts it short; it takes loss_delay at most.
-func (s *session) awaitSpared() {
+func (s *Session) awaitSpared() {
 	for {
-		s.mu.Lock()
+		s.Mu.Lock()
 		wait := s.spared.Sub(lease.Now())
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		if wait <= 0 {
 			return
 		}

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"context"
@@ -19,29 +19,29 @@ const (
 	maxGroupBytes = 256 << 10
 )
 
-// write is what one caller wants changed by the ensemble: a member of a group.
-type write struct {
-	kind    string      // for the Operation hook
-	ops     []driver.Op // in order
-	creates entry       // the contenders that ops create; nil if none
+// Write is what one caller wants changed by the ensemble: a member of a group.
+type Write struct {
+	Kind    string      // for the Operation hook
+	Ops     []driver.Op // in order
+	Creates Entry       // the contenders that ops create; nil if none
 
-	ctx      context.Context // of the caller, for hooks only: a group runs on the session's
-	done     chan struct{}   // closed once the fields below are set
-	results  []driver.OpResult
-	err      error
-	children []int32 // of a creation: each parent's count, -1 where that is not known
+	Ctx      context.Context // of the caller, for hooks only: a group runs on the session's
+	Done     chan struct{}   // closed once the fields below are set
+	Results  []driver.OpResult
+	Err      error
+	Children []int32 // of a creation: each parent's count, -1 where that is not known
 }
 
-// entry is what a write creates: contenders, one below each of some znodes.
-type entry interface {
-	// below reports whether one is created below a znode of any in set, and adds has
+// Entry is what a write creates: contenders, one below each of some znodes.
+type Entry interface {
+	// Below reports whether one is created below a znode of any in set, and Add has
 	// them in it.
-	below(set map[string]bool) bool
-	add(set map[string]bool)
+	Below(set map[string]bool) bool
+	Add(set map[string]bool)
 
-	// settleLocked takes over what was created. It returns each znode's count of
+	// SettleLocked takes over what was created. It returns each znode's count of
 	// children, -1 where that is not known. The session's mu is held.
-	settleLocked(w *write) []int32
+	SettleLocked(w *Write) []int32
 }
 
 // committer sends the writes of one session, in groups. A write that arrives
@@ -61,24 +61,24 @@ type entry interface {
 //   - An unknown outcome of a group is an unknown outcome of every member.
 type committer struct {
 	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
-	settle func(group []*write) // takes over what was created, before the members are answered
+	settle func(group []*Write) // takes over what was created, before the members are answered
 	ctx    context.Context      // the session's
 	wg     *sync.WaitGroup      // the session's; joined after ctx has ended
 
 	mu      sync.Mutex
-	pending []*write // guarded by mu
+	pending []*Write // guarded by mu
 	flights int      // guarded by mu
 	closed  bool     // guarded by mu; nothing is sent any more
 }
 
-// submit queues w and returns at once; w.done tells when w is answered.
-func (c *committer) submit(w *write) {
-	w.done = make(chan struct{})
+// Submit queues w and returns at once; w.done tells when w is answered.
+func (c *committer) Submit(w *Write) {
+	w.Done = make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		w.err = driver.ErrClosed
-		close(w.done)
+		w.Err = driver.ErrClosed
+		close(w.Done)
 		return
 	}
 	c.pending = append(c.pending, w)
@@ -121,7 +121,7 @@ func (c *committer) fly() {
 
 // next takes the next group from what is pending; nil if that is nothing. The
 // caller holds mu.
-func (c *committer) next() []*write {
+func (c *committer) next() []*Write {
 	if len(c.pending) == 0 {
 		return nil
 	}
@@ -130,23 +130,23 @@ func (c *committer) next() []*write {
 		c.pending = nil
 		return group
 	}
-	var group, creates, rest []*write
+	var group, creates, rest []*Write
 	bytes := 0
 	creating := make(map[string]bool, len(c.pending))
 	for i, w := range c.pending {
-		size := sizeOf(w.ops)
+		size := sizeOf(w.Ops)
 		if len(group)+len(creates) > 0 && bytes+size > maxGroupBytes {
 			rest = append(rest, c.pending[i:]...)
 			break
 		}
 		switch {
-		case w.creates == nil:
+		case w.Creates == nil:
 			group = append(group, w)
-		case w.creates.below(creating):
+		case w.Creates.Below(creating):
 			rest = append(rest, w)
 			continue
 		default:
-			w.creates.add(creating)
+			w.Creates.Add(creating)
 			creates = append(creates, w)
 		}
 		bytes += size
@@ -170,7 +170,7 @@ func sizeOf(ops []driver.Op) int {
 // send runs a group's transaction and answers its members. A member at fault costs one
 // more transaction, for the rest of the group. Where there are more than a few, the rest
 // is halved each time, so that very many cost no more than each a few times.
-func (c *committer) send(group []*write) {
+func (c *committer) send(group []*Write) {
 	const few = 3
 	for faults := 0; len(group) > 0; {
 		if faults == few && len(group) > 1 {
@@ -181,7 +181,7 @@ func (c *committer) send(group []*write) {
 		}
 		if c.ctx.Err() != nil { // nothing is sent any more, and no hook called for it
 			for _, w := range group {
-				w.err = driver.ErrClosed
+				w.Err = driver.ErrClosed
 			}
 			c.answer(group)
 			return
@@ -189,17 +189,17 @@ func (c *committer) send(group []*write) {
 		results, err := c.transact(group)
 		guilty := -1
 		if known := len(results) == opCount(group); err != nil && known {
-			guilty = slices.IndexFunc(group, func(w *write) bool { return atFault(w.results) != nil })
+			guilty = slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
 		}
 		if guilty < 0 { // it was applied, or its outcome is every member's
 			for _, w := range group {
-				w.err = err
+				w.Err = err
 			}
 			c.answer(group)
 			return
 		}
 		w := group[guilty]
-		w.err = atFault(w.results)
+		w.Err = AtFault(w.Results)
 		c.answer(group[guilty : guilty+1])
 		group = slices.Delete(group, guilty, guilty+1)
 		faults++
@@ -208,45 +208,45 @@ func (c *committer) send(group []*write) {
 
 // transact runs one transaction for a group and gives each member its results, if
 // they are known.
-func (c *committer) transact(group []*write) ([]driver.OpResult, error) {
+func (c *committer) transact(group []*Write) ([]driver.OpResult, error) {
 	if len(group) == 1 {
 		w := group[0]
 		var err error
-		w.results, err = c.multi(w.ctx, w.kind, 1, w.ops)
-		return w.results, err
+		w.Results, err = c.multi(w.Ctx, w.Kind, 1, w.Ops)
+		return w.Results, err
 	}
 	ops := make([]driver.Op, 0, opCount(group))
 	for _, w := range group {
-		ops = append(ops, w.ops...)
+		ops = append(ops, w.Ops...)
 	}
 	results, err := c.multi(c.ctx, groupKind(group), len(group), ops)
 	rest, known := results, len(results) == len(ops)
 	for _, w := range group {
-		if w.results = nil; known {
-			w.results, rest = rest[:len(w.ops):len(w.ops)], rest[len(w.ops):]
+		if w.Results = nil; known {
+			w.Results, rest = rest[:len(w.Ops):len(w.Ops)], rest[len(w.Ops):]
 		}
 	}
 	return results, err
 }
 
-func opCount(group []*write) (n int) {
+func opCount(group []*Write) (n int) {
 	for _, w := range group {
-		n += len(w.ops)
+		n += len(w.Ops)
 	}
 	return n
 }
 
 // answer tells the members of a group that their fields are set.
-func (c *committer) answer(group []*write) {
+func (c *committer) answer(group []*Write) {
 	c.settle(group)
 	for _, w := range group {
-		close(w.done)
+		close(w.Done)
 	}
 }
 
-// atFault returns the error of the operation that made a transaction fail, if
+// AtFault returns the error of the operation that made a transaction fail, if
 // it is among results.
-func atFault(results []driver.OpResult) error {
+func AtFault(results []driver.OpResult) error {
 	for _, r := range results {
 		if r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) {
 			return r.Err
@@ -255,33 +255,33 @@ func atFault(results []driver.OpResult) error {
 	return nil
 }
 
-func groupKind(group []*write) string {
+func groupKind(group []*Write) string {
 	for _, w := range group[1:] {
-		if w.kind != group[0].kind {
+		if w.Kind != group[0].Kind {
 			return "commit"
 		}
 	}
-	return group[0].kind
+	return group[0].Kind
 }
 
 // multi runs one transaction, and lets a committed one prove the lease.
-func (s *session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
-	_, end := hook.Start(s.settings.operation, ctx, operation{Kind: kind, Group: group, Server: s.server(), Session: s.ds.ID()})
-	callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
-	gen, sent := s.beforeExchange()
-	results, err := s.ds.Multi(callCtx, ops)
+func (s *Session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
+	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.server(), Session: s.DS.ID()})
+	callCtx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
+	gen, sent := s.BeforeExchange()
+	results, err := s.DS.Multi(callCtx, ops)
 	cancel()
 	if err == nil {
-		s.exchanged(gen, sent, true)
+		s.Exchanged(gen, sent, true)
 	}
 	end.Call(err)
 	return results, err
 }
 
-// commitApart sends writes that create nothing, in groups of which none has a member
+// CommitApart sends writes that create nothing, in groups of which none has a member
 // of any other caller. It returns when all are answered.
-func (s *session) commitApart(writes []*write) {
-	c := committer{multi: s.multi, settle: func([]*write) {}, ctx: s.ctx, pending: writes}
+func (s *Session) CommitApart(writes []*Write) {
+	c := committer{multi: s.multi, settle: func([]*Write) {}, ctx: s.Ctx, pending: writes}
 	for group := c.next(); group != nil; group = c.next() {
 		c.send(group)
 	}
@@ -290,12 +290,12 @@ func (s *session) commitApart(writes []*write) {
 // settle takes over what transactions have created: the nodes' names, and the
 // zxid and the counts of children where a parent was set. It does so for a whole
 // group in one step, while those it is about still sleep.
-func (s *session) settle(group []*write) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Session) settle(group []*Write) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for _, w := range group {
-		if w.err == nil && w.creates != nil {
-			w.children = w.creates.settleLocked(w)
+		if w.Err == nil && w.Creates != nil {
+			w.Children = w.Creates.SettleLocked(w)
 		}
 	}
 }
@@ -303,6 +303,6 @@ func (s *session) settle(group []*write) {
 // requestTimeout is how long a request may go unanswered before its outcome is
 // taken for unknown: what ZooKeeper's clients allow a silent server, of the time
 // that leases are made of.
-func (s *session) requestTimeout() time.Duration {
-	return s.settings.leaseTimeout(s.timeout) * 2 / 3
+func (s *Session) requestTimeout() time.Duration {
+	return s.settings.LeaseTimeout(s.Timeout) * 2 / 3
 }

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"context"
@@ -17,19 +17,19 @@ import (
 // still exist, and a cancelled wait leaves nothing that was not there before.
 type watches struct {
 	mu      sync.Mutex
-	byPath  map[string]*watched // guarded by mu
+	byPath  map[string]*Watched // guarded by mu
 	sweepAt int                 // guarded by mu; size at which fired entries are looked for
 }
 
-// watched is one armed watch.
-type watched struct {
+// Watched is one armed watch.
+type Watched struct {
 	path  string
 	armed chan struct{} // closed once the fields below are set
 
-	node  driver.Node
-	gen   uint64 // connection generation on which it was read and armed; 0: not certain
+	Node  driver.Node
+	Gen   uint64 // connection generation on which it was read and armed; 0: not certain
 	err   error
-	event <-chan driver.Event // one event for the first to receive, then closed
+	Event <-chan driver.Event // one event for the first to receive, then closed
 
 	mu    sync.Mutex
 	fired *driver.Event // guarded by mu; set by whoever received it
@@ -37,47 +37,47 @@ type watched struct {
 
 const minSweep = 64
 
-// watch reads path and arms a watch on it, or joins one that was armed on the
+// Watch reads path and arms a watch on it, or joins one that was armed on the
 // present connection and has not fired: what was read then still holds, or an
 // event says so. read says that it was read by this call. ErrNoNode arms nothing.
-func (s *session) watch(ctx context.Context, path string) (w *watched, read bool, err error) {
+func (s *Session) Watch(ctx context.Context, path string) (w *Watched, read bool, err error) {
 	for {
-		gen, _ := s.ds.Conn()
-		s.watches.mu.Lock()
-		if s.watches.byPath == nil {
-			s.watches.byPath, s.watches.sweepAt = make(map[string]*watched), minSweep
+		gen, _ := s.DS.Conn()
+		s.Watches.mu.Lock()
+		if s.Watches.byPath == nil {
+			s.Watches.byPath, s.Watches.sweepAt = make(map[string]*Watched), minSweep
 		}
-		w := s.watches.byPath[path]
+		w := s.Watches.byPath[path]
 		if w == nil || w.stale(gen) {
-			w = &watched{path: path, armed: make(chan struct{})}
-			s.watches.byPath[path] = w
-			s.watches.sweepLocked()
-			s.watches.mu.Unlock()
+			w = &Watched{path: path, armed: make(chan struct{})}
+			s.Watches.byPath[path] = w
+			s.Watches.sweepLocked()
+			s.Watches.mu.Unlock()
 			s.arm(ctx, w)
 			return w, true, w.err
 		}
-		s.watches.mu.Unlock()
+		s.Watches.mu.Unlock()
 
 		began := lease.Now()
 		select {
 		case <-w.armed:
 		case <-ctx.Done():
-			return nil, false, s.waitEnded(ctx, began)
+			return nil, false, s.WaitEnded(ctx, began)
 		}
 		// Whoever armed it may have failed for a reason of its own, its
 		// context for example: then it is this caller's turn.
 		if w.err == nil && !w.stale(gen) {
 			return w, false, nil
 		}
-		s.watches.drop(w)
+		s.Watches.Drop(w)
 	}
 }
 
 // arm does the read of a new entry.
-func (s *session) arm(ctx context.Context, w *watched) {
-	w.err = s.repeat(ctx, "watch", func(ctx context.Context) error {
-		before, _ := s.ds.Conn()
-		node, event, err := s.ds.Watch(ctx, w.path)
+func (s *Session) arm(ctx context.Context, w *Watched) {
+	w.err = s.Repeat(ctx, "watch", func(ctx context.Context) error {
+		before, _ := s.DS.Conn()
+		node, event, err := s.DS.Watch(ctx, w.path)
 		if err != nil {
 			return err
 		}
@@ -85,46 +85,46 @@ func (s *session) arm(ctx context.Context, w *watched) {
 		// one it was read on is certain only if there was no other meanwhile.
 		// Else it counts for none: whoever waits on it reads once more, and what
 		// was seen on an earlier connection is not taken to go with it.
-		if after, _ := s.ds.Conn(); after != before {
+		if after, _ := s.DS.Conn(); after != before {
 			before = 0
 		}
-		w.node, w.event, w.gen = node, event, before
+		w.Node, w.Event, w.Gen = node, event, before
 		return nil
 	})
 	if w.err != nil {
-		s.watches.drop(w)
+		s.Watches.Drop(w)
 	}
 	close(w.armed)
 }
 
 // stale reports whether an armed entry is of no more use: it has fired, or
 // belongs to an older connection, whose watches may not have been taken over.
-func (w *watched) stale(gen uint64) bool {
+func (w *Watched) stale(gen uint64) bool {
 	select {
 	case <-w.armed:
 	default:
 		return false
 	}
-	return w.err != nil || w.gen != gen || w.take() != nil
+	return w.err != nil || w.Gen != gen || w.take() != nil
 }
 
 // take returns the event if it has fired.
-func (w *watched) take() *driver.Event {
+func (w *Watched) take() *driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fired != nil {
 		return w.fired
 	}
 	select {
-	case e, ok := <-w.event:
+	case e, ok := <-w.Event:
 		w.noteLocked(e, ok)
 	default:
 	}
 	return w.fired
 }
 
-// received records what a waiter got from w.event, and returns what is known.
-func (w *watched) received(e driver.Event, ok bool) driver.Event {
+// Received records what a waiter got from w.event, and returns what is known.
+func (w *Watched) Received(e driver.Event, ok bool) driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noteLocked(e, ok)
@@ -134,7 +134,7 @@ func (w *watched) received(e driver.Event, ok bool) driver.Event {
 // noteLocked keeps the event. The first to receive has it and the others a
 // closed channel; one of them may come here before the first, and then knows
 // only that something happened.
-func (w *watched) noteLocked(e driver.Event, ok bool) {
+func (w *Watched) noteLocked(e driver.Event, ok bool) {
 	switch {
 	case ok:
 		w.fired = &e
@@ -143,8 +143,8 @@ func (w *watched) noteLocked(e driver.Event, ok bool) {
 	}
 }
 
-// drop takes an entry out, if it is still the one for its path.
-func (ws *watches) drop(w *watched) {
+// Drop takes an entry out, if it is still the one for its path.
+func (ws *watches) Drop(w *Watched) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byPath[w.path] == w {

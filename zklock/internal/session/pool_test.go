@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"testing"
@@ -11,21 +11,21 @@ import (
 // A session may end before the pool has put it into its slot, or be asked for between
 // its end and the moment at which it leaves the slot: it is given out in neither case.
 func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
-	set := &settings{}
-	set.jitter = func(d time.Duration) time.Duration { return d }
-	p := &pool{settings: set, slots: make([]slot, 1)}
-	over := &session{over: errs.SessionExpired}
+	set := &Settings{}
+	set.Jitter = func(d time.Duration) time.Duration { return d }
+	p := &Pool{Settings: set, slots: make([]slot, 1)}
+	over := &Session{Over: errs.SessionExpired}
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("filled with a session that is over: %v", err)
 	}
-	alive := &session{}
+	alive := &Session{}
 	if err := p.fill(0, alive); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, _ := p.look(0); got != alive {
 		t.Errorf("got %p, want the session that lives", got)
 	}
-	alive.over = errs.SessionExpired
+	alive.Over = errs.SessionExpired
 	opening := &opening{done: make(chan struct{})}
 	p.slots[0].opening = opening
 	if got, o, err := p.look(0); got != nil || o != opening || err != nil {
@@ -63,15 +63,15 @@ func TestSlotBacksOff(t *testing.T) {
 // What notices wait for a hook: all losses and the end, and of the states the newest.
 func TestNoticesAreBounded(t *testing.T) {
 	var n notices
-	n.init(func(sessionState) {})
+	n.init(func(State) {})
 	for range 10 * maxNotices {
-		n.session(sessionState{State: driver.Suspended})
-		n.session(sessionState{State: driver.Connected})
-		n.session(sessionState{State: driver.Connected, Lease: time.Second})
-		n.lost(func() {})
+		n.session(State{State: driver.Suspended})
+		n.session(State{State: driver.Connected})
+		n.session(State{State: driver.Connected, Lease: time.Second})
+		n.Lost(func() {})
 	}
 	states, losses := 0, 0
-	var last sessionState
+	var last State
 	for _, x := range n.queue {
 		if x.state == nil {
 			losses++

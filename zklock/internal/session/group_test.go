@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"errors"
@@ -18,8 +18,8 @@ func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 		var wg sync.WaitGroup
 		c, flights, _ := groups(t.Context(), &wg, "")
 		land := busy(t, c, flights)
-		for _, w := range []*write{creation("/x", "1"), creation("/x", "2"), creation("/y", "1"), removal("/x/old")} {
-			c.submit(w)
+		for _, w := range []*Write{creation("/x", "1"), creation("/x", "2"), creation("/y", "1"), removal("/x/old")} {
+			c.Submit(w)
 		}
 		synctest.Wait()
 		if len(flights) != 0 {
@@ -52,7 +52,7 @@ func TestLoneWriteGoesAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		c, flights, _ := groups(t.Context(), &wg, "")
 		for i := range maxFlights + 2 {
-			c.submit(removal("/x/old"))
+			c.Submit(removal("/x/old"))
 			synctest.Wait() // on no clock: a timer would not have fired
 			if want := min(i+1, maxFlights); len(flights) != want {
 				t.Fatalf("%d flights after %d writes, want %d", len(flights), i+1, want)
@@ -83,8 +83,8 @@ func TestGroupHasASize(t *testing.T) {
 		land := busy(t, c, flights)
 		for i, bytes := range []int{100 << 10, 100 << 10, 100 << 10, 2 * maxGroupBytes, 1} {
 			w := creation("/"+strconv.Itoa(i), "n")
-			w.ops[0].Data = make([]byte, bytes)
-			c.submit(w)
+			w.Ops[0].Data = make([]byte, bytes)
+			c.Submit(w)
 		}
 		land()
 		var got [][]string
@@ -109,8 +109,8 @@ func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 		c, flights, settled := groups(t.Context(), &wg, "/x/gone")
 		land := busy(t, c, flights)
 		guilty, other, again, made := removal("/x/gone"), removal("/y/old"), removal("/x/gone"), creation("/z", "1")
-		for _, w := range []*write{guilty, other, again, made} {
-			c.submit(w)
+		for _, w := range []*Write{guilty, other, again, made} {
+			c.Submit(w)
 		}
 		land()
 		for _, want := range [][]string{{"/x/gone", "/y/old", "/x/gone", "/z/1"}, {"/y/old", "/x/gone", "/z/1"}, {"/y/old", "/z/1"}} {
@@ -124,13 +124,13 @@ func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 		if len(flights) != 0 {
 			t.Errorf("one more group: %v", paths(<-flights))
 		}
-		for w, want := range map[*write]error{guilty: driver.ErrNoNode, other: nil, again: driver.ErrNoNode, made: nil} {
-			<-w.done
-			if !errors.Is(w.err, want) || len(w.results) != 1 {
-				t.Errorf("%s: %v, %d results, want %v and one", w.ops[0].Path, w.err, len(w.results), want)
+		for w, want := range map[*Write]error{guilty: driver.ErrNoNode, other: nil, again: driver.ErrNoNode, made: nil} {
+			<-w.Done
+			if !errors.Is(w.Err, want) || len(w.Results) != 1 {
+				t.Errorf("%s: %v, %d results, want %v and one", w.Ops[0].Path, w.Err, len(w.Results), want)
 			}
-			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *write) bool { return s != w })); n != 1 {
-				t.Errorf("%s was settled %d times", w.ops[0].Path, n)
+			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *Write) bool { return s != w })); n != 1 {
+				t.Errorf("%s was settled %d times", w.Ops[0].Path, n)
 			}
 		}
 	})
@@ -144,13 +144,13 @@ func TestManyFailuresInAGroupCostAFewTransactionsEach(t *testing.T) {
 		var wg sync.WaitGroup
 		c, flights, _ := groups(t.Context(), &wg, "/x/gone")
 		land := busy(t, c, flights)
-		var writes []*write
+		var writes []*Write
 		for range many {
 			writes = append(writes, removal("/x/gone"))
 		}
 		innocent := creation("/z", "1")
 		for _, w := range append(writes, innocent) {
-			c.submit(w)
+			c.Submit(w)
 		}
 		sent := 0
 		var answering sync.WaitGroup
@@ -171,12 +171,12 @@ func TestManyFailuresInAGroupCostAFewTransactionsEach(t *testing.T) {
 		close(stop)
 		answering.Wait()
 		for _, w := range writes {
-			if <-w.done; !errors.Is(w.err, driver.ErrNoNode) {
-				t.Fatalf("a removal of nothing: %v", w.err)
+			if <-w.Done; !errors.Is(w.Err, driver.ErrNoNode) {
+				t.Fatalf("a removal of nothing: %v", w.Err)
 			}
 		}
-		if <-innocent.done; innocent.err != nil {
-			t.Errorf("the innocent member: %v", innocent.err)
+		if <-innocent.Done; innocent.Err != nil {
+			t.Errorf("the innocent member: %v", innocent.Err)
 		}
 		if sent > 30*many {
 			t.Errorf("%d members at fault: %d operations were sent", many, sent)

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"errors"
@@ -34,35 +34,35 @@ const (
 //
 // Less than was asked for is the servers' maxSessionTimeout, which operators often
 // raise. That proves nothing.
-func (c *settings) checkTimeout(granted time.Duration) error {
-	if tick := granted / minGrantTicks; granted > c.sessionTimeout {
+func (c *Settings) checkTimeout(granted time.Duration) error {
+	if tick := granted / minGrantTicks; granted > c.SessionTimeout {
 		return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: either its servers' tickTime is %v, and tick_time=%v has to be at least that; "+
 			"or an operator has set their minSessionTimeout, and session_timeout has to be at least %v",
-			errTickTime, granted, c.sessionTimeout, tick, c.tickTime, granted)
+			errTickTime, granted, c.SessionTimeout, tick, c.TickTime, granted)
 	}
-	if granted >= minTicks*c.tickTime {
-		if err := c.lossDelayFits(granted); err != nil {
-			return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: %w; raise the servers' maxSessionTimeout", errSessionTimeout, granted, c.sessionTimeout, err)
+	if granted >= MinTicks*c.TickTime {
+		if err := c.LossDelayFits(granted); err != nil {
+			return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: %w; raise the servers' maxSessionTimeout", errSessionTimeout, granted, c.SessionTimeout, err)
 		}
 		return nil
 	}
 	return fmt.Errorf("%w: the ensemble granted %v, asked for were %v, and at least %d times tick_time=%v are needed; raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller",
-		errSessionTimeout, granted, c.sessionTimeout, minTicks, c.tickTime)
+		errSessionTimeout, granted, c.SessionTimeout, MinTicks, c.TickTime)
 }
 
 // reportTimeout logs that a session has a shorter timeout than was asked for, which
 // locks can work with. Without WithLogger it goes to slog's default logger:
 // otherwise the operator would not know.
-func (c *settings) reportTimeout(session int64, granted time.Duration) {
-	asked := c.sessionTimeout.Truncate(time.Millisecond) // the protocol knows no less
+func (c *Settings) reportTimeout(session int64, granted time.Duration) {
+	asked := c.SessionTimeout.Truncate(time.Millisecond) // the protocol knows no less
 	if granted >= asked {
 		return
 	}
 	advice := "it is the servers' maxSessionTimeout: raise that, or ask for less with session_timeout"
-	if tick := granted / maxGrantTicks; c.tickTime < tick {
-		advice = fmt.Sprintf("%s; unless an operator has set it, the servers' tickTime is %v, and tick_time=%v is too small", advice, tick, c.tickTime)
+	if tick := granted / maxGrantTicks; c.TickTime < tick {
+		advice = fmt.Sprintf("%s; unless an operator has set it, the servers' tickTime is %v, and tick_time=%v is too small", advice, tick, c.TickTime)
 	}
-	logger := c.driverLogger
+	logger := c.DriverLogger
 	if logger == nil {
 		logger = slog.Default()
 	}

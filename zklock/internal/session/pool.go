@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// pool holds the sessions of a Client. They are shared, not checked out: a
+// Pool holds the sessions of a Client. They are shared, not checked out: a
 // session carries any number of locks, and one expiry loses them all. A name
 // maps to one slot by hash, and so to one session while that lives.
 //
@@ -27,20 +27,20 @@ import (
 //     delivered, so that close misses none, whatever ends them.
 //
 // mu comes before a session's mu, where both are taken.
-type pool struct {
-	settings  *settings
+type Pool struct {
+	Settings  *Settings
 	connector driver.Connector
-	prepare   func(context.Context, driver.Session) error // makes sure of the root, before a session is used
-	attend    func(*session) any                          // is called with each session when it begins; see session.user
-	ctx       context.Context                             // ends with the pool
+	Prepare   func(context.Context, driver.Session) error // makes sure of the root, before a session is used
+	Attend    func(*Session) any                          // is called with each session when it begins; see session.User
+	Ctx       context.Context                             // ends with the pool
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
-	opened, lost, reconnects atomic.Uint64 // sessions, and connections after their first
+	Opened, Lost, Reconnects atomic.Uint64 // sessions, and connections after their first
 
 	mu      sync.Mutex
 	slots   []slot                // guarded by mu
-	retired map[*session]struct{} // guarded by mu; draining
+	retired map[*Session]struct{} // guarded by mu; draining
 	closed  bool                  // guarded by mu
 }
 
@@ -75,27 +75,27 @@ func (o *opening) unavailable(d time.Duration) error {
 	}
 }
 
-// patient derives the context of a stretch without a usable session, which began
+// Patient derives the context of a stretch without a usable session, which began
 // at since: it ends, with cause errNoSession, when that has lasted for
 // connect_timeout.
-func (p *pool) patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, since.Add(p.settings.connectTimeout), errs.NoSession)
+func (p *Pool) Patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, since.Add(p.Settings.ConnectTimeout), errs.NoSession)
 }
 
-func newPool(set *settings, connector driver.Connector) *pool {
-	p := &pool{
-		settings:  set,
+func NewPool(set *Settings, connector driver.Connector) *Pool {
+	p := &Pool{
+		Settings:  set,
 		connector: connector,
-		slots:     make([]slot, set.poolMaxSessions),
-		retired:   make(map[*session]struct{}),
+		slots:     make([]slot, set.PoolMaxSessions),
+		retired:   make(map[*Session]struct{}),
 	}
-	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.Ctx, p.stop = context.WithCancel(context.Background())
 	return p
 }
 
-// session returns the session for a path. It opens one if there is none, and
+// Session returns the session for a path. It opens one if there is none, and
 // waits for that until ctx ends; see patient for what bounds that.
-func (p *pool) session(ctx context.Context, path string) (*session, error) {
+func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 	n := p.slot(path)
 	s, o, err := p.look(n)
 	if s != nil || err != nil {
@@ -104,12 +104,12 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 	for {
 		select {
 		case <-o.done:
-			if o.err != nil && permanent(o.err) {
+			if o.err != nil && Permanent(o.err) {
 				return nil, o.refusal()
 			}
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); cause == errs.NoSession || cause == errs.Cut {
-				return nil, o.unavailable(p.settings.connectTimeout)
+				return nil, o.unavailable(p.Settings.ConnectTimeout)
 			}
 			err := errs.WaitEnded(ctx, errs.Unavailable)
 			if why := p.diagnose(o); why != nil {
@@ -128,7 +128,7 @@ func (p *pool) session(ctx context.Context, path string) (*session, error) {
 }
 
 // diagnose says why an attempt has not succeeded so far; nil if that is not known.
-func (p *pool) diagnose(o *opening) error {
+func (p *Pool) diagnose(o *opening) error {
 	if err := p.connector.Diagnose(); err != nil {
 		return err
 	}
@@ -140,19 +140,19 @@ func (p *pool) diagnose(o *opening) error {
 
 // look returns slot n's session, or else the attempt to open one, which it
 // starts if need be.
-func (p *pool) look(n int) (*session, *opening, error) {
+func (p *Pool) look(n int) (*Session, *opening, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, nil, errs.Closed
 	}
 	sl := &p.slots[n]
-	over := sl.session != nil && sl.session.isOver() // and about to leave the slot
-	if life := p.settings.poolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
+	over := sl.session != nil && sl.session.IsOver() // and about to leave the slot
+	if life := p.Settings.PoolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
 		old := sl.session
 		sl.session = nil
 		p.retired[old] = struct{}{}
-		p.wg.Go(func() { p.retire(old) }) // closes it at once if it is idle
+		p.wg.Go(func() { p.Retire(old) }) // closes it at once if it is idle
 	}
 	if sl.session != nil && !over {
 		return sl.session, nil, nil
@@ -171,13 +171,13 @@ func (p *pool) look(n int) (*session, *opening, error) {
 // open tries to fill slot n until connect_timeout has passed; almost, so that
 // callers that wait as long as that learn why it failed. before, if not nil, is a
 // session that is over and still in the slot.
-func (p *pool) open(n int, o *opening, before *session) {
-	ctx, cancel := context.WithTimeout(p.ctx, p.settings.connectTimeout*19/20)
+func (p *Pool) open(n int, o *opening, before *Session) {
+	ctx, cancel := context.WithTimeout(p.Ctx, p.Settings.ConnectTimeout*19/20)
 	defer cancel()
 	var err error
 	if p.awaitSlot(ctx, n, o, before) {
 		for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-			var s *session
+			var s *Session
 			if s, err = p.connect(ctx); err == nil {
 				err = p.fill(n, s)
 			}
@@ -186,7 +186,7 @@ func (p *pool) open(n int, o *opening, before *session) {
 			}
 			failure := err
 			o.last.Store(&failure)
-			if permanent(err) || !sleep(ctx, p.settings.jitter(pause), nil) {
+			if Permanent(err) || !Sleep(ctx, p.Settings.Jitter(pause), nil) {
 				break
 			}
 		}
@@ -194,7 +194,7 @@ func (p *pool) open(n int, o *opening, before *session) {
 	p.mu.Lock()
 	o.err = err
 	p.slots[n].opening = nil
-	if err != nil && !permanent(err) { // else there is an ensemble
+	if err != nil && !Permanent(err) { // else there is an ensemble
 		p.slots[n].wanted = time.Now()
 	}
 	p.mu.Unlock()
@@ -203,10 +203,10 @@ func (p *pool) open(n int, o *opening, before *session) {
 
 // awaitSlot waits until the session that was in slot n before has left it, and for
 // as long after a loss as the slot has to stay empty. false: ctx has ended.
-func (p *pool) awaitSlot(ctx context.Context, n int, o *opening, before *session) bool {
+func (p *Pool) awaitSlot(ctx context.Context, n int, o *opening, before *Session) bool {
 	if before != nil {
 		select {
-		case <-before.ctx.Done():
+		case <-before.Ctx.Done():
 		case <-ctx.Done():
 			return false
 		}
@@ -218,7 +218,7 @@ func (p *pool) awaitSlot(ctx context.Context, n int, o *opening, before *session
 		return true
 	}
 	o.last.Store(&errPausing)
-	if !sleep(ctx, wait, nil) {
+	if !Sleep(ctx, wait, nil) {
 		return false
 	}
 	o.last.Store(nil)
@@ -227,14 +227,14 @@ func (p *pool) awaitSlot(ctx context.Context, n int, o *opening, before *session
 
 // fill puts a session into slot n, unless that has ended since it was opened, or the
 // pool is closed.
-func (p *pool) fill(n int, s *session) error {
+func (p *Pool) fill(n int, s *Session) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		p.wg.Go(func() { s.end(driver.Closed, errs.Closed) })
+		p.wg.Go(func() { s.End(driver.Closed, errs.Closed) })
 		return errs.Closed
 	}
-	if cause := s.cause(); cause != nil {
+	if cause := s.Cause(); cause != nil {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
 	}
 	p.slots[n].session, p.slots[n].since, p.slots[n].wanted = s, time.Now(), time.Time{}
@@ -242,15 +242,15 @@ func (p *pool) fill(n int, s *session) error {
 }
 
 // connect opens one session and makes sure of the root.
-func (p *pool) connect(ctx context.Context) (*session, error) {
+func (p *Pool) connect(ctx context.Context) (*Session, error) {
 	suspendedThen := lease.Suspended()
-	ds, err := p.connector.Connect(ctx, p.settings.sessionTimeout)
+	ds, err := p.connector.Connect(ctx, p.Settings.SessionTimeout)
 	if err != nil {
 		return nil, err
 	}
-	err = p.settings.checkTimeout(ds.Timeout())
+	err = p.Settings.checkTimeout(ds.Timeout())
 	if err == nil {
-		err = p.prepare(ctx, ds)
+		err = p.Prepare(ctx, ds)
 	}
 	if err != nil {
 		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -258,37 +258,37 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 		_ = ds.Close(closeCtx) // nothing was made on it; it expires by itself at worst
 		return nil, err
 	}
-	p.settings.reportTimeout(ds.ID(), ds.Timeout())
+	p.Settings.reportTimeout(ds.ID(), ds.Timeout())
 	s := newSession(p, ds, suspendedThen)
-	s.user = p.attend(s)
-	p.wg.Go(s.notices.run)
-	p.opened.Add(1)
+	s.User = p.Attend(s)
+	p.wg.Go(s.Notices.run)
+	p.Opened.Add(1)
 	return s, nil
 }
 
-// retire closes a session that is to be replaced, if it is idle.
-func (p *pool) retire(s *session) {
+// Retire closes a session that is to be replaced, if it is idle.
+func (p *Pool) Retire(s *Session) {
 	p.mu.Lock()
 	_, draining := p.retired[s]
 	p.mu.Unlock()
 	if draining {
-		s.endIf(driver.Closed, errs.SessionEnded, func() bool { return s.work == 0 })
+		s.endIf(driver.Closed, errs.SessionEnded, func() bool { return s.Work == 0 })
 	}
 }
 
 // discard takes a session that is over out of the pool and closes it in the
 // background. The session calls it exactly once, after its handles have ended.
-func (p *pool) discard(s *session, lost bool) {
+func (p *Pool) discard(s *Session, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.slots {
 		if sl := &p.slots[i]; sl.session == s {
 			sl.session = nil
 			if sl.wanted = time.Now(); lost {
-				sl.backOff(s.timeout, p.settings.connectTimeout/4, p.settings.jitter)
+				sl.backOff(s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
 			sl.cut = sl.wanted
-			if cut := s.cutSince(); s.cause() == errs.LeaseOver && !cut.IsZero() {
+			if cut := s.CutSince(); s.Cause() == errs.LeaseOver && !cut.IsZero() {
 				sl.cut = cut // else the ensemble itself has said that the session is over
 			}
 		}
@@ -298,20 +298,20 @@ func (p *pool) discard(s *session, lost bool) {
 }
 
 // discarded logs a session's end, after everything else was reported.
-func (p *pool) discarded(s *session, cause error, busy bool) {
+func (p *Pool) discarded(s *Session, cause error, busy bool) {
 	if isLoss(cause) {
-		p.settings.logger.Warn("zklock: session lost, another one takes its place", "session", s.ds.ID(), "cause", cause, "busy", busy)
+		p.Settings.Logger.Warn("zklock: session lost, another one takes its place", "session", s.DS.ID(), "cause", cause, "busy", busy)
 	}
 }
 
 // isLoss reports whether a session that ended with cause is a lost one.
 func isLoss(cause error) bool { return cause != errs.Closed && cause != errs.SessionEnded }
 
-// all returns every session of the pool.
-func (p *pool) all() []*session {
+// All returns every session of the pool.
+func (p *Pool) All() []*Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []*session
+	var all []*Session
 	for i := range p.slots {
 		if s := p.slots[i].session; s != nil {
 			all = append(all, s)
@@ -323,9 +323,9 @@ func (p *pool) all() []*session {
 	return all
 }
 
-// spawn runs f in a goroutine that close waits for; false: the pool is closed.
+// Spawn runs f in a goroutine that close waits for; false: the pool is closed.
 // f has to return soon after p.ctx has ended.
-func (p *pool) spawn(f func()) bool {
+func (p *Pool) Spawn(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -335,28 +335,28 @@ func (p *pool) spawn(f func()) bool {
 	return true
 }
 
-// draining returns how many sessions take no new queue nodes.
-func (p *pool) draining() int {
+// Draining returns how many sessions take no new queue nodes.
+func (p *Pool) Draining() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.retired)
 }
 
-// close ends every session, whatever is held on it, and waits until they are
+// Close ends every session, whatever is held on it, and waits until they are
 // gone. Whoever waits for a session gets ErrClosed.
-func (p *pool) close() {
+func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.stop()
-	for _, s := range p.all() {
-		s.end(driver.Closed, errs.Closed)
+	for _, s := range p.All() {
+		s.End(driver.Closed, errs.Closed)
 	}
 	p.wg.Wait()
 }
 
-// permanent reports whether trying again cannot help.
-func permanent(err error) bool {
+// Permanent reports whether trying again cannot help.
+func Permanent(err error) bool {
 	for _, e := range []error{
 		errSessionTimeout, errTickTime, errs.RootMissing, errs.NoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // be taken for one that is there.
 func TestWatchThatFiredUnheardIsStale(t *testing.T) {
 	event := make(chan driver.Event, 1)
-	w := &watched{path: "/a", armed: make(chan struct{}), gen: 7, event: event}
+	w := &Watched{path: "/a", armed: make(chan struct{}), Gen: 7, Event: event}
 	if w.stale(7) {
 		t.Error("not armed yet, and stale")
 	}

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"slices"
@@ -14,8 +14,8 @@ import (
 //     in between are not when more than maxNotices wait: the oldest goes.
 //   - run ends after end, when all has been reported.
 type notices struct {
-	changed func(sessionState) // may be nil
-	wake    chan struct{}      // cap 1: there is something in queue
+	changed func(State)   // may be nil
+	wake    chan struct{} // cap 1: there is something in queue
 
 	mu    sync.Mutex
 	queue []notice // guarded by mu
@@ -25,7 +25,7 @@ type notices struct {
 
 // notice is a state of the session, or losses, or the last one of all.
 type notice struct {
-	state *sessionState
+	state *State
 	lost  func()
 	end   func()
 }
@@ -33,13 +33,13 @@ type notice struct {
 // maxNotices is how many states of a session wait for a hook that takes its time.
 const maxNotices = 64
 
-func (n *notices) init(changed func(sessionState)) {
+func (n *notices) init(changed func(State)) {
 	n.changed, n.wake = changed, make(chan struct{}, 1)
 }
 
 // session reports a state. One that only repeats the state before, as after each
 // heartbeat, takes the place of that if it still waits.
-func (n *notices) session(e sessionState) {
+func (n *notices) session(e State) {
 	if n.changed == nil {
 		return
 	}
@@ -65,22 +65,22 @@ func (n *notices) session(e sessionState) {
 	n.addLocked(notice{state: &e})
 }
 
-// lost reports losses, which tell does.
-func (n *notices) lost(tell func()) {
+// Lost reports losses, which tell does.
+func (n *notices) Lost(tell func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addLocked(notice{lost: tell})
 }
 
-// expect says that lost is going to be called for a place, and then expected, though the
+// Expect says that lost is going to be called for a place, and then expected, though the
 // session may end meanwhile: its end is reported after that.
-func (n *notices) expect() {
+func (n *notices) Expect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.due++
 }
 
-func (n *notices) expected() {
+func (n *notices) Expected() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.due--

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"context"
@@ -12,69 +12,69 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// repeat runs an operation that may be done twice without harm, until its
+// Repeat runs an operation that may be done twice without harm, until its
 // outcome is definite. It is the one retry loop of this package. It ends early
 // with errSessionOver, with ctx, or with ErrUnavailable after connect_timeout
-// of trying; when ctx ends, with session.waitEnded.
+// of trying; when ctx ends, with session.WaitEnded.
 // Clean-up runs on the session's own context and is not bounded by
 // connect_timeout: it goes on until it is done or the session is over.
-func (s *session) repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
+func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
-	if ctx != s.ctx {
-		limited, cancel = context.WithTimeout(ctx, s.settings.connectTimeout)
+	if ctx != s.Ctx {
+		limited, cancel = context.WithTimeout(ctx, s.settings.ConnectTimeout)
 	}
 	defer cancel()
 	began := lease.Now()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
-		err := s.once(limited, kind, op)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.Timeout/10) {
+		err := s.Once(limited, kind, op)
 		if err == nil {
 			return nil
 		}
-		if !transient(err) {
-			if s.ended(err) {
+		if !Transient(err) {
+			if s.Ended(err) {
 				return errs.SessionOver
 			}
 			return err
 		}
-		sleep(limited, s.settings.jitter(pause), s.ctx.Done())
+		Sleep(limited, s.settings.Jitter(pause), s.Ctx.Done())
 		switch {
-		case s.ctx.Err() != nil:
+		case s.Ctx.Err() != nil:
 			return errs.SessionOver
 		case ctx.Err() != nil:
-			return s.waitEnded(ctx, began)
+			return s.WaitEnded(ctx, began)
 		case limited.Err() != nil:
 			// As text only: that a request's deadline passed is not the caller's
 			// deadline passing.
-			return fmt.Errorf("%w for %v: %v", errs.Unavailable, s.settings.connectTimeout, err)
+			return fmt.Errorf("%w for %v: %v", errs.Unavailable, s.settings.ConnectTimeout, err)
 		}
 	}
 }
 
-// interrupted is the error of a pause that ctx or the session's end cut short, in
+// Interrupted is the error of a pause that ctx or the session's end cut short, in
 // what has gone on since began.
-func (s *session) interrupted(ctx context.Context, began time.Time) error {
+func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
 	if ctx.Err() != nil {
-		return s.waitEnded(ctx, began)
+		return s.WaitEnded(ctx, began)
 	}
 	return errs.SessionOver
 }
 
-// maxLone is how many requests of a session may be under way at once besides
+// MaxLone is how many requests of a session may be under way at once besides
 // group commits and heartbeats. These must never find a long queue before them:
 // of ten thousand new names, wanted at once, each has a znode to be created, and
 // the lease would run out behind them. It takes far fewer to keep a server busy.
-const maxLone = 64
+const MaxLone = 64
 
-// once runs an operation with a request's deadline and the Operation hook, when
+// Once runs an operation with a request's deadline and the Operation hook, when
 // it is its turn.
-func (s *session) once(ctx context.Context, kind string, op func(ctx context.Context) error) error {
+func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	select {
 	case s.lone <- struct{}{}:
 		defer func() { <-s.lone }()
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	ctx, end := hook.Start(s.settings.operation, ctx, operation{Kind: kind, Group: 1, Server: s.server(), Session: s.ds.ID()})
+	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.server(), Session: s.DS.ID()})
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx)
@@ -82,30 +82,30 @@ func (s *session) once(ctx context.Context, kind string, op func(ctx context.Con
 	return err
 }
 
-// transient reports whether an operation's error says nothing about what a
+// Transient reports whether an operation's error says nothing about what a
 // second try would meet.
-func transient(err error) bool {
+func Transient(err error) bool {
 	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// ended reports whether a definite error means that the session is over, and
+// Ended reports whether a definite error means that the session is over, and
 // sees to it that it is.
-func (s *session) ended(err error) bool {
+func (s *Session) Ended(err error) bool {
 	switch {
 	case errors.Is(err, driver.ErrSessionExpired):
-		s.end(driver.Expired, errs.SessionExpired)
+		s.End(driver.Expired, errs.SessionExpired)
 	case errors.Is(err, driver.ErrClosed):
-		s.end(driver.Closed, errs.SessionEnded)
+		s.End(driver.Closed, errs.SessionEnded)
 	default:
 		return false
 	}
 	return true
 }
 
-// sleep waits for d. It returns false when ctx ends or stop is closed first;
+// Sleep waits for d. It returns false when ctx ends or stop is closed first;
 // stop may be nil.
-func sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
+func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -1,4 +1,4 @@
-package zklock
+package session
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 // slot is a place for one session.
 type slot struct {
-	session *session
+	session *Session
 	since   time.Time // when it was opened
 	opening *opening
 
@@ -19,7 +19,7 @@ type slot struct {
 	backoff   time.Duration // grows while sessions are lost one after the other
 
 	// cut is since when there has been no connection, though one was wanted all the
-	// time until wanted: see pool.cutSince.
+	// time until wanted: see pool.CutSince.
 	cut, wanted time.Time
 }
 
@@ -36,16 +36,16 @@ func spread(path string) uint64 {
 	return h.Sum64()
 }
 
-// cutSince returns since when the session for a path has had no connection, or there
+// CutSince returns since when the session for a path has had no connection, or there
 // has been no session though one was being opened; the zero time if there is one with a
 // connection, or nothing has been tried lately.
-func (p *pool) cutSince(path string) time.Time {
+func (p *Pool) CutSince(path string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sl := &p.slots[p.slot(path)]
 	switch {
-	case sl.session != nil && !sl.session.isOver():
-		return sl.session.cutSince()
+	case sl.session != nil && !sl.session.IsOver():
+		return sl.session.CutSince()
 	case sl.opening != nil || time.Since(sl.wanted) <= cutMemory:
 		return sl.cut
 	}
@@ -53,7 +53,7 @@ func (p *pool) cutSince(path string) time.Time {
 }
 
 // slot is the number of the slot that a path maps to.
-func (p *pool) slot(path string) int {
+func (p *Pool) slot(path string) int {
 	if len(p.slots) == 1 {
 		return 0
 	}
