@@ -57,10 +57,10 @@ func (a attempt) take(ctx, patient context.Context, p *place) (h *hold, lock *Lo
 		}
 		alone = false // something had to be waited for, if only a longer lease
 	}
-	if errors.Is(err, errs.Unavailable) && ctx.Err() == nil {
+	if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {
 		r.since = time.Now().Add(-s.cfg.ConnectTimeout)
 	}
-	if ctx.Err() == nil || errors.Is(err, errs.NodeGone) {
+	if ctx.Err() == nil || errors.Is(err, errs.ErrNodeGone) {
 		p.remove()
 		return nil, nil, nil, err
 	}

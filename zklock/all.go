@@ -45,7 +45,7 @@ var _ Acquirer = (*all)(nil)
 
 func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
-		return errs.Case(errs.Conflict, "All of no locks: it takes one or more")
+		return errs.Case(errs.ErrConflict, "All of no locks: it takes one or more")
 	}
 	// Of a client, whatever else is wrong: its hooks are called.
 	for _, a := range acquirers {
@@ -64,7 +64,7 @@ func (l *all) add(acquirers []Acquirer) error {
 		case nil:
 			return errAllOfNil
 		default:
-			return errs.Case(errs.Conflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a))
+			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a))
 		}
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
@@ -73,7 +73,7 @@ func (l *all) add(acquirers []Acquirer) error {
 			return err
 		}
 		if d.client != l.client {
-			return errs.Case(errs.Conflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name()))
+			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name()))
 		}
 		w := d.wants[0]
 		i, twice := at[w.path]
@@ -86,7 +86,7 @@ func (l *all) add(acquirers []Acquirer) error {
 		}
 	}
 	if len(l.wants) > maxAll {
-		return errs.Case(errs.Conflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll))
+		return errs.Case(errs.ErrConflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll))
 	}
 	return nil
 }

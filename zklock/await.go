@@ -26,7 +26,7 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (turn, error) {
 		case <-along:
 		case <-ctx.Done():
 			t.leave(tk)
-			return turn{}, errs.WaitEnded(ctx, errs.NotAcquired)
+			return turn{}, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func (c *Client) ping(ctx context.Context) error {
 		} else {
 			err = c.cfg.explain(err, c.cfg.Root)
 		}
-		if !errors.Is(err, errs.SessionOver) {
+		if !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {
-		return nil, errs.WaitEnded(ctx, errs.NotAcquired)
+		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -226,7 +226,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	}
 	defer c.turnstiles.stopWaiting(r)
 	if cfg.limited && !cfg.try {
-		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.WaitOver) })
+		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
 	r.describe(cfg)
@@ -243,7 +243,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		case err != nil || lock.Err() == nil:
 			return lock, err
 		case waitCtx.Err() != nil:
-			return nil, errs.WaitEnded(waitCtx, errs.NotAcquired)
+			return nil, errs.WaitEnded(waitCtx, errs.ErrNotAcquired)
 		}
 		// It was lost between its grant and here: back to the tail.
 		c.turnstiles.waitAgain(r)
@@ -257,7 +257,7 @@ func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.dial
 // ErrClosed).
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(errs.Closed) })
+	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(errs.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 

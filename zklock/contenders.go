@@ -161,7 +161,7 @@ func rank(known []queue.Node, data [][]byte, others [][]queue.Node) []Contender 
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := c.operate(ctx, name, func(ctx context.Context, s *desk, dir string) error {
 		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
-			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.Conflict, node)
+			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.ErrConflict, node)
 		}
 		return s.cfg.explain(s.Repeat(ctx, "release", func(ctx context.Context) error {
 			return s.DS.Delete(ctx, dir+"/"+node, driver.AnyVersion)
@@ -191,7 +191,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 		if err != nil {
 			return err
 		}
-		if err = op(ctx, deskOf(s), dir); !errors.Is(err, errs.SessionOver) {
+		if err = op(ctx, deskOf(s), dir); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}

@@ -81,7 +81,7 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 	s, r := a.s, a.r
 	p, ok := newPlace(s, r.wants)
 	if !ok {
-		return nil, false, errs.SessionOver
+		return nil, false, errs.ErrSessionOver
 	}
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever comes of it, and before it can be gone
@@ -94,7 +94,7 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 		select {
 		case <-w.Done:
 		case <-s.Ctx.Done():
-			return nil, false, errs.SessionOver
+			return nil, false, errs.ErrSessionOver
 		case <-ctx.Done():
 			p.abandon(w)
 			return nil, false, s.WaitEnded(ctx, began)
@@ -119,7 +119,7 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 				return nil, false, s.Interrupted(ctx, began)
 			}
 		case s.Ended(err):
-			return nil, false, errs.SessionOver
+			return nil, false, errs.ErrSessionOver
 		case a.setRefused(w, parents):
 			// We may not write that parent: create, then list instead.
 		default:
@@ -253,7 +253,7 @@ func (p *place) readZxid(ctx context.Context) error {
 	})
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
-		return errs.NodeGone
+		return errs.ErrNodeGone
 	case err != nil:
 		return err
 	}
@@ -271,7 +271,7 @@ func (p *place) accept(seen int64, children []int32, limit int) error {
 			return ErrSequenceExhausted
 		}
 		if limit > 0 && i < len(children) && int(children[i]) > limit {
-			return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.TooManyWaiters, limit)
+			return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
 		}
 	}
 	if p.zxid <= seen {

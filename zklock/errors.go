@@ -16,7 +16,7 @@ import (
 // ends before the ensemble has answered, on a session that works, is ErrNotAcquired
 // as well.
 // Nothing is held and nothing stays queued.
-var ErrNotAcquired = errs.NotAcquired
+var ErrNotAcquired = errs.ErrNotAcquired
 
 // ErrLost is matched by every *LostError: a lock stopped being held without
 // having been released. Somebody else may hold it from now on.
@@ -33,16 +33,16 @@ var ErrReleased = errors.New("lock was released already")
 // confirmed: the context's cause, ErrSessionExpired, ErrLeaseOver or ErrClosed, for
 // example. A session that was given up ends at the ensemble when the client reaches
 // a server again, or at its timeout.
-var ErrReleasePending = errs.ReleasePending
+var ErrReleasePending = errs.ErrReleasePending
 
 // ErrClosed means that the Client was closed or is shutting down.
-var ErrClosed = errs.Closed
+var ErrClosed = errs.ErrClosed
 
 // ErrUnavailable means that there was no usable session with the ensemble for
 // connect_timeout, or at the moment when the caller's context ended. Calls other
 // than those that acquire also return it when the context ends before the ensemble
 // has answered.
-var ErrUnavailable = errs.Unavailable
+var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage is matched by the ErrUnavailable of an acquisition with WithFailFast: for
 // almost all of connect_timeout the client has had no connection to the ensemble,
@@ -51,7 +51,7 @@ var ErrOutage = errors.New("the ensemble cannot be reached")
 
 // ErrInvalidName means that a lock name breaks the rules given in the package
 // documentation, or that the handle was nil or not made by a Client.
-var ErrInvalidName = errs.InvalidName
+var ErrInvalidName = errs.ErrInvalidName
 
 // ErrMisuse means that the program is at fault, whatever name was asked for: an
 // Acquirer or a function is nil, a lock was not made by a Client's method, its Client
@@ -61,7 +61,7 @@ var ErrMisuse = errors.New("the lock is not set up correctly")
 
 // ErrConflict means that the request contradicts what is there: contenders of
 // another recipe use the name, or arguments do not go together.
-var ErrConflict = errs.Conflict
+var ErrConflict = errs.ErrConflict
 
 // ErrDeadlock means that the context already carries the lock that was asked
 // for, so that waiting for it would be waiting for oneself. See Reenter.
@@ -70,7 +70,7 @@ var ErrDeadlock = errors.New("the context already holds this lock, waiting for i
 // ErrTooManyWaiters means that a limit on waiters, contenders or names was
 // reached: max_waiters, max_contenders, max_names or WithMaxWaiters. A try meets
 // only those on contenders and names.
-var ErrTooManyWaiters = errs.TooManyWaiters
+var ErrTooManyWaiters = errs.ErrTooManyWaiters
 
 // ErrSequenceExhausted means that the name's sequence counter is about to
 // reach its end, where ZooKeeper hands out the same number again and again and
@@ -90,7 +90,7 @@ var ErrUnknownOutcome = errors.New("outcome unknown, the operations may have bee
 
 // ErrNoAuth means that the session lacks a permission, or that a node in the
 // queue may not be read by it. Waiting would not help.
-var ErrNoAuth = errs.NoAuth
+var ErrNoAuth = errs.ErrNoAuth
 
 // ErrMaxHold is the cause with which adapters end a context whose lock was
 // held for longer than they were told to allow.
@@ -148,15 +148,15 @@ func (e *LostError) Unwrap() error { return e.Cause }
 
 // ErrLeaseOver is a cause of loss: no quorum renewed the lease in time. The
 // session may still have been alive.
-var ErrLeaseOver = errs.LeaseOver
+var ErrLeaseOver = errs.ErrLeaseOver
 
 // ErrNodeDeleted is a cause of loss: somebody else deleted the queue node, an
 // operator for example.
-var ErrNodeDeleted = errs.NodeDeleted
+var ErrNodeDeleted = errs.ErrNodeDeleted
 
 // ErrSessionExpired is a cause of loss: the ensemble said that the session is
 // over.
-var ErrSessionExpired = errs.SessionExpired
+var ErrSessionExpired = errs.ErrSessionExpired
 
 // What special cases match that are the program's fault.
 var (
@@ -194,7 +194,7 @@ func (c *config) explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errs.SessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed), errors.Is(err, ErrNoAuth):
+	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed), errors.Is(err, ErrNoAuth):
 		return err // it says all by itself
 	case errors.Is(err, driver.ErrInvalidACL) && c.acl == aclCreator:
 		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate that the servers make an identity of: %w", ErrNoAuth, path, err)

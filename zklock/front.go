@@ -73,7 +73,7 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 				return 0, err
 			}
 			if limit := s.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
-				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", errs.TooManyWaiters, limit)
+				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
 			}
 			l.listed(s, q)
 		}
@@ -161,7 +161,7 @@ func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, erro
 	s := p.s
 	q, err := znode{s, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
-		return nil, errs.NodeGone
+		return nil, errs.ErrNodeGone
 	}
 	if err != nil {
 		return nil, s.cfg.explainList(err, c.dir)
@@ -178,13 +178,13 @@ func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, erro
 		}
 		return q[:i+1], nil
 	}
-	return nil, errs.NodeGone
+	return nil, errs.ErrNodeGone
 }
 
 // explainList gives the errors of reading other contenders their meaning.
 func (c *config) explainList(err error, dir string) error {
 	if errors.Is(err, driver.ErrNoAuth) {
-		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", errs.NoAuth, c.identityHint(), dir, err)
+		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
 	}
 	return err
 }
@@ -291,9 +291,9 @@ func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Ti
 // waitError is the error of a wait for another holder.
 func (p *place) waitError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return errs.WaitEnded(ctx, errs.NotAcquired)
+		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
-	return errs.SessionOver
+	return errs.ErrSessionOver
 }
 
 // watchOwn reads our own nodes, with watches that report their deletion by another
@@ -307,7 +307,7 @@ func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bo
 			return nil, nil, p.explainOwn(err, c)
 		}
 		if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {
-			return nil, nil, errs.NodeGone
+			return nil, nil, errs.ErrNodeGone
 		}
 	}
 	if p.granted.IsZero() { // else others see to its watches
@@ -320,7 +320,7 @@ func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bo
 func (p *place) explainOwn(err error, c *contender) error {
 	s := p.s
 	if errors.Is(err, driver.ErrNoNode) {
-		return errs.NodeGone
+		return errs.ErrNodeGone
 	}
 	return s.cfg.explainList(err, c.dir)
 }
@@ -364,7 +364,7 @@ func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err erro
 		return 0, p.explainOwn(err, c)
 	}
 	if n.Stat.EphemeralOwner != s.DS.ID() {
-		return 0, errs.NodeGone
+		return 0, errs.ErrNodeGone
 	}
 	if after, _ := s.DS.Conn(); after != gen {
 		return 0, nil

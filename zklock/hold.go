@@ -262,7 +262,7 @@ func (p *place) lose() {
 		p.remove()
 		return
 	}
-	lost := session.Evict([]session.Tenant{h}, errs.NodeDeleted, time.Now())
+	lost := session.Evict([]session.Tenant{h}, errs.ErrNodeDeleted, time.Now())
 	for _, t := range lost {
 		t.Vacate()
 	}

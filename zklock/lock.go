@@ -211,7 +211,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	l.mu.Unlock()
 	h := l.hold
 	if !valid && l.Err() == nil {
-		h.place.s.End(driver.Expired, errs.LeaseOver)
+		h.place.s.End(driver.Expired, errs.ErrLeaseOver)
 		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
@@ -234,7 +234,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		h.all.cfg.Logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.DS.ID())
 	}
 	if deleted {
-		var lost error = &LostError{Name: h.name, Cause: errs.NodeDeleted, At: time.Now()}
+		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}
 		if err != nil {
 			lost = fmt.Errorf("%w; %w", lost, err) // of All: the other nodes may be there still
 		}

@@ -34,7 +34,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 	case !errors.Is(err, driver.ErrNoNode):
 		return cfg.explain(err, cfg.Root)
 	case !cfg.createRoot:
-		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.RootMissing, cfg.Root)
+		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.ErrRootMissing, cfg.Root)
 	}
 	var refused error // to make the newest ancestor that may not be made
 	for end := 1; end <= len(cfg.Root); {
@@ -161,7 +161,7 @@ func (z znode) ensureAncestors(ctx context.Context) error {
 		case err != nil:
 			return err
 		case isMark(n.Data):
-			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", errs.Conflict, ancestor, cfg.dialect.Name)
+			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", errs.ErrConflict, ancestor, cfg.dialect.Name)
 		}
 	}
 	return nil

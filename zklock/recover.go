@@ -44,7 +44,7 @@ func (p *place) recover(ctx context.Context) (found bool, err error) {
 		case i == 0:
 			return false, nil
 		default:
-			return true, errs.NodeGone // it was there: somebody has deleted it
+			return true, errs.ErrNodeGone // it was there: somebody has deleted it
 		}
 	}
 	return true, nil

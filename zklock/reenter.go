@@ -37,7 +37,7 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 		return nil, err // if it was lost, the caller should stop, not start over
 	}
 	if !alive { // the lease is over, and no goroutine has noticed yet
-		h.place.s.End(driver.Expired, errs.LeaseOver)
+		h.place.s.End(driver.Expired, errs.ErrLeaseOver)
 		return nil, l.endedError()
 	}
 	if why := h.uncovered(r.wants); why != nil {

@@ -69,7 +69,7 @@ func (p *place) removeUntilGone() error {
 			continue // never seen; a sweep deletes it should it show up
 		}
 		err := deleteNode(p.s, c.path())
-		if errors.Is(err, errs.SessionOver) {
+		if errors.Is(err, errs.ErrSessionOver) {
 			p.finish()
 			return err
 		}
@@ -127,7 +127,7 @@ func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, 
 		return false, releasePending(context.Cause(ctx))
 	case <-limit.C:
 		s.Spawn(finish)
-		return false, errs.ReleasePending
+		return false, errs.ErrReleasePending
 	}
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
@@ -140,14 +140,14 @@ func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, 
 	}
 	select {
 	case <-gone:
-		if errors.Is(failed, errs.SessionOver) {
+		if errors.Is(failed, errs.ErrSessionOver) {
 			failed = s.Cause()
 		}
 		return deleted, releasePending(failed)
 	case <-ctx.Done():
 		return deleted, releasePending(context.Cause(ctx))
 	case <-limit.C:
-		return deleted, errs.ReleasePending
+		return deleted, errs.ErrReleasePending
 	}
 }
 
@@ -157,7 +157,7 @@ func releasePending(why error) error {
 	if why == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", errs.ReleasePending, why)
+	return fmt.Errorf("%w: %w", errs.ErrReleasePending, why)
 }
 
 // removeLost is remove for a place that was lost while it was held, on a session

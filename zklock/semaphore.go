@@ -29,7 +29,7 @@ const MaxPermits = 10_000
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
 	s := &Semaphore{c.describe(name, queue.Kind{Mode: queue.Permit, Permits: permits})}
 	if s.d.err == nil && (permits < 1 || permits > MaxPermits) {
-		s.d.err = errs.Case(errs.Conflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits))
+		s.d.err = errs.Case(errs.ErrConflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits))
 	}
 	return s
 }

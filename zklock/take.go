@@ -26,8 +26,8 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 		}
 		patient, cancel := all.patientFor(ctx, r)
 		s, err := all.pool.Session(patient, r.wants[0].path)
-		if err == nil && context.Cause(patient) == errs.Cut && !s.CutSince().IsZero() {
-			err = errs.WaitEnded(patient, errs.Unavailable) // there is a session, without a connection
+		if err == nil && context.Cause(patient) == errs.ErrCut && !s.CutSince().IsZero() {
+			err = errs.WaitEnded(patient, errs.ErrUnavailable) // there is a session, without a connection
 		}
 		if err != nil {
 			cancel()
@@ -48,14 +48,14 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 		h, lock, left, err = attempt{d, r}.take(ctx, patient, start)
 		cancel()
 		start = nil
-		if errors.Is(err, errs.Unanswered) {
-			err = errs.WaitEnded(ctx, errs.NotAcquired) // the session was there; what was waited for is the lock
+		if errors.Is(err, errs.ErrUnanswered) {
+			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // the session was there; what was waited for is the lock
 		}
-		if !errors.Is(err, errs.SessionOver) && !errors.Is(err, errs.NodeGone) {
+		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) {
 			return h, lock, left, r.outage(ctx, err)
 		}
 		if ctx.Err() != nil {
-			return nil, nil, nil, errs.WaitEnded(ctx, errs.NotAcquired)
+			return nil, nil, nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 	}
 }
@@ -71,14 +71,14 @@ func (all *turnstiles) patientFor(ctx context.Context, r *request) (context.Cont
 	if cut.IsZero() || cut.After(r.since) {
 		cut = r.since
 	}
-	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.ConnectTimeout*19/20), errs.Cut)
+	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.ConnectTimeout*19/20), errs.ErrCut)
 }
 
 // outage has the error of a request that wants to know of an outage say so: of one, and
 // not of a server that answers late or refuses, nor of a wait that the request's own
 // context has ended.
 func (r *request) outage(ctx context.Context, err error) error {
-	if !r.failFast || ctx.Err() != nil || !errors.Is(err, errs.Unavailable) || session.Permanent(err) {
+	if !r.failFast || ctx.Err() != nil || !errors.Is(err, errs.ErrUnavailable) || session.Permanent(err) {
 		return err
 	}
 	all := r.all

@@ -52,7 +52,7 @@ func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) e
 			return nil
 		}
 		if kind.Mode != queue.Shared {
-			return errs.Taken
+			return errs.ErrTaken
 		}
 		var n driver.Node
 		err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
@@ -65,7 +65,7 @@ func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) e
 		case err != nil:
 			return s.cfg.explainList(err, path)
 		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
-			return errs.Taken
+			return errs.ErrTaken
 		default:
 			q[watch[0]].Kind.Mode = queue.Shared
 		}

@@ -93,7 +93,7 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 		if r.mode == queue.Shared && readers {
 			return nil, nil, true, nil
 		}
-		return nil, nil, false, errs.Taken
+		return nil, nil, false, errs.ErrTaken
 	}
 	tk = &ticket{r: r, turn: make(chan turn, 1), since: time.Now(), along: t.alongLocked(r)}
 	tk.at = t.queue.PushBack(tk)

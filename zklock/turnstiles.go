@@ -36,12 +36,12 @@ func (all *turnstiles) init(c *common, p *session.Pool) {
 
 // refuse has everything that waits fail with ErrClosed, now and from now on.
 func (all *turnstiles) refuse() {
-	all.close(errs.Closed)
+	all.close(errs.ErrClosed)
 	all.mu.Lock()
 	waiting := slices.Collect(maps.Keys(all.underway))
 	all.mu.Unlock()
 	for _, r := range waiting {
-		r.cancel(errs.Closed)
+		r.cancel(errs.ErrClosed)
 	}
 }
 
@@ -76,7 +76,7 @@ func (all *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, 
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.closing.Err() != nil {
-		return nil, errs.Closed // refuse may have been through with underway already
+		return nil, errs.ErrClosed // refuse may have been through with underway already
 	}
 	fresh := 0
 	for _, w := range r.wants {
@@ -85,11 +85,11 @@ func (all *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, 
 		case t == nil:
 			fresh++
 		case !r.try && w.kind.Mode != queue.Shared && !r.roomLocked(t):
-			return nil, errs.Crowded // whoever waits there already has to be waited for
+			return nil, errs.ErrCrowded // whoever waits there already has to be waited for
 		}
 	}
 	if limit := all.cfg.maxNames; limit > 0 && fresh > 0 && len(all.byPath)+fresh > limit {
-		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.TooManyWaiters, limit)
+		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	all.underway[r] = struct{}{}
 	for _, w := range r.wants {
@@ -121,7 +121,7 @@ func (all *turnstiles) mustWait(r *request) bool {
 	if !r.served { // else by another goroutine, just now
 		for _, w := range r.wants {
 			if !r.roomLocked(all.byPath[w.path]) {
-				r.cancel(errs.Crowded)
+				r.cancel(errs.ErrCrowded)
 				return false
 			}
 		}

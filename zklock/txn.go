@@ -47,7 +47,7 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	for i := range ops {
 		for _, c := range p.nodes {
 			if ops[i].Path == c.path() {
-				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.Conflict, ops[i].Path)
+				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.ErrConflict, ops[i].Path)
 			}
 		}
 		all = append(all, ops[i])
@@ -80,7 +80,7 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	case len(results) == len(all) && errors.Is(session.AtFault(results[:len(p.nodes)]), driver.ErrNoNode):
 		p.lose()
 		return nil, l.endedError()
-	case errors.Is(err, errs.SessionOver), s.Ended(err):
+	case errors.Is(err, errs.ErrSessionOver), s.Ended(err):
 		return nil, l.endedError()
 	case again:
 		return nil, p.s.cfg.explain(err, p.nodes[0].path())
@@ -88,9 +88,9 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 		p.doubtfulTxn.Store(true)
 		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	case errors.Is(err, driver.ErrNotSent):
-		return nil, fmt.Errorf("%w: %w", errs.Unavailable, err)
+		return nil, fmt.Errorf("%w: %w", errs.ErrUnavailable, err)
 	case errors.Is(err, driver.ErrNoAuth):
-		return nil, fmt.Errorf("%w %s: %w", errs.NoAuth, p.s.cfg.identityHint(), err)
+		return nil, fmt.Errorf("%w %s: %w", errs.ErrNoAuth, p.s.cfg.identityHint(), err)
 	}
 	return nil, err
 }
@@ -102,7 +102,7 @@ func (l *Lock) endedError() error {
 	}
 	cause := l.hold.place.s.Cause() // it may be ending this handle just now
 	if cause == nil {
-		cause = errs.SessionEnded
+		cause = errs.ErrSessionEnded
 	}
 	return &LostError{Name: l.hold.name, Cause: cause, At: time.Now()}
 }
@@ -211,7 +211,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		case errors.Is(err, driver.ErrNoNode):
 			p.lose()
 			return l.endedError()
-		case errors.Is(err, errs.SessionOver):
+		case errors.Is(err, errs.ErrSessionOver):
 			return l.endedError()
 		}
 		return p.s.cfg.explain(err, p.nodes[0].path())
@@ -233,7 +233,7 @@ func (l *Lock) lower() (wait, lowered bool, err error) {
 	case h.over:
 		return false, false, l.endedError()
 	case len(p.nodes) > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
-		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.Conflict)
+		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
 	case h.mode == queue.Shared:
 		return false, false, nil
 	case p.doubtfulTxn.Load():

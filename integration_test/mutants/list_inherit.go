@@ -72,7 +72,7 @@ var inheritMutants = []mutant{
 		name:   "ended-read-is-no-session",
 		breaks: "that a wait ended during a read counts as having had no session, for those behind as well",
 		file:   acquireFile,
-		edits:  change(`if errors.Is(err, errs.Unavailable) && ctx.Err() == nil {`, `if errors.Is(err, errs.Unavailable) {`),
+		edits:  change(`if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {`, `if errors.Is(err, errs.ErrUnavailable) {`),
 		tests:  []string{"TestWaitThatEndsInAReadIsNoWantOfASession"},
 	},
 	{

@@ -164,7 +164,7 @@ var sessionMutants = []mutant{
 		name:   "session-outlives-its-lease",
 		breaks: "the end of the lease does not end the session",
 		file:   heartbeatFile,
-		edits:  change("if left <= 0 {\n\t\t\t\ts.End(driver.Expired, errs.LeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
+		edits:  change("if left <= 0 {\n\t\t\t\ts.End(driver.Expired, errs.ErrLeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
 		tests:  []string{"TestSimulation"},
 		by:     core,
 	},

@@ -120,8 +120,8 @@ var frontMutants = []mutant{
 		breaks: "whose own node has gone counts as the first, in the list and in the look at the node",
 		file:   frontFile,
 		edits: []edit{
-			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.NodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
-			{"own, read, err := p.watchOwn(ctx)\n\tif err != nil {", "own, read, err := p.watchOwn(ctx)\n\tif err == errs.NodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.s.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
+			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.ErrNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
+			{"own, read, err := p.watchOwn(ctx)\n\tif err != nil {", "own, read, err := p.watchOwn(ctx)\n\tif err == errs.ErrNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.s.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},

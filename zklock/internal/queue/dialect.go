@@ -108,7 +108,7 @@ func (d *Dialect) Allows(k Kind) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: with dialect=%s there are no locks held as %v, %s knows none", errs.Conflict, d.Name, k.Mode, d.serves)
+	return fmt.Errorf("%w: with dialect=%s there are no locks held as %v, %s knows none", errs.ErrConflict, d.Name, k.Mode, d.serves)
 }
 
 // Prefix is the name of a queue node up to its sequence suffix.
@@ -236,11 +236,11 @@ func (d *Dialect) CheckName(name string) error {
 		return err
 	}
 	if r, ok := RefusedRune(name); ok {
-		return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", errs.InvalidName, d.Name, r)
+		return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", errs.ErrInvalidName, d.Name, r)
 	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if _, _, _, _, ok := classify(segment); ok {
-			return fmt.Errorf("%w: with dialect=%s its segment %q would pass for a queue node", errs.InvalidName, d.Name, segment)
+			return fmt.Errorf("%w: with dialect=%s its segment %q would pass for a queue node", errs.ErrInvalidName, d.Name, segment)
 		}
 	}
 	return nil
@@ -265,5 +265,5 @@ func (d *Dialect) ParentMode() driver.Mode {
 // ConflictWith is the error of meeting a contender of another dialect.
 func (d *Dialect) ConflictWith(other *Dialect) error {
 	return fmt.Errorf("%w: a contender of %s is in the queue, and does not wait for those of dialect=%s; use dialect=%s for this lock, in all clients",
-		errs.Conflict, other.serves, d.Name, other.Name)
+		errs.ErrConflict, other.serves, d.Name, other.Name)
 }

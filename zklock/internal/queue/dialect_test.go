@@ -71,7 +71,7 @@ func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {
 	} {
 		for _, d := range Dialects {
 			err := d.CheckName(name)
-			if want := d.Literal(); (err != nil) != want || want && !errors.Is(err, errs.InvalidName) {
+			if want := d.Literal(); (err != nil) != want || want && !errors.Is(err, errs.ErrInvalidName) {
 				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)
 			}
 		}

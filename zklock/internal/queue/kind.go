@@ -25,5 +25,5 @@ func (k Kind) String() string {
 // does not know its own, see conflict, and gives way.
 func KindConflict(ahead Node) error {
 	return fmt.Errorf("%w: %s is in the queue, wanting %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
-		errs.Conflict, ahead.Name, ahead.Kind)
+		errs.ErrConflict, ahead.Name, ahead.Kind)
 }

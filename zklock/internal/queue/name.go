@@ -19,15 +19,15 @@ const MaxName = 512
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: it is empty", errs.InvalidName)
+		return fmt.Errorf("%w: it is empty", errs.ErrInvalidName)
 	case len(name) > MaxName:
-		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", errs.InvalidName, len(name), MaxName)
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", errs.ErrInvalidName, len(name), MaxName)
 	case !utf8.ValidString(name):
-		return fmt.Errorf("%w: it is not UTF-8", errs.InvalidName)
+		return fmt.Errorf("%w: it is not UTF-8", errs.ErrInvalidName)
 	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if err := CheckSegment(segment); err != nil {
-			return fmt.Errorf("%w: %w", errs.InvalidName, err)
+			return fmt.Errorf("%w: %w", errs.ErrInvalidName, err)
 		}
 	}
 	return nil

@@ -20,10 +20,10 @@ func (s *Session) keep() {
 		state, changed := s.DS.State()
 		switch state {
 		case driver.Expired:
-			s.End(driver.Expired, errs.SessionExpired)
+			s.End(driver.Expired, errs.ErrSessionExpired)
 			return
 		case driver.Closed:
-			s.End(driver.Closed, errs.SessionEnded)
+			s.End(driver.Closed, errs.ErrSessionEnded)
 			return
 		}
 		suspendedThen = s.noticeConnection(suspendedThen)
@@ -46,7 +46,7 @@ func (s *Session) keep() {
 		if counting {
 			left := until.Sub(lease.Now())
 			if left <= 0 {
-				s.End(driver.Expired, errs.LeaseOver)
+				s.End(driver.Expired, errs.ErrLeaseOver)
 				return
 			}
 			timer.Reset(left)
@@ -76,7 +76,7 @@ func (s *Session) noticeConnection(suspendedThen time.Duration) time.Duration {
 	}
 	if s.DS.Timeout() < s.Timeout {
 		s.Mu.Unlock()
-		s.End(driver.Expired, errs.Shrunk)
+		s.End(driver.Expired, errs.ErrShrunk)
 		return suspendedNow
 	}
 	s.gen = gen

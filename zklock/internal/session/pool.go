@@ -53,25 +53,25 @@ type opening struct {
 
 // refusal is the error of an attempt that is not worth repeating.
 func (o *opening) refusal() error {
-	if errors.Is(o.err, errs.NoAuth) || errors.Is(o.err, errs.RootMissing) {
+	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrRootMissing) {
 		return o.err // the session was to be had
 	}
 	if errors.Is(o.err, driver.ErrAuthFailed) {
-		return fmt.Errorf("%w: %w", errs.NoAuth, o.err) // it was not, but not for want of servers
+		return fmt.Errorf("%w: %w", errs.ErrNoAuth, o.err) // it was not, but not for want of servers
 	}
-	return fmt.Errorf("%w: %w", errs.Unavailable, o.err)
+	return fmt.Errorf("%w: %w", errs.ErrUnavailable, o.err)
 }
 
 // unavailable is the error of who has waited for a session for connect_timeout.
 func (o *opening) unavailable(d time.Duration) error {
 	switch last := o.last.Load(); {
 	case last == nil:
-		return fmt.Errorf("%w for %v", errs.Unavailable, d)
+		return fmt.Errorf("%w for %v", errs.ErrUnavailable, d)
 	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
 		// Of this package's making: it must not pass for the caller's deadline.
-		return fmt.Errorf("%w for %v: %v", errs.Unavailable, d, *last)
+		return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, d, *last)
 	default:
-		return fmt.Errorf("%w for %v: %w", errs.Unavailable, d, *last)
+		return fmt.Errorf("%w for %v: %w", errs.ErrUnavailable, d, *last)
 	}
 }
 
@@ -79,7 +79,7 @@ func (o *opening) unavailable(d time.Duration) error {
 // at since: it ends, with cause errNoSession, when that has lasted for
 // connect_timeout.
 func (p *Pool) Patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, since.Add(p.Settings.ConnectTimeout), errs.NoSession)
+	return context.WithDeadlineCause(ctx, since.Add(p.Settings.ConnectTimeout), errs.ErrNoSession)
 }
 
 func NewPool(set *Settings, connector driver.Connector) *Pool {
@@ -108,10 +108,10 @@ func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 				return nil, o.refusal()
 			}
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); cause == errs.NoSession || cause == errs.Cut {
+			if cause := context.Cause(ctx); cause == errs.ErrNoSession || cause == errs.ErrCut {
 				return nil, o.unavailable(p.Settings.ConnectTimeout)
 			}
-			err := errs.WaitEnded(ctx, errs.Unavailable)
+			err := errs.WaitEnded(ctx, errs.ErrUnavailable)
 			if why := p.diagnose(o); why != nil {
 				err = fmt.Errorf("%w (%v)", err, why) // as text: what ended the wait is ctx
 			}
@@ -144,7 +144,7 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, nil, errs.Closed
+		return nil, nil, errs.ErrClosed
 	}
 	sl := &p.slots[n]
 	over := sl.session != nil && sl.session.IsOver() // and about to leave the slot
@@ -231,8 +231,8 @@ func (p *Pool) fill(n int, s *Session) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		p.wg.Go(func() { s.End(driver.Closed, errs.Closed) })
-		return errs.Closed
+		p.wg.Go(func() { s.End(driver.Closed, errs.ErrClosed) })
+		return errs.ErrClosed
 	}
 	if cause := s.Cause(); cause != nil {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
@@ -272,7 +272,7 @@ func (p *Pool) Retire(s *Session) {
 	_, draining := p.retired[s]
 	p.mu.Unlock()
 	if draining {
-		s.endIf(driver.Closed, errs.SessionEnded, func() bool { return s.Work == 0 })
+		s.endIf(driver.Closed, errs.ErrSessionEnded, func() bool { return s.Work == 0 })
 	}
 }
 
@@ -288,7 +288,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 				sl.backOff(s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
 			sl.cut = sl.wanted
-			if cut := s.CutSince(); s.Cause() == errs.LeaseOver && !cut.IsZero() {
+			if cut := s.CutSince(); s.Cause() == errs.ErrLeaseOver && !cut.IsZero() {
 				sl.cut = cut // else the ensemble itself has said that the session is over
 			}
 		}
@@ -305,7 +305,7 @@ func (p *Pool) discarded(s *Session, cause error, busy bool) {
 }
 
 // isLoss reports whether a session that ended with cause is a lost one.
-func isLoss(cause error) bool { return cause != errs.Closed && cause != errs.SessionEnded }
+func isLoss(cause error) bool { return cause != errs.ErrClosed && cause != errs.ErrSessionEnded }
 
 // All returns every session of the pool.
 func (p *Pool) All() []*Session {
@@ -350,7 +350,7 @@ func (p *Pool) Close() {
 	p.mu.Unlock()
 	p.stop()
 	for _, s := range p.All() {
-		s.End(driver.Closed, errs.Closed)
+		s.End(driver.Closed, errs.ErrClosed)
 	}
 	p.wg.Wait()
 }
@@ -358,7 +358,7 @@ func (p *Pool) Close() {
 // Permanent reports whether trying again cannot help.
 func Permanent(err error) bool {
 	for _, e := range []error{
-		errSessionTimeout, errTickTime, errs.RootMissing, errs.NoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		errSessionTimeout, errTickTime, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
 	} {
 		if errors.Is(err, e) {

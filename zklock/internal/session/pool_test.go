@@ -14,7 +14,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	set := &Settings{}
 	set.Jitter = func(d time.Duration) time.Duration { return d }
 	p := &Pool{Settings: set, slots: make([]slot, 1)}
-	over := &Session{Over: errs.SessionExpired}
+	over := &Session{Over: errs.ErrSessionExpired}
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("filled with a session that is over: %v", err)
 	}
@@ -25,7 +25,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	if got, _, _ := p.look(0); got != alive {
 		t.Errorf("got %p, want the session that lives", got)
 	}
-	alive.Over = errs.SessionExpired
+	alive.Over = errs.ErrSessionExpired
 	opening := &opening{done: make(chan struct{})}
 	p.slots[0].opening = opening
 	if got, o, err := p.look(0); got != nil || o != opening || err != nil {

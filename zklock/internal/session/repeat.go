@@ -32,20 +32,20 @@ func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.C
 		}
 		if !Transient(err) {
 			if s.Ended(err) {
-				return errs.SessionOver
+				return errs.ErrSessionOver
 			}
 			return err
 		}
 		Sleep(limited, s.settings.Jitter(pause), s.Ctx.Done())
 		switch {
 		case s.Ctx.Err() != nil:
-			return errs.SessionOver
+			return errs.ErrSessionOver
 		case ctx.Err() != nil:
 			return s.WaitEnded(ctx, began)
 		case limited.Err() != nil:
 			// As text only: that a request's deadline passed is not the caller's
 			// deadline passing.
-			return fmt.Errorf("%w for %v: %v", errs.Unavailable, s.settings.ConnectTimeout, err)
+			return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, s.settings.ConnectTimeout, err)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
 	if ctx.Err() != nil {
 		return s.WaitEnded(ctx, began)
 	}
-	return errs.SessionOver
+	return errs.ErrSessionOver
 }
 
 // MaxLone is how many requests of a session may be under way at once besides
@@ -94,9 +94,9 @@ func Transient(err error) bool {
 func (s *Session) Ended(err error) bool {
 	switch {
 	case errors.Is(err, driver.ErrSessionExpired):
-		s.End(driver.Expired, errs.SessionExpired)
+		s.End(driver.Expired, errs.ErrSessionExpired)
 	case errors.Is(err, driver.ErrClosed):
-		s.End(driver.Closed, errs.SessionEnded)
+		s.End(driver.Closed, errs.ErrSessionEnded)
 	default:
 		return false
 	}

@@ -259,7 +259,7 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 		select {
 		case <-renewed:
 		case <-s.Ctx.Done():
-			return errs.SessionOver
+			return errs.ErrSessionOver
 		case <-ctx.Done():
 			return s.WaitEnded(ctx, began)
 		case <-limit:
@@ -313,7 +313,7 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 		t.LeaveLocked()
 	}
 	busy := s.Work > 0
-	spared := len(tenants) > 0 && cause != errs.Closed
+	spared := len(tenants) > 0 && cause != errs.ErrClosed
 	if spared {
 		s.SpareLocked()
 	}
@@ -376,7 +376,7 @@ func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	there := state == driver.Connected && quiet < s.Lease.HeartbeatEvery()
 	s.Mu.Unlock()
 	if there {
-		return errs.WaitEnded(ctx, errs.Unanswered)
+		return errs.WaitEnded(ctx, errs.ErrUnanswered)
 	}
-	return errs.WaitEnded(ctx, errs.Unavailable)
+	return errs.WaitEnded(ctx, errs.ErrUnavailable)
 }
