@@ -32,11 +32,13 @@ type hold struct {
 	mu      sync.Mutex
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
-	handles []*handle     // guarded by mu; not yet released; when it was lost, those that were lost with it
+	handles []*handle     // guarded by mu; not yet released
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; it is one of the turnstile's holds
 	txns    int           // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; not nil: closed when txns reaches 0
+
+	lost []*handle // by MarkLost, Finish and Tell only, which come one after the other
 }
 
 // grant makes a hold of a place whose turn it is, if the session is alive, its
@@ -202,21 +204,16 @@ func (h *hold) MarkLost() bool {
 		return false
 	}
 	h.over = true
+	h.lost, h.handles = h.handles, nil
 	h.all.losing()
 	return true
 }
 
-// Finish implements session.Tenant. Handles that were released just now leave the hold: of those
-// nothing is told.
+// Finish implements session.Tenant. Of handles that were released just now nothing is
+// told. It needs no mutex but the handles' own: whatever else goes on, every handle ends.
 func (h *hold) Finish(cause error, at time.Time) {
-	h.mu.Lock()
-	handles := h.handles
-	h.mu.Unlock()
 	err := &LostError{Name: h.name, Cause: cause, At: at}
-	handles = slices.DeleteFunc(handles, func(l *handle) bool { return !l.finish(err) })
-	h.mu.Lock()
-	h.handles = handles
-	h.mu.Unlock()
+	h.lost = slices.DeleteFunc(h.lost, func(l *handle) bool { return !l.finish(err) })
 }
 
 // Vacate implements session.Tenant.
@@ -229,11 +226,9 @@ func (h *hold) Vacate() {
 
 // Tell implements session.Tenant. Afterwards the hold refers to no handle: see part.
 func (h *hold) Tell() {
-	h.mu.Lock()
-	handles := h.handles
-	h.handles = nil
-	h.mu.Unlock()
-	for _, l := range handles {
+	lost := h.lost
+	h.lost = nil
+	for _, l := range lost {
 		l.tellLost()
 	}
 }

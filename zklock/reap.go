@@ -16,6 +16,7 @@ const (
 	reapIdle  = 10 * time.Second // how long a name is idle before its container goes
 	reapEvery = 5 * time.Second
 	reapBatch = 256 // names that are looked for, and deletes that are under way, at once
+	reapGroup = 32  // deletes in one transaction; those that are refused cost one each
 )
 
 // reaper runs while there are containers to come back for. A container that is
@@ -71,7 +72,13 @@ func (r *reaper) run() {
 // refused, which must not concern any other request. What goes wrong is left to the
 // server.
 func (r *reaper) remove(idle []parent) {
+	var wg sync.WaitGroup
 	groups := make(map[*session.Session][]*session.Write)
+	send := func(s *session.Session) {
+		writes := groups[s]
+		delete(groups, s)
+		wg.Go(func() { s.CommitApart(writes) })
+	}
 	for _, p := range idle {
 		ctx, cancel := context.WithTimeout(r.pool.Ctx, r.pool.Settings.ConnectTimeout)
 		s, err := r.pool.Session(ctx, p.path)
@@ -80,11 +87,12 @@ func (r *reaper) remove(idle []parent) {
 			break
 		}
 		w := &session.Write{Kind: "reap", Ctx: s.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})}
-		groups[s] = append(groups[s], w)
+		if groups[s] = append(groups[s], w); len(groups[s]) == reapGroup {
+			send(s)
+		}
 	}
-	var wg sync.WaitGroup
-	for s, writes := range groups {
-		wg.Go(func() { s.CommitApart(writes) })
+	for s := range groups {
+		send(s)
 	}
 	wg.Wait() // soon: it runs on the sessions' contexts
 }

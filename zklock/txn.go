@@ -186,12 +186,14 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		return err
 	}
 	for {
-		wait, lowered, err := l.lower()
-		if wait {
+		what, err := l.lower()
+		switch what {
+		case txnUnderWay:
 			h.awaitTxns(ctx)
 			continue
-		}
-		if !lowered {
+		case holdOver:
+			return l.endedError() // it asks the session: without its mutex
+		case asItWas:
 			return err
 		}
 		break
@@ -220,9 +222,18 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	}
 }
 
-// lower makes a reader of a writer, in this process; wait says that a Txn is under
-// way that has to end before.
-func (l *Lock) lower() (wait, lowered bool, err error) {
+// lowering is what lower has done.
+type lowering int
+
+const (
+	asItWas     lowering = iota // nothing: there was nothing to do, or an error
+	lowered                     // the writer is a reader
+	txnUnderWay                 // nothing yet: a Txn has to end before
+	holdOver                    // nothing: the hold is over
+)
+
+// lower makes a reader of a writer, in this process.
+func (l *Lock) lower() (lowering, error) {
 	h := l.hold
 	p := h.place
 	p.s.Mu.Lock()
@@ -231,22 +242,22 @@ func (l *Lock) lower() (wait, lowered bool, err error) {
 	defer h.mu.Unlock()
 	switch {
 	case h.over:
-		return false, false, l.endedError()
+		return holdOver, nil
 	case len(p.nodes) > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
-		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
+		return asItWas, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
 	case h.mode == queue.Shared:
-		return false, false, nil
+		return asItWas, nil
 	case p.doubtfulTxn.Load():
-		return false, false, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
+		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
 	case h.txns > 0:
-		return true, false, nil
+		return txnUnderWay, nil
 	}
 	h.mode = queue.Shared
 	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
 	// Readers that join come after a writer that held the same node.
 	h.token = Token{Zxid: p.zxid, Turn: p.turn}
 	p.turn++
-	return false, true, nil
+	return lowered, nil
 }
 
 // errNotTold says that a downgrade is not known to the ensemble yet.

@@ -7,21 +7,21 @@ var driverMutants = []mutant{
 	{
 		name:   "new-session-after-expiry",
 		breaks: "the client's new session takes the place of one that has expired",
-		file:   driverSession,
+		file:   "zklock/zkdriver/session.go",
 		edits:  change(`if !first && resp.sessionID != s.id {`, `if false {`),
 		tests:  []string{"TestExpiryIsForEver"},
 	},
 	{
 		name:   "reconnect-unnoticed",
 		breaks: "a reconnect looks like the same connection",
-		file:   driverSession,
+		file:   "zklock/zkdriver/session.go",
 		edits:  change(`s.setLocked(driver.Connected, s.generation+1)`, `s.setLocked(driver.Connected, max(s.generation, 1))`),
 		tests:  []string{"TestReconnect"},
 	},
 	{
 		name:   "timeout-as-asked-for",
 		breaks: "the session timeout is the one asked for, not the one negotiated",
-		file:   driverSession,
+		file:   "zklock/zkdriver/session.go",
 		edits:  change("s.timeout = resp.timeout\n", ""),
 		tests:  []string{"TestConnectTakesWhatTheHandshakeSays"},
 	},
@@ -56,7 +56,7 @@ var driverMutants = []mutant{
 	{
 		name:   "watches-before-credentials",
 		breaks: "on a new connection watches are set before the credentials were presented",
-		file:   driverSession,
+		file:   "zklock/zkdriver/session.go",
 		edits:  change("if !s.authenticates {", "if true {"),
 		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
 	},

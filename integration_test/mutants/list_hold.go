@@ -249,6 +249,13 @@ var holdMutants = []mutant{
 		tests:  []string{"TestReaderThatJoinsADowngradedWriterHasALaterToken"},
 	},
 	{
+		name:   "downgrade-asks-under-the-mutex",
+		breaks: "who downgrades a lock that is being lost waits for a mutex that it holds, and with it the session",
+		file:   txnFile,
+		edits:  change("return holdOver, nil", "return asItWas, l.endedError()"),
+		tests:  []string{"TestDowngradeOfAHoldThatIsBeingLost"},
+	},
+	{
 		name:   "downgraded-place-handed-to-a-writer",
 		breaks: "a downgraded place is handed to a writer, beside readers elsewhere",
 		file:   txnFile,
