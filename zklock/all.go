@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // maxAll bounds how many names one transaction takes a place on.
@@ -42,7 +45,7 @@ var _ Acquirer = (*all)(nil)
 
 func (l *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
-		return &special{ErrConflict, "All of no locks: it takes one or more"}
+		return errs.Case(errs.ErrConflict, "All of no locks: it takes one or more")
 	}
 	// Of a client, whatever else is wrong: its hooks are called.
 	for _, a := range acquirers {
@@ -61,7 +64,7 @@ func (l *all) add(acquirers []Acquirer) error {
 		case nil:
 			return errAllOfNil
 		default:
-			return &special{ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a)}
+			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a))
 		}
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
@@ -70,7 +73,7 @@ func (l *all) add(acquirers []Acquirer) error {
 			return err
 		}
 		if d.client != l.client {
-			return &special{ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name())}
+			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name()))
 		}
 		w := d.wants[0]
 		i, twice := at[w.path]
@@ -78,12 +81,12 @@ func (l *all) add(acquirers []Acquirer) error {
 		case !twice:
 			at[w.path] = len(l.wants)
 			l.wants = append(l.wants, w)
-		case w.kind.mode == Exclusive:
+		case w.kind.Mode == queue.Exclusive:
 			l.wants[i].kind = w.kind
 		}
 	}
 	if len(l.wants) > maxAll {
-		return &special{ErrConflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll)}
+		return errs.Case(errs.ErrConflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll))
 	}
 	return nil
 }
@@ -119,14 +122,14 @@ func (l *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, err
 }
 
 func (l *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
-	mode := Shared
+	mode := queue.Shared
 	for _, w := range l.wants {
-		if w.kind.mode == Exclusive {
-			mode = Exclusive
+		if w.kind.Mode == queue.Exclusive {
+			mode = queue.Exclusive
 		}
 	}
 	if len(l.wants) == 0 {
-		mode = Exclusive
+		mode = queue.Exclusive
 	}
 	if l.err != nil {
 		return nil, l.client.refused(ctx, l.Name(), mode, newAcquireConfig(opts, try), l.err)

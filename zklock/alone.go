@@ -1,12 +1,16 @@
 package zklock
 
-import "context"
+import (
+	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // acquireAlone gets a request a place of its own, which is not handed over.
-func (c *Client) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
+func (all *turnstiles) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
-	defer c.stepAside(r)()
-	_, lock, left, err := c.take(ctx, r, nil)
+	defer all.stepAside(r)()
+	_, lock, left, err := all.take(ctx, r, nil)
 	if left != nil {
 		left.remove()
 	}
@@ -15,20 +19,20 @@ func (c *Client) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 
 // stepAside has the names that r is to write known as waited for, though not in
 // their turnstiles, until the function it returns is called.
-func (c *Client) stepAside(r *request) func() {
-	if r.mode != Exclusive {
+func (all *turnstiles) stepAside(r *request) func() {
+	if r.mode != queue.Exclusive {
 		return func() {}
 	}
 	var aside []*turnstile
-	c.mu.Lock()
+	all.mu.Lock()
 	for _, w := range r.wants {
-		if w.kind.mode == Exclusive {
-			t := c.names[w.path]
+		if w.kind.Mode == queue.Exclusive {
+			t := all.byPath[w.path]
 			t.aside.Add(1)
 			aside = append(aside, t)
 		}
 	}
-	c.mu.Unlock()
+	all.mu.Unlock()
 	return func() {
 		for _, t := range aside {
 			t.aside.Add(-1)

@@ -1,6 +1,11 @@
 package zklock
 
-import "context"
+import (
+	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // await waits for a ticket's turn, or until ctx ends, and takes it out of the
 // queue then.
@@ -21,7 +26,7 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (turn, error) {
 		case <-along:
 		case <-ctx.Done():
 			t.leave(tk)
-			return turn{}, waitEnded(ctx, ErrNotAcquired)
+			return turn{}, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 	}
 }
@@ -31,7 +36,7 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (turn, error) {
 // two go along with it. It returns what is closed when the leader has to wait for
 // somebody, and they with it; nil: who comes now has to wait.
 func (t *turnstile) alongLocked(r *request) <-chan struct{} {
-	if r.mode != Shared || t.leader == nil || t.leader.r.mode != Shared || t.leader.stuck || !t.sharedLocked() {
+	if r.mode != queue.Shared || t.leader == nil || t.leader.r.mode != queue.Shared || t.leader.stuck || !t.sharedLocked() {
 		return nil
 	}
 	if last := t.queue.Back(); last != nil && (t.asking == nil || last.Value.(*ticket).along != t.asking) {

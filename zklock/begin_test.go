@@ -1,14 +1,19 @@
 package zklock
 
 import (
+	"errors"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // A hold that was lost between its grant and the moment its turnstile hears of it
 // is not counted: nobody would ever count it out, and all who come would wait.
 func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
-	names := &turnstile{client: &Client{}}
+	names := &turnstile{}
 	lost := &hold{over: true}
 	names.beginLocked(lost)
 	if names.holds != 0 || names.current != nil {
@@ -23,14 +28,60 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 // A writer that was downgraded may be released before its turnstile hears of it:
 // a writer that waits there must not get the node, beside readers elsewhere.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
-	s := &session{client: &Client{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}
-	p := &place{s: s, nodes: []*contender{{kind: kind{mode: Exclusive}}}, granted: time.Now()}
-	names := &turnstile{client: s.client}
-	if !names.mayPass(p, Exclusive) || !names.mayPass(p, Shared) {
+	s := &desk{Session: &session.Session{}}
+	p := &place{s: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, granted: time.Now()}
+	names := &turnstile{all: &turnstiles{common: &common{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}}
+	if !names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {
 		t.Error("a writer's place is for both")
 	}
-	p.nodes[0].kind.mode = Shared
-	if names.mayPass(p, Exclusive) || !names.mayPass(p, Shared) {
+	p.nodes[0].kind.Mode = queue.Shared
+	if names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {
 		t.Error("a reader's place is for readers")
+	}
+}
+
+// A session that ends marks all its holds before it ends the first handle. Who
+// downgrades a lock in between learns that it is over; the session is held up by nobody.
+func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
+	p := &place{s: &desk{Session: &session.Session{}}, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	h := &hold{all: &turnstiles{}, place: p, mode: queue.Exclusive}
+	l := h.join(t.Context())
+	if !h.MarkLost() {
+		t.Fatal("it was over before")
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.downgrade(t.Context()) }()
+	select {
+	case err := <-done:
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for the mutex that it holds")
+	}
+}
+
+// What is lost belongs to those who report the loss: a look at the session's handles
+// meanwhile, for figures or for those that were dropped, finds none.
+func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
+	p := &place{s: &desk{Session: &session.Session{Timeout: time.Second}}}
+	for range 1000 {
+		h := &hold{all: &turnstiles{common: &common{}}, place: p}
+		released := h.join(t.Context())
+		h.join(t.Context())
+		released.finish(ErrReleased) // and is about to leave the hold
+		h.MarkLost()
+		var look sync.WaitGroup
+		look.Go(func() {
+			for range 10 {
+				h.Review()
+				h.Since()
+			}
+		})
+		h.Finish(ErrLeaseOver, time.Now())
+		look.Wait()
+		if len(h.lost) != 1 {
+			t.Fatalf("the loss of %d handles is told, want 1", len(h.lost))
+		}
 	}
 }

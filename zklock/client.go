@@ -4,37 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Client is a handle on the locks below one root of one ensemble: a pool of a
 // few sessions, which are opened when first needed. It is safe for concurrent
 // use, meant to be shared, and usually lives as long as the process.
 type Client struct {
-	cfg       config
-	connector driver.Connector
-	pool      *pool
-	parents   parents
-	reaper    reaper
-	counters  counters
-	lastZxid  atomic.Int64 // the newest transaction that created a queue node of ours
-	regressed atomic.Bool  // a later one had a smaller id: tokens cannot be trusted any more
-
-	closing context.Context         // ends, with cause ErrClosed, with Shutdown or Close
-	close   context.CancelCauseFunc // ends closing
-
-	mu       sync.Mutex
-	names    map[string]*turnstile // guarded by mu; by path; names waited for or held
-	held     int                   // guarded by mu; holds
-	underway map[*request]struct{} // guarded by mu; acquisitions under way
-	idle     chan struct{}         // guarded by mu; not nil: closed when names has become empty
+	*common
+	connector  driver.Connector
+	pool       *session.Pool
+	reaper     reaper
+	turnstiles turnstiles
 
 	closed   chan struct{} // closed when Close has finished
 	closeErr error         // set before closed is closed
@@ -62,7 +51,7 @@ func open(text string, opts []Option) (*Client, error) {
 		return nil, err
 	}
 	cfg := defaultConfig()
-	cfg.root, cfg.user = u.Root, u.User
+	cfg.Root, cfg.user = u.Root, u.User
 	if u.Params, err = cfg.applyParams(u.Params, d.Keys()); err != nil {
 		return nil, err
 	}
@@ -72,7 +61,7 @@ func open(text string, opts []Option) (*Client, error) {
 	if err := cfg.finish(opts); err != nil {
 		return nil, err
 	}
-	u.Root, u.Logger = cfg.root, cfg.driverLogger
+	u.Root, u.Logger = cfg.Root, cfg.DriverLogger
 	connector, err := d.OpenConnector(u)
 	if err != nil {
 		return nil, err
@@ -103,20 +92,24 @@ func (c *config) finish(opts []Option) error {
 	if _, err := c.applyParams(c.params, nil); err != nil {
 		return err
 	}
-	if c.root == "" {
-		c.root = defaultRoot
+	if c.Root == "" {
+		c.Root = defaultRoot
 	}
 	if c.acl == aclAuto {
 		c.acl = aclOpen
 	}
+	c.useHooks()
 	return c.check()
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{cfg: cfg, connector: connector, names: make(map[string]*turnstile), underway: make(map[*request]struct{}), closed: make(chan struct{})}
-	c.closing, c.close = context.WithCancelCause(context.Background())
-	c.pool = newPool(c, connector)
-	c.reaper.client = c
+	c := &Client{common: &common{cfg: cfg}, connector: connector, closed: make(chan struct{})}
+	c.pool = session.NewPool(&c.cfg.Settings, connector)
+	c.pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, &c.cfg) }
+	c.pool.Attend = func(s *session.Session) any { return newDesk(s, c.common) }
+	c.turnstiles.init(c.common, c.pool)
+	c.reaper = reaper{parents: &c.parents, pool: c.pool, inUse: c.turnstiles.inUse}
+	c.parents.made = c.reaper.start
 	return c
 }
 
@@ -149,27 +142,27 @@ func (c *Client) ping(ctx context.Context) error {
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	ctx, stop := c.patient(ctx, time.Now())
+	ctx, stop := c.pool.Patient(ctx, time.Now())
 	defer stop()
 	for {
-		s, err := c.pool.session(ctx, "")
+		s, err := c.pool.Session(ctx, "")
 		if err != nil {
 			return err
 		}
-		err = s.repeat(ctx, "verify", func(ctx context.Context) error {
-			gen, sent := s.beforeExchange()
-			_, err := s.ds.Multi(ctx, []driver.Op{driver.CheckOp(c.cfg.root, driver.AnyVersion)})
+		err = s.Repeat(ctx, "verify", func(ctx context.Context) error {
+			gen, sent := s.BeforeExchange()
+			_, err := s.DS.Multi(ctx, []driver.Op{driver.CheckOp(c.cfg.Root, driver.AnyVersion)})
 			if err == nil {
-				s.exchanged(gen, sent, true)
+				s.Exchanged(gen, sent, true)
 			}
 			return err
 		})
 		if err == nil || errors.Is(err, driver.ErrNoAuth) {
-			err = s.probe(ctx) // it says which right that is, and whether it is the only one
+			err = probe(ctx, deskOf(s)) // it says which right that is, and whether it is the only one
 		} else {
-			err = c.cfg.explain(err, c.cfg.root)
+			err = c.cfg.explain(err, c.cfg.Root)
 		}
-		if !errors.Is(err, errSessionOver) {
+		if !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}
@@ -179,12 +172,12 @@ func (c *Client) ping(ctx context.Context) error {
 var errNoClient = errors.New("the Client was not made by Open")
 
 // acquire is what all acquisitions come down to.
-func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []want, cfg acquireConfig) (*Lock, error) {
-	ctx, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: mode, Try: cfg.try})
+func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []want, cfg acquireConfig) (*Lock, error) {
+	ctx, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	r := &request{client: c, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try, failFast: cfg.failFast}
+	r := &request{all: &c.turnstiles, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try, failFast: cfg.failFast}
 	lock, err := c.acquireLock(ctx, r, cfg)
 	r.waited(err)
 	waited := r.waitedFor()
@@ -195,22 +188,22 @@ func (c *Client) acquire(ctx context.Context, name string, mode Mode, wants []wa
 	} else {
 		c.counters.acquired.Add(1)
 	}
-	end.call(AcquireResult{Lock: lock, Waited: waited, Err: err})
+	end.Call(AcquireResult{Lock: lock, Waited: waited, Err: err})
 	return lock, err
 }
 
 // refused is acquire for a request that can be refused as it stands. It counts as an
 // acquisition that failed. c may be nil: then only the caller learns of it.
-func (c *Client) refused(ctx context.Context, name string, mode Mode, cfg acquireConfig, why error) error {
-	name = truncate(name, maxName)
+func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg acquireConfig, why error) error {
+	name = queue.Truncate(name, queue.MaxName)
 	err := &Error{Op: "acquire", Name: name, Err: why}
 	if c == nil {
 		return err
 	}
 	// Hooks may pass the name on to systems that take UTF-8 only.
-	_, end := start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: mode, Try: cfg.try})
+	_, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
 	c.counters.failed.Add(1)
-	end.call(AcquireResult{Err: err})
+	end.Call(AcquireResult{Err: err})
 	return err
 }
 
@@ -218,30 +211,30 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
-	if c.regressed.Load() {
+	if c.zxids.regressed.Load() {
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {
-		return nil, waitEnded(ctx, ErrNotAcquired)
+		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.cancel = cancel
-	t, err := c.startWaiting(r, cfg)
+	t, err := c.turnstiles.startWaiting(r, cfg)
 	if err != nil {
 		return nil, err
 	}
-	defer c.stopWaiting(r)
+	defer c.turnstiles.stopWaiting(r)
 	if cfg.limited && !cfg.try {
-		timer := time.AfterFunc(cfg.wait, func() { cancel(errWaitOver) })
+		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
 	r.describe(cfg)
-	alone := len(r.wants) > 1 || r.mode == Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
+	alone := len(r.wants) > 1 || r.mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
 	for {
 		var lock *Lock
 		if alone {
-			lock, err = c.acquireAlone(waitCtx, r)
+			lock, err = c.turnstiles.acquireAlone(waitCtx, r)
 		} else {
 			r.turnstile = t
 			lock, err = t.acquire(waitCtx, r)
@@ -250,30 +243,22 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		case err != nil || lock.Err() == nil:
 			return lock, err
 		case waitCtx.Err() != nil:
-			return nil, waitEnded(waitCtx, ErrNotAcquired)
+			return nil, errs.WaitEnded(waitCtx, errs.ErrNotAcquired)
 		}
 		// It was lost between its grant and here: back to the tail.
-		c.waitAgain(r)
+		c.turnstiles.waitAgain(r)
 	}
 }
+
+// path returns the znode under which the contenders of a name queue.
+func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.dialect.Encode(name) }
 
 // bound derives a context that ends with ctx and with the client (cause
 // ErrClosed).
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(errs.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
-}
-
-// refuse has everything that waits fail with ErrClosed, now and from now on.
-func (c *Client) refuse() {
-	c.close(ErrClosed)
-	c.mu.Lock()
-	waiting := slices.Collect(maps.Keys(c.underway))
-	c.mu.Unlock()
-	for _, r := range waiting {
-		r.cancel(ErrClosed)
-	}
 }
 
 // Shutdown ends the client in order: from now on nothing is acquired, waiters
@@ -284,19 +269,10 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}
 	}
-	c.refuse()
-	c.mu.Lock()
-	if c.idle == nil {
-		c.idle = make(chan struct{})
-		if c.held == 0 && len(c.names) == 0 {
-			close(c.idle)
-		}
-	}
-	idle := c.idle
-	c.mu.Unlock()
+	c.turnstiles.refuse()
 	var err error
 	select {
-	case <-idle:
+	case <-c.turnstiles.unused():
 	case <-c.closed:
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks still held were given up: %w", context.Cause(ctx))}
@@ -314,8 +290,8 @@ func (c *Client) Close() error {
 		return &Error{Op: "close", Err: errNoClient}
 	}
 	c.once.Do(func() {
-		c.refuse()
-		c.pool.close()
+		c.turnstiles.refuse()
+		c.pool.Close()
 		if err := c.connector.Close(); err != nil {
 			c.closeErr = &Error{Op: "close", Err: err}
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Defaults of the URL keys that belong to the core; the package documentation
@@ -30,26 +32,15 @@ const (
 // of locks, and each costs the ensemble a heartbeat.
 const maxPoolSessions = 1000
 
-// minTicks is how many ticks a session timeout has to be for a lease to be
-// provable and renewed in time: a proof is up to a tick, two heartbeats and
-// their round trips old when it counts.
-const minTicks = 3
-
 // maxDuration is more than any duration has to be, and little enough to be
 // added and multiplied without overflow.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
 // config is everything that can be set about a Client, checked.
 type config struct {
-	root           string
-	user           string // of the URL, for errors
-	sessionTimeout time.Duration
-	tickTime       time.Duration
-	connectTimeout time.Duration
-	lossDelay      time.Duration // how much sooner than its session a lock ends that is lost
+	session.Settings // of sessions
 
-	poolMaxSessions int
-	poolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
+	user string // of the URL, for errors
 
 	handoverLimit int           // 0: no hand-over and no sharing among readers
 	handoverTime  time.Duration // 0: the same
@@ -60,14 +51,11 @@ type config struct {
 
 	createRoot bool
 	acl        aclMode
-	dialect    *dialect
+	dialect    *queue.Dialect
 
-	jitter       func(time.Duration) time.Duration // the function of that name, but for runs that have to repeat themselves
-	hooks        Hooks
-	logger       *slog.Logger
-	driverLogger *slog.Logger // nil without WithLogger
-	identity     Identity
-	params       url.Values // of WithParams, applied after the URL's own
+	hooks    Hooks
+	identity Identity
+	params   url.Values // of WithParams, applied after the URL's own
 
 	acquireStacks bool
 }
@@ -83,16 +71,18 @@ const (
 
 func defaultConfig() config {
 	return config{
-		sessionTimeout:  defaultSessionTimeout,
-		tickTime:        defaultTickTime,
-		connectTimeout:  defaultConnectTimeout,
-		poolMaxSessions: defaultPoolSessions,
-		handoverLimit:   defaultHandoverLimit,
-		handoverTime:    defaultHandoverTime,
-		createRoot:      true,
-		dialect:         dialectZklock,
-		jitter:          jitter,
-		logger:          slog.New(slog.DiscardHandler),
+		Settings: session.Settings{
+			SessionTimeout:  defaultSessionTimeout,
+			TickTime:        defaultTickTime,
+			ConnectTimeout:  defaultConnectTimeout,
+			PoolMaxSessions: defaultPoolSessions,
+			Jitter:          session.Jitter,
+			Logger:          slog.New(slog.DiscardHandler),
+		},
+		handoverLimit: defaultHandoverLimit,
+		handoverTime:  defaultHandoverTime,
+		createRoot:    true,
+		dialect:       queue.Default,
 	}
 }
 
@@ -106,12 +96,12 @@ func (c *config) acls() []driver.ACL {
 
 // coreKeys are the URL keys of the core, each with its parser.
 var coreKeys = map[string]func(c *config, v string) error{
-	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.sessionTimeout }),
-	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.tickTime }),
-	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.connectTimeout }),
-	"loss_delay":        durationKey(0, func(c *config) *time.Duration { return &c.lossDelay }),
-	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *config) *int { return &c.poolMaxSessions }),
-	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.poolMaxLifetime }),
+	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.SessionTimeout }),
+	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.TickTime }),
+	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.ConnectTimeout }),
+	"loss_delay":        durationKey(0, func(c *config) *time.Duration { return &c.LossDelay }),
+	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *config) *int { return &c.PoolMaxSessions }),
+	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.PoolMaxLifetime }),
 	"handover_limit":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.handoverLimit }),
 	"handover_time":     durationKey(0, func(c *config) *time.Duration { return &c.handoverTime }),
 	"max_waiters":       intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxWaiters }),
@@ -125,7 +115,13 @@ var coreKeys = map[string]func(c *config, v string) error{
 		c.createRoot = b
 		return nil
 	},
-	"dialect": parseDialect,
+	"dialect": func(c *config, v string) error {
+		d, err := queue.ParseDialect(v)
+		if err == nil {
+			c.dialect = d
+		}
+		return err
+	},
 	"acl": func(c *config, v string) error {
 		switch m := aclMode(v); m {
 		case aclOpen, aclCreator:
@@ -206,14 +202,14 @@ func shownKey(key string) string {
 
 // check looks at what the settings say together.
 func (c *config) check() error {
-	if err := checkRoot(c.root); err != nil {
+	if err := checkRoot(c.Root); err != nil {
 		return err
 	}
-	if c.sessionTimeout < minTicks*c.tickTime {
+	if c.SessionTimeout < session.MinTicks*c.TickTime {
 		return fmt.Errorf("key \"session_timeout\" is %v: want at least %d times tick_time, which is %v (tick_time has to be at least the servers' tickTime; where that is known to be smaller, say so)",
-			c.sessionTimeout, minTicks, c.tickTime)
+			c.SessionTimeout, session.MinTicks, c.TickTime)
 	}
-	if err := c.lossDelayFits(c.sessionTimeout); err != nil {
+	if err := c.LossDelayFits(c.SessionTimeout); err != nil {
 		return fmt.Errorf("key \"session_timeout\": %w", err)
 	}
 	return nil
@@ -225,13 +221,13 @@ func checkRoot(root string) error {
 		return fmt.Errorf("root %q: want an absolute path below \"/\", such as %s", root, defaultRoot)
 	}
 	for segment := range strings.SplitSeq(root[1:], "/") {
-		if err := checkSegment(segment); err != nil {
+		if err := queue.CheckSegment(segment); err != nil {
 			return fmt.Errorf("root %q: %w", root, err)
 		}
 		if strings.Contains(segment, "%") {
 			return fmt.Errorf("root %q: percent signs are not decoded and not taken", root)
 		}
-		if r, ok := refusedRune(segment); ok {
+		if r, ok := queue.RefusedRune(segment); ok {
 			return fmt.Errorf("root %q: ZooKeeper does not take the character %U", root, r)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Contenders returns who holds a name and who waits for it, in the order of the
@@ -23,55 +26,56 @@ import (
 // takes no notice of any others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
 	var found []Contender
-	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) (err error) {
-		found, err = s.contenders(ctx, dir)
+	err := c.operate(ctx, name, func(ctx context.Context, s *desk, dir string) (err error) {
+		found, err = znode{s, dir}.contenders(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, &Error{Op: "contenders", Name: truncate(name, maxName), Err: err}
+		return nil, &Error{Op: "contenders", Name: queue.Truncate(name, queue.MaxName), Err: err}
 	}
 	return found, nil
 }
 
-func (s *session) contenders(ctx context.Context, dir string) ([]Contender, error) {
+func (z znode) contenders(ctx context.Context) ([]Contender, error) {
+	s, dir := z.s, z.path
 	var names []string
-	err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
+	err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 		// Without the Sync the server may not have heard yet of what the caller
 		// has just seen elsewhere.
-		if err = s.ds.Sync(ctx, dir); err != nil {
+		if err = s.DS.Sync(ctx, dir); err != nil {
 			return err
 		}
-		names, _, err = s.ds.Children(ctx, dir)
+		names, _, err = s.DS.Children(ctx, dir)
 		return err
 	})
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.client.cfg.explain(err, dir)
+		return nil, s.cfg.explain(err, dir)
 	}
-	var q []queued
-	var others [familyKazoo + 1][]queued // by family
+	var q []queue.Node
+	var others [queue.Families][]queue.Node // by family
 	for _, name := range names {
-		if c, other, ok := s.client.cfg.dialect.parse(name); ok {
+		if c, other, ok := s.cfg.dialect.Parse(name); ok {
 			q = append(q, c)
 		} else if other != nil {
-			c, _, _ = other.parse(name)
-			others[other.family] = append(others[other.family], c)
+			c, _, _ = other.Parse(name)
+			others[other.Family] = append(others[other.Family], c)
 		}
 	}
-	sortQueue(q)
-	read, err := s.readContenders(ctx, dir, q)
+	queue.Sort(q)
+	read, err := z.readContenders(ctx, q)
 	if err != nil {
-		return nil, s.client.cfg.explain(err, dir)
+		return nil, s.cfg.explain(err, dir)
 	}
 	present, data := q[:0], make([][]byte, 0, len(q))
 	for i, c := range q {
 		if !read[i].there {
 			continue
 		}
-		d, _ := decodeData(read[i].data)
-		c.kind = effective(c.kind, d)
+		d, _ := queue.Decode(read[i].data)
+		c.Kind = queue.Effective(c.Kind, d)
 		present, data = append(present, c), append(data, read[i].data)
 	}
 	return rank(present, data, others[:]), nil
@@ -80,7 +84,7 @@ func (s *session) contenders(ctx context.Context, dir string) ([]Contender, erro
 // maxReads is how many contenders are read at once: enough to make little of the
 // way to the server, and so few that three quarters of maxLone are left to other calls
 // that acquire on the session meanwhile.
-const maxReads = maxLone / 4
+const maxReads = session.MaxLone / 4
 
 // contenderData is what a read of a contender found.
 type contenderData struct {
@@ -90,7 +94,8 @@ type contenderData struct {
 
 // readContenders reads the data of each contender of q, as many as maxReads at once.
 // The first error ends it; it returns when no read is under way any more.
-func (s *session) readContenders(ctx context.Context, dir string, q []queued) ([]contenderData, error) {
+func (z znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderData, error) {
+	s, dir := z.s, z.path
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	read := make([]contenderData, len(q))
@@ -102,8 +107,8 @@ func (s *session) readContenders(ctx context.Context, dir string, q []queued) ([
 		readers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(q)); i = next.Add(1) - 1 {
 				var n driver.Node
-				err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-					n, err = s.ds.Get(ctx, dir+"/"+q[i].node)
+				err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+					n, err = s.DS.Get(ctx, dir+"/"+q[i].Name)
 					return err
 				})
 				switch {
@@ -122,7 +127,7 @@ func (s *session) readContenders(ctx context.Context, dir string, q []queued) ([
 
 // rank puts everybody in one order: all have their numbers from one counter, that
 // of the lock's znode. Whose turn it is each recipe decides among its own.
-func rank(known []queued, data [][]byte, others [][]queued) []Contender {
+func rank(known []queue.Node, data [][]byte, others [][]queue.Node) []Contender {
 	type ranked struct {
 		seq int64
 		Contender
@@ -130,14 +135,14 @@ func rank(known []queued, data [][]byte, others [][]queued) []Contender {
 	var all []ranked
 	for i, q := range known {
 		c := describe(q, data[i])
-		c.Held, _ = decide(known, i)
-		all = append(all, ranked{q.seq, c})
+		c.Held, _ = queue.Decide(known, i)
+		all = append(all, ranked{q.Seq, c})
 	}
 	for _, same := range others {
-		sortQueue(same)
+		queue.Sort(same)
 		for i, q := range same {
-			held, _ := decide(same, i)
-			all = append(all, ranked{q.seq, Contender{Node: q.node, Mode: q.kind.mode, Held: held, Foreign: true}})
+			held, _ := queue.Decide(same, i)
+			all = append(all, ranked{q.Seq, Contender{Node: q.Name, Mode: Mode(q.Kind.Mode), Held: held, Foreign: true}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
@@ -154,39 +159,39 @@ func rank(known []queued, data [][]byte, others [][]queued) []Contender {
 // exclusion. A waiter queues again at the tail. It is an error, which matches
 // driver.ErrNoNode, if there is no such contender.
 func (c *Client) Break(ctx context.Context, name, node string) error {
-	err := c.operate(ctx, name, func(ctx context.Context, s *session, dir string) error {
-		if _, other, ok := c.cfg.dialect.parse(node); strings.Contains(node, "/") || !ok && other == nil {
-			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", ErrConflict, node)
+	err := c.operate(ctx, name, func(ctx context.Context, s *desk, dir string) error {
+		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
+			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.ErrConflict, node)
 		}
-		return s.client.cfg.explain(s.repeat(ctx, "release", func(ctx context.Context) error {
-			return s.ds.Delete(ctx, dir+"/"+node, driver.AnyVersion)
+		return s.cfg.explain(s.Repeat(ctx, "release", func(ctx context.Context) error {
+			return s.DS.Delete(ctx, dir+"/"+node, driver.AnyVersion)
 		}), dir)
 	})
 	if err != nil {
-		return &Error{Op: "break", Name: truncate(name, maxName), Err: err}
+		return &Error{Op: "break", Name: queue.Truncate(name, queue.MaxName), Err: err}
 	}
 	return nil
 }
 
 // operate runs an operator's operation on a name, on whatever session there is.
-func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, s *session, dir string) error) error {
+func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, s *desk, dir string) error) error {
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
-	if err := c.cfg.dialect.checkName(name); err != nil {
+	if err := c.cfg.dialect.CheckName(name); err != nil {
 		return err
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	dir := c.path(name)
 	for {
-		patient, stop := c.patient(ctx, time.Now())
-		s, err := c.pool.session(patient, dir)
+		patient, stop := c.pool.Patient(ctx, time.Now())
+		s, err := c.pool.Session(patient, dir)
 		stop()
 		if err != nil {
 			return err
 		}
-		if err = op(ctx, s, dir); !errors.Is(err, errSessionOver) {
+		if err = op(ctx, deskOf(s), dir); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}

@@ -52,11 +52,11 @@ func Detach(ctx context.Context) context.Context {
 // carried returns a handle that ctx carries on a lock of that client which has
 // one of the names wanted: a live one if there is any, else a lost one, else
 // nil. Released handles do not count.
-func carried(ctx context.Context, c *Client, wants []want) *Lock {
+func carried(ctx context.Context, all *turnstiles, wants []want) *Lock {
 	var lost *Lock
 	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
 		l := h.lock
-		if l.hold.client != c || !l.hold.touches(wants) {
+		if l.hold.all != all || !l.hold.touches(wants) {
 			continue
 		}
 		switch err := l.Err(); {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Acquirer is something that can be acquired: what Client.Mutex returns, for
@@ -42,7 +44,7 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 		return &Error{Op: "acquire", Err: errNilAcquirer}
 	}
 	if fn == nil {
-		return &Error{Op: "acquire", Name: truncate(a.Name(), maxName), Err: errNilFunction}
+		return &Error{Op: "acquire", Name: queue.Truncate(a.Name(), queue.MaxName), Err: errNilFunction}
 	}
 	lock, err := a.Acquire(ctx, opts...)
 	if err != nil {

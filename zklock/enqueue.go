@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // enqueue takes a place in the queue of every name wanted, in one round trip for
@@ -18,13 +22,14 @@ import (
 //
 // On an error nothing stays queued, replaces neither: it is being removed in the
 // background, or its session is over.
-func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *place, alone bool, err error) {
+func (a attempt) enqueue(ctx context.Context, replaces *place) (p *place, alone bool, err error) {
+	s, r := a.s, a.r
 	const maxReaped = 8 // a parent reaped that often in a row is no accident
-	began := now()
+	began := lease.Now()
 	for reaped := 0; ; {
 		var parents []parent
-		if parents, err = s.ensureParents(ctx, r.wants, replaces != nil); err == nil {
-			p, alone, err = s.create(ctx, r, parents, replaces)
+		if parents, err = a.ensureParents(ctx, replaces != nil); err == nil {
+			p, alone, err = a.create(ctx, parents, replaces)
 		}
 		if err == nil {
 			return p, alone, nil
@@ -35,7 +40,7 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 		// A parent was removed (an idle container is), or the node to replace is
 		// gone already; what went wrong where matters little, nothing was applied.
 		for _, w := range r.wants {
-			s.client.parents.forget(w.path)
+			s.parents.forget(w.path)
 		}
 		if replaces != nil {
 			replaces.remove()
@@ -43,11 +48,11 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 			continue
 		}
 		if reaped++; reaped == maxReaped {
-			err = s.client.cfg.explain(err, r.wants[0].path)
+			err = s.cfg.explain(err, r.wants[0].path)
 			break
 		}
-		if !sleep(ctx, s.client.cfg.jitter(time.Duration(reaped)*5*time.Millisecond), s.ctx.Done()) {
-			err = s.interrupted(ctx, began)
+		if !session.Sleep(ctx, s.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), s.Ctx.Done()) {
+			err = s.Interrupted(ctx, began)
 			break
 		}
 	}
@@ -57,11 +62,12 @@ func (s *session) enqueue(ctx context.Context, r *request, replaces *place) (p *
 	return nil, false, err
 }
 
-func (s *session) ensureParents(ctx context.Context, wants []want, occupied bool) ([]parent, error) {
+func (a attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, error) {
+	wants := a.r.wants
 	found := make([]parent, len(wants))
 	for i, w := range wants {
 		var err error
-		if found[i], err = s.ensureParent(ctx, w.path, occupied); err != nil {
+		if found[i], err = (znode{a.s, w.path}).ensure(ctx, occupied); err != nil {
 			return nil, err
 		}
 	}
@@ -71,56 +77,57 @@ func (s *session) ensureParents(ctx context.Context, wants []want, occupied bool
 // create sends the creation of a new place and learns what came of it. When it
 // fails, replaces is the caller's to remove, unless the new place has taken it
 // over because the outcome is open.
-func (s *session) create(ctx context.Context, r *request, parents []parent, replaces *place) (*place, bool, error) {
-	p, ok := s.register(r.wants)
+func (a attempt) create(ctx context.Context, parents []parent, replaces *place) (*place, bool, error) {
+	s, r := a.s, a.r
+	p, ok := newPlace(s, r.wants)
 	if !ok {
-		return nil, false, errSessionOver
+		return nil, false, errs.ErrSessionOver
 	}
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever comes of it, and before it can be gone
 	}
-	began := now()
+	began := lease.Now()
 	// Read before the first try: the nodes may turn out to be that one's.
-	seen := s.client.lastZxid.Load()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
-		w := s.submitCreate(r, p, parents)
+	seen := s.zxids.newest.Load()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.Timeout/10) {
+		w := a.submitCreate(p, parents)
 		select {
-		case <-w.done:
-		case <-s.ctx.Done():
-			return nil, false, errSessionOver
+		case <-w.Done:
+		case <-s.Ctx.Done():
+			return nil, false, errs.ErrSessionOver
 		case <-ctx.Done():
 			p.abandon(w)
-			return nil, false, s.waitEnded(ctx, began)
+			return nil, false, s.WaitEnded(ctx, began)
 		}
-		err := w.err
+		err := w.Err
 		switch {
 		case err == nil:
-			return s.created(ctx, p, seen, w.children)
+			return p.created(ctx, seen, w.Children)
 		case errors.Is(err, driver.ErrConnLoss):
 			p.doubtful = true
-			found, err := s.recover(ctx, p)
+			found, err := p.recover(ctx)
 			if err != nil {
 				p.abandon(nil)
 				return nil, false, err
 			}
 			if found {
-				return s.created(ctx, p, seen, nil)
+				return p.created(ctx, seen, nil)
 			}
-		case transient(err):
-			if !sleep(ctx, s.client.cfg.jitter(pause), s.ctx.Done()) {
+		case session.Transient(err):
+			if !session.Sleep(ctx, s.cfg.Jitter(pause), s.Ctx.Done()) {
 				p.abandon(nil)
-				return nil, false, s.interrupted(ctx, began)
+				return nil, false, s.Interrupted(ctx, began)
 			}
-		case s.ended(err):
-			return nil, false, errSessionOver
-		case s.setRefused(w, parents):
+		case s.Ended(err):
+			return nil, false, errs.ErrSessionOver
+		case a.setRefused(w, parents):
 			// We may not write that parent: create, then list instead.
 		default:
 			p.finish()
 			if errors.Is(err, driver.ErrNoNode) {
 				return nil, false, err
 			}
-			return nil, false, s.client.cfg.explain(err, r.wants[0].path)
+			return nil, false, s.cfg.explain(err, r.wants[0].path)
 		}
 	}
 }
@@ -129,40 +136,42 @@ func (s *session) create(ctx context.Context, r *request, parents []parent, repl
 // if that is ours, which tells how many are in the queue. The order of the two
 // matters: the other way round the count leaves our own node out. What p
 // replaces is deleted first, so that it is not counted either.
-func (s *session) submitCreate(r *request, p *place, parents []parent) *write {
-	cfg := &s.client.cfg
-	w := &write{kind: "enqueue", creates: p, ctx: r.ctx, ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	data := r.nodeData().encode()
+func (a attempt) submitCreate(p *place, parents []parent) *session.Write {
+	s, r := a.s, a.r
+	cfg := &s.cfg
+	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
+	data := r.nodeData().Encode()
 	if p.replaces != nil {
-		w.kind = "requeue"
+		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
-			w.ops = append(w.ops, driver.DeleteOp(c.path(), driver.AnyVersion))
+			w.Ops = append(w.Ops, driver.DeleteOp(c.path(), driver.AnyVersion))
 		}
 	}
 	for i, c := range p.nodes {
-		w.ops = append(w.ops, driver.CreateOp(c.dir+"/"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
+		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].ours {
-			w.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
+			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
-	s.commits.submit(w)
+	s.Commits.Submit(w)
 	return w
 }
 
 // setRefused reports whether a write failed because a parent may not be set, and
 // marks that parent.
-func (s *session) setRefused(w *write, parents []parent) bool {
-	if len(w.results) != len(w.ops) {
+func (a attempt) setRefused(w *session.Write, parents []parent) bool {
+	s := a.s
+	if len(w.Results) != len(w.Ops) {
 		return false
 	}
-	for i := range w.ops {
-		if w.ops[i].Kind != driver.OpSet || !errors.Is(w.results[i].Err, driver.ErrNoAuth) {
+	for i := range w.Ops {
+		if w.Ops[i].Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
 			continue
 		}
 		for j := range parents {
-			if parents[j].path == w.ops[i].Path {
+			if parents[j].path == w.Ops[i].Path {
 				parents[j].ours = false
-				s.client.parents.add(parents[j])
+				s.parents.add(parents[j])
 				return true
 			}
 		}
@@ -170,20 +179,33 @@ func (s *session) setRefused(w *write, parents []parent) bool {
 	return false
 }
 
-// settleLocked takes over what a successful transaction returned. children holds
+// Below implements session.Entry.
+func (p *place) Below(set map[string]bool) bool {
+	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
+}
+
+// Add implements session.Entry.
+func (p *place) Add(set map[string]bool) {
+	for _, c := range p.nodes {
+		set[c.dir] = true
+	}
+}
+
+// SettleLocked implements session.Entry: it takes over what a successful transaction
+// returned. children holds
 // each parent's count, -1 where that is not known. The session's mu is held.
-func (p *place) settleLocked(w *write) (children []int32) {
+func (p *place) SettleLocked(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
-	for i := range w.ops {
-		switch w.ops[i].Kind {
+	for i := range w.Ops {
+		switch w.Ops[i].Kind {
 		case driver.OpCreate:
-			p.nodes[len(children)].settleLocked(w.results[i].Path)
+			p.nodes[len(children)].settleLocked(w.Results[i].Path)
 			children = append(children, -1)
 		case driver.OpSet:
-			stat := &w.results[i].Stat
+			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.zxid = stat.Mzxid
-			p.s.client.parents.noteVersion(w.ops[i].Path, stat.Version)
+			p.s.parents.noteVersion(w.Ops[i].Path, stat.Version)
 		}
 	}
 	return children
@@ -191,7 +213,8 @@ func (p *place) settleLocked(w *write) (children []int32) {
 
 // created completes a place whose nodes are there: what it replaces is gone with
 // the same transaction, and it is looked at as a whole.
-func (s *session) created(ctx context.Context, p *place, seen int64, children []int32) (_ *place, alone bool, err error) {
+func (p *place) created(ctx context.Context, seen int64, children []int32) (_ *place, alone bool, err error) {
+	s := p.s
 	requeued := p.replaces != nil
 	p.counted = requeued || len(children) > 0 && !slices.Contains(children, -1)
 	if requeued {
@@ -199,14 +222,14 @@ func (s *session) created(ctx context.Context, p *place, seen int64, children []
 		p.replaces = nil
 	}
 	if p.zxid == 0 {
-		err = s.readZxid(ctx, p)
+		err = p.readZxid(ctx)
 	}
 	if err == nil {
-		limit := s.client.cfg.maxContenders
+		limit := s.cfg.maxContenders
 		if requeued {
 			limit = 0 // it applies to first enqueues
 		}
-		err = s.admit(p, seen, children, limit)
+		err = p.accept(seen, children, limit)
 	}
 	if err != nil {
 		p.remove()
@@ -221,15 +244,16 @@ func (s *session) created(ctx context.Context, p *place, seen int64, children []
 }
 
 // readZxid reads the zxid of nodes created without a set, or found again.
-func (s *session) readZxid(ctx context.Context, p *place) error {
+func (p *place) readZxid(ctx context.Context) error {
+	s := p.s
 	var n driver.Node
-	err := s.repeat(ctx, "recover", func(ctx context.Context) (err error) {
-		n, err = s.ds.Get(ctx, p.nodes[0].path())
+	err := s.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
+		n, err = s.DS.Get(ctx, p.nodes[0].path())
 		return err
 	})
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
-		return errNodeGone
+		return errs.ErrNodeGone
 	case err != nil:
 		return err
 	}
@@ -237,25 +261,26 @@ func (s *session) readZxid(ctx context.Context, p *place) error {
 	return nil
 }
 
-// admit looks at a place as a whole: does its token keep its promise, and is
+// accept looks at a place as a whole: does its token keep its promise, and is
 // there room for it among at most limit contenders, if that is not 0?
-func (s *session) admit(p *place, seen int64, children []int32, limit int) error {
+func (p *place) accept(seen int64, children []int32, limit int) error {
+	s := p.s
 	for i, c := range p.nodes {
-		q, _, _ := s.client.cfg.dialect.parse(c.node)
-		if q.seq >= maxSequence {
+		q, _, _ := s.cfg.dialect.Parse(c.node)
+		if q.Seq >= queue.MaxSequence {
 			return ErrSequenceExhausted
 		}
 		if limit > 0 && i < len(children) && int(children[i]) > limit {
-			return fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
+			return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
 		}
 	}
 	if p.zxid <= seen {
-		s.client.regressed.Store(true)
+		s.zxids.regressed.Store(true)
 		return fmt.Errorf("%w: transaction %#x after %#x", ErrTokenRegression, uint64(p.zxid), uint64(seen))
 	}
 	for {
-		last := s.client.lastZxid.Load()
-		if p.zxid <= last || s.client.lastZxid.CompareAndSwap(last, p.zxid) {
+		last := s.zxids.newest.Load()
+		if p.zxid <= last || s.zxids.newest.CompareAndSwap(last, p.zxid) {
 			return nil
 		}
 	}

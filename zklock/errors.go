@@ -1,12 +1,13 @@
 package zklock
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // ErrNotAcquired means that the lock was not acquired because somebody else
@@ -15,7 +16,7 @@ import (
 // ends before the ensemble has answered, on a session that works, is ErrNotAcquired
 // as well.
 // Nothing is held and nothing stays queued.
-var ErrNotAcquired = errors.New("lock not acquired")
+var ErrNotAcquired = errs.ErrNotAcquired
 
 // ErrLost is matched by every *LostError: a lock stopped being held without
 // having been released. Somebody else may hold it from now on.
@@ -32,16 +33,16 @@ var ErrReleased = errors.New("lock was released already")
 // confirmed: the context's cause, ErrSessionExpired, ErrLeaseOver or ErrClosed, for
 // example. A session that was given up ends at the ensemble when the client reaches
 // a server again, or at its timeout.
-var ErrReleasePending = errors.New("release not confirmed yet, it goes on in the background")
+var ErrReleasePending = errs.ErrReleasePending
 
 // ErrClosed means that the Client was closed or is shutting down.
-var ErrClosed = errors.New("client closed")
+var ErrClosed = errs.ErrClosed
 
 // ErrUnavailable means that there was no usable session with the ensemble for
 // connect_timeout, or at the moment when the caller's context ended. Calls other
 // than those that acquire also return it when the context ends before the ensemble
 // has answered.
-var ErrUnavailable = errors.New("no usable ZooKeeper session")
+var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage is matched by the ErrUnavailable of an acquisition with WithFailFast: for
 // almost all of connect_timeout the client has had no connection to the ensemble,
@@ -50,7 +51,7 @@ var ErrOutage = errors.New("the ensemble cannot be reached")
 
 // ErrInvalidName means that a lock name breaks the rules given in the package
 // documentation, or that the handle was nil or not made by a Client.
-var ErrInvalidName = errors.New("invalid lock name")
+var ErrInvalidName = errs.ErrInvalidName
 
 // ErrMisuse means that the program is at fault, whatever name was asked for: an
 // Acquirer or a function is nil, a lock was not made by a Client's method, its Client
@@ -60,7 +61,7 @@ var ErrMisuse = errors.New("the lock is not set up correctly")
 
 // ErrConflict means that the request contradicts what is there: contenders of
 // another recipe use the name, or arguments do not go together.
-var ErrConflict = errors.New("conflict")
+var ErrConflict = errs.ErrConflict
 
 // ErrDeadlock means that the context already carries the lock that was asked
 // for, so that waiting for it would be waiting for oneself. See Reenter.
@@ -69,7 +70,7 @@ var ErrDeadlock = errors.New("the context already holds this lock, waiting for i
 // ErrTooManyWaiters means that a limit on waiters, contenders or names was
 // reached: max_waiters, max_contenders, max_names or WithMaxWaiters. A try meets
 // only those on contenders and names.
-var ErrTooManyWaiters = errors.New("too many waiters")
+var ErrTooManyWaiters = errs.ErrTooManyWaiters
 
 // ErrSequenceExhausted means that the name's sequence counter is about to
 // reach its end, where ZooKeeper hands out the same number again and again and
@@ -89,7 +90,7 @@ var ErrUnknownOutcome = errors.New("outcome unknown, the operations may have bee
 
 // ErrNoAuth means that the session lacks a permission, or that a node in the
 // queue may not be read by it. Waiting would not help.
-var ErrNoAuth = errors.New("not authorized")
+var ErrNoAuth = errs.ErrNoAuth
 
 // ErrMaxHold is the cause with which adapters end a context whose lock was
 // held for longer than they were told to allow.
@@ -147,33 +148,15 @@ func (e *LostError) Unwrap() error { return e.Cause }
 
 // ErrLeaseOver is a cause of loss: no quorum renewed the lease in time. The
 // session may still have been alive.
-var ErrLeaseOver = errors.New("lease ran out before a quorum renewed it")
+var ErrLeaseOver = errs.ErrLeaseOver
 
 // ErrNodeDeleted is a cause of loss: somebody else deleted the queue node, an
 // operator for example.
-var ErrNodeDeleted = errors.New("queue node was deleted by somebody else")
+var ErrNodeDeleted = errs.ErrNodeDeleted
 
 // ErrSessionExpired is a cause of loss: the ensemble said that the session is
 // over.
-var ErrSessionExpired = errors.New("session expired")
-
-// Causes of loss that are too rare to be told apart by programs.
-var (
-	errShrunk       = errors.New("the ensemble shortened the session timeout on a reconnect")
-	errSessionEnded = errors.New("session ended")
-)
-
-// special is a case of a public error, which it matches, with a text of its own.
-type special struct {
-	of   error
-	text string
-}
-
-// Error implements error.
-func (e *special) Error() string { return e.text }
-
-// Unwrap returns the error that it is a case of.
-func (e *special) Unwrap() error { return e.of }
+var ErrSessionExpired = errs.ErrSessionExpired
 
 // What special cases match that are the program's fault.
 var (
@@ -184,98 +167,34 @@ var (
 // Arguments that no lock can be made of.
 var (
 	// errNilAcquirer is the error of acquiring nothing.
-	errNilAcquirer = &special{misusedName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)"}
+	errNilAcquirer = errs.Case(misusedName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)")
 
 	// errNilClient is the error of a lock whose Client is nil or zero.
-	errNilClient = &special{misusedName, "the lock's Client was not made by Open"}
+	errNilClient = errs.Case(misusedName, "the lock's Client was not made by Open")
 
 	// errNoLock is the error of a zero Mutex, for example.
-	errNoLock = &special{misusedName, "the lock was not made by a Client's method, such as client.Mutex(name)"}
+	errNoLock = errs.Case(misusedName, "the lock was not made by a Client's method, such as client.Mutex(name)")
 
 	// errNilFunction is the error of doing nothing.
-	errNilFunction = &special{misusedArgs, "the function is nil: there is nothing to do under the lock"}
+	errNilFunction = errs.Case(misusedArgs, "the function is nil: there is nothing to do under the lock")
 
 	// errAllOfNil is the error of acquiring nothing among others.
-	errAllOfNil = &special{misusedArgs, "All of a nil lock: it takes what a Client's methods return"}
+	errAllOfNil = errs.Case(misusedArgs, "All of a nil lock: it takes what a Client's methods return")
 )
 
 // Reasons why a lock that the context holds cannot be joined with Reenter.
 var (
-	errReaderWrites = &special{ErrDeadlock, "the context already holds this lock for reading, waiting for it to write would never end: release it first, or acquire it for writing from the start"}
-	errPartHeld     = &special{ErrDeadlock, "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start"}
-	errOtherKind    = &special{ErrDeadlock, "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name"}
+	errReaderWrites = errs.Case(ErrDeadlock, "the context already holds this lock for reading, waiting for it to write would never end: release it first, or acquire it for writing from the start")
+	errPartHeld     = errs.Case(ErrDeadlock, "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start")
+	errOtherKind    = errs.Case(ErrDeadlock, "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name")
 )
-
-// errUnanswered is the error of a request that a context ended on a session that
-// works. An acquisition makes ErrNotAcquired of it: see Client.take.
-var errUnanswered = &special{ErrUnavailable, "the ensemble had not answered yet"}
-
-// Errors inside the package that make an acquisition start over, or that say
-// how its context ended.
-var (
-	errSessionOver = errors.New("session is over")                       // enqueue anew on another one
-	errNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
-	errWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
-	errNoSession   = errors.New("connect_timeout has passed")            // cause set by patient
-	errCut         = errors.New("connect_timeout passed before")         // cause set by patient
-
-	// Cause set by mustWait.
-	errCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
-)
-
-// errTaken is the error of who does not wait.
-var errTaken = fmt.Errorf("%w: others hold it, or are ahead in its queue", ErrNotAcquired)
-
-// waitEnded is the error of a wait that ctx ended. It matches waitedFor, which
-// says what was waited for, and the context's error and cause, unless it was
-// this package that ended the context.
-func waitEnded(ctx context.Context, waitedFor error) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	switch {
-	case cause == ErrClosed:
-		return ErrClosed
-	case cause == errWaitOver:
-		return fmt.Errorf("%w: %v", waitedFor, cause)
-	case cause == errCrowded:
-		return errCrowded
-	case cause == errNoSession, cause == errCut:
-		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
-	case cause == err || errors.Is(cause, err):
-		return fmt.Errorf("%w: %w", waitedFor, cause)
-	}
-	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
-}
-
-// waitEnded is waitEnded for whatever goes on on a session, since began, but the
-// wait for another holder. Was it the session's answer that was waited for, which is
-// errUnanswered, or the session? One that is connected, and that has answered or
-// was asked within a heartbeat's interval, was there.
-func (s *session) waitEnded(ctx context.Context, began time.Time) error {
-	state, _ := s.ds.State()
-	quiet := now().Sub(began)
-	s.mu.Lock()
-	if heard := now().Sub(s.heard); heard < quiet {
-		quiet = heard
-	}
-	there := state == driver.Connected && quiet < s.lease.heartbeatEvery()
-	s.mu.Unlock()
-	if there {
-		return waitEnded(ctx, errUnanswered)
-	}
-	return waitEnded(ctx, ErrUnavailable)
-}
-
-// errLeaseUnproven says that a session was there and no quorum behind it.
-func errLeaseUnproven(d time.Duration) error {
-	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
-}
 
 // explain gives a driver's definite error its meaning in this package's terms.
 func (c *config) explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed), errors.Is(err, ErrNoAuth):
+	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed), errors.Is(err, ErrNoAuth):
 		return err // it says all by itself
 	case errors.Is(err, driver.ErrInvalidACL) && c.acl == aclCreator:
 		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate that the servers make an identity of: %w", ErrNoAuth, path, err)
@@ -297,4 +216,17 @@ func logged(err error) string {
 		}
 	}
 	return "refused by the server"
+}
+
+// explainRights is the error of rights that are missing.
+func (c *config) explainRights(missing []string, cause error) error {
+	return fmt.Errorf("%w %s: %s: %w", ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
+}
+
+// identityHint says as whom a client comes that is refused.
+func (c *config) identityHint() string {
+	if c.user == "" {
+		return "without a user in the URL"
+	}
+	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper takes any, and compares it with access lists only)", c.user)
 }

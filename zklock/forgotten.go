@@ -46,15 +46,15 @@ func (h *handle) forgotten() {
 	if h.ended() != nil {
 		return
 	}
-	c := h.hold.client
+	c := h.hold.all
 	c.counters.forgotten.Add(1)
-	told := []any{"held", time.Since(h.since), "session", h.hold.place.s.ds.ID()}
+	told := []any{"held", time.Since(h.since), "session", h.hold.place.s.DS.ID()}
 	if at := acquiredAt(h.hookCtx); at != nil {
 		told = append(told, "acquired", at)
 	} else {
 		told = append(told, "hint", "WithAcquireStacks has this say where the lock was acquired")
 	}
-	c.cfg.logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
+	c.cfg.Logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
 }
 
 // stackKey is where a context has the stack of an acquisition. A handle keeps
@@ -94,40 +94,24 @@ func acquiredAt(ctx context.Context) (at []string) {
 	return at
 }
 
-// letGo does so for the session's handles that have been held for a while.
-func (s *session) letGo() {
-	s.mu.Lock()
-	holds := make([]*hold, 0, len(s.holds))
-	for h := range s.holds {
-		holds = append(holds, h)
-	}
-	s.mu.Unlock()
-	before := time.Now().Add(-s.timeout / 10)
-	for _, h := range holds {
-		h.mu.Lock()
-		for _, l := range h.handles {
-			if l.since.Before(before) {
-				l.letGo()
-			}
+// Review implements session.Tenant: it lets go of handles that have been held for a while.
+func (h *hold) Review() {
+	before := time.Now().Add(-h.place.s.Timeout / 10)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.handles {
+		if l.since.Before(before) {
+			l.letGo()
 		}
-		h.mu.Unlock()
 	}
 }
 
-// longest returns for how long the oldest handle of the session has been held.
-func (s *session) longest() (d time.Duration) {
-	s.mu.Lock()
-	holds := make([]*hold, 0, len(s.holds))
-	for h := range s.holds {
-		holds = append(holds, h)
+// Since implements session.Tenant.
+func (h *hold) Since() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.handles) == 0 {
+		return time.Time{}
 	}
-	s.mu.Unlock()
-	for _, h := range holds {
-		h.mu.Lock()
-		if len(h.handles) > 0 { // the first is the oldest
-			d = max(d, time.Since(h.handles[0].since))
-		}
-		h.mu.Unlock()
-	}
-	return d
+	return h.handles[0].since // the first is the oldest
 }

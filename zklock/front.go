@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // ownWatchShare is the share of a session timeout after which a waiter watches its own
@@ -20,19 +23,19 @@ const ownWatchShare = 40
 // to wait for. Names are waited for one after the other: nobody gets in ahead of
 // us on one while we wait for another. It returns the generation of the
 // connection on which that was seen, 0 if it was more than one.
-func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64, error) {
+func (a attempt) awaitFront(ctx context.Context, p *place) (uint64, error) {
 	if p.doubtful {
 		// A twin of ours may be ahead of somebody on one name who is ahead of us
 		// on another: we would wait for each other. A list has it deleted.
 		for _, c := range p.nodes {
-			if _, err := s.listAhead(ctx, c); err != nil {
+			if _, err := p.listAhead(ctx, c); err != nil {
 				return 0, err
 			}
 		}
 	}
 	var gen uint64
 	for i, c := range p.nodes {
-		g, err := s.awaitFrontOf(ctx, r, p, c)
+		g, err := a.awaitFrontOf(ctx, p, c)
 		if err != nil {
 			return 0, err
 		}
@@ -52,9 +55,10 @@ func (s *session) awaitFront(ctx context.Context, r *request, p *place) (uint64,
 // What a node counts as is read with each watch, since a writer may have been
 // downgraded. Our own nodes are watched as well: a waiter whose node was deleted
 // queues again at once.
-func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *contender) (uint64, error) {
-	l := line{dialect: s.client.cfg.dialect}
-	var own []*watched // nil: they are not watched yet
+func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint64, error) {
+	s, r := a.s, a.r
+	l := line{dialect: s.cfg.dialect}
+	var own []*session.Watched // nil: they are not watched yet
 	if p.granted.IsZero() {
 		own = p.own
 	}
@@ -63,24 +67,24 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			l.update(s)
 		}
 		if l.q == nil {
-			l.gen, _ = s.ds.Conn()
-			q, err := s.listAhead(ctx, c)
+			l.gen, _ = s.DS.Conn()
+			q, err := p.listAhead(ctx, c)
 			if err != nil {
 				return 0, err
 			}
-			if limit := s.client.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
-				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", ErrTooManyWaiters, limit)
+			if limit := s.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
+				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
 			}
 			l.listed(s, q)
 		}
-		held, watch := decide(l.q, len(l.q)-1)
+		held, watch := queue.Decide(l.q, len(l.q)-1)
 		if held {
 			return l.gen, nil
 		}
 		if r.try { // beaten to it, or behind a writer that is one no more
-			return l.gen, s.blockedBy(ctx, want{path: c.dir, kind: c.kind}, l.q)
+			return l.gen, znode{s, c.dir}.blockedBy(ctx, c.kind, l.q)
 		}
-		ahead, err := s.watchAhead(ctx, c, &l, watch)
+		ahead, err := p.watchAhead(ctx, c, &l, watch)
 		if err != nil {
 			return 0, err
 		}
@@ -88,7 +92,7 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 			continue // the line is not what it was: decide again
 		}
 		if own != nil {
-			if own, _, err = s.watchOwn(ctx, p); err != nil {
+			if own, _, err = p.watchOwn(ctx); err != nil {
 				return 0, err
 			}
 		}
@@ -96,35 +100,36 @@ func (s *session) awaitFrontOf(ctx context.Context, r *request, p *place, c *con
 		if r.turnstile != nil {
 			r.turnstile.leaderStuck()
 		}
-		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].node.Data))
-		what, err := s.awaitChange(ctx, ahead, own)
+		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].Node.Data))
+		what, err := p.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:
 			return 0, err
 		case what == timeToLook && own == nil:
-			if own, _, err = s.watchOwn(ctx, p); err != nil {
+			if own, _, err = p.watchOwn(ctx); err != nil {
 				return 0, err
 			}
 		case what == timeToLook:
-		case c.kind.permits > 0:
+		case c.kind.Permits > 0:
 			l.q = nil
 		case what == aheadGone:
-			l.left(watch[0], ahead[0].gen, true)
+			l.left(watch[0], ahead[0].Gen, true)
 		}
 	}
 }
 
 // watchAhead watches those in line whom decide has named. It returns nil if what it
 // reads changes the line, so that there may be others to watch.
-func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*watched, error) {
-	permits := c.kind.permits
-	ahead := make([]*watched, len(watch))
+func (p *place) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*session.Watched, error) {
+	s := p.s
+	permits := c.kind.Permits
+	ahead := make([]*session.Watched, len(watch))
 	for i, j := range watch {
-		w, read, err := s.watch(ctx, c.dir+"/"+l.q[j].node)
+		w, read, err := s.Watch(ctx, c.dir+"/"+l.q[j].Name)
 		if errors.Is(err, driver.ErrNoNode) {
 			// A newer connection than the one of the last event proves nothing
 			// beside it, whatever its server says.
-			if gen, _ := s.ds.Conn(); l.seen(gen, true) {
+			if gen, _ := s.DS.Conn(); l.seen(gen, true) {
 				l.left(j, gen, false)
 			}
 			if permits > 0 {
@@ -133,17 +138,17 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 			return nil, nil
 		}
 		if err != nil {
-			return nil, s.client.cfg.explainList(err, c.dir)
+			return nil, s.cfg.explainList(err, c.dir)
 		}
-		if !l.seen(w.gen, read) {
+		if !l.seen(w.Gen, read) {
 			return nil, nil
 		}
-		d, _ := decodeData(w.node.Data)
+		d, _ := queue.Decode(w.Node.Data)
 		if permits > 0 && len(l.q)-1 > permits && d.Granted {
 			l.q = nil // it was granted before we watched: we are the first in line
 			return nil, nil
 		}
-		if l.q[j].kind = effective(l.q[j].kind, d); permits == 0 && l.q[j].kind.mode == Shared && c.kind.mode == Shared {
+		if l.q[j].Kind = queue.Effective(l.q[j].Kind, d); permits == 0 && l.q[j].Kind.Mode == queue.Shared && c.kind.Mode == queue.Shared {
 			return nil, nil // no reason to wait for it any more
 		}
 		ahead[i] = w
@@ -152,33 +157,34 @@ func (s *session) watchAhead(ctx context.Context, c *contender, l *line, watch [
 }
 
 // listAhead lists a name's queue up to our own node, which is the last one.
-func (s *session) listAhead(ctx context.Context, c *contender) ([]queued, error) {
-	q, err := s.list(ctx, c.dir)
+func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, error) {
+	s := p.s
+	q, err := znode{s, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
-		return nil, errNodeGone
+		return nil, errs.ErrNodeGone
 	}
 	if err != nil {
-		return nil, s.client.cfg.explainList(err, c.dir)
+		return nil, s.cfg.explainList(err, c.dir)
 	}
 	for i := range q {
-		if q[i].node != c.node {
+		if q[i].Name != c.node {
 			continue
 		}
-		s.mu.Lock()
-		q[i].kind = c.kind // its name may say that it was a writer's
-		s.mu.Unlock()
-		if other, ok := conflict(q, i); ok {
-			return nil, errConflictingKind(other)
+		s.Mu.Lock()
+		q[i].Kind = c.kind // its name may say that it was a writer's
+		s.Mu.Unlock()
+		if other, ok := queue.Conflict(q, i); ok {
+			return nil, queue.KindConflict(other)
 		}
 		return q[:i+1], nil
 	}
-	return nil, errNodeGone
+	return nil, errs.ErrNodeGone
 }
 
 // explainList gives the errors of reading other contenders their meaning.
 func (c *config) explainList(err error, dir string) error {
 	if errors.Is(err, driver.ErrNoAuth) {
-		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", ErrNoAuth, c.identityHint(), dir, err)
+		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
 	}
 	return err
 }
@@ -199,30 +205,31 @@ const (
 // armed again at some time within a sixth of the session timeout. Most watches do
 // survive, and report at once what happened meanwhile: a waiter that did not listen to
 // them during that time would keep the whole queue waiting after every cut.
-func (s *session) awaitChange(ctx context.Context, ahead, own []*watched) (change, error) {
+func (p *place) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
+	s := p.s
 	all := append(slices.Clip(ahead), own...)
-	armed := slices.MinFunc(all, func(a, b *watched) int { return cmp.Compare(a.gen, b.gen) }).gen
+	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
-		gen, moved := s.connection()
+		gen, moved := s.Connection()
 		survived := gen > armed
 		var look time.Duration
 		switch {
 		case survived:
-			look, moved = s.client.cfg.jitter(s.timeout/6), nil
+			look, moved = s.cfg.Jitter(s.Timeout/6), nil
 		case own == nil:
-			look = s.timeout / ownWatchShare
+			look = s.Timeout / ownWatchShare
 		}
-		fired, e, late := awaitEvent(ctx, all, look, moved, s.ctx.Done())
+		fired, e, late := awaitEvent(ctx, all, look, moved, s.Ctx.Done())
 		switch {
 		case fired != nil:
-			s.watches.drop(fired)
-			now, _ := s.ds.Conn() // what an event of an older connection says is read again
-			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen {
+			s.Watches.Drop(fired)
+			now, _ := s.DS.Conn() // what an event of an older connection says is read again
+			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
 				return aheadGone, nil
 			}
 			return somethingFired, nil
-		case ctx.Err() != nil || s.ctx.Err() != nil:
-			return 0, s.waitError(ctx)
+		case ctx.Err() != nil || s.Ctx.Err() != nil:
+			return 0, p.waitError(ctx)
 		case late:
 			return timeToLook, nil
 		}
@@ -231,7 +238,7 @@ func (s *session) awaitChange(ctx context.Context, ahead, own []*watched) (chang
 
 // awaitEvent returns the first of ws to fire; or nil when ctx ends or one of the other
 // channels closes first, or look has passed, which is late. A look of 0 never passes.
-func awaitEvent(ctx context.Context, ws []*watched, look time.Duration, moved, ends <-chan struct{}) (fired *watched, e driver.Event, late bool) {
+func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
 	var timer <-chan time.Time
 	if look > 0 {
 		t := time.NewTimer(look)
@@ -242,15 +249,15 @@ func awaitEvent(ctx context.Context, ws []*watched, look time.Duration, moved, e
 	switch len(ws) {
 	case 1:
 	case 2:
-		second = ws[1].event
+		second = ws[1].Event
 	default:
 		return awaitOneOf(ctx, ws, timer, moved, ends)
 	}
 	select {
-	case e, ok := <-ws[0].event:
-		return ws[0], ws[0].received(e, ok), false
+	case e, ok := <-ws[0].Event:
+		return ws[0], ws[0].Received(e, ok), false
 	case e, ok := <-second:
-		return ws[1], ws[1].received(e, ok), false
+		return ws[1], ws[1].Received(e, ok), false
 	case <-timer:
 		return nil, driver.Event{}, true
 	case <-moved:
@@ -261,13 +268,13 @@ func awaitEvent(ctx context.Context, ws []*watched, look time.Duration, moved, e
 }
 
 // awaitOneOf is awaitEvent for any number of watches.
-func awaitOneOf(ctx context.Context, ws []*watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *watched, e driver.Event, late bool) {
+func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
 	cases := make([]reflect.SelectCase, 0, len(ws)+4)
 	receive := func(ch any) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
 	}
 	for _, w := range ws {
-		receive(w.event)
+		receive(w.Event)
 	}
 	receive(timer)
 	receive(moved)
@@ -278,28 +285,29 @@ func awaitOneOf(ctx context.Context, ws []*watched, timer <-chan time.Time, move
 		return nil, driver.Event{}, i == len(ws)
 	}
 	e, _ = value.Interface().(driver.Event)
-	return ws[i], ws[i].received(e, ok), false
+	return ws[i], ws[i].Received(e, ok), false
 }
 
 // waitError is the error of a wait for another holder.
-func (s *session) waitError(ctx context.Context) error {
+func (p *place) waitError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return waitEnded(ctx, ErrNotAcquired)
+		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
-	return errSessionOver
+	return errs.ErrSessionOver
 }
 
 // watchOwn reads our own nodes, with watches that report their deletion by another
 // client, unless they are watched on the present connection. read says which of them
 // were read by this call.
-func (s *session) watchOwn(ctx context.Context, p *place) (own []*watched, read []bool, err error) {
-	own, read = make([]*watched, len(p.nodes)), make([]bool, len(p.nodes))
+func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bool, err error) {
+	s := p.s
+	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = s.watch(ctx, c.path()); err != nil {
-			return nil, nil, s.explainOwn(err, c)
+		if own[i], read[i], err = s.Watch(ctx, c.path()); err != nil {
+			return nil, nil, p.explainOwn(err, c)
 		}
-		if own[i].node.Stat.EphemeralOwner != s.ds.ID() {
-			return nil, nil, errNodeGone
+		if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {
+			return nil, nil, errs.ErrNodeGone
 		}
 	}
 	if p.granted.IsZero() { // else others see to its watches
@@ -309,26 +317,27 @@ func (s *session) watchOwn(ctx context.Context, p *place) (own []*watched, read 
 }
 
 // explainOwn gives the errors of reading an own node their meaning.
-func (s *session) explainOwn(err error, c *contender) error {
+func (p *place) explainOwn(err error, c *contender) error {
+	s := p.s
 	if errors.Is(err, driver.ErrNoNode) {
-		return errNodeGone
+		return errs.ErrNodeGone
 	}
-	return s.client.cfg.explainList(err, c.dir)
+	return s.cfg.explainList(err, c.dir)
 }
 
 // seeOwn reads our own nodes right before a grant, and watches them from then on. Where
 // a watch was there before, that it has not fired is not enough: what a caller holds
 // must not depend on an event. It returns the generation of the connection on which all
 // were seen, 0 if it was more than one.
-func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) {
-	own, read, err := s.watchOwn(ctx, p)
+func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
+	own, read, err := p.watchOwn(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for i, c := range p.nodes {
-		seen := own[i].gen
+		seen := own[i].Gen
 		if !read[i] {
-			if seen, err = s.readOwn(ctx, c); err != nil {
+			if seen, err = p.readOwn(ctx, c); err != nil {
 				return 0, err
 			}
 		}
@@ -343,20 +352,21 @@ func (s *session) seeOwn(ctx context.Context, p *place) (gen uint64, err error) 
 
 // readOwn reads a node of ours. It returns the generation of the connection on which it
 // was seen, 0 if that is not certain.
-func (s *session) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+	s := p.s
 	var n driver.Node
-	err = s.repeat(ctx, "watch", func(ctx context.Context) (err error) {
-		gen, _ = s.ds.Conn()
-		n, err = s.ds.Get(ctx, c.path())
+	err = s.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
+		gen, _ = s.DS.Conn()
+		n, err = s.DS.Get(ctx, c.path())
 		return err
 	})
 	if err != nil {
-		return 0, s.explainOwn(err, c)
+		return 0, p.explainOwn(err, c)
 	}
-	if n.Stat.EphemeralOwner != s.ds.ID() {
-		return 0, errNodeGone
+	if n.Stat.EphemeralOwner != s.DS.ID() {
+		return 0, errs.ErrNodeGone
 	}
-	if after, _ := s.ds.Conn(); after != gen {
+	if after, _ := s.DS.Conn(); after != gen {
 		return 0, nil
 	}
 	return gen, nil

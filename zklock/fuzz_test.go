@@ -1,13 +1,15 @@
 package zklock
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // FuzzURL: whatever comes before an "@" may be a password, and is in no error;
@@ -22,7 +24,7 @@ func FuzzURL(f *testing.F) {
 		u, err := parseURL(before + canary + "@" + after)
 		cfg := defaultConfig()
 		if err == nil {
-			cfg.root = u.Root
+			cfg.Root = u.Root
 			u.Params, err = cfg.applyParams(u.Params, []string{"password_file", "tls_ca"})
 		}
 		if err == nil {
@@ -45,9 +47,9 @@ func FuzzURL(f *testing.F) {
 				t.Fatalf("host %q", h)
 			}
 		}
-		serverTakes(t, cfg.root)
-		if cfg.lossDelay > cfg.sessionTimeout/2 || cfg.leaseTimeout(cfg.sessionTimeout) < minTicks*cfg.tickTime {
-			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.lossDelay, cfg.sessionTimeout, cfg.tickTime)
+		serverTakes(t, cfg.Root)
+		if cfg.LossDelay > cfg.SessionTimeout/2 || cfg.LeaseTimeout(cfg.SessionTimeout) < session.MinTicks*cfg.TickTime {
+			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.LossDelay, cfg.SessionTimeout, cfg.TickTime)
 		}
 	})
 }
@@ -78,13 +80,13 @@ func FuzzName(f *testing.F) {
 	f.Add("\ue000", "\U0001f600")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		const root = "/shop/locks"
-		for _, d := range dialects {
-			c := &Client{cfg: config{root: root, dialect: d}}
+		for _, d := range queue.Dialects {
+			c := &Client{common: &common{cfg: config{Settings: session.Settings{Root: root}, dialect: d}}}
 			paths := map[string]string{}
 			for _, name := range []string{a, b} {
-				err := d.checkName(name)
-				if utf8.ValidString(name) == false && err == nil || len(name) > maxName && err == nil {
-					t.Fatalf("%q is taken in dialect %s", name, d.name)
+				err := d.CheckName(name)
+				if utf8.ValidString(name) == false && err == nil || len(name) > queue.MaxName && err == nil {
+					t.Fatalf("%q is taken in dialect %s", name, d.Name)
 				}
 				if err != nil {
 					if !utf8.ValidString(err.Error()) || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < 0x20 || r == 0x7f }) {
@@ -94,23 +96,23 @@ func FuzzName(f *testing.F) {
 				}
 				path := c.path(name)
 				below, ok := strings.CutPrefix(path, root+"/")
-				if !ok || below == "" || !d.literal() && strings.Contains(below, "/") {
-					t.Fatalf("%q has the path %q in dialect %s", name, path, d.name)
+				if !ok || below == "" || !d.Literal() && strings.Contains(below, "/") {
+					t.Fatalf("%q has the path %q in dialect %s", name, path, d.Name)
 				}
 				serverTakes(t, path)
-				if len(path) > len(root)+1+3*maxName {
+				if len(path) > len(root)+1+3*queue.MaxName {
 					t.Fatalf("%q has a path of %d bytes", name, len(path))
 				}
 				for segment := range strings.SplitSeq(below, "/") {
-					if _, _, _, _, passes := classify(segment); passes && d.literal() {
-						t.Fatalf("%q passes for a queue node in dialect %s", name, d.name)
+					if _, other, ok := d.Parse(segment); (ok || other != nil) && d.Literal() {
+						t.Fatalf("%q passes for a queue node in dialect %s", name, d.Name)
 					}
 				}
-				if back, err := url.PathUnescape(below); !d.literal() && (err != nil || back != name) {
+				if back, err := url.PathUnescape(below); !d.Literal() && (err != nil || back != name) {
 					t.Fatalf("%q became %q, which says %q, %v", name, below, back, err)
 				}
 				if other, taken := paths[path]; taken && other != name {
-					t.Fatalf("%q and %q have one path, %q, in dialect %s", name, other, path, d.name)
+					t.Fatalf("%q and %q have one path, %q, in dialect %s", name, other, path, d.Name)
 				}
 				paths[path] = name
 			}
@@ -135,34 +137,4 @@ func serverTakes(t *testing.T, path string) {
 			t.Fatalf("path %q has the segment %q", path, segment)
 		}
 	}
-}
-
-// FuzzNodeData: whatever is to be told about a contender makes no more than 1 KiB
-// of JSON, which says what does not have to be cut; and whatever somebody else
-// has put into a node is read without harm.
-func FuzzNodeData(f *testing.F) {
-	f.Add("host-7", 812, "request 4711", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", []byte(`{"mode":"read","since":-1}`))
-	f.Add("\u2028\u2029<>&\x00\xff", -1, "\"\\", "\x7f", []byte(`{"mode":{},"host":1}`))
-	f.Fuzz(func(t *testing.T, host string, pid int, label, trace string, foreign []byte) {
-		for _, mode := range []Mode{Exclusive, Shared, Permit} {
-			d := nodeData{Host: host, PID: pid, Label: label, Trace: trace, Mode: mode.String(), Since: 1}
-			data := d.encode()
-			if len(data) == 0 || len(data) > maxNodeData || !json.Valid(data) {
-				t.Fatalf("%d bytes: %s", len(data), data)
-			}
-			back, ok := decodeData(data)
-			if !ok || back.PID != pid || back.Mode != d.Mode || back.Since != 1 {
-				t.Fatalf("%+v came back as %+v", d, back)
-			}
-		}
-		for _, k := range []kind{{mode: Exclusive}, {mode: Shared}, {mode: Permit, permits: 3}} {
-			c := describe(queued{node: "n", kind: k}, foreign)
-			if len(c.Label) > maxLabel || len(c.Host) > maxHost || len(c.Trace) > maxTrace {
-				t.Fatalf("%+v", c)
-			}
-			if c.Mode != k.mode && !(k.mode == Exclusive && c.Mode == Shared) {
-				t.Fatalf("%s makes a %v of a %v", foreign, c.Mode, k.mode)
-			}
-		}
-	})
 }

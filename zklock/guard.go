@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // maxGuarded is how many nodes one guard watches. A goroutine for each node
@@ -32,7 +33,7 @@ type guard struct {
 type guarded struct {
 	place  *place // nil once there is nothing to watch for any more
 	index  int    // of the node
-	shared *watched
+	shared *session.Watched
 	event  <-chan driver.Event // nil: to be read, and watched, anew
 	gen    uint64              // connection generation on which it was armed
 }
@@ -41,11 +42,11 @@ type guarded struct {
 func (g *guard) run() {
 	s := g.o.s
 	for g.gather() {
-		gen, moved := s.connection()
+		gen, moved := s.Connection()
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
 			// A watch may not survive a new connection. Many clients get one at
 			// the same time, so each reads at some time within a while.
-			if !sleep(s.ctx, s.client.cfg.jitter(s.timeout/6), nil) {
+			if !session.Sleep(s.Ctx, s.cfg.Jitter(s.Timeout/6), nil) {
 				return
 			}
 		}
@@ -53,7 +54,7 @@ func (g *guard) run() {
 			if n := &g.nodes[i]; n.event == nil || n.gen < gen {
 				g.read(n)
 			}
-			if s.ctx.Err() != nil {
+			if s.Ctx.Err() != nil {
 				return
 			}
 		}
@@ -85,11 +86,11 @@ func (g *guard) gather() bool {
 func (g *guard) read(n *guarded) {
 	s, p := g.o.s, n.place
 	n.shared, n.event = nil, nil
-	err := s.repeat(s.ctx, "watch", func(ctx context.Context) (err error) {
+	err := s.Repeat(s.Ctx, "watch", func(ctx context.Context) (err error) {
 		// A watch armed while the connection changed counts for the older one:
 		// then it is read once more.
-		n.gen, _ = s.ds.Conn()
-		_, n.event, err = s.ds.Watch(ctx, p.nodes[n.index].path())
+		n.gen, _ = s.DS.Conn()
+		_, n.event, err = s.DS.Watch(ctx, p.nodes[n.index].path())
 		return err
 	})
 	if err == nil {
@@ -99,10 +100,10 @@ func (g *guard) read(n *guarded) {
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
 		if !p.leaving.Load() { // else it was this client that took it away
-			s.spawn(p.lose) // its hooks may take their time
+			s.Spawn(p.lose) // its hooks may take their time
 		}
-	case s.ctx.Err() == nil:
-		s.client.cfg.logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.ds.ID(), "cause", logged(err))
+	case s.Ctx.Err() == nil:
+		s.cfg.Logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.DS.ID(), "cause", logged(err))
 	}
 }
 
@@ -113,7 +114,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 	receive := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
-	g.cases = append(g.cases[:0], receive(g.o.s.ctx.Done()), receive(moved), receive(g.wake))
+	g.cases = append(g.cases[:0], receive(g.o.s.Ctx.Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
 			return true // it could not be watched
@@ -126,8 +127,8 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 		n := &g.nodes[i-others]
 		if n.shared != nil {
 			e, _ := value.Interface().(driver.Event)
-			n.shared.received(e, ok)
-			g.o.s.watches.drop(n.shared)
+			n.shared.Received(e, ok)
+			g.o.s.Watches.Drop(n.shared)
 		}
 		n.event = nil // to be read again: an event proves nothing
 	}

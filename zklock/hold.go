@@ -2,10 +2,13 @@ package zklock
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // hold is a place whose turn it is, and what is held by it. The handles that
@@ -19,7 +22,7 @@ import (
 //     what it is a handle on.
 //   - The next hold of the same place begins after over was set.
 type hold struct {
-	client    *Client
+	all       *turnstiles
 	place     *place
 	turnstile *turnstile // nil for those that take no part in hand-over
 	name      string
@@ -27,25 +30,28 @@ type hold struct {
 	origin    origin // of the request it was granted to
 
 	mu      sync.Mutex
-	mode    Mode          // guarded by mu; a Downgrade changes it
+	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
 	handles []*handle     // guarded by mu; not yet released
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; it is one of the turnstile's holds
 	txns    int           // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; not nil: closed when txns reaches 0
+
+	lost []*handle // by MarkLost, Finish and Tell only, which come one after the other
 }
 
 // grant makes a hold of a place whose turn it is, if the session is alive, its
 // lease is long enough and the place not gone at this very moment; else it
 // returns nil. The hold has one handle, the requester's.
-func (s *session) grant(p *place, r *request) (*hold, *Lock) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *place) grant(r *request) (*hold, *Lock) {
+	s := p.s
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if !p.grantableLocked() {
 		return nil, nil
 	}
-	h := &hold{client: s.client, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
+	h := &hold{all: r.all, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
 		token: Token{Zxid: p.zxid, Turn: p.turn}}
 	l := h.join(r.ctx)
 	p.turn++
@@ -54,20 +60,20 @@ func (s *session) grant(p *place, r *request) (*hold, *Lock) {
 		s.own.add(p)
 	}
 	p.hold = h
-	s.holds[h] = struct{}{}
-	s.client.granted(h, r) // before anything can lose it
+	s.Tenants[h] = struct{}{}
+	r.all.granted(h, r) // before anything can lose it
 	return h, l
 }
 
 // grantable reports whether a place whose turn it is could be granted now.
 func (p *place) grantable() bool {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
 	return p.grantableLocked()
 }
 
 func (p *place) grantableLocked() bool {
-	return !p.gone && p.s.leftLocked() >= p.s.lease.least()
+	return !p.gone && p.s.LeftLocked() >= p.s.Lease.Least()
 }
 
 // isOver reports whether the hold has been released or lost.
@@ -78,9 +84,9 @@ func (h *hold) isOver() bool {
 }
 
 // shared reports whether others may hold beside it.
-func (h *hold) shared() bool { return h.currentMode() == Shared }
+func (h *hold) shared() bool { return h.currentMode() == queue.Shared }
 
-func (h *hold) currentMode() Mode {
+func (h *hold) currentMode() queue.Mode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.mode
@@ -128,21 +134,21 @@ func (h *hold) part(l *handle) (last, lost bool) {
 // no client has deleted go with the session.
 func (h *hold) overtaken() (deleted bool, err error) {
 	p := h.place
-	p.s.mu.Lock()
+	p.s.Mu.Lock()
 	deleted = p.gone
-	p.s.mu.Unlock()
+	p.s.Mu.Unlock()
 	if deleted {
 		return true, nil
 	}
-	return false, releasePending(p.s.cause())
+	return false, releasePending(p.s.Cause())
 }
 
 // detach takes a hold that is over off its session and place.
 func (h *hold) detach() {
 	s := h.place.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.holds, h)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	delete(s.Tenants, h)
 	if h.place.hold == h {
 		h.place.hold = nil
 	}
@@ -152,7 +158,7 @@ func (h *hold) detach() {
 // on to somebody who waits in this process, or leaves the queue. handed says
 // that it was passed on; see place.release for the rest.
 func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
-	defer h.client.ended(h)
+	defer h.all.ended(h)
 	limit := h.awaitTxns(ctx)
 	h.detach()
 	if h.turnstile != nil {
@@ -162,7 +168,7 @@ func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	}
 	if deleted, err = h.place.release(ctx, limit); err == nil {
 		for _, w := range h.wants {
-			h.client.parents.noteRelease(w.path, h.place.s.ds.ID())
+			h.all.parents.noteRelease(w.path, h.place.s.DS.ID())
 		}
 	}
 	return false, deleted, err
@@ -177,7 +183,7 @@ func (h *hold) drop(l *Lock) {
 	if last, _ := h.part(l.handle); !last {
 		return
 	}
-	defer h.client.ended(h)
+	defer h.all.ended(h)
 	h.detach()
 	if h.turnstile != nil {
 		if taken, _ := h.turnstile.pass(h); taken {
@@ -187,52 +193,44 @@ func (h *hold) drop(l *Lock) {
 	h.place.remove()
 }
 
-// lost is a handle that was lost, and how.
-type lost struct {
-	*handle
-	err *LostError
-}
+// LeaveLocked implements session.Tenant.
+func (h *hold) LeaveLocked() { h.place.hold = nil }
 
-// lose ends holds and all their handles, but for those that are over already. It
-// calls no hooks and lets no waiter in: that is done when all of them have ended, by
-// vacate for each hold in vacated, and by a notice for each handle in told.
-//
-// All holds are marked before the first handle ends, so that a handle which ends
-// slowly, since much runs when its context ends, delays no other's loss by more
-// than that.
-func lose(c *Client, holds iter.Seq[*hold], cause error, at time.Time) (vacated []*hold, told []lost) {
-	for h := range holds {
-		if handles, ok := h.markOver(); ok {
-			err := &LostError{Name: h.name, Cause: cause, At: at}
-			for _, l := range handles {
-				told = append(told, lost{l, err})
-			}
-			vacated = append(vacated, h)
-		}
-	}
-	c.losing(len(vacated))
-	told = slices.DeleteFunc(told, func(l lost) bool { return !l.finish(l.err) })
-	return vacated, told
-}
-
-// markOver marks a hold as over and returns its handles, unless it is over already.
-func (h *hold) markOver() (handles []*handle, ok bool) {
+// MarkLost implements session.Tenant.
+func (h *hold) MarkLost() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		return nil, false
+		return false
 	}
 	h.over = true
-	handles, h.handles = h.handles, nil
-	return handles, true
+	h.lost, h.handles = h.handles, nil
+	h.all.losing()
+	return true
 }
 
-// vacate lets others of this process go ahead, who waited for a hold that was lost.
-func (h *hold) vacate() {
+// Finish implements session.Tenant. Of handles that were released just now nothing is
+// told. It needs no mutex but the handles' own: whatever else goes on, every handle ends.
+func (h *hold) Finish(cause error, at time.Time) {
+	err := &LostError{Name: h.name, Cause: cause, At: at}
+	h.lost = slices.DeleteFunc(h.lost, func(l *handle) bool { return !l.finish(err) })
+}
+
+// Vacate implements session.Tenant.
+func (h *hold) Vacate() {
 	if h.turnstile != nil {
 		h.turnstile.lost(h)
 	}
-	h.client.lost(h)
+	h.all.lost(h)
+}
+
+// Tell implements session.Tenant. Afterwards the hold refers to no handle: see part.
+func (h *hold) Tell() {
+	lost := h.lost
+	h.lost = nil
+	for _, l := range lost {
+		l.tellLost()
+	}
 }
 
 // lose says that a node of the place was deleted by another client. The hold on
@@ -240,29 +238,29 @@ func (h *hold) vacate() {
 // the first call does anything: several may have noticed.
 func (p *place) lose() {
 	s := p.s
-	s.mu.Lock()
+	s.Mu.Lock()
 	if p.gone {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return
 	}
 	p.gone = true
 	h := p.hold
 	p.hold = nil
 	if h != nil {
-		s.notices.expect()
-		defer s.notices.expected()
-		delete(s.holds, h)
-		s.spareLocked() // before any caller knows, and so before one can close the session
+		s.Notices.Expect()
+		defer s.Notices.Expected()
+		delete(s.Tenants, h)
+		s.SpareLocked() // before any caller knows, and so before one can close the session
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if h == nil {
 		p.remove()
 		return
 	}
-	vacated, told := lose(s.client, slices.Values([]*hold{h}), ErrNodeDeleted, time.Now())
-	for _, h := range vacated {
-		h.vacate()
+	lost := session.Evict([]session.Tenant{h}, errs.ErrNodeDeleted, time.Now())
+	for _, t := range lost {
+		t.Vacate()
 	}
 	p.removeLost()
-	s.notices.lost(told)
+	s.Notices.Lost(session.TellAll(lost))
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Hooks are functions that the library calls as things happen: the tracing
@@ -203,10 +205,7 @@ func JoinHooks(hooks ...Hooks) Hooks {
 	return j
 }
 
-// starter is the form of all hooks that start something.
-type starter[E, R any] = func(context.Context, E) (context.Context, func(R))
-
-func joinStart[E, R any](a, b starter[E, R]) starter[E, R] {
+func joinStart[E, R any](a, b hook.Starter[E, R]) hook.Starter[E, R] {
 	if a == nil || b == nil {
 		if a == nil {
 			return b
@@ -214,9 +213,9 @@ func joinStart[E, R any](a, b starter[E, R]) starter[E, R] {
 		return a
 	}
 	return func(ctx context.Context, e E) (context.Context, func(R)) {
-		ctx, endA := start(a, ctx, e)
-		ctx, endB := start(b, ctx, e)
-		return ctx, func(r R) { endB.call(r); endA.call(r) }
+		ctx, endA := hook.Start(a, ctx, e)
+		ctx, endB := hook.Start(b, ctx, e)
+		return ctx, func(r R) { endB.Call(r); endA.Call(r) }
 	}
 }
 
@@ -255,23 +254,14 @@ func joinInject(a, b func(context.Context) string) func(context.Context) string 
 	}
 }
 
-// start calls a start hook that may be nil and may return nils.
-func start[E, R any](hook starter[E, R], ctx context.Context, e E) (context.Context, ender[R]) {
-	if hook == nil {
-		return ctx, nil
+// useHooks has sessions call the hooks that are about them.
+func (c *config) useHooks() {
+	if f := c.hooks.Operation; f != nil {
+		c.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
+			return f(ctx, OperationEvent(op))
+		}
 	}
-	inner, end := hook(ctx, e)
-	if inner == nil {
-		inner = ctx
-	}
-	return inner, end
-}
-
-// ender is what a start hook returned; it may be nil.
-type ender[R any] func(R)
-
-func (end ender[R]) call(r R) {
-	if end != nil {
-		end(r)
+	if f := c.hooks.Session; f != nil {
+		c.Changed = func(s session.State) { f(SessionEvent(s)) }
 	}
 }

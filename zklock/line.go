@@ -1,6 +1,10 @@
 package zklock
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // line is what a waiter knows of the queue ahead of its own node. It was listed once
 // and gets shorter as nodes are found to be gone.
@@ -14,11 +18,11 @@ import "slices"
 //     event the next read has to be on the same connection, or the queue is listed
 //     again.
 type line struct {
-	dialect *dialect
-	q       []queued // up to our own node, which is the last; nil: to be listed
-	gen     uint64   // connection on which the newest of it was seen; 0: not certain
-	heard   bool     // the newest of it was reported by an event, and nothing was read since
-	shorter bool     // something has left since it was listed
+	dialect *queue.Dialect
+	q       []queue.Node // up to our own node, which is the last; nil: to be listed
+	gen     uint64       // connection on which the newest of it was seen; 0: not certain
+	heard   bool         // the newest of it was reported by an event, and nothing was read since
+	shorter bool         // something has left since it was listed
 
 	// ours has the serials of this session's own contenders in q that had settled on
 	// their nodes when q was listed. One that has been forgotten since is gone.
@@ -36,7 +40,7 @@ const (
 
 // left takes out the one at index i, which was found to be gone on connection gen.
 func (l *line) left(i int, gen uint64, heard bool) {
-	walks := l.dialect.walks(l.q[i])
+	walks := l.dialect.Walks(l.q[i])
 	l.q = slices.Delete(l.q, i, i+1)
 	l.gen, l.heard = gen, heard
 	if l.shorter = true; !walks {
@@ -47,12 +51,12 @@ func (l *line) left(i int, gen uint64, heard bool) {
 // short reports whether few enough are left to be asked for one by one.
 func (l *line) short() bool {
 	self := len(l.q) - 1
-	if l.q[self].kind.mode != Shared {
+	if l.q[self].Kind.Mode != queue.Shared {
 		return self <= maxWalkedByWriter
 	}
 	writers := 0
 	for i := range self {
-		if l.q[i].kind.mode == Exclusive {
+		if l.q[i].Kind.Mode == queue.Exclusive {
 			writers++
 		}
 	}
@@ -77,43 +81,43 @@ func (l *line) seen(gen uint64, read bool) bool {
 }
 
 // listed takes over a new list.
-func (l *line) listed(s *session, q []queued) {
+func (l *line) listed(s *desk, q []queue.Node) {
 	l.q, l.heard, l.shorter = q, false, false
 	clear(l.ours)
-	id := s.ds.ID()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	id := s.DS.ID()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for _, o := range q[:len(q)-1] {
-		if o.guid.session != id {
+		if o.GUID.Session != id {
 			continue
 		}
-		if c := s.enqueued[o.guid.serial]; c != nil && c.node == o.node {
+		if c := s.enqueued[o.GUID.Serial]; c != nil && c.node == o.Name {
 			if l.ours == nil {
 				l.ours = make(map[uint64]bool)
 			}
-			l.ours[o.guid.serial] = true
+			l.ours[o.GUID.Serial] = true
 		}
 	}
 }
 
 // update takes out those of the session's own contenders that are gone since the list,
 // which costs no request, and gives a line up that is too long to be walked.
-func (l *line) update(s *session) {
+func (l *line) update(s *desk) {
 	l.forget(s)
 	if l.shorter && !l.short() {
 		l.q = nil
 	}
 }
 
-func (l *line) forget(s *session) {
+func (l *line) forget(s *desk) {
 	if len(l.ours) == 0 {
 		return
 	}
 	self := len(l.q) - 1
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rest := slices.DeleteFunc(l.q[:self:self], func(o queued) bool {
-		return l.ours[o.guid.serial] && o.guid.session == s.ds.ID() && s.enqueued[o.guid.serial] == nil
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	rest := slices.DeleteFunc(l.q[:self:self], func(o queue.Node) bool {
+		return l.ours[o.GUID.Serial] && o.GUID.Session == s.DS.ID() && s.enqueued[o.GUID.Serial] == nil
 	})
 	if len(rest) < self {
 		l.q = append(rest, l.q[self])

@@ -1,16 +1,20 @@
 package zklock
 
-import "testing"
+import (
+	"testing"
 
-func ours(serial uint64, mode Mode) queued {
-	return queued{guid: guid{1, serial}, kind: kind{mode: mode}, node: string(rune('a' + serial))}
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+func ours(serial uint64, mode queue.Mode) queue.Node {
+	return queue.Node{GUID: queue.GUID{Session: 1, Serial: serial}, Kind: queue.Kind{Mode: mode}, Name: string(rune('a' + serial))}
 }
 
 // What an event has reported counts beside reads on the same connection only: another
 // server may be behind it.
 func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	fresh := func() *line {
-		return &line{dialect: dialectZklock, gen: 7, q: []queued{ours(1, Exclusive), ours(2, Exclusive), ours(3, Exclusive)}}
+		return &line{dialect: queue.Default, gen: 7, q: []queue.Node{ours(1, queue.Exclusive), ours(2, queue.Exclusive), ours(3, queue.Exclusive)}}
 	}
 	for _, c := range []struct {
 		what  string
@@ -42,8 +46,8 @@ func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 // How long a line may be to be walked, by who walks it. A node of another recipe is
 // never walked past: something may have been put in its place.
 func TestLineIsWalkedWhileItIsShort(t *testing.T) {
-	queue := func(ahead int, mode, self Mode) *line {
-		l := &line{dialect: dialectZklock}
+	waiting := func(ahead int, mode, self queue.Mode) *line {
+		l := &line{dialect: queue.Default}
 		for i := range ahead {
 			l.q = append(l.q, ours(uint64(i+1), mode))
 		}
@@ -52,22 +56,22 @@ func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 	}
 	for _, c := range []struct {
 		ahead      int
-		mode, self Mode
+		mode, self queue.Mode
 		walks      bool
 	}{
-		{maxWalkedByWriter, Exclusive, Exclusive, true},
-		{maxWalkedByWriter + 1, Exclusive, Exclusive, false},
-		{maxWalkedByWriter + 1, Shared, Exclusive, false},
-		{maxWalkedByReader, Exclusive, Shared, true},
-		{maxWalkedByReader + 1, Exclusive, Shared, false},
-		{1000, Shared, Shared, true},
+		{maxWalkedByWriter, queue.Exclusive, queue.Exclusive, true},
+		{maxWalkedByWriter + 1, queue.Exclusive, queue.Exclusive, false},
+		{maxWalkedByWriter + 1, queue.Shared, queue.Exclusive, false},
+		{maxWalkedByReader, queue.Exclusive, queue.Shared, true},
+		{maxWalkedByReader + 1, queue.Exclusive, queue.Shared, false},
+		{1000, queue.Shared, queue.Shared, true},
 	} {
-		if got := queue(c.ahead, c.mode, c.self).short(); got != c.walks {
+		if got := waiting(c.ahead, c.mode, c.self).short(); got != c.walks {
 			t.Errorf("%v behind %d that are %v: walks %v, want %v", c.self, c.ahead, c.mode, got, c.walks)
 		}
 	}
-	l := queue(2, Exclusive, Exclusive)
-	l.q[1].guid = guid{}
+	l := waiting(2, queue.Exclusive, queue.Exclusive)
+	l.q[1].GUID = queue.GUID{}
 	if l.left(1, 7, false); l.q != nil {
 		t.Error("a line is walked past a node of another recipe")
 	}

@@ -9,6 +9,8 @@ import (
 	"weak"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
 // Lock is a lock that was acquired. It stops being held when Release is called
@@ -62,7 +64,7 @@ func (l *Lock) Names() []string {
 func (l *Lock) Modes() []Mode {
 	modes := make([]Mode, len(l.hold.wants))
 	for i, w := range l.hold.wants {
-		modes[i] = w.kind.mode
+		modes[i] = Mode(w.kind.Mode)
 	}
 	if len(modes) == 1 {
 		modes[0] = l.Mode() // the one kind that a Downgrade changes
@@ -71,7 +73,7 @@ func (l *Lock) Modes() []Mode {
 }
 
 // Mode says how the lock is held: for All, Exclusive if any of its names is.
-func (l *Lock) Mode() Mode { return l.hold.currentMode() }
+func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
 // Token returns the fencing token. Every exclusive holder of a name has a
 // greater one than all who held it before, readers included. A reader's is greater
@@ -85,7 +87,7 @@ func (l *Lock) Token() Token { return l.token }
 // computed from the clock, not from a timer, so it is right even in a process
 // that was stopped for a while and has just gone on.
 func (l *Lock) Valid() bool {
-	return l.Err() == nil && l.hold.place.s.alive()
+	return l.Err() == nil && l.hold.place.s.Alive()
 }
 
 // Until returns the end of the lease as proven so far, on the clock of
@@ -95,7 +97,7 @@ func (l *Lock) Until() time.Time {
 	if l.Err() != nil {
 		return time.Time{}
 	}
-	left, _ := l.hold.place.s.left()
+	left, _ := l.hold.place.s.Left()
 	if left <= 0 {
 		return time.Time{}
 	}
@@ -168,8 +170,8 @@ func (l *Lock) verify(ctx context.Context) error {
 	if err == nil && l.Err() != nil {
 		return l.endedError()
 	}
-	if err == nil && !l.hold.place.s.alive() {
-		return errLeaseUnproven(l.hold.client.cfg.connectTimeout)
+	if err == nil && !l.hold.place.s.Alive() {
+		return errs.LeaseUnproven(l.hold.all.cfg.ConnectTimeout)
 	}
 	return err
 }
@@ -209,14 +211,14 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	l.mu.Unlock()
 	h := l.hold
 	if !valid && l.Err() == nil {
-		h.place.s.end(driver.Expired, ErrLeaseOver)
+		h.place.s.End(driver.Expired, errs.ErrLeaseOver)
 		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
-	ctx, end := start(h.client.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	ctx, end := hook.Start(h.all.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
 		err = l.ended()
-		end.call(ReleaseResult{Err: err})
+		end.Call(ReleaseResult{Err: err})
 		return err
 	}
 	handed, deleted := false, false
@@ -229,24 +231,28 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx)
 	}
 	if err != nil {
-		h.client.cfg.logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.ds.ID())
+		h.all.cfg.Logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.DS.ID())
 	}
 	if deleted {
-		var lost error = &LostError{Name: h.name, Cause: ErrNodeDeleted, At: time.Now()}
+		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}
 		if err != nil {
 			lost = fmt.Errorf("%w; %w", lost, err) // of All: the other nodes may be there still
 		}
 		err = lost
 	}
-	end.call(ReleaseResult{Handed: handed, Err: err})
+	end.Call(ReleaseResult{Handed: handed, Err: err})
 	return err
 }
 
 // tellLost tells the logger and the hooks of the loss of a handle.
-func (l *handle) tellLost(err *LostError) {
-	c := l.hold.client
-	c.cfg.logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.ds.ID())
-	if hook := c.cfg.hooks.Lost; hook != nil {
+func (l *handle) tellLost() {
+	err, ok := l.ended().(*LostError)
+	if !ok {
+		return
+	}
+	c := &l.hold.all.cfg
+	c.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.DS.ID())
+	if hook := c.hooks.Lost; hook != nil {
 		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
 	}
 }
@@ -260,7 +266,7 @@ func (l *handle) finish(err error) bool {
 		return false
 	}
 	if err != ErrReleased {
-		l.hold.client.counters.lost.Add(1)
+		l.hold.all.counters.lost.Add(1)
 	}
 	l.err.Store(&err)
 	if l.done != nil {

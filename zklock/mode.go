@@ -1,30 +1,20 @@
 package zklock
 
-import "strconv"
+import "github.com/zklock/go-zklock/zklock/internal/queue"
 
 // Mode says how a lock is held.
 type Mode uint8
 
 const (
 	// Exclusive locks are held alone.
-	Exclusive Mode = iota + 1
+	Exclusive = Mode(queue.Exclusive)
 
 	// Shared locks are held together with other shared ones.
-	Shared
+	Shared = Mode(queue.Shared)
 
 	// Permit is one of a semaphore's permits.
-	Permit
+	Permit = Mode(queue.Permit)
 )
 
 // String returns the mode's name in lower case.
-func (m Mode) String() string {
-	switch m {
-	case Exclusive:
-		return "exclusive"
-	case Shared:
-		return "shared"
-	case Permit:
-		return "permit"
-	}
-	return "mode(" + strconv.Itoa(int(m)) + ")"
-}
+func (m Mode) String() string { return queue.Mode(m).String() }

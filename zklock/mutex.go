@@ -2,6 +2,8 @@ package zklock
 
 import (
 	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // described is what the kinds of locks have in common: one name, and how it is
@@ -12,22 +14,19 @@ type described struct {
 	err    error  // what is wrong with the name, or with the rest
 }
 
-func (c *Client) describe(name string, k kind) described {
+func (c *Client) describe(name string, k queue.Kind) described {
 	d := described{client: c, wants: []want{{name: name, kind: k}}}
 	if c == nil || c.pool == nil {
-		if d.err = checkName(name); d.err == nil {
+		if d.err = queue.CheckName(name); d.err == nil {
 			d.err = errNilClient
 		}
 		return d
 	}
-	if d.err = c.cfg.dialect.checkName(name); d.err == nil {
-		d.wants[0].path, d.err = c.path(name), c.cfg.dialect.allows(k)
+	if d.err = c.cfg.dialect.CheckName(name); d.err == nil {
+		d.wants[0].path, d.err = c.path(name), c.cfg.dialect.Allows(k)
 	}
 	return d
 }
-
-// path returns the znode under which the contenders of a name queue.
-func (c *Client) path(name string) string { return c.cfg.root + "/" + c.cfg.dialect.encode(name) }
 
 func (d *described) name() string {
 	if d == nil || len(d.wants) == 0 {
@@ -58,14 +57,14 @@ func (d *described) check() error {
 
 func (d *described) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
 	if err := d.check(); err != nil {
-		mode := Exclusive
+		mode := queue.Exclusive
 		if d != nil && len(d.wants) > 0 {
-			mode = d.wants[0].kind.mode
+			mode = d.wants[0].kind.Mode
 		}
 		return nil, d.knownClient().refused(ctx, d.name(), mode, newAcquireConfig(opts, try), err)
 	}
 	w := d.wants[0]
-	return d.client.acquire(ctx, w.name, w.kind.mode, d.wants, newAcquireConfig(opts, try))
+	return d.client.acquire(ctx, w.name, w.kind.Mode, d.wants, newAcquireConfig(opts, try))
 }
 
 // knownClient returns the client that the description was made by, nil if it was not
@@ -90,7 +89,7 @@ var _ Acquirer = (*Mutex)(nil)
 // no control characters. Two names are two locks unless they are equal byte for
 // byte.
 func (c *Client) Mutex(name string) *Mutex {
-	return &Mutex{c.describe(name, kind{mode: Exclusive})}
+	return &Mutex{c.describe(name, queue.Kind{Mode: queue.Exclusive})}
 }
 
 func (m *Mutex) described() *described {

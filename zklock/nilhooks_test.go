@@ -5,29 +5,31 @@ package zklock
 import (
 	"context"
 	"testing"
+
+	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
 // What start returned; kept, as the callers of start may, so that no compiler
 // makes on the stack what would be on the heap there.
 var (
-	keptAcquire   ender[AcquireResult]
-	keptWait      ender[WaitResult]
-	keptRelease   ender[ReleaseResult]
-	keptOperation ender[error]
+	keptAcquire   hook.End[AcquireResult]
+	keptWait      hook.End[WaitResult]
+	keptRelease   hook.End[ReleaseResult]
+	keptOperation hook.End[error]
 )
 
 // TestNilHooksAllocations: a hook that nobody has set costs nothing.
 func TestNilHooksAllocations(t *testing.T) {
 	ctx := context.Background()
 	n := testing.AllocsPerRun(1000, func() {
-		_, keptAcquire = start[AcquireEvent, AcquireResult](nil, ctx, AcquireEvent{Name: "a"})
-		_, keptWait = start[WaitEvent, WaitResult](nil, ctx, WaitEvent{Name: "a"})
-		_, keptRelease = start[ReleaseEvent, ReleaseResult](nil, ctx, ReleaseEvent{})
-		_, keptOperation = start[OperationEvent, error](nil, ctx, OperationEvent{Kind: "enqueue"})
-		keptOperation.call(nil)
-		keptRelease.call(ReleaseResult{})
-		keptWait.call(WaitResult{})
-		keptAcquire.call(AcquireResult{})
+		_, keptAcquire = hook.Start[AcquireEvent, AcquireResult](nil, ctx, AcquireEvent{Name: "a"})
+		_, keptWait = hook.Start[WaitEvent, WaitResult](nil, ctx, WaitEvent{Name: "a"})
+		_, keptRelease = hook.Start[ReleaseEvent, ReleaseResult](nil, ctx, ReleaseEvent{})
+		_, keptOperation = hook.Start[OperationEvent, error](nil, ctx, OperationEvent{Kind: "enqueue"})
+		keptOperation.Call(nil)
+		keptRelease.Call(ReleaseResult{})
+		keptWait.Call(WaitResult{})
+		keptAcquire.Call(AcquireResult{})
 	})
 	if n != 0 {
 		t.Errorf("%v allocations for hooks that are nil, want none", n)

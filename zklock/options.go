@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Option sets something about a Client, for values that a program has and a
@@ -33,7 +35,7 @@ func WithLogger(l *slog.Logger) Option {
 		if l == nil {
 			l = slog.New(slog.DiscardHandler)
 		}
-		c.logger, c.driverLogger = l, l
+		c.Logger, c.DriverLogger = l, l
 	})
 }
 
@@ -78,7 +80,7 @@ func WithParams(params url.Values) Option {
 // WithRoot sets the znode below which the client works, instead of the URL's
 // path.
 func WithRoot(path string) Option {
-	return openOption(func(c *config) { c.root = strings.TrimSuffix(path, "/") })
+	return openOption(func(c *config) { c.Root = strings.TrimSuffix(path, "/") })
 }
 
 // AcquireOption sets something about one acquisition.
@@ -115,7 +117,7 @@ func WithWait(d time.Duration) AcquireOption {
 // WithLabel sets a text that is shown to others by Client.Contenders, such as
 // a request id. It is cut at 256 bytes.
 func WithLabel(label string) AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.label = truncate(label, maxLabel) })
+	return acquireOption(func(c *acquireConfig) { c.label = queue.Truncate(label, queue.MaxLabel) })
 }
 
 // Reenter joins the lock if the context carries it already, instead of failing

@@ -17,7 +17,7 @@ import (
 //   - A guard that has room, or is to end, is found by entrust or not at all: it
 //     decides both under mu.
 type ownWatches struct {
-	s     *session
+	s     *desk
 	delay time.Duration
 	added chan struct{} // cap 1: there is more to do, or sooner
 
@@ -28,8 +28,8 @@ type ownWatches struct {
 	roomy       []*guard // guarded by mu; those that take more nodes
 }
 
-func (o *ownWatches) init(s *session) {
-	o.s, o.delay, o.added = s, s.timeout/6, make(chan struct{}, 1)
+func (o *ownWatches) init(s *desk) {
+	o.s, o.delay, o.added = s, s.Timeout/6, make(chan struct{}, 1)
 }
 
 // add takes charge of a place that has just been granted for the first time.
@@ -49,7 +49,7 @@ func (o *ownWatches) add(p *place) {
 	}
 	o.mu.Unlock()
 	if rouse {
-		o.s.poke(o.added)
+		o.s.Poke(o.added)
 	}
 }
 
@@ -116,7 +116,7 @@ func (o *ownWatches) run() {
 		select {
 		case <-timer.C:
 		case <-o.added:
-		case <-o.s.ctx.Done():
+		case <-o.s.Ctx.Done():
 			return
 		}
 	}
@@ -127,7 +127,7 @@ func (o *ownWatches) entrust(p *place) {
 	for i := range p.nodes {
 		n := guarded{place: p, index: i}
 		if p.own != nil {
-			n.shared, n.event, n.gen = p.own[i], p.own[i].event, p.own[i].gen
+			n.shared, n.event, n.gen = p.own[i], p.own[i].Event, p.own[i].Gen
 		}
 		o.mu.Lock()
 		var g *guard
@@ -144,9 +144,9 @@ func (o *ownWatches) entrust(p *place) {
 		}
 		o.mu.Unlock()
 		if fresh {
-			o.s.spawn(g.run)
+			o.s.Spawn(g.run)
 		} else {
-			o.s.poke(g.wake)
+			o.s.Poke(g.wake)
 		}
 	}
 }

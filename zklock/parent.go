@@ -2,15 +2,14 @@ package zklock
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // parentMark is the data of a lock's znode made by this library, which may write it
@@ -23,32 +22,28 @@ var parentMark = []byte("zklock")
 // isMark reports whether the data of a lock's znode is this library's.
 func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 
-// errRootMissing is matched by the error about a root that create_root=false
-// forbids to make.
-var errRootMissing = errors.New("root does not exist, and create_root=false")
-
 // ensureRoot makes sure that the root exists. It is persistent and never
 // removed.
 func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
-	_, err := ds.Get(ctx, cfg.root)
+	_, err := ds.Get(ctx, cfg.Root)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNoAuth):
 		return cfg.explainRights([]string{cfg.readRoot().missing()}, err)
 	case !errors.Is(err, driver.ErrNoNode):
-		return cfg.explain(err, cfg.root)
+		return cfg.explain(err, cfg.Root)
 	case !cfg.createRoot:
-		return fmt.Errorf("%w: create %s by hand, or leave the key out", errRootMissing, cfg.root)
+		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.ErrRootMissing, cfg.Root)
 	}
 	var refused error // to make the newest ancestor that may not be made
-	for end := 1; end <= len(cfg.root); {
-		if i := strings.IndexByte(cfg.root[end:], '/'); i >= 0 {
+	for end := 1; end <= len(cfg.Root); {
+		if i := strings.IndexByte(cfg.Root[end:], '/'); i >= 0 {
 			end += i
 		} else {
-			end = len(cfg.root)
+			end = len(cfg.Root)
 		}
-		path := cfg.root[:end]
+		path := cfg.Root[:end]
 		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls())
 		switch {
 		case err == nil || errors.Is(err, driver.ErrNodeExists):
@@ -56,7 +51,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 		case errors.Is(err, driver.ErrNoAuth):
 			// It may be there all the same: the one below it will tell.
 			above := right{perm: "CREATE", on: path[:max(1, strings.LastIndexByte(path, '/'))], why: "to make " + path}
-			if refused = cfg.explainRights([]string{above.missing()}, err); path == cfg.root {
+			if refused = cfg.explainRights([]string{above.missing()}, err); path == cfg.Root {
 				return refused
 			}
 		case errors.Is(err, driver.ErrNoNode) && refused != nil:
@@ -69,213 +64,139 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
 	return nil
 }
 
-// parents remembers lock znodes that are known to exist, so that a name in use
-// costs one round trip. It is a cache: a parent may be gone at any time (an idle
-// container is removed by the server), and then a create says so.
-type parents struct {
-	mu     sync.Mutex
-	byPath map[string]*list.Element // guarded by mu; of *parent
-	recent list.List                // guarded by mu; most recently used first
-}
-
-// parent is what is known about a lock's znode.
-type parent struct {
+// znode is the znode of a lock, or one above it, as a session finds it.
+type znode struct {
+	s    *desk
 	path string
-	ours bool // its data is our mark: writing it again changes nothing
-
-	mine bool // this client has created it, as a container
-
-	// version is that of the data when this client last wrote it.
-	version int32
-
-	// released is the id of the session on which this client gave the name up
-	// last; 0 if it has not.
-	released int64
-
-	used time.Time // when it was last looked for, and known to be there
-
-	foreign bool // it was told that there are children which are no contenders
 }
 
-// maxParents bounds the cache to some tens of megabytes.
-const maxParents = 1 << 17
-
-// find returns what is known about a path. fresh says that it can be relied on: it
-// was looked for within reapIdle, or is occupied, which means that a queue node of
-// ours is below it, so that nobody can have removed it.
-func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, ok := p.byPath[path]
-	if !ok {
-		return parent{}, false, false
-	}
-	p.recent.MoveToFront(e)
-	known, now := e.Value.(*parent), time.Now()
-	if fresh = occupied || now.Sub(known.used) < reapIdle; fresh {
-		known.used = now
-	}
-	return *known, fresh, true
-}
-
-func (p *parents) add(found parent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found.used = time.Now()
-	if e, ok := p.byPath[found.path]; ok {
-		found.released, found.foreign = e.Value.(*parent).released, e.Value.(*parent).foreign
-		e.Value = &found
-		p.recent.MoveToFront(e)
-		return
-	}
-	if p.byPath == nil {
-		p.byPath = make(map[string]*list.Element)
-	}
-	p.byPath[found.path] = p.recent.PushFront(&found)
-	if p.recent.Len() > maxParents {
-		oldest := p.recent.Back()
-		delete(p.byPath, p.recent.Remove(oldest).(*parent).path)
-	}
-}
-
-// noteVersion remembers the version that this client's own write has given a
-// znode's data.
-func (p *parents) noteVersion(path string, version int32) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		known := e.Value.(*parent)
-		known.version = max(known.version, version)
-	}
-}
-
-// releasedOn is the id of the session on which this client gave a name up last; 0
-// if it has not.
-func (p *parents) releasedOn(path string) int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		return e.Value.(*parent).released
-	}
-	return 0
-}
-
-// noteRelease remembers on which session a name was given up.
-func (p *parents) noteRelease(path string, session int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		e.Value.(*parent).released = session
-	}
-}
-
-// firstForeign reports, once for a path that is known, that it has foreign
-// children: so that it is told once and not at every list.
-func (p *parents) firstForeign(path string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, ok := p.byPath[path]
-	if !ok || e.Value.(*parent).foreign {
-		return false
-	}
-	e.Value.(*parent).foreign = true
-	return true
-}
-
-// takeIdle takes out what this client has created and has not looked for since a
-// time, the oldest first and at most n of them. inUse tells of names that are in
-// use without being looked for; they count as used now. more says that there is
-// something left to come back for.
-func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var before *list.Element
-	for e := p.recent.Back(); e != nil; e = before {
-		before = e.Prev()
-		found := e.Value.(*parent)
-		switch {
-		case !found.mine:
-			continue
-		case len(idle) == n || found.used.After(since):
-			return idle, true
-		case inUse(found.path):
-			found.used = time.Now()
-			p.recent.MoveToFront(e)
-			more = true
-			continue
-		}
-		idle = append(idle, *found)
-		p.recent.Remove(e)
-		delete(p.byPath, found.path)
-	}
-	return idle, more
-}
-
-func (p *parents) forget(path string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		p.recent.Remove(e)
-		delete(p.byPath, path)
-	}
-}
-
-// ensureParent makes sure that a lock's znode exists and learns whether it is
+// ensure makes sure that a lock's znode exists and learns whether it is
 // ours. A container removes itself once it has been used and is empty; servers
 // before 3.5.1 have none, there it is persistent.
 //
 // One that has not been in use here for a while may be somebody else's by now, and
 // is looked at anew before it is written; see find for occupied.
-func (s *session) ensureParent(ctx context.Context, path string, occupied bool) (parent, error) {
-	if p, fresh, ok := s.client.parents.find(path, occupied); ok {
+func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
+	s, path := z.s, z.path
+	if p, fresh, ok := s.parents.find(path, occupied); ok {
 		if fresh || !p.ours {
 			return p, nil
 		}
 		var err error
-		if p.ours, err = s.claim(ctx, path); err == nil {
-			s.client.parents.add(p)
+		if p.ours, err = z.claim(ctx); err == nil {
+			s.parents.add(p)
 			return p, nil
 		}
 		if !errors.Is(err, driver.ErrNoNode) {
-			return parent{}, s.client.cfg.explain(err, path)
+			return parent{}, s.cfg.explain(err, path)
 		}
-		s.client.parents.forget(path)
+		s.parents.forget(path)
 	}
 	found := parent{path: path, ours: true}
-	mode := s.client.cfg.dialect.parentMode()
+	mode := s.cfg.dialect.ParentMode()
 	create := func() error {
-		if err := s.ensureAncestors(ctx, path); err != nil {
+		if err := z.ensureAncestors(ctx); err != nil {
 			return err
 		}
-		return s.createParent(ctx, path, parentMark, mode)
+		return z.create(ctx, parentMark, mode)
 	}
 	err := create()
 	found.mine = err == nil && mode == driver.Container
 	if errors.Is(err, driver.ErrNoNode) { // somebody removed the root
-		err = s.repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.ds, &s.client.cfg) })
+		err = s.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.DS, &s.cfg) })
 		if err == nil {
 			err = create()
 		}
 	}
 	if errors.Is(err, driver.ErrUnimplemented) {
-		err = s.createParent(ctx, path, parentMark, driver.Persistent)
+		err = z.create(ctx, parentMark, driver.Persistent)
 	}
 	if errors.Is(err, driver.ErrNodeExists) {
-		found.ours, err = s.claim(ctx, path)
+		found.ours, err = z.claim(ctx)
 	}
 	if err != nil {
-		return parent{}, s.client.cfg.explain(err, path)
+		return parent{}, s.cfg.explain(err, path)
 	}
-	s.client.parents.add(found)
-	if found.mine {
-		s.client.reaper.start()
-	}
+	s.parents.add(found)
 	return found, nil
 }
 
-func (s *session) createParent(ctx context.Context, path string, data []byte, mode driver.Mode) error {
-	return s.repeat(ctx, "parent", func(ctx context.Context) error {
-		_, err := s.ds.Create(ctx, path, data, mode, s.client.cfg.acls())
+func (z znode) create(ctx context.Context, data []byte, mode driver.Mode) error {
+	s, path := z.s, z.path
+	return s.Repeat(ctx, "parent", func(ctx context.Context) error {
+		_, err := s.DS.Create(ctx, path, data, mode, s.cfg.acls())
 		return err
 	})
+}
+
+// ensureAncestors makes the znodes between the root and that of a lock whose
+// name is a path, and refuses to go below another lock where its recipe would
+// take the one for a contender of the other.
+func (z znode) ensureAncestors(ctx context.Context) error {
+	s, path := z.s, z.path
+	cfg := &s.cfg
+	for i := len(cfg.Root) + 1; cfg.dialect.Literal(); i++ {
+		slash := strings.IndexByte(path[i:], '/')
+		if slash < 0 {
+			break
+		}
+		i += slash
+		ancestor := path[:i]
+		err := znode{s, ancestor}.create(ctx, nil, cfg.dialect.ParentMode())
+		if errors.Is(err, driver.ErrUnimplemented) {
+			err = znode{s, ancestor}.create(ctx, nil, driver.Persistent)
+		}
+		if !errors.Is(err, driver.ErrNodeExists) && !errors.Is(err, driver.ErrNoAuth) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if cfg.dialect.Family == queue.FamilyKazoo {
+			continue
+		}
+		n, err := znode{s, ancestor}.get(ctx)
+		switch {
+		case errors.Is(err, driver.ErrNoAuth):
+		case err != nil:
+			return err
+		case isMark(n.Data):
+			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", errs.ErrConflict, ancestor, cfg.dialect.Name)
+		}
+	}
+	return nil
+}
+
+// claim looks at a lock's znode that was there before. ours says that its data
+// is our mark, or was empty and is our mark now: with the version that was read,
+// so that nobody's data is written over.
+func (z znode) claim(ctx context.Context) (ours bool, err error) {
+	s, path := z.s, z.path
+	const tries = 4
+	for range tries {
+		n, err := z.get(ctx)
+		if err != nil || len(n.Data) > 0 || !s.cfg.dialect.Literal() {
+			return isMark(n.Data), err
+		}
+		err = s.Repeat(ctx, "parent", func(ctx context.Context) error {
+			_, err := s.DS.Set(ctx, path, parentMark, n.Stat.Version)
+			return err
+		})
+		switch {
+		case errors.Is(err, driver.ErrNoAuth):
+			return false, nil
+		case !errors.Is(err, driver.ErrBadVersion): // somebody has written, or we have and did not hear of it
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+func (z znode) get(ctx context.Context) (n driver.Node, err error) {
+	s, path := z.s, z.path
+	err = s.Repeat(ctx, "parent", func(ctx context.Context) (err error) {
+		n, err = s.DS.Get(ctx, path)
+		return err
+	})
+	return n, err
 }

@@ -2,38 +2,18 @@ package zklock
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // want is one name of a request, and how it is wanted.
 type want struct {
 	name string
 	path string // of the lock's znode
-	kind kind
-}
-
-// kind is what a queue node says it is: who it excludes follows from it, and
-// contenders of one name have to be of kinds that know each other.
-type kind struct {
-	mode    Mode
-	permits int // of a semaphore; 0 for the others
-}
-
-// String describes the kind for an error.
-func (k kind) String() string {
-	if k.mode == Permit {
-		return fmt.Sprintf("one of %d permits", k.permits)
-	}
-	return "it " + k.mode.String()
-}
-
-// errConflictingKind is the error of whoever meets a contender of a kind that
-// does not know its own, see conflict, and gives way.
-func errConflictingKind(ahead queued) error {
-	return fmt.Errorf("%w: %s is in the queue, wanting %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
-		ErrConflict, ahead.node, ahead.kind)
+	kind queue.Kind
 }
 
 // contender is one queue node of ours, from before its create is sent until it
@@ -48,8 +28,8 @@ func errConflictingKind(ahead queued) error {
 //     wherever it is seen.
 type contender struct {
 	dir  string // the lock's znode
-	guid guid
-	kind kind
+	guid queue.GUID
+	kind queue.Kind
 	node string // guarded by the session's mu; its name below dir, the end of at
 	at   string // guarded by the session's mu; the node's path
 }
@@ -66,13 +46,13 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 //
 // It passes from holder to holder inside the process, and outlives them: see
 // turnstile. Invariants:
-//   - From register to leave it counts as its session's work.
+//   - From newPlace to leave it counts as its session's work.
 //   - gone is set when a node of it was deleted by somebody else. A place that
 //     is gone is never held again.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
 type place struct {
-	s        *session
+	s        *desk
 	nodes    []*contender // in the order of the request's wants
 	zxid     int64        // of the transaction that created them; 0 while open
 	replaces *place       // given up by the transaction that creates this one
@@ -80,7 +60,7 @@ type place struct {
 	granted   time.Time // when it first became a hold
 	handovers int       // since it was granted
 
-	own []*watched // on the nodes, as seen right before the grant; nil if that was at once
+	own []*session.Watched // on the nodes, as seen right before the grant; nil if that was at once
 
 	before, after *place // guarded by s.own.mu; neighbours in s.own's list
 
@@ -100,24 +80,24 @@ type place struct {
 	gone     bool // guarded by s.mu
 }
 
-// register makes a place for some wants, before its nodes are created, or returns
+// newPlace makes a place for some wants, before its nodes are created, or returns
 // false if the session is over.
-func (s *session) register(wants []want) (*place, bool) {
+func newPlace(s *desk, wants []want) (*place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &place{s: s, nodes: make([]*contender, len(wants))}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Over != nil {
 		return nil, false
 	}
-	s.work++
-	if s.work == 1 {
-		s.poke(s.rouse) // heartbeats are due sooner now
+	s.Work++
+	if s.Work == 1 {
+		s.Poke(s.Rouse) // heartbeats are due sooner now
 	}
 	for i, w := range wants {
 		s.serial++
 		c := &nodes[i]
-		c.dir, c.kind, c.guid = w.path, w.kind, guid{s.ds.ID(), s.serial}
+		c.dir, c.kind, c.guid = w.path, w.kind, queue.GUID{Session: s.DS.ID(), Serial: s.serial}
 		s.enqueued[s.serial] = c
 		p.nodes[i] = c
 	}
@@ -126,15 +106,15 @@ func (s *session) register(wants []want) (*place, bool) {
 
 // readers reports whether the place's node grants no more than a shared hold.
 func (p *place) readers() bool {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	return p.nodes[0].kind.mode == Shared
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
+	return p.nodes[0].kind.Mode == queue.Shared
 }
 
 // settled reports whether the outcome of a place's creation is known.
 func (p *place) settled() bool {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
 	return p.nodes[0].node != ""
 }
 
@@ -142,23 +122,23 @@ func (p *place) settled() bool {
 // does nothing.
 func (p *place) finish() {
 	s := p.s
-	s.mu.Lock()
-	_, there := s.enqueued[p.nodes[0].guid.serial]
+	s.Mu.Lock()
+	_, there := s.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
-		delete(s.enqueued, c.guid.serial)
+		delete(s.enqueued, c.guid.Serial)
 	}
 	sweep := there && p.doubtful
-	idle := there && !sweep && s.leaveLocked()
-	s.mu.Unlock()
+	idle := there && !sweep && s.LeaveLocked()
+	s.Mu.Unlock()
 	p.giveUp()
 	if idle {
-		s.client.pool.retire(s)
+		s.Pool.Retire(s.Session)
 	}
 	if sweep {
 		for _, c := range p.nodes {
-			s.spawn(func() { s.sweep(c.dir) })
+			s.Spawn(func() { znode{s, c.dir}.sweep() })
 		}
-		s.leave()
+		s.Leave()
 	}
 }
 
@@ -166,24 +146,25 @@ func (p *place) finish() {
 // nodes any more.
 func (p *place) giveUp() {
 	p.leaving.Store(true)
-	p.s.mu.Lock()
+	p.s.Mu.Lock()
 	if p.admit != nil {
 		p.admit.Stop()
 	}
-	p.s.mu.Unlock()
+	p.s.Mu.Unlock()
 	p.s.own.remove(p)
 }
 
 // sweep looks for late twins of creates with an unknown outcome, at once and
 // again a session timeout later: a twin that nobody answers for would block the
 // name until the session ends. The list deletes them.
-func (s *session) sweep(dir string) {
+func (z znode) sweep() {
+	s := z.s
 	for i := range 2 {
-		if i > 0 && !sleep(s.ctx, s.timeout, nil) {
+		if i > 0 && !session.Sleep(s.Ctx, s.Timeout, nil) {
 			return
 		}
-		_ = s.repeat(s.ctx, "list", func(ctx context.Context) error {
-			_, _, err := s.listOnce(ctx, dir)
+		_ = s.Repeat(s.Ctx, "list", func(ctx context.Context) error {
+			_, _, err := z.listOnce(ctx)
 			return err
 		})
 	}

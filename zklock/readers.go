@@ -1,6 +1,10 @@
 package zklock
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // admitReaders makes a reader's place of a writer's, which a reader has taken
 // over: with the node, which it keeps, it keeps its position. Readers of other
@@ -8,15 +12,15 @@ import "time"
 // about in the background.
 func (p *place) admitReaders(o origin) {
 	s := p.s
-	s.mu.Lock()
-	was := p.nodes[0].kind.mode
-	if was == Exclusive {
-		p.nodes[0].kind.mode = Shared
+	s.Mu.Lock()
+	was := p.nodes[0].kind.Mode
+	if was == queue.Exclusive {
+		p.nodes[0].kind.Mode = queue.Shared
 	}
-	s.mu.Unlock()
-	if was == Exclusive {
-		d := s.client.nodeData(o, Shared)
-		s.spawn(func() { _ = s.rewrite(p, d) }) // it fails only if the node is gone
+	s.Mu.Unlock()
+	if was == queue.Exclusive {
+		d := s.nodeData(o, queue.Shared)
+		s.Spawn(func() { _ = p.rewrite(d) }) // it fails only if the node is gone
 	}
 }
 
@@ -30,10 +34,10 @@ func (t *turnstile) admitReadersLocked(p *place, r *request) {
 		return
 	}
 	s := p.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.admit == nil && p.nodes[0].kind.mode == Exclusive {
-		p.admit = time.AfterFunc(time.Until(p.granted.Add(t.client.cfg.handoverTime)), func() { s.spawn(func() { t.admitLast(p) }) })
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if p.admit == nil && p.nodes[0].kind.Mode == queue.Exclusive {
+		p.admit = time.AfterFunc(time.Until(p.granted.Add(t.all.cfg.handoverTime)), func() { s.Spawn(func() { t.admitLast(p) }) })
 	}
 }
 
@@ -42,9 +46,9 @@ func (t *turnstile) admitReadersLocked(p *place, r *request) {
 func (t *turnstile) admitLast(p *place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.s.mu.Lock()
+	p.s.Mu.Lock()
 	h := p.hold
-	p.s.mu.Unlock()
+	p.s.Mu.Unlock()
 	if h == nil || !h.shared() || h.isOver() {
 		return
 	}

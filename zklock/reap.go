@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Containers of names that were used once would pile up: the server removes idle
@@ -15,6 +16,7 @@ const (
 	reapIdle  = 10 * time.Second // how long a name is idle before its container goes
 	reapEvery = 5 * time.Second
 	reapBatch = 256 // names that are looked for, and deletes that are under way, at once
+	reapGroup = 32  // deletes in one transaction; those that are refused cost one each
 )
 
 // reaper runs while there are containers to come back for. A container that is
@@ -22,7 +24,9 @@ const (
 // has written to since, or has put in the place of ours, is not removed: the
 // server sees to that. One that somebody is about to use is made again by them.
 type reaper struct {
-	client *Client
+	parents *parents
+	pool    *session.Pool
+	inUse   func(path string) bool // a name of the client's
 
 	mu      sync.Mutex
 	running bool // guarded by mu
@@ -32,25 +36,24 @@ type reaper struct {
 func (r *reaper) start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.running && r.client.pool.spawn(r.run) {
+	if !r.running && r.pool.Spawn(r.run) {
 		r.running = true
 	}
 }
 
 func (r *reaper) run() {
-	p := r.client.pool
 	ticker := time.NewTicker(reapEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-		case <-p.ctx.Done():
+		case <-r.pool.Ctx.Done():
 			return
 		}
 		for {
 			// A start that comes after the look finds running false.
 			r.mu.Lock()
-			idle, more := r.client.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.client.inUse)
+			idle, more := r.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.inUse)
 			r.running = more || len(idle) > 0
 			running := r.running
 			r.mu.Unlock()
@@ -69,27 +72,27 @@ func (r *reaper) run() {
 // refused, which must not concern any other request. What goes wrong is left to the
 // server.
 func (r *reaper) remove(idle []parent) {
-	groups := make(map[*session][]*write)
+	var wg sync.WaitGroup
+	groups := make(map[*session.Session][]*session.Write)
+	send := func(s *session.Session) {
+		writes := groups[s]
+		delete(groups, s)
+		wg.Go(func() { s.CommitApart(writes) })
+	}
 	for _, p := range idle {
-		ctx, cancel := context.WithTimeout(r.client.pool.ctx, r.client.cfg.connectTimeout)
-		s, err := r.client.pool.session(ctx, p.path)
+		ctx, cancel := context.WithTimeout(r.pool.Ctx, r.pool.Settings.ConnectTimeout)
+		s, err := r.pool.Session(ctx, p.path)
 		cancel()
 		if err != nil {
 			break
 		}
-		w := &write{kind: "reap", ctx: s.ctx, ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, done: make(chan struct{})}
-		groups[s] = append(groups[s], w)
+		w := &session.Write{Kind: "reap", Ctx: s.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})}
+		if groups[s] = append(groups[s], w); len(groups[s]) == reapGroup {
+			send(s)
+		}
 	}
-	var wg sync.WaitGroup
-	for s, writes := range groups {
-		wg.Go(func() { commitApart(s, writes) })
+	for s := range groups {
+		send(s)
 	}
 	wg.Wait() // soon: it runs on the sessions' contexts
-}
-
-// inUse reports whether the client waits for or holds a name.
-func (c *Client) inUse(path string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.names[path] != nil
 }

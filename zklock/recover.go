@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // recover finds out what became of a creation whose reply was lost. The Sync
@@ -12,36 +14,37 @@ import (
 // reconnect a server refuses what comes from the old one. The nodes of a place
 // were created together, so the first one tells for all; the others' names are
 // read from lists of their own.
-func (s *session) recover(ctx context.Context, p *place) (found bool, err error) {
+func (p *place) recover(ctx context.Context) (found bool, err error) {
+	s := p.s
 	for i, c := range p.nodes {
-		var q []queued
-		err = s.repeat(ctx, "recover", func(ctx context.Context) error {
-			if err := s.ds.Sync(ctx, c.dir); err != nil {
+		var q []queue.Node
+		err = s.Repeat(ctx, "recover", func(ctx context.Context) error {
+			if err := s.DS.Sync(ctx, c.dir); err != nil {
 				return err
 			}
-			q, _, err = s.listOnce(ctx, c.dir)
+			q, _, err = znode{s, c.dir}.listOnce(ctx)
 			return err
 		})
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
 			return false, err
 		}
-		sortQueue(q)
+		queue.Sort(q)
 		node := ""
 		for j := range q {
-			if q[j].guid == c.guid { // the lowest, should there be two
-				node = q[j].node
+			if q[j].GUID == c.guid { // the lowest, should there be two
+				node = q[j].Name
 				break
 			}
 		}
 		switch {
 		case node != "":
-			s.mu.Lock()
+			s.Mu.Lock()
 			c.settleLocked(c.dir + "/" + node)
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		case i == 0:
 			return false, nil
 		default:
-			return true, errNodeGone // it was there: somebody has deleted it
+			return true, errs.ErrNodeGone // it was there: somebody has deleted it
 		}
 	}
 	return true, nil
@@ -49,16 +52,17 @@ func (s *session) recover(ctx context.Context, p *place) (found bool, err error)
 
 // list returns the contenders of a lock in order. A contender of a dialect that
 // does not see ours is ErrConflict.
-func (s *session) list(ctx context.Context, dir string) (q []queued, err error) {
-	var foreign *dialect
-	err = s.repeat(ctx, "list", func(ctx context.Context) error {
-		q, foreign, err = s.listOnce(ctx, dir)
+func (z znode) list(ctx context.Context) (q []queue.Node, err error) {
+	s := z.s
+	var foreign *queue.Dialect
+	err = s.Repeat(ctx, "list", func(ctx context.Context) error {
+		q, foreign, err = z.listOnce(ctx)
 		return err
 	})
 	if err == nil && foreign != nil {
-		return nil, s.client.cfg.dialect.conflictWith(foreign)
+		return nil, s.cfg.dialect.ConflictWith(foreign)
 	}
-	sortQueue(q)
+	queue.Sort(q)
 	return q, err
 }
 
@@ -66,15 +70,16 @@ func (s *session) list(ctx context.Context, dir string) (q []queued, err error) 
 // deleted: those whose GUID nobody answers for, or which are not the node that
 // their contender settled on. A node whose outcome is open is left alone.
 // foreign is the dialect of a contender that does not see ours, if any.
-func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign *dialect, err error) {
-	names, _, err := s.ds.Children(ctx, dir)
+func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
+	s, dir := z.s, z.path
+	names, _, err := s.DS.Children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	q = make([]queued, 0, len(names))
+	q = make([]queue.Node, 0, len(names))
 	others := 0
 	for _, name := range names {
-		c, other, ok := s.client.cfg.dialect.parse(name)
+		c, other, ok := s.cfg.dialect.Parse(name)
 		switch {
 		case ok:
 			q = append(q, c)
@@ -84,28 +89,29 @@ func (s *session) listOnce(ctx context.Context, dir string) (q []queued, foreign
 			others++
 		}
 	}
-	if others > 0 && s.client.parents.firstForeign(dir) {
-		s.client.cfg.logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
+	if others > 0 && s.parents.firstForeign(dir) {
+		s.cfg.Logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
 	}
-	for _, path := range s.strays(dir, q) {
-		s.spawn(func() { _ = s.deleteNode(path) })
+	for _, path := range z.strays(q) {
+		s.Spawn(func() { _ = deleteNode(s, path) })
 	}
 	return q, foreign, nil
 }
 
 // strays returns the paths of nodes of this session that should not be there.
-func (s *session) strays(dir string, q []queued) []string {
-	id := s.ds.ID()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (z znode) strays(q []queue.Node) []string {
+	s, dir := z.s, z.path
+	id := s.DS.ID()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	var paths []string
 	for i := range q {
-		if q[i].guid.session != id {
+		if q[i].GUID.Session != id {
 			continue
 		}
-		c := s.enqueued[q[i].guid.serial]
-		if c == nil || c.node != "" && c.node != q[i].node {
-			paths = append(paths, dir+"/"+q[i].node)
+		c := s.enqueued[q[i].GUID.Serial]
+		if c == nil || c.node != "" && c.node != q[i].Name {
+			paths = append(paths, dir+"/"+q[i].Name)
 		}
 	}
 	return paths

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // reenter looks whether ctx carries a lock on something that r wants. Waiting
@@ -16,7 +18,7 @@ import (
 // before.
 func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, error) {
 	for {
-		l := carried(ctx, c, r.wants)
+		l := carried(ctx, r.all, r.wants)
 		if l == nil {
 			return nil, nil
 		}
@@ -30,12 +32,12 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 // rejoin is reenter for the handle that was found.
 func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 	h := l.hold
-	alive := h.place.s.alive()
+	alive := h.place.s.Alive()
 	if err := l.Err(); err != nil {
 		return nil, err // if it was lost, the caller should stop, not start over
 	}
 	if !alive { // the lease is over, and no goroutine has noticed yet
-		h.place.s.end(driver.Expired, ErrLeaseOver)
+		h.place.s.End(driver.Expired, errs.ErrLeaseOver)
 		return nil, l.endedError()
 	}
 	if why := h.uncovered(r.wants); why != nil {
@@ -58,7 +60,7 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 func (h *hold) joinAs(r *request) (l *Lock, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r.mode == Exclusive && h.mode == Shared {
+	if r.mode == queue.Exclusive && h.mode == queue.Shared {
 		return nil, false
 	}
 	return h.joinLocked(r.ctx), true
@@ -87,11 +89,11 @@ func (h *hold) uncovered(wants []want) error {
 			continue
 		}
 		switch have := mine.kind; {
-		case have.mode == Permit || w.kind.mode == Permit:
+		case have.Mode == queue.Permit || w.kind.Mode == queue.Permit:
 			if have != w.kind {
 				return errOtherKind
 			}
-		case w.kind.mode == Exclusive && (mode == Shared || have.mode == Shared):
+		case w.kind.Mode == queue.Exclusive && (mode == queue.Shared || have.Mode == queue.Shared):
 			return errReaderWrites
 		}
 	}

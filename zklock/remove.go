@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Removal of queue nodes. None of it runs on a caller's context: a caller that
@@ -16,30 +18,30 @@ import (
 // remove takes a place out of its queues, in the background.
 func (p *place) remove() {
 	p.giveUp()
-	p.s.client.cfg.logger.Debug("zklock: a queue node is being removed in the background", "session", p.s.ds.ID())
-	p.s.spawn(func() { _ = p.removeUntilGone() })
+	p.s.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", p.s.DS.ID())
+	p.s.Spawn(func() { _ = p.removeUntilGone() })
 }
 
 // abandon is remove for a place whose creation may still be under way, as w, or
 // may have had an unknown outcome. What it replaces is given up with it.
-func (p *place) abandon(w *write) {
+func (p *place) abandon(w *session.Write) {
 	s := p.s
 	p.giveUp()
-	s.spawn(func() {
+	s.Spawn(func() {
 		applied, known := p.settled(), false
 		if w != nil {
-			<-w.done // soon: it runs on the session's context
+			<-w.Done // soon: it runs on the session's context
 			switch {
-			case w.err == nil:
+			case w.Err == nil:
 				applied, known = true, true
-			case errors.Is(w.err, driver.ErrConnLoss):
+			case errors.Is(w.Err, driver.ErrConnLoss):
 				p.doubtful = true
 			default:
 				known = true // surely not applied
 			}
 		}
 		if !applied && !known {
-			found, _ := s.recover(s.ctx, p)
+			found, _ := p.recover(s.Ctx)
 			applied = found || p.settled()
 		}
 		if old := p.replaces; old != nil {
@@ -66,14 +68,14 @@ func (p *place) removeUntilGone() error {
 		if c.node == "" {
 			continue // never seen; a sweep deletes it should it show up
 		}
-		err := p.s.deleteNode(c.path())
-		if errors.Is(err, errSessionOver) {
+		err := deleteNode(p.s, c.path())
+		if errors.Is(err, errs.ErrSessionOver) {
 			p.finish()
 			return err
 		}
 		if err != nil {
-			p.s.client.cfg.logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.ds.ID(), "cause", logged(err))
-			return p.s.client.cfg.explain(err, c.path())
+			p.s.cfg.Logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.DS.ID(), "cause", logged(err))
+			return p.s.cfg.explain(err, c.path())
 		}
 	}
 	p.finish()
@@ -82,9 +84,9 @@ func (p *place) removeUntilGone() error {
 
 // deleteNode deletes a node until it is gone. A node that does not exist is gone.
 // errSessionOver means that it goes with its session.
-func (s *session) deleteNode(path string) error {
-	err := s.repeat(s.ctx, "release", func(ctx context.Context) error {
-		return s.ds.Delete(ctx, path, driver.AnyVersion)
+func deleteNode(s *desk, path string) error {
+	err := s.Repeat(s.Ctx, "release", func(ctx context.Context) error {
+		return s.DS.Delete(ctx, path, driver.AnyVersion)
 	})
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil
@@ -102,50 +104,50 @@ func (s *session) deleteNode(path string) error {
 func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
 	s := p.s
 	p.giveUp()
-	w := &write{kind: "release", ctx: ctx, ops: make([]driver.Op, len(p.nodes))}
+	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
 	for i, c := range p.nodes {
-		w.ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
+		w.Ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
 	}
-	s.commits.submit(w)
+	s.Commits.Submit(w)
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	// What the first try does not settle goes on in the background.
 	var failed error
 	finish := func() {
-		if <-w.done; w.err == nil {
+		if <-w.Done; w.Err == nil {
 			p.finish()
 			return
 		}
 		failed = p.removeUntilGone()
 	}
 	select {
-	case <-w.done:
+	case <-w.Done:
 	case <-ctx.Done():
-		s.spawn(finish)
+		s.Spawn(finish)
 		return false, releasePending(context.Cause(ctx))
 	case <-limit.C:
-		s.spawn(finish)
-		return false, ErrReleasePending
+		s.Spawn(finish)
+		return false, errs.ErrReleasePending
 	}
-	deleted = errors.Is(w.err, driver.ErrNoNode)
-	if w.err == nil || deleted && len(p.nodes) == 1 {
+	deleted = errors.Is(w.Err, driver.ErrNoNode)
+	if w.Err == nil || deleted && len(p.nodes) == 1 {
 		p.finish()
 		return deleted, nil
 	}
 	gone := make(chan struct{})
-	if !s.spawn(func() { defer close(gone); finish() }) {
-		return deleted, releasePending(s.cause())
+	if !s.Spawn(func() { defer close(gone); finish() }) {
+		return deleted, releasePending(s.Cause())
 	}
 	select {
 	case <-gone:
-		if errors.Is(failed, errSessionOver) {
-			failed = s.cause()
+		if errors.Is(failed, errs.ErrSessionOver) {
+			failed = s.Cause()
 		}
 		return deleted, releasePending(failed)
 	case <-ctx.Done():
 		return deleted, releasePending(context.Cause(ctx))
 	case <-limit.C:
-		return deleted, ErrReleasePending
+		return deleted, errs.ErrReleasePending
 	}
 }
 
@@ -155,5 +157,22 @@ func releasePending(why error) error {
 	if why == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrReleasePending, why)
+	return fmt.Errorf("%w: %w", errs.ErrReleasePending, why)
+}
+
+// removeLost is remove for a place that was lost while it was held, on a session
+// that lives on: what is left of its nodes stays for loss_delay.
+func (p *place) removeLost() {
+	s, delay := p.s, p.s.cfg.LossDelay
+	if delay == 0 || len(p.nodes) == 1 {
+		p.remove() // of one node nothing is left
+		return
+	}
+	p.giveUp()
+	s.Spare()
+	s.Spawn(func() {
+		if session.Sleep(s.Ctx, delay, nil) {
+			_ = p.removeUntilGone()
+		}
+	})
 }

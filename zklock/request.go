@@ -3,22 +3,25 @@ package zklock
 import (
 	"context"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // request is one acquisition: of one name, or of several as one lock.
 type request struct {
-	client    *Client
+	all       *turnstiles
 	turnstile *turnstile      // through which what it gets may be handed over; nil: it may not
 	ctx       context.Context // for hooks: what the Acquire hook returned
 	name      string          // as shown: the names joined, if there are several
-	mode      Mode
+	mode      queue.Mode
 	wants     []want
 	try       bool
 	failFast  bool
 	origin    origin
 	cancel    context.CancelCauseFunc // ends the wait
-	served    bool                    // guarded by client.mu; it has its lock, and is not to be counted as waiting
-	blocked   bool                    // guarded by client.mu; it is counted as waiting for others
+	served    bool                    // guarded by all.mu; it has its lock, and is not to be counted as waiting
+	blocked   bool                    // guarded by all.mu; it is counted as waiting for others
 
 	maxWaiters int // beside how many of this client it may wait; 0: any number
 
@@ -27,22 +30,22 @@ type request struct {
 	waiting  bool            // the Wait hook was called
 	waitCtx  context.Context // what it returned
 	since    time.Time       // since when there has been no usable session; zero if there is one
-	waitFrom time.Time       // guarded by client.mu for others: since when it waits for other holders
-	endWait  ender[WaitResult]
+	waitFrom time.Time       // guarded by all.mu for others: since when it waits for other holders
+	endWait  hook.End[WaitResult]
 	ahead    string // the node last told of
 }
 
 // wait tells the hooks whom the request waits for.
 func (r *request) wait(position int, ahead Contender) {
-	hooks := &r.client.cfg.hooks
-	e := WaitEvent{Name: r.name, Mode: r.mode, Position: position, Ahead: ahead}
+	hooks := &r.all.cfg.hooks
+	e := WaitEvent{Name: r.name, Mode: Mode(r.mode), Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
-		if !r.client.mustWait(r) {
+		if !r.all.mustWait(r) {
 			return // its wait has ended
 		}
 		r.waiting, r.ahead = true, ahead.Node
-		r.waitCtx, r.endWait = start(hooks.Wait, r.ctx, e)
+		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.ctx, e)
 	case r.ahead != ahead.Node:
 		r.ahead = ahead.Node
 		if hooks.Ahead != nil {
@@ -54,7 +57,7 @@ func (r *request) wait(position int, ahead Contender) {
 // waited ends what wait started, if it did.
 func (r *request) waited(err error) {
 	if r.waiting {
-		r.endWait.call(WaitResult{Err: err})
+		r.endWait.Call(WaitResult{Err: err})
 	}
 }
 
@@ -68,7 +71,7 @@ func (r *request) waitedFor() time.Duration {
 
 // describe notes what others are told of the request.
 func (r *request) describe(cfg acquireConfig) {
-	c := &r.client.cfg
+	c := &r.all.cfg
 	r.origin = origin{label: cfg.label, since: time.Now().UnixMilli()}
 	if c.hooks.Inject != nil {
 		r.origin.trace = c.hooks.Inject(r.ctx)
@@ -76,7 +79,7 @@ func (r *request) describe(cfg acquireConfig) {
 }
 
 // nodeData is what the queue nodes of the request hold.
-func (r *request) nodeData() nodeData { return r.client.nodeData(r.origin, r.mode) }
+func (r *request) nodeData() queue.Data { return r.all.nodeData(r.origin, r.mode) }
 
 // origin is what others are told of the request that a place was taken for.
 type origin struct {
@@ -84,7 +87,7 @@ type origin struct {
 	since        int64 // milliseconds since the Unix epoch
 }
 
-func (c *Client) nodeData(o origin, mode Mode) nodeData {
+func (c *common) nodeData(o origin, mode queue.Mode) queue.Data {
 	who := &c.cfg.identity
-	return nodeData{Host: who.Host, PID: who.PID, Label: o.label, Mode: mode.String(), Since: o.since, Trace: o.trace}
+	return queue.Data{Host: who.Host, PID: who.PID, Label: o.label, Mode: mode.String(), Since: o.since, Trace: o.trace}
 }

@@ -1,6 +1,10 @@
 package zklock
 
-import "context"
+import (
+	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // RWMutex names a lock that is held by any number of readers together, or by one
 // writer alone. Like a Mutex it is a description, and shares its name's queue
@@ -17,7 +21,7 @@ type RWMutex struct {
 
 // RWMutex returns the lock of that name, for reading and writing.
 func (c *Client) RWMutex(name string) *RWMutex {
-	return &RWMutex{Mutex{c.describe(name, kind{mode: Exclusive})}, Reader{c.describe(name, kind{mode: Shared})}}
+	return &RWMutex{Mutex{c.describe(name, queue.Kind{Mode: queue.Exclusive})}, Reader{c.describe(name, queue.Kind{Mode: queue.Shared})}}
 }
 
 // Writer returns the side that is held alone.

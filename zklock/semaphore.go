@@ -3,6 +3,9 @@ package zklock
 import (
 	"context"
 	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Semaphore names a lock that at most a given number hold at a time, among all
@@ -24,9 +27,9 @@ const MaxPermits = 10_000
 // Semaphore returns the semaphore of that name. permits is from 1 to 10,000;
 // anything else is ErrConflict when it is acquired.
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
-	s := &Semaphore{c.describe(name, kind{mode: Permit, permits: permits})}
+	s := &Semaphore{c.describe(name, queue.Kind{Mode: queue.Permit, Permits: permits})}
 	if s.d.err == nil && (permits < 1 || permits > MaxPermits) {
-		s.d.err = &special{ErrConflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits)}
+		s.d.err = errs.Case(errs.ErrConflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits))
 	}
 	return s
 }

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -76,22 +75,6 @@ type Stats struct {
 	Reconnects uint64
 }
 
-// counters is what is only ever added to.
-type counters struct {
-	acquired, failed, contended, lost  atomic.Uint64
-	handovers, forgotten               atomic.Uint64
-	sessions, sessionsLost, reconnects atomic.Uint64
-	waited                             atomic.Int64
-}
-
-// wait counts a wait for another holder; 0 if there was none.
-func (c *counters) wait(d time.Duration) {
-	if d > 0 {
-		c.contended.Add(1)
-		c.waited.Add(int64(d))
-	}
-}
-
 // Stats returns a snapshot. Its fields are read one after another, so they may
 // disagree by what happened in between.
 func (c *Client) Stats() Stats {
@@ -99,7 +82,7 @@ func (c *Client) Stats() Stats {
 		return Stats{}
 	}
 	st := Stats{
-		MaxSessions:    c.cfg.poolMaxSessions,
+		MaxSessions:    c.cfg.PoolMaxSessions,
 		Acquired:       c.counters.acquired.Load(),
 		Failed:         c.counters.failed.Load(),
 		Contended:      c.counters.contended.Load(),
@@ -107,30 +90,21 @@ func (c *Client) Stats() Stats {
 		Lost:           c.counters.lost.Load(),
 		Handovers:      c.counters.handovers.Load(),
 		Forgotten:      c.counters.forgotten.Load(),
-		SessionsOpened: c.counters.sessions.Load(),
-		SessionsLost:   c.counters.sessionsLost.Load(),
-		Reconnects:     c.counters.reconnects.Load(),
-		Draining:       c.pool.draining(),
+		SessionsOpened: c.pool.Opened.Load(),
+		SessionsLost:   c.pool.Lost.Load(),
+		Reconnects:     c.pool.Reconnects.Load(),
+		Draining:       c.pool.Draining(),
 	}
-	for _, s := range c.pool.all() {
+	for _, s := range c.pool.All() {
 		st.Open++
-		st.LongestHold = max(st.LongestHold, s.longest())
-		switch state, _ := s.ds.State(); state {
+		st.LongestHold = max(st.LongestHold, s.Longest())
+		switch state, _ := s.DS.State(); state {
 		case driver.Connected:
 			st.Connected++
 		case driver.Suspended:
 			st.Suspended++
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	st.Held = c.held
-	st.Acquiring = len(c.underway)
-	for r := range c.underway {
-		if r.blocked {
-			st.Waiting++
-			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
-		}
-	}
+	c.turnstiles.count(&st)
 	return st
 }

@@ -6,33 +6,36 @@ import (
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // blocked answers a try without a write: somebody in the queue has to be waited
 // for. What this client itself released on another session may still show on
 // this one's server, so that is caught up with first.
-func (s *session) blocked(ctx context.Context, r *request) error {
+func (a attempt) blocked(ctx context.Context) error {
+	s, r := a.s, a.r
 	for _, want := range r.wants {
-		if id := s.client.parents.releasedOn(want.path); id != 0 && id != s.ds.ID() {
-			err := s.repeat(ctx, "sync", func(ctx context.Context) error { return s.ds.Sync(ctx, want.path) })
+		if id := s.parents.releasedOn(want.path); id != 0 && id != s.DS.ID() {
+			err := s.Repeat(ctx, "sync", func(ctx context.Context) error { return s.DS.Sync(ctx, want.path) })
 			if err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return err
 			}
 		}
-		q, err := s.list(ctx, want.path)
+		q, err := znode{s, want.path}.list(ctx)
 		if errors.Is(err, driver.ErrNoNode) {
 			continue
 		}
 		if err != nil {
-			return s.client.cfg.explainList(err, want.path)
+			return s.cfg.explainList(err, want.path)
 		}
 		// Like Acquire: those at the end of all numbers are behind every contender that comes.
-		q = slices.DeleteFunc(q, func(c queued) bool { return c.seq >= maxSequence })
-		q = append(q, queued{kind: want.kind})
-		if other, ok := conflict(q, len(q)-1); ok {
-			return errConflictingKind(other)
+		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
+		q = append(q, queue.Node{Kind: want.kind})
+		if other, ok := queue.Conflict(q, len(q)-1); ok {
+			return queue.KindConflict(other)
 		}
-		if err := s.blockedBy(ctx, want, q); err != nil {
+		if err := (znode{s, want.path}).blockedBy(ctx, want.kind, q); err != nil {
 			return err
 		}
 	}
@@ -41,29 +44,30 @@ func (s *session) blocked(ctx context.Context, r *request) error {
 
 // blockedBy decides for a contender that would be the last of q. A writer that
 // blocks a reader may have been downgraded, which only its data tells.
-func (s *session) blockedBy(ctx context.Context, want want, q []queued) error {
+func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) error {
+	s, path := z.s, z.path
 	for {
-		held, watch := decide(q, len(q)-1)
+		held, watch := queue.Decide(q, len(q)-1)
 		if held {
 			return nil
 		}
-		if want.kind.mode != Shared {
-			return errTaken
+		if kind.Mode != queue.Shared {
+			return errs.ErrTaken
 		}
 		var n driver.Node
-		err := s.repeat(ctx, "list", func(ctx context.Context) (err error) {
-			n, err = s.ds.Get(ctx, want.path+"/"+q[watch[0]].node)
+		err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+			n, err = s.DS.Get(ctx, path+"/"+q[watch[0]].Name)
 			return err
 		})
-		switch d, _ := decodeData(n.Data); {
+		switch d, _ := queue.Decode(n.Data); {
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
-			return s.client.cfg.explainList(err, want.path)
-		case effective(q[watch[0]].kind, d).mode != Shared:
-			return errTaken
+			return s.cfg.explainList(err, path)
+		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
+			return errs.ErrTaken
 		default:
-			q[watch[0]].kind.mode = Shared
+			q[watch[0]].Kind.Mode = queue.Shared
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // turnstile is the local queue of one name: goroutines of one client that want
@@ -38,11 +41,11 @@ import (
 //     That is the one way in which a reader can get in
 //     before a writer that queued earlier, in another process.
 type turnstile struct {
-	client *Client
-	path   string
+	all  *turnstiles
+	path string
 
-	uses    int // guarded by client.mu; acquisitions under way, and holds
-	waiting int // guarded by client.mu; those acquisitions that have to wait for others
+	uses    int // guarded by all.mu; acquisitions under way, and holds
+	waiting int // guarded by all.mu; those acquisitions that have to wait for others
 
 	aside atomic.Int32 // writers that wait with a place of their own, such as All's
 
@@ -86,11 +89,11 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 		}
 	}
 	if r.try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
-		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.mode == Shared)
-		if r.mode == Shared && readers {
+		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.mode == queue.Shared)
+		if r.mode == queue.Shared && readers {
 			return nil, nil, true, nil
 		}
-		return nil, nil, false, errTaken
+		return nil, nil, false, errs.ErrTaken
 	}
 	tk = &ticket{r: r, turn: make(chan turn, 1), since: time.Now(), along: t.alongLocked(r)}
 	tk.at = t.queue.PushBack(tk)
@@ -101,13 +104,13 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 // shareLocked joins a reader to the current hold if that may be shared.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.mode != Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.mode == Exclusive ||
-		time.Since(h.place.granted) >= t.client.cfg.handoverTime || !h.place.grantable() {
+	if h == nil || r.mode != queue.Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.mode == queue.Exclusive ||
+		time.Since(h.place.granted) >= t.all.cfg.handoverTime || !h.place.grantable() {
 		return nil
 	}
 	l := h.join(r.ctx)
 	if l != nil {
-		t.client.joined(r)
+		t.all.joined(r)
 	}
 	return l
 }
@@ -143,7 +146,7 @@ func (t *turnstile) admitLocked(spare *place) *place {
 // with a place of its own. A writer goes and waits behind readers; but where they
 // hold a writer's node, which keeps other processes out, it gets that by and by.
 func (t *turnstile) passableLocked(r *request) bool {
-	return t.sharedLocked() && (r.mode == Shared || t.current == nil || t.current.place.readers())
+	return t.sharedLocked() && (r.mode == queue.Shared || t.current == nil || t.current.place.readers())
 }
 
 // sharedLocked reports whether what is held, if anything is, is held by readers.
@@ -233,7 +236,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	var heir *hold
 	var lock *Lock
 	if t.mayPass(h.place, next.r.mode) {
-		if heir, lock = h.place.s.grant(h.place, next.r); heir == nil {
+		if heir, lock = h.place.grant(next.r); heir == nil {
 			h.place.kept = true // whatever the lease lacks, it comes to the next one
 		}
 	}
@@ -242,7 +245,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		t.mu.Unlock()
 		return spare == nil, false
 	}
-	if next.r.mode == Shared {
+	if next.r.mode == queue.Shared {
 		t.admitReadersLocked(h.place, next.r)
 	}
 	h.place.handovers++
@@ -250,10 +253,10 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.beginLocked(heir)
 	t.admitLocked(nil)
 	t.mu.Unlock()
-	t.client.counters.handovers.Add(1)
+	t.all.counters.handovers.Add(1)
 	// Before the next one goes on: its own wait ends after it was told of.
-	if hook := t.client.cfg.hooks.Handover; hook != nil {
-		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: next.r.mode, Turn: lock.token.Turn, From: h.origin.trace, To: heir.origin.trace})
+	if hook := t.all.cfg.hooks.Handover; hook != nil {
+		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.mode), Turn: lock.token.Turn, From: h.origin.trace, To: heir.origin.trace})
 	}
 	next.turn <- turn{lock: lock}
 	return true, true
@@ -261,9 +264,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 
 // mayPass reports whether a place may be handed over to a holder of that mode,
 // as far as fairness and the node's own mode go.
-func (t *turnstile) mayPass(p *place, mode Mode) bool {
-	cfg := &t.client.cfg
-	if p.readers() && mode != Shared || p.doubtfulTxn.Load() {
+func (t *turnstile) mayPass(p *place, mode queue.Mode) bool {
+	cfg := &t.all.cfg
+	if p.readers() && mode != queue.Shared || p.doubtfulTxn.Load() {
 		return false
 	}
 	if time.Since(p.granted) >= cfg.handoverTime {
@@ -292,15 +295,15 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	position = t.queue.Len()
-	identity := t.client.cfg.identity
+	identity := t.all.cfg.identity
 	ahead = Contender{Host: identity.Host, PID: identity.PID}
 	switch {
 	case t.current != nil:
 		h := t.current
-		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = h.currentMode(), h.origin.trace, h.origin.label, true
+		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), h.origin.trace, h.origin.label, true
 		ahead.Node, ahead.Since = h.place.nodes[0].node, h.place.granted
 	case t.leader != nil:
-		ahead.Mode, ahead.Trace, ahead.Label = t.leader.r.mode, t.leader.r.origin.trace, t.leader.r.origin.label
+		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.mode), t.leader.r.origin.trace, t.leader.r.origin.label
 	}
 	return position, ahead
 }
@@ -309,7 +312,7 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	tk, lock, solo, err := t.enter(r)
 	if solo {
-		return t.client.acquireAlone(ctx, r)
+		return t.all.acquireAlone(ctx, r)
 	}
 	if tk == nil {
 		return lock, err
@@ -326,7 +329,7 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	} else if !got.stretch.IsZero() {
 		r.since = tk.since
 	}
-	h, lock, left, err := t.client.take(ctx, r, got.start)
+	h, lock, left, err := t.all.take(ctx, r, got.start)
 	t.led(h, left, r.since)
 	return lock, err
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Txn applies ops as one transaction of the ensemble, only while the lock is
@@ -44,7 +47,7 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	for i := range ops {
 		for _, c := range p.nodes {
 			if ops[i].Path == c.path() {
-				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", ErrConflict, ops[i].Path)
+				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.ErrConflict, ops[i].Path)
 			}
 		}
 		all = append(all, ops[i])
@@ -58,36 +61,36 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	}
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {
-		gen, sent := s.beforeExchange()
-		results, err = s.ds.Multi(ctx, all)
+		gen, sent := s.BeforeExchange()
+		results, err = s.DS.Multi(ctx, all)
 		if err == nil {
-			s.exchanged(gen, sent, true)
+			s.Exchanged(gen, sent, true)
 		}
 		return err
 	}
 	var err error
 	if again {
-		err = s.repeat(ctx, kind, op)
+		err = s.Repeat(ctx, kind, op)
 	} else {
-		err = s.once(ctx, kind, op)
+		err = s.Once(ctx, kind, op)
 	}
 	switch {
 	case err == nil:
 		return results[len(p.nodes):], nil
-	case len(results) == len(all) && errors.Is(atFault(results[:len(p.nodes)]), driver.ErrNoNode):
+	case len(results) == len(all) && errors.Is(session.AtFault(results[:len(p.nodes)]), driver.ErrNoNode):
 		p.lose()
 		return nil, l.endedError()
-	case errors.Is(err, errSessionOver), s.ended(err):
+	case errors.Is(err, errs.ErrSessionOver), s.Ended(err):
 		return nil, l.endedError()
 	case again:
-		return nil, p.s.client.cfg.explain(err, p.nodes[0].path())
+		return nil, p.s.cfg.explain(err, p.nodes[0].path())
 	case errors.Is(err, driver.ErrConnLoss):
 		p.doubtfulTxn.Store(true)
 		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	case errors.Is(err, driver.ErrNotSent):
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", errs.ErrUnavailable, err)
 	case errors.Is(err, driver.ErrNoAuth):
-		return nil, fmt.Errorf("%w %s: %w", ErrNoAuth, p.s.client.cfg.identityHint(), err)
+		return nil, fmt.Errorf("%w %s: %w", errs.ErrNoAuth, p.s.cfg.identityHint(), err)
 	}
 	return nil, err
 }
@@ -97,9 +100,9 @@ func (l *Lock) endedError() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	cause := l.hold.place.s.cause() // it may be ending this handle just now
+	cause := l.hold.place.s.Cause() // it may be ending this handle just now
 	if cause == nil {
-		cause = errSessionEnded
+		cause = errs.ErrSessionEnded
 	}
 	return &LostError{Name: l.hold.name, Cause: cause, At: time.Now()}
 }
@@ -130,7 +133,7 @@ func (h *hold) endTxn() {
 // is not passed on, but given up, and the check at its head keeps it from applying
 // later.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
-	limit := h.place.s.timeout
+	limit := h.place.s.Timeout
 	h.mu.Lock()
 	if h.txns == 0 {
 		h.mu.Unlock()
@@ -142,7 +145,7 @@ func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	settled := h.settled
 	h.mu.Unlock()
 	began := time.Now()
-	if sleep(ctx, limit, settled) {
+	if session.Sleep(ctx, limit, settled) {
 		h.place.doubtfulTxn.Store(true)
 	} else {
 		select {
@@ -183,20 +186,22 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		return err
 	}
 	for {
-		wait, lowered, err := l.lower()
-		if wait {
+		what, err := l.lower()
+		switch what {
+		case txnUnderWay:
 			h.awaitTxns(ctx)
 			continue
-		}
-		if !lowered {
+		case holdOver:
+			return l.endedError() // it asks the session: without its mutex
+		case asItWas:
 			return err
 		}
 		break
 	}
 
-	d := h.client.nodeData(h.origin, Shared)
+	d := h.all.nodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
-	if !s.spawn(func() { done <- s.rewrite(p, d) }) {
+	if !s.Spawn(func() { done <- p.rewrite(d) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
@@ -208,51 +213,61 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		case errors.Is(err, driver.ErrNoNode):
 			p.lose()
 			return l.endedError()
-		case errors.Is(err, errSessionOver):
+		case errors.Is(err, errs.ErrSessionOver):
 			return l.endedError()
 		}
-		return p.s.client.cfg.explain(err, p.nodes[0].path())
+		return p.s.cfg.explain(err, p.nodes[0].path())
 	case <-ctx.Done():
 		return fmt.Errorf("%w to others, it goes on in the background: %w", errNotTold, context.Cause(ctx))
 	}
 }
 
-// lower makes a reader of a writer, in this process; wait says that a Txn is under
-// way that has to end before.
-func (l *Lock) lower() (wait, lowered bool, err error) {
+// lowering is what lower has done.
+type lowering int
+
+const (
+	asItWas     lowering = iota // nothing: there was nothing to do, or an error
+	lowered                     // the writer is a reader
+	txnUnderWay                 // nothing yet: a Txn has to end before
+	holdOver                    // nothing: the hold is over
+)
+
+// lower makes a reader of a writer, in this process.
+func (l *Lock) lower() (lowering, error) {
 	h := l.hold
 	p := h.place
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Mu.Lock()
+	defer p.s.Mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.over:
-		return false, false, l.endedError()
-	case len(p.nodes) > 1 || h.mode == Permit || len(h.handles) > 1 && h.mode != Shared:
-		return false, false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", ErrConflict)
-	case h.mode == Shared:
-		return false, false, nil
+		return holdOver, nil
+	case len(p.nodes) > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
+		return asItWas, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
+	case h.mode == queue.Shared:
+		return asItWas, nil
 	case p.doubtfulTxn.Load():
-		return false, false, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
+		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
 	case h.txns > 0:
-		return true, false, nil
+		return txnUnderWay, nil
 	}
-	h.mode = Shared
-	p.nodes[0].kind = kind{mode: Shared} // it is never handed to a writer again
+	h.mode = queue.Shared
+	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
 	// Readers that join come after a writer that held the same node.
 	h.token = Token{Zxid: p.zxid, Turn: p.turn}
 	p.turn++
-	return false, true, nil
+	return lowered, nil
 }
 
 // errNotTold says that a downgrade is not known to the ensemble yet.
 var errNotTold = errors.New("downgrade not confirmed")
 
 // rewrite replaces a place's data, however long that takes.
-func (s *session) rewrite(p *place, d nodeData) error {
-	return s.repeat(s.ctx, "mark", func(ctx context.Context) error {
-		_, err := s.ds.Set(ctx, p.nodes[0].path(), d.encode(), driver.AnyVersion)
+func (p *place) rewrite(d queue.Data) error {
+	s := p.s
+	return s.Repeat(s.Ctx, "mark", func(ctx context.Context) error {
+		_, err := s.DS.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
 		return err
 	})
 }

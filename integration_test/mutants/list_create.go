@@ -3,7 +3,7 @@ package main
 const (
 	enqueueFile = "zklock/enqueue.go"
 	placeFile   = "zklock/place.go"
-	commitFile  = "zklock/commit.go"
+	commitFile  = "zklock/internal/session/commit.go"
 )
 
 // createMutants make queue nodes wrongly, or lose them.
@@ -20,8 +20,8 @@ var createMutants = []mutant{
 		breaks: "the parent is set before the node is created, so the count leaves the own node out",
 		file:   enqueueFile,
 		edits: []edit{
-			{"w.ops = append(w.ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].ours {\n\t\t\tw.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
-				"if parents[i].ours {\n\t\t\tw.ops = append(w.ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.ops = append(w.ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
+			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].ours {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
+				"if parents[i].ours {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
 			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
 			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
 			{"children[len(children)-1] = stat.NumChildren", "count = stat.NumChildren"},
@@ -53,14 +53,14 @@ var createMutants = []mutant{
 		name:   "container-not-made-again",
 		breaks: "a parent that the server has removed is not created again",
 		file:   enqueueFile,
-		edits:  change("for _, w := range r.wants {\n\t\t\ts.client.parents.forget(w.path)\n\t\t}", ""),
+		edits:  change("for _, w := range r.wants {\n\t\t\ts.parents.forget(w.path)\n\t\t}", ""),
 		tests:  []string{"TestParentRemovedByTheServerIsMadeAgain"},
 	},
 	{
 		name:   "parent-overwritten",
 		breaks: "data of a parent that somebody else made is written over",
 		file:   "zklock/parent.go",
-		edits:  change(`found.ours, err = s.claim(ctx, path)`, `found.ours, err = true, nil`),
+		edits:  change(`found.ours, err = z.claim(ctx)`, `found.ours, err = true, nil`),
 		tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
 	},
 	{
@@ -81,35 +81,35 @@ var createMutants = []mutant{
 		name:   "recovery-without-sync",
 		breaks: "what became of a lost create is read from a server that may lag",
 		file:   recoverFile,
-		edits:  change("if err := s.ds.Sync(ctx, c.dir); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", ""),
+		edits:  change("if err := s.DS.Sync(ctx, c.dir); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", ""),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
 	},
 	{
 		name:   "recovery-adopts-any-session",
 		breaks: "recovery takes another session's node for its own",
 		file:   recoverFile,
-		edits:  change(`if q[j].guid == c.guid {`, `if q[j].guid.serial == c.guid.serial {`),
+		edits:  change(`if q[j].GUID == c.guid {`, `if q[j].GUID.Serial == c.guid.Serial {`),
 		tests:  []string{"TestEveryRequestMayBeLost"},
 	},
 	{
 		name:   "recovery-adopts-the-highest",
 		breaks: "of two nodes with one GUID the later one is kept",
 		file:   recoverFile,
-		edits:  change("node = q[j].node\n\t\t\t\tbreak", "node = q[j].node"),
+		edits:  change("node = q[j].Name\n\t\t\t\tbreak", `node = q[j].Name`),
 		tests:  []string{"TestOfTwinsTheFirstCounts"},
 	},
 	{
 		name:   "twin-not-deleted",
 		breaks: "a node whose create was given up as lost, and was applied late, stays in the queue",
 		file:   recoverFile,
-		edits:  change(`if c == nil || c.node != "" && c.node != q[i].node {`, `if false && c == nil {`),
+		edits:  change(`if c == nil || c.node != "" && c.node != q[i].Name {`, `if false && c == nil {`),
 		tests:  []string{"TestEveryRequestMayBeLost"},
 	},
 	{
 		name:   "open-create-deleted",
 		breaks: "a list deletes a node whose create is still being answered",
 		file:   recoverFile,
-		edits:  change(`if c == nil || c.node != "" && c.node != q[i].node {`, `if c == nil || c.node != q[i].node {`),
+		edits:  change(`if c == nil || c.node != "" && c.node != q[i].Name {`, `if c == nil || c.node != q[i].Name {`),
 		tests:  []string{"TestOpenCreateIsLeftAlone"},
 	},
 	{
@@ -141,7 +141,7 @@ var commitMutants = []mutant{
 		name:   "two-creates-of-a-name",
 		breaks: "two contenders of one name are created by one transaction, with one token",
 		file:   commitFile,
-		edits:  change(`case slices.ContainsFunc(w.creates.nodes, func(c *contender) bool { return creating[c.dir] }):`, `case slices.ContainsFunc(w.creates.nodes, func(c *contender) bool { return false }):`),
+		edits:  change(`case w.Creates.Below(creating):`, `case w.Creates.Below(nil):`),
 		tests:  []string{"TestGroupHasOneCreateOfANameAndDeletesFirst"},
 	},
 	{
@@ -163,22 +163,23 @@ var commitMutants = []mutant{
 		breaks: "a failure in a group costs every other member a transaction of its own",
 		file:   commitFile,
 		edits: change("group = slices.Delete(group, guilty, guilty+1)\n",
-			"for _, w := range slices.Delete(group, guilty, guilty+1) {\n\t\t\tc.send([]*write{w})\n\t\t}\n\t\treturn\n"),
+			"for _, w := range slices.Delete(group, guilty, guilty+1) {\n\t\t\tc.send([]*Write{w})\n\t\t}\n\t\treturn\n"),
 		tests: []string{"TestFailuresInAGroupAreTheirMembersOnly"},
 	},
 	{
 		name:   "guilty-member-not-settled",
 		breaks: "the member that made a group fail is answered without being settled",
 		file:   commitFile,
-		edits:  change(`c.answer(group[guilty : guilty+1])`, `close(group[guilty].done)`),
+		edits:  change(`c.answer(group[guilty : guilty+1])`, `close(group[guilty].Done)`),
 		tests:  []string{"TestFailuresInAGroupAreTheirMembersOnly"},
 	},
 	{
 		name:   "group-on-a-members-context",
 		breaks: "a transaction ends with the context of a caller",
 		file:   commitFile,
-		edits:  change(`callCtx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())`, `callCtx, cancel := context.WithTimeout(ctx, s.requestTimeout())`),
+		edits:  change(`callCtx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())`, `callCtx, cancel := context.WithTimeout(ctx, s.requestTimeout())`),
 		tests:  []string{"TestWritesOutliveTheirCallers"},
+		by:     core,
 	},
 	{
 		name:   "groups-by-a-timer",

@@ -1,9 +1,9 @@
 package main
 
 const (
-	leaseFile     = "zklock/lease.go"
-	heartbeatFile = "zklock/heartbeat.go"
-	sessionFile   = "zklock/session.go"
+	leaseFile     = "zklock/internal/lease/lease.go"
+	heartbeatFile = "zklock/internal/session/heartbeat.go"
+	sessionFile   = "zklock/internal/session/session.go"
 )
 
 // leaseMutants are wrong proofs of a session's life.
@@ -40,14 +40,14 @@ var leaseMutants = []mutant{
 		name:   "lease-one-before",
 		breaks: "the write before the last and the timeout make the lease",
 		file:   leaseFile,
-		edits:  change(`if j, ok := l.latestAnswered(p.sent.Add(-l.tick)); ok {`, `if j := p; ok {`),
+		edits:  change(`if j, ok := l.latestAnswered(p.sent.Add(-l.Tick)); ok {`, `if j := p; ok {`),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
 	},
 	{
 		name:   "lease-without-tick",
 		breaks: "no tick between the touch that counts and the write before last: it may not have been reported yet",
 		file:   leaseFile,
-		edits:  change(`p.sent.Add(-l.tick)`, `p.sent`),
+		edits:  change(`p.sent.Add(-l.Tick)`, `p.sent`),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
 	},
 	{
@@ -68,14 +68,14 @@ var leaseMutants = []mutant{
 		name:   "lease-without-margin",
 		breaks: "no margin for clocks that run at different rates",
 		file:   leaseFile,
-		edits:  change(`margin := l.timeout/100 + max(l.timeout/20, 50*time.Millisecond)`, `margin := time.Duration(0)`),
+		edits:  change(`margin := l.Timeout/100 + max(l.Timeout/20, 50*time.Millisecond)`, `margin := time.Duration(0)`),
 		tests:  []string{"TestLeaseOfANewSessionCountsFromItsHandshake"},
 	},
 	{
 		name:   "idle-syncs-too-rare",
 		breaks: "an idle session's Syncs leave no usable lease for its first write",
 		file:   leaseFile,
-		edits:  change(`min(l.timeout/3, (l.timeout*65/100-l.tick)/2)`, `l.timeout/2`),
+		edits:  change(`min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2)`, `l.Timeout/2`),
 		tests:  []string{"TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite"},
 	},
 }
@@ -86,21 +86,23 @@ var sessionMutants = []mutant{
 		name:   "heartbeat-is-a-sync",
 		breaks: "heartbeats are Syncs, which need no quorum, and count as committed",
 		file:   heartbeatFile,
-		edits:  change("if busy {\n\t\t_, err = s.ds.Multi", "if false {\n\t\t_, err = s.ds.Multi"),
+		edits:  change("if busy {\n\t\t_, err = s.DS.Multi", "if false {\n\t\t_, err = s.DS.Multi"),
 		tests:  []string{"TestHeartbeatsAreCommitted"},
+		by:     core,
 	},
 	{
 		name:   "shrunk-timeout-kept",
 		breaks: "a reconnect that negotiates a shorter timeout changes nothing",
 		file:   heartbeatFile,
-		edits:  change(`if s.ds.Timeout() < s.timeout {`, `if false {`),
+		edits:  change(`if s.DS.Timeout() < s.Timeout {`, `if false {`),
 		tests:  []string{"TestReconnectWithAShorterTimeoutIsALoss"},
+		by:     core,
 	},
 	{
 		name:   "late-reply-renews",
 		breaks: "a heartbeat's reply renews a lease that has run out",
 		file:   sessionFile,
-		edits:  change(`if s.counting && !answered.Before(s.lease.until) {`, `if false {`),
+		edits:  change(`if s.counting && !answered.Before(s.Lease.Until) {`, `if false {`),
 		tests:  []string{"TestLeaseThatRanOutIsNotRenewed"},
 	},
 	{
@@ -109,7 +111,7 @@ var sessionMutants = []mutant{
 		file:   sessionFile,
 		edits: []edit{
 			{"if after != gen {\n\t\treturn\n\t}", "_ = after"},
-			{"if s.over != nil || gen != s.gen {", "if s.over != nil {"},
+			{"if s.Over != nil || gen != s.gen {", "if s.Over != nil {"},
 		},
 		tests: []string{"TestReplyOfAnOlderConnectionProvesNothing"},
 	},
@@ -117,28 +119,30 @@ var sessionMutants = []mutant{
 		name:   "valid-from-a-timer",
 		breaks: "Valid waits for a timer to announce the end of the lease instead of looking at the clock",
 		file:   "zklock/lock.go",
-		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return l.Err() == nil`),
+		edits:  change(`return l.Err() == nil && l.hold.place.s.Alive()`, `return l.Err() == nil`),
 		tests:  []string{"TestValidLooksAtTheClock"},
 	},
 	{
 		name:   "suspended-clock",
 		breaks: "time that the machine was suspended does not count",
-		file:   "zklock/clock.go",
-		edits:  change(`func now() time.Time { return time.Now().Add(suspended()) }`, `func now() time.Time { return time.Now() }`),
+		file:   "zklock/internal/lease/clock.go",
+		edits:  change(`func Now() time.Time { return time.Now().Add(Suspended()) }`, `func Now() time.Time { return time.Now() }`),
 		tests:  []string{"TestValidLooksAtTheClock"},
+		by:     core,
 	},
 	{
 		name:   "lease-news-missing",
 		breaks: "who waits for a lease is not told when it begins to count",
 		file:   sessionFile,
-		edits:  change(`if began || s.counting && !s.lease.until.Equal(before) {`, `if s.counting && !s.lease.until.Equal(before) {`),
+		edits:  change(`if began || s.counting && !s.Lease.Until.Equal(before) {`, `if s.counting && !s.Lease.Until.Equal(before) {`),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
+		by:     core,
 	},
 	{
 		name:   "lost-is-valid-again",
 		breaks: "a handle that was lost is valid again when its session turns out to live",
 		file:   "zklock/lock.go",
-		edits:  change(`return l.Err() == nil && l.hold.place.s.alive()`, `return l.Err() != ErrReleased && l.hold.place.s.alive()`),
+		edits:  change(`return l.Err() == nil && l.hold.place.s.Alive()`, `return l.Err() != ErrReleased && l.hold.place.s.Alive()`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
@@ -152,15 +156,16 @@ var sessionMutants = []mutant{
 		name:   "lost-told-twice",
 		breaks: "the Release of a lock that was lost tells of the loss again",
 		file:   "zklock/lock.go",
-		edits: change("err = l.ended()\n\t\tend.call(ReleaseResult{Err: err})",
-			"err = l.ended()\n\t\tif lost, ok := err.(*LostError); ok {\n\t\t\tl.tellLost(lost)\n\t\t}\n\t\tend.call(ReleaseResult{Err: err})"),
+		edits: change("err = l.ended()\n\t\tend.Call(ReleaseResult{Err: err})",
+			"err = l.ended()\n\t\tl.tellLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
 		tests: []string{"TestLostIsToldOnceAHandle"},
 	},
 	{
 		name:   "session-outlives-its-lease",
 		breaks: "the end of the lease does not end the session",
 		file:   heartbeatFile,
-		edits:  change("if left <= 0 {\n\t\t\t\ts.end(driver.Expired, ErrLeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
+		edits:  change("if left <= 0 {\n\t\t\t\ts.End(driver.Expired, errs.ErrLeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
 		tests:  []string{"TestSimulation"},
+		by:     core,
 	},
 }

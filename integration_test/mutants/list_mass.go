@@ -2,7 +2,7 @@ package main
 
 const (
 	lineFile = "zklock/line.go"
-	poolFile = "zklock/pool.go"
+	poolFile = "zklock/internal/session/pool.go"
 )
 
 // massMutants go wrong where very many locks or waiters are concerned at once, or where
@@ -13,18 +13,19 @@ var massMutants = []mutant{
 		breaks: "a session is closed, which lets others in, while its handles are being ended",
 		file:   sessionFile,
 		edits: []edit{
-			{"vacated, told := lose(", "s.client.pool.discard(s, isLoss(cause))\n\tvacated, told := lose("},
-			{"\ts.client.pool.discard(s, isLoss(cause))\n\ts.stop()\n", "\ts.stop()\n"},
+			{"lost := Evict(", "s.Pool.discard(s, isLoss(cause))\n\tlost := Evict("},
+			{"\ts.Pool.discard(s, isLoss(cause))\n\ts.stop()\n", "\ts.stop()\n"},
 		},
 		tests: []string{"TestSessionIsClosedAfterTheLastHandle"},
+		by:    core,
 	},
 	{
 		name:   "waiters-woken-before-handles-end",
 		breaks: "the waiters of a lost session run while its handles are being ended, and get the same session again",
 		file:   sessionFile,
 		edits: []edit{
-			{"vacated, told := lose(", "s.stop()\n\tvacated, told := lose("},
-			{"{ return s.cause() != nil }", "{ return false }"},
+			{"lost := Evict(", "s.stop()\n\tlost := Evict("},
+			{"{ return s.Cause() != nil }", "{ return false }"},
 		},
 		tests: []string{"TestSessionThatIsOverIsNeverGivenOut"},
 	},
@@ -32,14 +33,14 @@ var massMutants = []mutant{
 		name:   "dying-session-given-out",
 		breaks: "a session that is over is given out until it has left its slot",
 		file:   poolFile,
-		edits:  change("over := sl.session != nil && sl.session.isOver()", "over := false"),
+		edits:  change("over := sl.session != nil && sl.session.IsOver()", "over := false"),
 		tests:  []string{"TestSessionThatIsOverIsNeverGivenOut"},
 	},
 	{
 		name:   "ended-session-fills-its-slot",
 		breaks: "a session that ended while it was opened stays in its slot for ever",
 		file:   poolFile,
-		edits:  change("if cause := s.cause(); cause != nil {", "if cause := s.cause(); false {"),
+		edits:  change(`if cause := s.Cause(); cause != nil {`, `if cause := s.Cause(); false {`),
 		tests:  []string{"TestSessionThatIsOverIsNeverGivenOut"},
 	},
 	{
@@ -48,27 +49,31 @@ var massMutants = []mutant{
 		file:   poolFile,
 		edits:  change("if wait <= 0 {\n\t\treturn true\n\t}\n", "if wait <= 0 || true {\n\t\treturn true\n\t}\n"),
 		tests:  []string{"TestLostSessionsAreReplacedAtDifferentMoments"},
+		by:     core,
 	},
 	{
 		name:   "hearts-in-step",
 		breaks: "heartbeats of many clients stay in step",
-		file:   "zklock/repeat.go",
+		file:   "zklock/internal/session/settings.go",
 		edits:  change("return period / 10 * part / whole", "return 0 * part"),
 		tests:  []string{"TestHeartbeatsGetOutOfStep"},
+		by:     core,
 	},
 	{
 		name:   "loss-behind-a-session-hook",
 		breaks: "a Session hook that takes its time keeps Done open beyond the lease",
-		file:   "zklock/notices.go",
-		edits:  change("if n.hooks.Session == nil {\n\t\treturn\n\t}\n", "if n.hooks.Session != nil {\n\t\tn.hooks.Session(e)\n\t\treturn\n\t}\n"),
+		file:   "zklock/internal/session/notices.go",
+		edits:  change("if n.changed == nil {\n\t\treturn\n\t}\n", "if n.changed != nil {\n\t\tn.changed(e)\n\t\treturn\n\t}\n"),
 		tests:  []string{"TestBusySessionHookDoesNotHoldUpALoss"},
+		by:     core,
 	},
 	{
 		name:   "busy-heart-never-ends",
 		breaks: "a heart whose hook takes longer than a period never sees that its session is over",
-		file:   "zklock/heartbeat.go",
-		edits:  change("for s.ctx.Err() == nil {", "for {"),
+		file:   "zklock/internal/session/heartbeat.go",
+		edits:  change(`for s.Ctx.Err() == nil {`, "for {"),
 		tests:  []string{"TestCloseIsNotHeldUpByBusyOperationHooks"},
+		by:     core,
 	},
 	{
 		name:   "readers-list-anew",
@@ -102,15 +107,16 @@ var massMutants = []mutant{
 		name:   "absence-on-another-connection",
 		breaks: "after an event, what is found to be gone on another server counts beside it",
 		file:   frontFile,
-		edits:  change("if gen, _ := s.ds.Conn(); l.seen(gen, true) {", "if gen, _ := s.ds.Conn(); true {"),
+		edits:  change(`if gen, _ := s.DS.Conn(); l.seen(gen, true) {`, `if gen, _ := s.DS.Conn(); true {`),
 		tests:  []string{"TestWalkThenReconnectToALaggingServer"},
 	},
 	{
 		name:   "shared-watch-is-presence",
 		breaks: "a watch that a follower of the same session has armed counts as a read of the own node",
-		file:   "zklock/watch.go",
+		file:   "zklock/internal/session/watch.go",
 		edits:  change("return w, false, nil", "return w, true, nil"),
 		tests:  []string{"TestOwnNodeIsReadThoughAFollowerWatchesIt"},
+		by:     core,
 	},
 	{
 		name:   "many-faults-one-by-one",
@@ -125,6 +131,7 @@ var massMutants = []mutant{
 		file:   commitFile,
 		edits:  change("if c.ctx.Err() != nil { // nothing", "if false { // nothing"),
 		tests:  []string{"TestCloseIsNotHeldUpByPendingWrites"},
+		by:     core,
 	},
 	{
 		name:   "waiters-node-unwatched",

@@ -4,7 +4,7 @@ const (
 	acquireFile = "zklock/acquire.go"
 	frontFile   = "zklock/front.go"
 	recoverFile = "zklock/recover.go"
-	recipeFile  = "zklock/recipe.go"
+	recipeFile  = "zklock/internal/queue/recipe.go"
 )
 
 // queueMutants read the queue wrongly.
@@ -12,22 +12,23 @@ var queueMutants = []mutant{
 	{
 		name:   "whole-name-order",
 		breaks: "contenders are ordered by their whole names, GUID first, not by the number at the end",
-		file:   "zklock/contender.go",
-		edits:  change(`return int(a.seq - b.seq)`, `return strings.Compare(a.node, b.node)`),
+		file:   "zklock/internal/queue/node.go",
+		edits:  change(`return int(a.Seq - b.Seq)`, `return strings.Compare(a.Name, b.Name)`),
 		tests:  []string{"TestGrantsComeInTheOrderOfTheQueue"},
+		by:     core,
 	},
 	{
 		name:   "sequence-end-accepted",
 		breaks: "sequence numbers at the end of their range, which repeat, are taken for an order",
 		file:   "zklock/enqueue.go",
-		edits:  change(`if q.seq >= maxSequence {`, `if q.seq < 0 {`),
+		edits:  change(`if q.Seq >= queue.MaxSequence {`, `if q.Seq < 0 {`),
 		tests:  []string{"TestSequenceEndIsRefused"},
 	},
 	{
 		name:   "kinds-side-by-side",
 		breaks: "a semaphore and a mutex of one name hold side by side",
 		file:   recipeFile,
-		edits:  change(`if q[i].kind.permits != q[self].kind.permits {`, `if false {`),
+		edits:  change(`if q[i].Kind.Permits != q[self].Kind.Permits {`, `if false {`),
 		tests:  []string{"TestKindsThatDoNotKnowEachOtherConflict"},
 	},
 	{
@@ -41,14 +42,14 @@ var queueMutants = []mutant{
 		name:   "writer-beside-readers",
 		breaks: "a writer does not wait for readers ahead",
 		file:   recipeFile,
-		edits:  change(`if q[self].kind.mode == Exclusive || q[i].kind.mode == Exclusive {`, `if q[i].kind.mode == Exclusive {`),
+		edits:  change(`if q[self].Kind.Mode == Exclusive || q[i].Kind.Mode == Exclusive {`, `if q[i].Kind.Mode == Exclusive {`),
 		tests:  []string{"TestDecideAgreesWithBruteForce"},
 	},
 	{
 		name:   "readers-wait-for-readers",
 		breaks: "a reader waits for readers ahead",
 		file:   recipeFile,
-		edits:  change(`if q[self].kind.mode == Exclusive || q[i].kind.mode == Exclusive {`, `if true {`),
+		edits:  change(`if q[self].Kind.Mode == Exclusive || q[i].Kind.Mode == Exclusive {`, `if true {`),
 		tests:  []string{"TestDecideAgreesWithBruteForce"},
 	},
 	{
@@ -69,7 +70,7 @@ var queueMutants = []mutant{
 		name:   "permit-mark-not-written",
 		breaks: "who is granted a permit does not wake the one behind, now the first in line",
 		file:   acquireFile,
-		edits:  change(`if r.mode == Permit && p.own != nil {`, `if false {`),
+		edits:  change(`if r.mode == queue.Permit && p.own != nil {`, `if false {`),
 		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
 	},
 	{
@@ -87,14 +88,14 @@ var frontMutants = []mutant{
 		name:   "own-node-unchecked",
 		breaks: "after the wait nobody looks whether the own node is still there",
 		file:   acquireFile,
-		edits:  change(`if seen, err := s.seeOwn(ctx, p); err != nil || seen == gen && gen != 0 {`, `if gen|1 != 0 {`),
+		edits:  change(`if seen, err := p.seeOwn(ctx); err != nil || seen == gen && gen != 0 {`, `if gen|1 != 0 {`),
 		tests:  []string{"TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
 	{
 		name:   "own-node-of-anybody",
 		breaks: "a node with the own node's name is taken for it, whoever owns it",
 		file:   frontFile,
-		edits:  change(`if own[i].node.Stat.EphemeralOwner != s.ds.ID() {`, `if false {`),
+		edits:  change(`if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {`, `if false {`),
 		tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 	},
 	{
@@ -107,9 +108,10 @@ var frontMutants = []mutant{
 	{
 		name:   "watch-between-connections",
 		breaks: "a read that waited for a new connection counts for the one before",
-		file:   "zklock/watch.go",
+		file:   "zklock/internal/session/watch.go",
 		edits:  change(`before = 0`, `before += 0`),
 		tests:  []string{"TestGrantIsSeenOnOneConnection"},
+		by:     core,
 	},
 	{
 		// Not finding oneself in the list is not enough: the look at the own node
@@ -118,8 +120,8 @@ var frontMutants = []mutant{
 		breaks: "whose own node has gone counts as the first, in the list and in the look at the node",
 		file:   frontFile,
 		edits: []edit{
-			{"return q[:i+1], nil\n\t}\n\treturn nil, errNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queued{{node: c.node, kind: c.kind}}, nil"},
-			{"own, read, err := s.watchOwn(ctx, p)\n\tif err != nil {", "own, read, err := s.watchOwn(ctx, p)\n\tif err == errNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = s.ds.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
+			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.ErrNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
+			{"own, read, err := p.watchOwn(ctx)\n\tif err != nil {", "own, read, err := p.watchOwn(ctx)\n\tif err == errs.ErrNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.s.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
@@ -128,21 +130,21 @@ var frontMutants = []mutant{
 		breaks: "a watch on a node that is gone already waits for it to come back",
 		file:   frontFile,
 		edits: change("if errors.Is(err, driver.ErrNoNode) {\n\t\t\t// A newer",
-			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, s.waitError(ctx)\n\t\t\t// A newer"),
+			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, p.waitError(ctx)\n\t\t\t// A newer"),
 		tests: []string{"TestPredecessorGoneBetweenListAndWatch"},
 	},
 	{
 		name:   "predecessor-gone-is-granted",
 		breaks: "when the one ahead has left, nobody looks at the rest of the queue",
 		file:   frontFile,
-		edits:  change("case what == aheadGone:\n", "case what == aheadGone:\n\t\t\treturn ahead[0].gen, nil\n"),
+		edits:  change("case what == aheadGone:\n", "case what == aheadGone:\n\t\t\treturn ahead[0].Gen, nil\n"),
 		tests:  []string{"TestMiddleWaiterGivesUp"},
 	},
 	{
 		name:   "any-event-is-a-departure",
 		breaks: "a change of the watched node counts as its deletion",
 		file:   frontFile,
-		edits:  change(`e.Err == nil && e.Type == driver.EventDeleted && now == fired.gen {`, `e.Err == nil && now == fired.gen {`),
+		edits:  change(`e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {`, `e.Err == nil && now == fired.Gen {`),
 		tests:  []string{"TestDowngradeLetsNoWriterIn"},
 	},
 	{
@@ -155,16 +157,18 @@ var frontMutants = []mutant{
 	{
 		name:   "watches-not-shared",
 		breaks: "each of many who wait for one node reads it and has a watch of its own",
-		file:   "zklock/watch.go",
+		file:   "zklock/internal/session/watch.go",
 		edits:  change("if w == nil || w.stale(gen) {", "if true {"),
 		tests:  []string{"TestWaitersOfASessionShareAWatch"},
+		by:     core,
 	},
 	{
 		name:   "downgraded-writer-blocks",
 		breaks: "readers wait for a writer that was downgraded",
-		file:   "zklock/contender.go",
-		edits:  change(`if k.mode == Exclusive && d.Mode == Shared.String() {`, `if false {`),
+		file:   "zklock/internal/queue/data.go",
+		edits:  change(`if k.Mode == Exclusive && d.Mode == Shared.String() {`, `if false {`),
 		tests:  []string{"TestNodeDataBound"},
+		by:     core,
 	},
 	{
 		name:   "try-waits",
@@ -177,14 +181,14 @@ var frontMutants = []mutant{
 		name:   "try-writes",
 		breaks: "a try queues without looking who is there",
 		file:   acquireFile,
-		edits:  change("if r.try {\n\t\t\tif err := s.blocked", "if false {\n\t\t\tif err := s.blocked"),
+		edits:  change("if r.try {\n\t\t\tif err := a.blocked", "if false {\n\t\t\tif err := a.blocked"),
 		tests:  []string{"TestTriesDoNotWrite"},
 	},
 	{
 		name:   "try-without-sync",
 		breaks: "a try does not catch up with what this client released on another session",
 		file:   "zklock/try.go",
-		edits:  change(`id != 0 && id != s.ds.ID() {`, `id == 0 && id == s.ds.ID() {`),
+		edits:  change(`id != 0 && id != s.DS.ID() {`, `id == 0 && id == s.DS.ID() {`),
 		tests:  []string{"TestTrySeesAReleaseOnAnotherSession"},
 	},
 }

@@ -67,8 +67,8 @@ func (l *laboratory) control(ctx context.Context, list []numbered) error {
 	tests := make(map[string][]string)
 	for _, m := range list {
 		for _, name := range m.tests {
-			if name != "TestSimulation" && !slices.Contains(tests[m.pkg()], name) {
-				tests[m.pkg()] = append(tests[m.pkg()], name)
+			if name != "TestSimulation" && !slices.Contains(tests[m.tester()], name) {
+				tests[m.tester()] = append(tests[m.tester()], name)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -14,7 +15,11 @@ type mutant struct {
 	file   string   // that it changes, from the module's root
 	edits  []edit   // what it changes there
 	tests  []string // that are expected to fail
+	by     string   // the package that has these tests; "" is the one that the file is in
 }
+
+// core is the package whose tests find mutants in the packages that it is made of.
+const core = "zklock"
 
 // edit replaces a text, which has to occur exactly once in the file.
 type edit struct{ from, to string }
@@ -32,9 +37,21 @@ func all() []numbered {
 	return list
 }
 
-// pkg is the folder of the package that the mutant is in, and whose tests are to
-// find it.
+// pkg is the folder of the package that the mutant is in.
 func (m mutant) pkg() string { return path.Dir(m.file) }
+
+// tester is the folder of the package whose tests are to find it.
+func (m mutant) tester() string { return cmp.Or(m.by, m.pkg()) }
+
+// packages are those that have mutants which a package's tests are to find.
+func packages(tester string) (found []string) {
+	for _, m := range all() {
+		if m.tester() == tester && !slices.Contains(found, m.pkg()) {
+			found = append(found, m.pkg())
+		}
+	}
+	return found
+}
 
 // apply returns the file's text with the mutant in it. A mutant whose texts are
 // not in the file exactly once is stale: the code has changed, and the mutant has

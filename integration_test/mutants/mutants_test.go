@@ -50,7 +50,7 @@ type checker struct {
 
 func newChecker(t *testing.T, pkg string) *checker {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \" \"}}", "./"+pkg)
+	cmd := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \" \"}}", "os", "strconv", "./"+pkg)
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
@@ -99,7 +99,7 @@ func TestExpectedTestsExist(t *testing.T) {
 		if len(m.tests) == 0 || m.breaks == "" {
 			t.Errorf("mutant %s does not say what it breaks, or which test finds it", m.name)
 		}
-		pkg := m.pkg()
+		pkg := m.tester()
 		if declared[pkg] == "" {
 			declared[pkg] = testFiles(t, pkg)
 		}

@@ -60,7 +60,7 @@ func (l *laboratory) stages(m mutant) []stage {
 	rest := stage{name: "others", run: ".", skip: long, limit: 30 * time.Second}
 	simulation := stage{name: "simulation", run: "^TestSimulation$", seeds: l.seeds, limit: 45 * time.Second}
 	switch {
-	case m.pkg() != "zklock":
+	case m.tester() != core:
 		return append(found, rest)
 	case simulated:
 		return append(found, simulation, rest)
@@ -70,29 +70,31 @@ func (l *laboratory) stages(m mutant) []stage {
 
 func exactly(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
-// build builds a package's tests with all its mutants in them. The sources stay
+// build builds a package's tests with all mutants in them that they are to find. The sources stay
 // as they are: the build is given other files in their place.
 func (l *laboratory) build(ctx context.Context, pkg string) error {
-	files, err := graft(l.root, pkg, all())
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(l.dir, strings.ReplaceAll(pkg, "/", "_"))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
 	replace := make(map[string]string)
-	for name, text := range files {
-		replace[filepath.Join(l.root, filepath.FromSlash(pkg), name)] = filepath.Join(dir, name)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+	for _, changed := range packages(pkg) {
+		files, err := graft(l.root, changed, all())
+		if err != nil {
 			return err
+		}
+		dir := filepath.Join(l.dir, folder(pkg), folder(changed))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		for name, text := range files {
+			replace[filepath.Join(l.root, filepath.FromSlash(changed), name)] = filepath.Join(dir, name)
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				return err
+			}
 		}
 	}
 	description, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return err
 	}
-	overlay := filepath.Join(dir, "overlay.json")
+	overlay := filepath.Join(l.dir, folder(pkg), "overlay.json")
 	if err := os.WriteFile(overlay, description, 0o600); err != nil {
 		return err
 	}
@@ -106,8 +108,11 @@ func (l *laboratory) build(ctx context.Context, pkg string) error {
 
 // binary is where a package's tests are.
 func (l *laboratory) binary(pkg string) string {
-	return filepath.Join(l.dir, strings.ReplaceAll(pkg, "/", "_")+".test")
+	return filepath.Join(l.dir, folder(pkg)+".test")
 }
+
+// folder is a package's path as the name of one folder.
+func folder(pkg string) string { return strings.ReplaceAll(pkg, "/", "_") }
 
 // try runs the tests with a mutant until one fails.
 func (l *laboratory) try(ctx context.Context, m numbered) (v verdict) {
@@ -115,7 +120,7 @@ func (l *laboratory) try(ctx context.Context, m numbered) (v verdict) {
 	v.mutant = m.mutant
 	defer func() { v.took = time.Since(began) }()
 	for _, s := range l.stages(m.mutant) {
-		if v.caught, v.err = l.run(ctx, m.pkg(), m.number, s); v.caught != "" || v.err != nil {
+		if v.caught, v.err = l.run(ctx, m.tester(), m.number, s); v.caught != "" || v.err != nil {
 			return v
 		}
 	}
@@ -126,7 +131,7 @@ func (l *laboratory) try(ctx context.Context, m numbered) (v verdict) {
 // if one did.
 func (l *laboratory) run(ctx context.Context, pkg string, number int, s stage) (failed string, err error) {
 	args := []string{"-test.v", "-test.short", "-test.failfast", "-test.run=" + s.run, fmt.Sprintf("-test.timeout=%v", s.limit)}
-	if pkg == "zklock" {
+	if pkg == core || pkg == core+"/internal/queue" {
 		args = append(args, "-rapid.nofailfile") // it would be left in the sources
 	}
 	if s.skip != "" {

@@ -33,7 +33,8 @@ func (c *conn) setWatches(timeout time.Duration) error {
 		return nil
 	}
 	c.watching = true
-	// With no connection in use, no watch fires and none is armed meanwhile.
+	// Nothing that was asked for is sent before, so no watch is armed meanwhile; and what
+	// fires has to be set again first.
 	paths := c.session.watches.armed()
 	if len(paths) == 0 {
 		return nil

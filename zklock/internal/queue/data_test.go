@@ -1,0 +1,36 @@
+package queue
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// FuzzNodeData: whatever is to be told about a contender makes no more than 1 KiB
+// of JSON, which says what does not have to be cut; and whatever somebody else
+// has put into a node is read without harm.
+func FuzzNodeData(f *testing.F) {
+	f.Add("host-7", 812, "request 4711", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", []byte(`{"mode":"read","since":-1}`))
+	f.Add("\u2028\u2029<>&\x00\xff", -1, "\"\\", "\x7f", []byte(`{"mode":{},"host":1}`))
+	f.Fuzz(func(t *testing.T, host string, pid int, label, trace string, foreign []byte) {
+		for _, mode := range []Mode{Exclusive, Shared, Permit} {
+			d := Data{Host: host, PID: pid, Label: label, Trace: trace, Mode: mode.String(), Since: 1}
+			data := d.Encode()
+			if len(data) == 0 || len(data) > maxNodeData || !json.Valid(data) {
+				t.Fatalf("%d bytes: %s", len(data), data)
+			}
+			back, ok := Decode(data)
+			if !ok || back.PID != pid || back.Mode != d.Mode || back.Since != 1 {
+				t.Fatalf("%+v came back as %+v", d, back)
+			}
+		}
+		for _, k := range []Kind{{Mode: Exclusive}, {Mode: Shared}, {Mode: Permit, Permits: 3}} {
+			d, _ := Decode(foreign)
+			if len(d.Label) > MaxLabel || len(d.Host) > maxHost || len(d.Trace) > maxTrace {
+				t.Fatalf("%+v", d)
+			}
+			if mode := Effective(k, d).Mode; mode != k.Mode && !(k.Mode == Exclusive && mode == Shared) {
+				t.Fatalf("%s makes a %v of a %v", foreign, mode, k.Mode)
+			}
+		}
+	})
+}

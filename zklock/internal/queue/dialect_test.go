@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"pgregory.net/rapid"
+)
+
+// What each recipe writes, taken from the real ones, and the dialects in which
+// it is a contender. The others have to name the one that fits.
+var recipes = []struct {
+	name, node string
+	mode       Mode
+	dialects   string // in which it counts
+	use        string // what the others advise
+}{
+	{"InterProcessReadWriteLock.writeLock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__0000000003", Exclusive, "zklock", "zklock"},
+	{"InterProcessReadWriteLock.readLock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__0000000003", Shared, "zklock", "zklock"},
+	{"InterProcessMutex", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", Exclusive, "curator zk", "curator"},
+	{"zk.Lock", "_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-0000000003", Exclusive, "curator zk", "zk"},
+	{"kazoo Lock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__lock__0000000003", Exclusive, "kazoo", "kazoo"},
+	{"kazoo ReadLock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__rlock__0000000003", Shared, "kazoo", "kazoo"},
+}
+
+func TestEveryRecipeCountsInItsDialectsAndIsForeignInTheOthers(t *testing.T) {
+	for _, r := range recipes {
+		for _, d := range Dialects {
+			q, other, ok := d.Parse(r.node)
+			counts := strings.Contains(" "+r.dialects+" ", " "+d.Name+" ")
+			switch {
+			case ok != counts:
+				t.Errorf("%s in dialect %s: contender %v, want %v", r.name, d.Name, ok, counts)
+			case ok && (q.Seq != 3 || q.Kind.Mode != r.mode || q.GUID == GUID{} || other != nil):
+				t.Errorf("%s in dialect %s: %+v, %v", r.name, d.Name, q, other)
+			case !ok && (other == nil || other.Name != r.use):
+				t.Errorf("%s in dialect %s: foreign, of %+v; want dialect %s", r.name, d.Name, other, r.use)
+			case ok && d.Walks(q):
+				t.Errorf("%s in dialect %s: may be walked past", r.name, d.Name)
+			}
+		}
+	}
+}
+
+// Our own nodes are found again by their GUID, whatever the dialect.
+func TestOwnNamesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := GUID{rapid.Int64Min(1).Draw(t, "session"), rapid.Uint64Max(1<<48-1).Draw(t, "serial")}
+		d := rapid.SampledFrom(Dialects).Draw(t, "dialect")
+		k := Kind{Mode: rapid.SampledFrom(d.modes).Draw(t, "mode")}
+		if k.Mode == Permit {
+			k.Permits = rapid.IntRange(1, 10_000).Draw(t, "permits")
+		}
+		node := d.Prefix(g, k) + "0000000042"
+		q, other, ok := d.Parse(node)
+		if !ok || other != nil || q.GUID != g || q.Kind != k || q.Seq != 42 || q.Name != node {
+			t.Fatalf("dialect %s: %q reads back as %+v, %v, %v", d.Name, node, q, other, ok)
+		}
+		if d.Walks(q) != (d == Default) {
+			t.Fatalf("dialect %s: walks past %q = %v", d.Name, node, d.Walks(q))
+		}
+	})
+}
+
+func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {
+	for _, name := range []string{
+		"lock-0000000001", "orders/_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-0000000003", "a__lock__0000000003/b", "a__rlock__0000000003",
+		"a__WRIT__", "_c_x-__READ__0000000001", "block--000000001", "lock--2147483648", "a\ue000", "a\ufff0", "a\U0001F512",
+	} {
+		for _, d := range Dialects {
+			err := d.CheckName(name)
+			if want := d.Literal(); (err != nil) != want || want && !errors.Is(err, errs.ErrInvalidName) {
+				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)
+			}
+		}
+	}
+	for _, name := range []string{"orders/42", "block-1", "lock-", "lock-000000001", "a__lock__", "ähnlich 100%"} {
+		for _, d := range Dialects {
+			if err := d.CheckName(name); err != nil {
+				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Names of queue nodes are, in the default dialect, those of Curator's
+// InterProcessReadWriteLock, so that its locks and ours exclude each other:
+//
+//	_c_<uuid>-__WRIT__<10 digits>      wants the lock for itself
+//	_c_<uuid>-__READ__<10 digits>      wants it together with other readers
+//	_c_<uuid>-__PERM<n>__<10 digits>   wants one of n permits; Curator has none such
+//
+// The UUID finds our node again after a create whose reply was lost. It is the
+// session's id and a counter, so that a node of another session, even one of
+// this process, is never taken for ours.
+const (
+	protectedPrefix = "_c_"
+	writeMarker     = "__WRIT__"
+	readMarker      = "__READ__"
+	permitMarker    = "__PERM"
+	markerEnd       = "__"
+	uuidLen         = 36
+	suffixLen       = 10
+)
+
+// MaxSequence is where a name's sequence numbers are treated as used up. The
+// last 2^20 are left unused because servers from 3.6 on repeat 2^31-1 once they
+// reach it, and older ones go negative: no comparison can mend either.
+const MaxSequence = 1<<31 - 1<<20
+
+// marker is the part of a queue node's name that says what it wants.
+func (k Kind) marker() string {
+	switch k.Mode {
+	case Shared:
+		return readMarker
+	case Permit:
+		return permitMarker + strconv.Itoa(k.Permits) + markerEnd
+	}
+	return writeMarker
+}
+
+// Node is a queue node as a decision sees it.
+type Node struct {
+	Name string
+	Seq  int64
+	Kind Kind
+	GUID GUID // zero if the node's name has none
+}
+
+// cutMarker splits a node's name around its last marker.
+func cutMarker(node string) (head, suffix string, k Kind, ok bool) {
+	if i := strings.LastIndex(node, writeMarker); i >= 0 {
+		return node[:i], node[i+len(writeMarker):], Kind{Mode: Exclusive}, true
+	}
+	if i := strings.LastIndex(node, readMarker); i >= 0 {
+		return node[:i], node[i+len(readMarker):], Kind{Mode: Shared}, true
+	}
+	if i := strings.LastIndex(node, permitMarker); i >= 0 {
+		digits, suffix, found := strings.Cut(node[i+len(permitMarker):], markerEnd)
+		if n, err := strconv.Atoi(digits); found && err == nil && n > 0 && strconv.Itoa(n) == digits {
+			return node[:i], suffix, Kind{Mode: Permit, Permits: n}, true
+		}
+	}
+	return "", "", Kind{}, false
+}
+
+func parseSuffix(s string) int64 {
+	if len(s) != suffixLen {
+		return MaxSequence
+	}
+	var n int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return MaxSequence
+		}
+		n = n*10 + int64(s[i]-'0')
+	}
+	return min(n, MaxSequence)
+}
+
+// Sort puts contenders in the order in which they get the lock. The GUID
+// in front of the suffix never counts.
+func Sort(q []Node) {
+	slices.SortFunc(q, func(a, b Node) int { return int(a.Seq - b.Seq) })
+}

@@ -1,0 +1,211 @@
+package queue
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// blocks says, as briefly as can be, whom a contender has to wait for.
+func blocks(ahead, self Mode) bool { return ahead == Exclusive || self == Exclusive }
+
+// Against a brute-force model: whoever holds is blocked by nobody ahead, whoever
+// waits is blocked by the one it watches, and by nobody between the two.
+func TestDecideAgreesWithBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 12).Draw(t, "modes")
+		q := make([]Node, len(modes))
+		for i, m := range modes {
+			q[i] = Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: m}}
+		}
+		for self := range q {
+			nearest := -1
+			for i := range self {
+				if blocks(q[i].Kind.Mode, q[self].Kind.Mode) {
+					nearest = i
+				}
+			}
+			held, watch := Decide(q, self)
+			if held != (nearest < 0) || !held && (len(watch) != 1 || watch[0] != nearest) {
+				t.Fatalf("decide(%v, %d) = %v, %d; the nearest that blocks is %d", modes, self, held, watch, nearest)
+			}
+		}
+	})
+}
+
+// However contenders leave, some contender that is left holds, exclusive ones
+// alone, and everybody who waits is woken by a departure that can let it in.
+func TestQueueDrainsWhoeverLeaves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 10).Draw(t, "modes")
+		var q []Node
+		for i, m := range modes {
+			q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: m}})
+		}
+		for len(q) > 0 {
+			holders, exclusive := 0, 0
+			waiting := map[string]string{} // waiter -> whom it watches
+			for i := range q {
+				held, watch := Decide(q, i)
+				if held {
+					holders++
+					if q[i].Kind.Mode == Exclusive {
+						exclusive++
+					}
+				} else {
+					waiting[q[i].Name] = q[watch[0]].Name
+				}
+			}
+			if holders == 0 || exclusive > 1 || exclusive == 1 && holders > 1 {
+				t.Fatalf("%d holders, %d of them exclusive, in %v", holders, exclusive, q)
+			}
+			gone := rapid.IntRange(0, len(q)-1).Draw(t, "gone")
+			leaver := q[gone].Name
+			q = append(q[:gone:gone], q[gone+1:]...)
+			for i := range q {
+				if watched, ok := waiting[q[i].Name]; ok && watched != leaver {
+					if held, _ := Decide(q, i); held {
+						t.Fatalf("%s may hold since %s left, but watched %s", q[i].Name, leaver, watched)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Permits: at most n hold, whoever leaves; and when somebody leaves, everybody
+// who may hold now, or who has become the first in line, is told: by a departure
+// it watched, or by the grant of the one it watched.
+func TestPermitsAreHandedOnWhoeverLeaves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 4).Draw(t, "permits")
+		var q []Node
+		for i := range rapid.IntRange(1, 12).Draw(t, "contenders") {
+			q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: Permit, Permits: n}})
+		}
+		type view struct {
+			held  bool
+			watch map[string]bool
+		}
+		look := func(i int) view {
+			held, watch := Decide(q, i)
+			v := view{held, map[string]bool{}}
+			for _, w := range watch {
+				v.watch[q[w].Name] = true
+			}
+			return v
+		}
+		views := map[string]view{}
+		for i := range q {
+			views[q[i].Name] = look(i)
+		}
+		for len(q) > 0 {
+			gone := rapid.IntRange(0, len(q)-1).Draw(t, "gone")
+			events := []string{q[gone].Name} // names whose watchers are told
+			q = append(q[:gone:gone], q[gone+1:]...)
+			for len(events) > 0 {
+				event := events[0]
+				events = events[1:]
+				for i := range q {
+					v := views[q[i].Name]
+					if v.held || !v.watch[event] {
+						continue
+					}
+					now := look(i)
+					views[q[i].Name] = now
+					if now.held {
+						events = append(events, q[i].Name) // it marks its node
+					}
+				}
+			}
+			for i := range q {
+				fresh, had := look(i), views[q[i].Name]
+				if i < n && !had.held {
+					t.Fatalf("%s of %d has a permit and was not told", q[i].Name, n)
+				}
+				if had.held && i >= n {
+					t.Fatalf("%d hold with %d permits", i+1, n)
+				}
+				if i == n && len(fresh.watch) != len(had.watch) {
+					t.Fatalf("%s is the first in line and does not watch all holders", q[i].Name)
+				}
+			}
+		}
+	})
+}
+
+func TestKindsThatDoNotKnowEachOtherConflict(t *testing.T) {
+	perm := func(n int) Node { return Node{Kind: Kind{Mode: Permit, Permits: n}} }
+	rw := func(m Mode) Node { return Node{Kind: Kind{Mode: m}} }
+	for _, c := range []struct {
+		q    []Node
+		want bool
+	}{
+		{[]Node{rw(Shared), rw(Exclusive)}, false},
+		{[]Node{perm(3), perm(3)}, false},
+		{[]Node{perm(3), perm(4)}, true},
+		{[]Node{rw(Exclusive), perm(1)}, true},
+		{[]Node{perm(1), rw(Shared)}, true},
+		{[]Node{perm(1)}, false},
+	} {
+		if _, got := Conflict(c.q, len(c.q)-1); got != c.want {
+			t.Errorf("conflict(%v) = %v, want %v", c.q, got, c.want)
+		}
+	}
+}
+
+func TestParseQueueNodes(t *testing.T) {
+	g := GUID{Session: 0x1000a2b3c4d50001, Serial: 7}
+	own := Default.Prefix(g, Kind{Mode: Exclusive})
+	for _, c := range []struct {
+		node    string
+		want    Node
+		foreign bool
+		ok      bool
+	}{
+		{node: own + "0000000012", want: Node{Kind: Kind{Mode: Exclusive}, Seq: 12, GUID: g}, ok: true},
+		{node: Default.Prefix(g, Kind{Mode: Shared}) + "0000000000", want: Node{Kind: Kind{Mode: Shared}, GUID: g}, ok: true},
+		{node: "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__0000000003",
+			want: Node{Kind: Kind{Mode: Shared}, Seq: 3, GUID: GUID{0x1b9d6bcdbbfd4b2d, 0x9b5dab8dfbbd4bed - 0}}, ok: true},
+		{node: Default.Prefix(g, Kind{Mode: Permit, Permits: 12}) + "0000000004", want: Node{Kind: Kind{Mode: Permit, Permits: 12}, Seq: 4, GUID: g}, ok: true},
+		{node: "_c_x-__PERM0__0000000004"}, {node: "_c_x-__PERM04__0000000004"}, {node: "_c_x-__PERM-1__0000000004"}, {node: "_c_x-__PERM__0000000004"},
+		{node: "__WRIT__0000000003", want: Node{Kind: Kind{Mode: Exclusive}, Seq: 3}, ok: true},
+		{node: own + "-000000012", want: Node{Kind: Kind{Mode: Exclusive}, Seq: MaxSequence, GUID: g}, ok: true},
+		{node: own + "2147483647", want: Node{Kind: Kind{Mode: Exclusive}, Seq: MaxSequence, GUID: g}, ok: true},
+		{node: "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", foreign: true},
+		{node: "2f1a__lock__0000000003", foreign: true},
+		{node: own}, {node: own + "000000012"}, {node: own + "00000000012"}, {node: own + "notes"}, {node: "notes"}, {node: ""}, {node: "_c_"}, {node: "lock-"}, {node: "-lock-"},
+	} {
+		c.want.Name = c.node
+		if !c.ok {
+			c.want = Node{}
+		}
+		got, foreign, ok := Default.Parse(c.node)
+		if got != c.want || (foreign != nil) != c.foreign || ok != c.ok {
+			t.Errorf("parse(%q) = %+v, %v, %v; want %+v, foreign %v, %v", c.node, got, foreign, ok, c.want, c.foreign, c.ok)
+		}
+	}
+}
+
+func TestGUIDTextRoundTrips(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := GUID{rapid.Int64().Draw(t, "session"), rapid.Uint64().Draw(t, "serial")}
+		if back, ok := parseGUID(g.String()); !ok || back != g {
+			t.Fatalf("%v reads back as %v, %v", g, back, ok)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__0000000003")
+	f.Add("_c_-__READ__")
+	f.Fuzz(func(t *testing.T, node string) {
+		for _, d := range Dialects {
+			q, other, ok := d.Parse(node)
+			if ok && (q.Seq < 0 || q.Seq > MaxSequence || q.Kind.Mode == 0 || other != nil) {
+				t.Fatalf("parse(%q) = %+v, %v in dialect %s", node, q, other, d.Name)
+			}
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+)
+
+// onConn is a driver's session of which only the connection matters.
+type onConn struct {
+	driver.Session
+	generation uint64
+}
+
+func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
+
+// busySession is one with something to lose, on connection 1, whose lease has
+// left to go.
+func busySession(ds driver.Session, left time.Duration) *Session {
+	s := &Session{
+		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, Work: 1, counting: true,
+		look: make(chan struct{}, 1), moved: make(chan struct{}), renewed: make(chan struct{}),
+	}
+	s.Lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
+	s.Lease.Connected(lease.Now(), lease.Now(), false)
+	s.Lease.Until = lease.Now().Add(left)
+	s.publishLocked()
+	return s
+}
+
+// A reply that comes when the lease is over comes too late, whatever it proves:
+// somebody may have seen the end already.
+func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			left  time.Duration
+			alive bool
+		}{{2 * time.Second, true}, {time.Second, false}} {
+			s := busySession(&onConn{generation: 1}, c.left)
+			gen, sent := s.BeforeExchange()
+			time.Sleep(time.Second)
+			s.Exchanged(gen, sent, true)
+			if s.Alive() != c.alive {
+				t.Errorf("alive %v a second later, with %v of the lease left before", s.Alive(), c.left)
+			}
+		}
+	})
+}
+
+// What was sent on one connection proves nothing when it was answered on
+// another, or when the chain of exchanges is another connection's already.
+func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			what  string
+			then  func(ds *onConn, s *Session)
+			moves bool
+		}{
+			{"the same connection", func(*onConn, *Session) {}, true},
+			{"another connection, not noticed yet", func(ds *onConn, _ *Session) { ds.generation = 2 }, false},
+			{"a chain that is another connection's", func(_ *onConn, s *Session) { s.gen = 2 }, false},
+		} {
+			ds := &onConn{generation: 1}
+			s := busySession(ds, 2*time.Second)
+			gen, sent := s.BeforeExchange()
+			time.Sleep(time.Second)
+			c.then(ds, s)
+			before := s.Lease.Until
+			s.Exchanged(gen, sent, true)
+			if moved := !s.Lease.Until.Equal(before); moved != c.moves {
+				t.Errorf("%s: the lease moved: %v", c.what, moved)
+			}
+		}
+	})
+}
+
+// flight is one transaction of a committer under test, held until it is answered.
+type flight struct {
+	ops    []driver.Op
+	answer chan error // a definite one
+}
+
+// groups makes a committer whose transactions are handed to the test. guilty, if
+// not "", is the path whose operations fail.
+func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight, settled *[]*Write) {
+	flights, settled = make(chan flight, 16), new([]*Write)
+	c = &committer{ctx: ctx, wg: wg}
+	c.settle = func(group []*Write) { *settled = append(*settled, group...) }
+	c.multi = func(_ context.Context, _ string, _ int, ops []driver.Op) ([]driver.OpResult, error) {
+		f := flight{ops, make(chan error, 1)}
+		flights <- f
+		<-f.answer
+		results := make([]driver.OpResult, len(ops))
+		at := slices.IndexFunc(ops, func(op driver.Op) bool { return op.Path == guilty })
+		for i := range ops {
+			if results[i].Path = ops[i].Path; at >= 0 {
+				results[i].Err = driver.ErrRolledBack
+			}
+		}
+		if at < 0 {
+			return results, nil
+		}
+		results[at].Err = driver.ErrNoNode // the first that fails is the only one that says so
+		return results, driver.ErrNoNode
+	}
+	return c, flights, settled
+}
+
+// busy fills the committer's flights, so that what comes next waits together. It
+// returns what lets one of them land.
+func busy(t *testing.T, c *committer, flights chan flight) (land func()) {
+	t.Helper()
+	var under []flight
+	for range maxFlights {
+		c.Submit(removal("/filler"))
+		synctest.Wait()
+		under = append(under, <-flights)
+	}
+	return func() { under[0].answer <- nil; synctest.Wait(); under[1].answer <- nil; synctest.Wait() }
+}
+
+func removal(path string) *Write {
+	return &Write{Kind: "release", Ops: []driver.Op{driver.DeleteOp(path, driver.AnyVersion)}}
+}
+
+func creation(dir, node string) *Write {
+	return &Write{Kind: "enqueue", Ops: []driver.Op{driver.CreateOp(dir+"/"+node, nil, driver.EphemeralSequential, nil)},
+		Creates: dirEntry(dir)}
+}
+
+// dirEntry is an entry below one znode.
+type dirEntry string
+
+func (d dirEntry) Below(set map[string]bool) bool { return set[string(d)] }
+func (d dirEntry) Add(set map[string]bool)        { set[string(d)] = true }
+
+func (d dirEntry) SettleLocked(*Write) []int32 { return nil }
+
+func paths(f flight) (found []string) {
+	for _, op := range f.ops {
+		found = append(found, op.Path)
+	}
+	return found
+}
