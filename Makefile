@@ -81,11 +81,11 @@ test: install ## all tests, with the race detector, on a real ZooKeeper
 	$(call heading,allocations$(comma) memory and time (the race detector takes all of them))
 	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
 	$(call heading,real servers)
-	$(TEST) -p=1 -timeout=15m ./integration_test/...
+	$(TEST) -p=1 -timeout=30m ./integration_test/...
 
 .PHONY: integration
 integration: install ## the tests that need a real ZooKeeper, one by one
-	$(TEST) -p=1 -timeout=15m -v ./integration_test/...
+	$(TEST) -p=1 -timeout=30m -v ./integration_test/...
 
 .PHONY: simulate
 simulate: ## RUNS simulated runs and every small case with any two faults; a table of the faults

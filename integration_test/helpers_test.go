@@ -19,7 +19,7 @@ import (
 
 // patience bounds everything a test waits for. It is no expectation about
 // speed: a test that meets it has found a hang.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // keys makes URL parameters of key and value in turn.
 func keys(kv ...string) url.Values {

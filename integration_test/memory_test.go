@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"context"
 	"runtime"
 	"strconv"
 	"sync"
@@ -15,10 +16,10 @@ import (
 
 const (
 	manyNodes      = 1000
-	manyReconnects = 50
+	manyReconnects = 30
 
 	// growth is how many objects more there may be after all reconnects than after
-	// the first few. One object for each node and reconnect would be 45,000.
+	// the first few. One object for each node and reconnect would be 25,000.
 	growth = 5 * manyNodes
 )
 
@@ -85,14 +86,16 @@ func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 		return s
 	}
 	other, s := connect(sharedEnsemble(t).Server(0).Addr()), connect(p.Addr())
-	ctx, root := within(t), rootOf(t)
+	root := rootOf(t)
 	open := driver.OpenACL(driver.PermAll)
-	if _, err := other.Create(ctx, root, nil, driver.Persistent, open); err != nil {
+	if _, err := other.Create(within(t), root, nil, driver.Persistent, open); err != nil {
 		t.Fatal(err)
 	}
 	path := func(i int) string { return root + "/" + strconv.Itoa(i) }
 	events := make([]<-chan driver.Event, manyNodes)
 	watch := func() {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
 		var wg sync.WaitGroup
 		for part := range 16 {
 			wg.Go(func() {
@@ -109,7 +112,7 @@ func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 		}
 	}
 	for i := range events {
-		if _, err := other.Create(ctx, path(i), nil, driver.Persistent, open); err != nil {
+		if _, err := other.Create(within(t), path(i), nil, driver.Persistent, open); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +147,7 @@ func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 // locks keeps its size, too.
 func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
 	p := link(t)
-	c := dial(t, p.Addr(), keys("session_timeout", "1500ms", "tick_time", "500ms", "pool_max_sessions", "1"))
+	c := dial(t, p.Addr(), keys("session_timeout", "10s", "tick_time", "500ms", "pool_max_sessions", "1"))
 	locks := make([]*zklock.Lock, manyNodes)
 	for i := range locks {
 		locks[i] = acquire(t, c.Mutex(strconv.Itoa(i)))

@@ -1,7 +1,5 @@
 package main
 
-const driverSession = "zklock/zkdriver/session.go"
-
 // driverMutants are in the driver for real servers.
 var driverMutants = []mutant{
 	{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,13 +25,16 @@ type person struct {
 	cycles             int // those that count
 	total              int // all since the start
 	acquires, releases []time.Duration
-	from, to           time.Time // which cycles count: those that end between these
+	from, to           time.Time     // which cycles count: those that end between these
+	counted            *atomic.Int64 // cycles that count, of all the process's goroutines
 	err                error
 }
 
 // work waits for start and then does t's cycles. What costs more the first time
 // is done before warm is told, unless the task is to do it once; gate bounds how
-// many do so at a time.
+// many do so at a time. The time that counts ends with the first cycle that
+// counts, if t's length has passed without one: a machine that stood still
+// measures slow cycles, not none.
 func (p *person) work(ctx context.Context, l Locker, t task, g int, warm *sync.WaitGroup, gate chan struct{}, start <-chan struct{}) {
 	if t.length > 0 {
 		gate <- struct{}{}
@@ -48,7 +52,7 @@ func (p *person) work(ctx context.Context, l Locker, t task, g int, warm *sync.W
 	p.from = time.Now().Add(t.length / before)
 	p.to = p.from.Add(t.length)
 	end := p.to.Add(t.length / after)
-	for c := 0; p.err == nil && time.Now().Before(end); c++ {
+	for c := 0; p.err == nil && (time.Now().Before(end) || p.counted.Load() == 0); c++ {
 		p.err = p.cycle(ctx, l, t, g, c)
 	}
 }
@@ -87,8 +91,16 @@ func (p *person) cycle(ctx context.Context, l Locker, t task, g, c int) error {
 // note counts a cycle that ended at some time, if it counts.
 func (p *person) note(at time.Time, acquire, release time.Duration) {
 	p.total++
-	if at.Before(p.from) || !at.Before(p.to) {
+	if p.to.IsZero() || at.Before(p.from) { // the first cycle of all, or others' first
 		return
+	}
+	if !at.Before(p.to) {
+		if !p.counted.CompareAndSwap(0, 1) {
+			return
+		}
+		p.to = at
+	} else {
+		p.counted.Add(1)
 	}
 	if i := p.cycles % keep; len(p.acquires) < keep {
 		p.acquires, p.releases = append(p.acquires, acquire), append(p.releases, release)

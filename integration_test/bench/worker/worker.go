@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -202,11 +203,12 @@ func (w *worker) run(ctx context.Context, t task) (map[string]float64, error) {
 		}
 		defer func() { _ = release() }()
 	}
-	people := make([]person, t.goroutines)
+	people, counted := make([]person, t.goroutines), new(atomic.Int64)
 	var warm, done sync.WaitGroup
 	warm.Add(t.goroutines)
 	start, gate := make(chan struct{}), make(chan struct{}, 64)
 	for g := range people {
+		people[g].counted = counted
 		done.Go(func() { people[g].work(ctx, w.locker, t, g, &warm, gate, start) })
 	}
 	warm.Wait()
@@ -221,6 +223,10 @@ func (w *worker) run(ctx context.Context, t task) (map[string]float64, error) {
 	took := t.length
 	if took == 0 {
 		took = time.Since(begin)
+	} else {
+		for _, p := range people {
+			took = max(took, p.to.Sub(p.from))
+		}
 	}
 	return summary(people, took)
 }

@@ -1,0 +1,56 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slow is a Locker whose every lock takes some time.
+type slow time.Duration
+
+func (slow) Prepare(int, bool) error { return nil }
+
+func (s slow) Acquire(context.Context, string, string, int) (func() error, error) {
+	time.Sleep(time.Duration(s))
+	return func() error { return nil }, nil
+}
+
+func (s slow) Try(context.Context, string) error { return nil }
+
+func (slow) Close() {}
+
+// TestATurnCountsACycleAtLeast: where no cycle ends within a turn's time, the turn
+// takes until the first one does.
+func TestATurnCountsACycleAtLeast(t *testing.T) {
+	const takes = 30 * time.Millisecond
+	for _, c := range []struct {
+		milliseconds int
+		longer       bool // than it was to be
+	}{{1, true}, {300, false}} {
+		var out bytes.Buffer
+		in := strings.NewReader(fmt.Sprintf("cycles mutex 3 own p %d\ngo\n", c.milliseconds))
+		if err := Serve(slow(takes), "v", in, &out); err != nil {
+			t.Fatal(err)
+		}
+		_, line, _ := strings.Cut(out.String(), "done ")
+		got := map[string]float64{}
+		for _, word := range strings.Fields(line) {
+			key, value, _ := strings.Cut(word, "=")
+			var v float64
+			if _, err := fmt.Sscan(value, &v); err != nil {
+				t.Fatalf("%q: %v", out.String(), err)
+			}
+			got[key] = v
+		}
+		if got["cycles"] < 1 || got["acquire50"] < float64(takes.Microseconds()) {
+			t.Errorf("%d ms: %v", c.milliseconds, got)
+		}
+		if longer := got["seconds"] > float64(c.milliseconds)/1000; longer != c.longer && !(got["cycles"] == 1 && longer) {
+			t.Errorf("%d ms: counted over %v s, longer than it was to be: %v", c.milliseconds, got["seconds"], longer)
+		}
+	}
+}
