@@ -10,11 +10,11 @@ import (
 func (all *turnstiles) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
 	defer all.stepAside(r)()
-	_, lock, left, err := all.take(ctx, r, nil)
+	left, err := all.take(ctx, r, nil)
 	if left != nil {
 		left.remove()
 	}
-	return lock, err
+	return r.lock, err
 }
 
 // stepAside has the names that r is to write known as waited for, though not in

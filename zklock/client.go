@@ -22,7 +22,6 @@ type Client struct {
 	*common
 	connector  driver.Connector
 	pool       *session.Pool
-	reaper     reaper
 	turnstiles turnstiles
 
 	closed   chan struct{} // closed when Close has finished
@@ -98,18 +97,16 @@ func (c *config) finish(opts []Option) error {
 	if c.acl == aclAuto {
 		c.acl = aclOpen
 	}
+	c.creatorOnly = c.acl == aclCreator
 	c.useHooks()
 	return c.check()
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{common: &common{cfg: cfg}, connector: connector, closed: make(chan struct{})}
+	c := &Client{common: newCommon(cfg), connector: connector, closed: make(chan struct{})}
 	c.pool = session.NewPool(&c.cfg.Settings, connector)
-	c.pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, &c.cfg) }
-	c.pool.Attend = func(s *session.Session) any { return newDesk(s, c.common) }
 	c.turnstiles.init(c.common, c.pool)
-	c.reaper = reaper{parents: &c.parents, pool: c.pool, inUse: c.turnstiles.inUse}
-	c.parents.made = c.reaper.start
+	c.serve(c.pool, c.turnstiles.inUse)
 	return c
 }
 
@@ -149,20 +146,7 @@ func (c *Client) ping(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = s.Repeat(ctx, "verify", func(ctx context.Context) error {
-			gen, sent := s.BeforeExchange()
-			_, err := s.DS.Multi(ctx, []driver.Op{driver.CheckOp(c.cfg.Root, driver.AnyVersion)})
-			if err == nil {
-				s.Exchanged(gen, sent, true)
-			}
-			return err
-		})
-		if err == nil || errors.Is(err, driver.ErrNoAuth) {
-			err = probe(ctx, deskOf(s)) // it says which right that is, and whether it is the only one
-		} else {
-			err = c.cfg.explain(err, c.cfg.Root)
-		}
-		if !errors.Is(err, errs.ErrSessionOver) {
+		if err = deskOf(s).ping(ctx); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}
@@ -177,7 +161,9 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	r := &request{all: &c.turnstiles, ctx: ctx, name: name, mode: mode, wants: wants, try: cfg.try, failFast: cfg.failFast}
+	r := &request{all: &c.turnstiles, name: name, failFast: cfg.failFast,
+		demand: demand{ctx: ctx, mode: mode, wants: wants, try: cfg.try}}
+	r.by = r
 	lock, err := c.acquireLock(ctx, r, cfg)
 	r.waited(err)
 	waited := r.waitedFor()
@@ -211,7 +197,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
-	if c.zxids.regressed.Load() {
+	if c.tokensRegressed() {
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {

@@ -7,10 +7,16 @@ import (
 
 // common is what all parts of a client use. None of it knows of any of them.
 type common struct {
+	*shared
+
 	cfg      config
 	counters counters
-	parents  parents
-	zxids    zxids
+}
+
+func newCommon(cfg config) *common {
+	c := &common{cfg: cfg}
+	c.shared = newShared(&c.cfg.settings)
+	return c
 }
 
 // counters is what is only ever added to.
@@ -26,11 +32,4 @@ func (c *counters) wait(d time.Duration) {
 		c.contended.Add(1)
 		c.waited.Add(int64(d))
 	}
-}
-
-// zxids watches over the ids of the transactions that create queue nodes, which tokens
-// are made of.
-type zxids struct {
-	newest    atomic.Int64
-	regressed atomic.Bool // a later one had a smaller id: tokens cannot be trusted any more
 }

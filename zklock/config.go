@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -38,24 +37,18 @@ const maxDuration = 10 * 365 * 24 * time.Hour
 
 // config is everything that can be set about a Client, checked.
 type config struct {
-	session.Settings // of sessions
-
-	user string // of the URL, for errors
+	settings // of places and sessions
 
 	handoverLimit int           // 0: no hand-over and no sharing among readers
 	handoverTime  time.Duration // 0: the same
 
-	maxWaiters    int // 0: no limit
-	maxContenders int // 0: no limit
-	maxNames      int // 0: no limit
+	maxWaiters int // 0: no limit
+	maxNames   int // 0: no limit
 
-	createRoot bool
-	acl        aclMode
-	dialect    *queue.Dialect
+	acl aclMode
 
-	hooks    Hooks
-	identity Identity
-	params   url.Values // of WithParams, applied after the URL's own
+	hooks  Hooks
+	params url.Values // of WithParams, applied after the URL's own
 
 	acquireStacks bool
 }
@@ -71,27 +64,21 @@ const (
 
 func defaultConfig() config {
 	return config{
-		Settings: session.Settings{
-			SessionTimeout:  defaultSessionTimeout,
-			TickTime:        defaultTickTime,
-			ConnectTimeout:  defaultConnectTimeout,
-			PoolMaxSessions: defaultPoolSessions,
-			Jitter:          session.Jitter,
-			Logger:          slog.New(slog.DiscardHandler),
+		settings: settings{
+			Settings: session.Settings{
+				SessionTimeout:  defaultSessionTimeout,
+				TickTime:        defaultTickTime,
+				ConnectTimeout:  defaultConnectTimeout,
+				PoolMaxSessions: defaultPoolSessions,
+				Jitter:          session.Jitter,
+				Logger:          slog.New(slog.DiscardHandler),
+			},
+			createRoot: true,
+			dialect:    queue.Default,
 		},
 		handoverLimit: defaultHandoverLimit,
 		handoverTime:  defaultHandoverTime,
-		createRoot:    true,
-		dialect:       queue.Default,
 	}
-}
-
-// acls returns the access list for znodes this client creates.
-func (c *config) acls() []driver.ACL {
-	if c.acl == aclCreator {
-		return driver.CreatorACL(driver.PermAll)
-	}
-	return driver.OpenACL(driver.PermAll)
 }
 
 // coreKeys are the URL keys of the core, each with its parser.

@@ -5,7 +5,7 @@ import "github.com/zklock/go-zklock/zklock/internal/session"
 // desk is a session as the places on it see it.
 type desk struct {
 	*session.Session
-	*common
+	*shared
 
 	own ownWatches
 
@@ -14,8 +14,8 @@ type desk struct {
 }
 
 // newDesk makes the desk of a new session.
-func newDesk(s *session.Session, c *common) *desk {
-	d := &desk{Session: s, common: c, enqueued: make(map[uint64]*contender)}
+func newDesk(s *session.Session, c *shared) *desk {
+	d := &desk{Session: s, shared: c, enqueued: make(map[uint64]*contender)}
 	d.own.init(d)
 	s.Spawn(d.own.run)
 	return d

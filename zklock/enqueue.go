@@ -138,9 +138,9 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 // replaces is deleted first, so that it is not counted either.
 func (a attempt) submitCreate(p *place, parents []parent) *session.Write {
 	s, r := a.s, a.r
-	cfg := &s.cfg
+	cfg := s.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	data := r.nodeData().Encode()
+	data := r.nodeData(s.shared).Encode()
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -240,6 +240,7 @@ func (p *place) created(ctx context.Context, seen int64, children []int32) (_ *p
 		alone = alone && n == 1
 	}
 	p.others = !alone
+	p.move(queued)
 	return p, alone, nil
 }
 
@@ -268,7 +269,7 @@ func (p *place) accept(seen int64, children []int32, limit int) error {
 	for i, c := range p.nodes {
 		q, _, _ := s.cfg.dialect.Parse(c.node)
 		if q.Seq >= queue.MaxSequence {
-			return ErrSequenceExhausted
+			return errs.ErrSequenceExhausted
 		}
 		if limit > 0 && i < len(children) && int(children[i]) > limit {
 			return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
@@ -276,7 +277,7 @@ func (p *place) accept(seen int64, children []int32, limit int) error {
 	}
 	if p.zxid <= seen {
 		s.zxids.regressed.Store(true)
-		return fmt.Errorf("%w: transaction %#x after %#x", ErrTokenRegression, uint64(p.zxid), uint64(seen))
+		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.zxid), uint64(seen))
 	}
 	for {
 		last := s.zxids.newest.Load()

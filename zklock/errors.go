@@ -3,10 +3,8 @@ package zklock
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
@@ -77,12 +75,12 @@ var ErrTooManyWaiters = errs.ErrTooManyWaiters
 // no order can be told. Let the name go idle until the server has removed its
 // container (within a minute or two), or remove the znode by hand; either
 // starts the counter anew.
-var ErrSequenceExhausted = errors.New("sequence numbers of this name are used up; let it go idle until its container is removed, or remove its znode")
+var ErrSequenceExhausted = errs.ErrSequenceExhausted
 
 // ErrTokenRegression means that the ensemble's transaction ids ran backwards,
 // as after a restore from an older snapshot: tokens would too. The Client
 // refuses new locks until it is opened again.
-var ErrTokenRegression = errors.New("the ensemble's transaction ids ran backwards, fencing tokens would too (was it restored from an older snapshot?): open a new Client once no holder from before is at work")
+var ErrTokenRegression = errs.ErrTokenRegression
 
 // ErrUnknownOutcome means that the connection was lost before the ensemble
 // told whether a transaction was applied.
@@ -188,45 +186,3 @@ var (
 	errPartHeld     = errs.Case(ErrDeadlock, "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start")
 	errOtherKind    = errs.Case(ErrDeadlock, "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name")
 )
-
-// explain gives a driver's definite error its meaning in this package's terms.
-func (c *config) explain(err error, path string) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, ErrUnavailable), errors.Is(err, ErrNotAcquired), errors.Is(err, ErrClosed), errors.Is(err, ErrNoAuth):
-		return err // it says all by itself
-	case errors.Is(err, driver.ErrInvalidACL) && c.acl == aclCreator:
-		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate that the servers make an identity of: %w", ErrNoAuth, path, err)
-	case errors.Is(err, driver.ErrNoAuth):
-		return fmt.Errorf("%w %s: %s: %w", ErrNoAuth, c.identityHint(), path, err)
-	case errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
-		return fmt.Errorf("%w: %s: %w", ErrNoAuth, path, err)
-	}
-	return fmt.Errorf("%s: %w", path, err)
-}
-
-// logged says what a driver's error means, for the log: drivers' own texts have
-// paths in them, and so names of locks.
-func logged(err error) string {
-	for _, known := range []error{driver.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL, driver.ErrBadVersion,
-		driver.ErrNotEmpty, driver.ErrQuotaExceeded, driver.ErrTooLarge, ErrUnavailable} {
-		if errors.Is(err, known) {
-			return known.Error()
-		}
-	}
-	return "refused by the server"
-}
-
-// explainRights is the error of rights that are missing.
-func (c *config) explainRights(missing []string, cause error) error {
-	return fmt.Errorf("%w %s: %s: %w", ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
-}
-
-// identityHint says as whom a client comes that is refused.
-func (c *config) identityHint() string {
-	if c.user == "" {
-		return "without a user in the URL"
-	}
-	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper takes any, and compares it with access lists only)", c.user)
-}

@@ -1,13 +1,9 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
-	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -97,10 +93,7 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 			}
 		}
 		nearest := len(watch) - 1
-		if r.turnstile != nil {
-			r.turnstile.leaderStuck()
-		}
-		r.wait(len(l.q)-1, describe(l.q[watch[nearest]], ahead[nearest].Node.Data))
+		r.by.waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
 		what, err := p.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:
@@ -179,195 +172,4 @@ func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, erro
 		return q[:i+1], nil
 	}
 	return nil, errs.ErrNodeGone
-}
-
-// explainList gives the errors of reading other contenders their meaning.
-func (c *config) explainList(err error, dir string) error {
-	if errors.Is(err, driver.ErrNoAuth) {
-		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
-	}
-	return err
-}
-
-// change is what ended a waiter's sleep.
-type change int
-
-const (
-	timeToLook     change = iota // nothing is known to have changed
-	somethingFired               // which proves nothing
-	aheadGone                    // the first one ahead was deleted, for certain
-)
-
-// awaitChange waits until something ahead, or one of our own nodes, changes, or until it
-// is time to read them again.
-//
-// A watch may not survive a new connection, and after many clients' reconnect it is
-// armed again at some time within a sixth of the session timeout. Most watches do
-// survive, and report at once what happened meanwhile: a waiter that did not listen to
-// them during that time would keep the whole queue waiting after every cut.
-func (p *place) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
-	s := p.s
-	all := append(slices.Clip(ahead), own...)
-	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
-	for {
-		gen, moved := s.Connection()
-		survived := gen > armed
-		var look time.Duration
-		switch {
-		case survived:
-			look, moved = s.cfg.Jitter(s.Timeout/6), nil
-		case own == nil:
-			look = s.Timeout / ownWatchShare
-		}
-		fired, e, late := awaitEvent(ctx, all, look, moved, s.Ctx.Done())
-		switch {
-		case fired != nil:
-			s.Watches.Drop(fired)
-			now, _ := s.DS.Conn() // what an event of an older connection says is read again
-			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
-				return aheadGone, nil
-			}
-			return somethingFired, nil
-		case ctx.Err() != nil || s.Ctx.Err() != nil:
-			return 0, p.waitError(ctx)
-		case late:
-			return timeToLook, nil
-		}
-	}
-}
-
-// awaitEvent returns the first of ws to fire; or nil when ctx ends or one of the other
-// channels closes first, or look has passed, which is late. A look of 0 never passes.
-func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
-	var timer <-chan time.Time
-	if look > 0 {
-		t := time.NewTimer(look)
-		defer t.Stop()
-		timer = t.C
-	}
-	var second <-chan driver.Event
-	switch len(ws) {
-	case 1:
-	case 2:
-		second = ws[1].Event
-	default:
-		return awaitOneOf(ctx, ws, timer, moved, ends)
-	}
-	select {
-	case e, ok := <-ws[0].Event:
-		return ws[0], ws[0].Received(e, ok), false
-	case e, ok := <-second:
-		return ws[1], ws[1].Received(e, ok), false
-	case <-timer:
-		return nil, driver.Event{}, true
-	case <-moved:
-	case <-ends:
-	case <-ctx.Done():
-	}
-	return nil, driver.Event{}, false
-}
-
-// awaitOneOf is awaitEvent for any number of watches.
-func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
-	cases := make([]reflect.SelectCase, 0, len(ws)+4)
-	receive := func(ch any) {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
-	}
-	for _, w := range ws {
-		receive(w.Event)
-	}
-	receive(timer)
-	receive(moved)
-	receive(ends)
-	receive(ctx.Done())
-	i, value, ok := reflect.Select(cases)
-	if i >= len(ws) {
-		return nil, driver.Event{}, i == len(ws)
-	}
-	e, _ = value.Interface().(driver.Event)
-	return ws[i], ws[i].Received(e, ok), false
-}
-
-// waitError is the error of a wait for another holder.
-func (p *place) waitError(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
-	}
-	return errs.ErrSessionOver
-}
-
-// watchOwn reads our own nodes, with watches that report their deletion by another
-// client, unless they are watched on the present connection. read says which of them
-// were read by this call.
-func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bool, err error) {
-	s := p.s
-	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
-	for i, c := range p.nodes {
-		if own[i], read[i], err = s.Watch(ctx, c.path()); err != nil {
-			return nil, nil, p.explainOwn(err, c)
-		}
-		if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {
-			return nil, nil, errs.ErrNodeGone
-		}
-	}
-	if p.granted.IsZero() { // else others see to its watches
-		p.own = own
-	}
-	return own, read, nil
-}
-
-// explainOwn gives the errors of reading an own node their meaning.
-func (p *place) explainOwn(err error, c *contender) error {
-	s := p.s
-	if errors.Is(err, driver.ErrNoNode) {
-		return errs.ErrNodeGone
-	}
-	return s.cfg.explainList(err, c.dir)
-}
-
-// seeOwn reads our own nodes right before a grant, and watches them from then on. Where
-// a watch was there before, that it has not fired is not enough: what a caller holds
-// must not depend on an event. It returns the generation of the connection on which all
-// were seen, 0 if it was more than one.
-func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
-	own, read, err := p.watchOwn(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for i, c := range p.nodes {
-		seen := own[i].Gen
-		if !read[i] {
-			if seen, err = p.readOwn(ctx, c); err != nil {
-				return 0, err
-			}
-		}
-		if i == 0 {
-			gen = seen
-		} else if seen != gen {
-			gen = 0
-		}
-	}
-	return gen, nil
-}
-
-// readOwn reads a node of ours. It returns the generation of the connection on which it
-// was seen, 0 if that is not certain.
-func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
-	s := p.s
-	var n driver.Node
-	err = s.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
-		gen, _ = s.DS.Conn()
-		n, err = s.DS.Get(ctx, c.path())
-		return err
-	})
-	if err != nil {
-		return 0, p.explainOwn(err, c)
-	}
-	if n.Stat.EphemeralOwner != s.DS.ID() {
-		return 0, errs.ErrNodeGone
-	}
-	if after, _ := s.DS.Conn(); after != gen {
-		return 0, nil
-	}
-	return gen, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // hold is a place whose turn it is, and what is held by it. The handles that
@@ -39,41 +38,6 @@ type hold struct {
 	settled chan struct{} // guarded by mu; not nil: closed when txns reaches 0
 
 	lost []*handle // by MarkLost, Finish and Tell only, which come one after the other
-}
-
-// grant makes a hold of a place whose turn it is, if the session is alive, its
-// lease is long enough and the place not gone at this very moment; else it
-// returns nil. The hold has one handle, the requester's.
-func (p *place) grant(r *request) (*hold, *Lock) {
-	s := p.s
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if !p.grantableLocked() {
-		return nil, nil
-	}
-	h := &hold{all: r.all, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
-		token: Token{Zxid: p.zxid, Turn: p.turn}}
-	l := h.join(r.ctx)
-	p.turn++
-	if p.granted.IsZero() {
-		p.granted = time.Now()
-		s.own.add(p)
-	}
-	p.hold = h
-	s.Tenants[h] = struct{}{}
-	r.all.granted(h, r) // before anything can lose it
-	return h, l
-}
-
-// grantable reports whether a place whose turn it is could be granted now.
-func (p *place) grantable() bool {
-	p.s.Mu.Lock()
-	defer p.s.Mu.Unlock()
-	return p.grantableLocked()
-}
-
-func (p *place) grantableLocked() bool {
-	return !p.gone && p.s.LeftLocked() >= p.s.Lease.Least()
 }
 
 // isOver reports whether the hold has been released or lost.
@@ -133,25 +97,10 @@ func (h *hold) part(l *handle) (last, lost bool) {
 // was marked as released: another program had deleted a node, or the nodes that
 // no client has deleted go with the session.
 func (h *hold) overtaken() (deleted bool, err error) {
-	p := h.place
-	p.s.Mu.Lock()
-	deleted = p.gone
-	p.s.Mu.Unlock()
-	if deleted {
+	if h.place.deleted() {
 		return true, nil
 	}
-	return false, releasePending(p.s.Cause())
-}
-
-// detach takes a hold that is over off its session and place.
-func (h *hold) detach() {
-	s := h.place.s
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	delete(s.Tenants, h)
-	if h.place.hold == h {
-		h.place.hold = nil
-	}
+	return false, errs.ReleasePending(h.place.s.Cause())
 }
 
 // giveBack is what the release of the last handle comes to: the place is passed
@@ -160,17 +109,13 @@ func (h *hold) detach() {
 func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	defer h.all.ended(h)
 	limit := h.awaitTxns(ctx)
-	h.detach()
+	h.place.over(h)
 	if h.turnstile != nil {
 		if taken, handed := h.turnstile.pass(h); taken {
 			return handed, false, nil
 		}
 	}
-	if deleted, err = h.place.release(ctx, limit); err == nil {
-		for _, w := range h.wants {
-			h.all.parents.noteRelease(w.path, h.place.s.DS.ID())
-		}
-	}
+	deleted, err = h.place.release(ctx, limit)
 	return false, deleted, err
 }
 
@@ -184,7 +129,7 @@ func (h *hold) drop(l *Lock) {
 		return
 	}
 	defer h.all.ended(h)
-	h.detach()
+	h.place.over(h)
 	if h.turnstile != nil {
 		if taken, _ := h.turnstile.pass(h); taken {
 			return
@@ -194,7 +139,7 @@ func (h *hold) drop(l *Lock) {
 }
 
 // LeaveLocked implements session.Tenant.
-func (h *hold) LeaveLocked() { h.place.hold = nil }
+func (h *hold) LeaveLocked() { h.place.overLocked(h) }
 
 // MarkLost implements session.Tenant.
 func (h *hold) MarkLost() bool {
@@ -231,36 +176,4 @@ func (h *hold) Tell() {
 	for _, l := range lost {
 		l.tellLost()
 	}
-}
-
-// lose says that a node of the place was deleted by another client. The hold on
-// it is lost; what is left of the place leaves the queue. The session lives on. Only
-// the first call does anything: several may have noticed.
-func (p *place) lose() {
-	s := p.s
-	s.Mu.Lock()
-	if p.gone {
-		s.Mu.Unlock()
-		return
-	}
-	p.gone = true
-	h := p.hold
-	p.hold = nil
-	if h != nil {
-		s.Notices.Expect()
-		defer s.Notices.Expected()
-		delete(s.Tenants, h)
-		s.SpareLocked() // before any caller knows, and so before one can close the session
-	}
-	s.Mu.Unlock()
-	if h == nil {
-		p.remove()
-		return
-	}
-	lost := session.Evict([]session.Tenant{h}, errs.ErrNodeDeleted, time.Now())
-	for _, t := range lost {
-		t.Vacate()
-	}
-	p.removeLost()
-	s.Notices.Lost(session.TellAll(lost))
 }

@@ -13,7 +13,7 @@ import (
 //
 // Invariants:
 //   - A place that was granted is in due or ready, or guards have its nodes, or
-//     it is leaving: nobody has to hear of its nodes any more.
+//     it is ending: nobody has to hear of its nodes any more.
 //   - A guard that has room, or is to end, is found by entrust or not at all: it
 //     decides both under mu.
 type ownWatches struct {

@@ -1,20 +1,12 @@
 package zklock
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
-
-// want is one name of a request, and how it is wanted.
-type want struct {
-	name string
-	path string // of the lock's znode
-	kind queue.Kind
-}
 
 // contender is one queue node of ours, from before its create is sent until it
 // is surely gone.
@@ -44,11 +36,9 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 // created by one transaction, and so with one zxid. It belongs to one session
 // and is never looked for under another.
 //
-// It passes from holder to holder inside the process, and outlives them: see
-// turnstile. Invariants:
-//   - From newPlace to leave it counts as its session's work.
-//   - gone is set when a node of it was deleted by somebody else. A place that
-//     is gone is never held again.
+// It passes from holder to holder inside the process, and outlives them. Its states are
+// in state.go. Invariants:
+//   - From newPlace to finish it counts as its session's work.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
 type place struct {
@@ -64,20 +54,19 @@ type place struct {
 
 	before, after *place // guarded by s.own.mu; neighbours in s.own's list
 
-	hold  *hold       // guarded by s.mu; who has it now
-	admit *time.Timer // guarded by s.mu; see admitReadersLocked
+	hold  session.Tenant // guarded by s.mu; who has it now
+	admit *time.Timer    // guarded by s.mu; see admitReadersAt
 
-	turn        uint32      // of the next hold
+	turn  uint32       // guarded by s.mu; of the next hold
+	state atomic.Int32 // a state; see there
+
+	// What is known of the queue, by the place's owner. It is said with a bit each: there
+	// may be a hundred thousand places.
+	counted     bool        // max_contenders was applied when it was created
+	doubtful    bool        // a create's outcome was unknown at some time: twins may show up
+	others      bool        // another contender is, or may be, in the queue
+	due         bool        // guarded by s.own.mu; it is in that list
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
-	leaving     atomic.Bool // it is given up
-
-	// What is said with a bit is together: there may be a hundred thousand places.
-	counted  bool // max_contenders was applied when it was created
-	doubtful bool // a create's outcome was unknown at some time: twins may show up
-	others   bool // another contender is, or may be, in the queue
-	kept     bool // it is handed over as soon as the lease is long enough again
-	due      bool // guarded by s.own.mu; it is in that list
-	gone     bool // guarded by s.mu
 }
 
 // newPlace makes a place for some wants, before its nodes are created, or returns
@@ -110,6 +99,12 @@ func (p *place) readers() bool {
 	defer p.s.Mu.Unlock()
 	return p.nodes[0].kind.Mode == queue.Shared
 }
+
+// node is the name of the place's first node.
+func (p *place) node() string { return p.nodes[0].node }
+
+// size is how many names it is in the queue of.
+func (p *place) size() int { return len(p.nodes) }
 
 // settled reports whether the outcome of a place's creation is known.
 func (p *place) settled() bool {
@@ -145,27 +140,11 @@ func (p *place) finish() {
 // giveUp says that the place will not be held again: nobody needs to watch its
 // nodes any more.
 func (p *place) giveUp() {
-	p.leaving.Store(true)
 	p.s.Mu.Lock()
+	p.moveLocked(leaving)
 	if p.admit != nil {
 		p.admit.Stop()
 	}
 	p.s.Mu.Unlock()
 	p.s.own.remove(p)
-}
-
-// sweep looks for late twins of creates with an unknown outcome, at once and
-// again a session timeout later: a twin that nobody answers for would block the
-// name until the session ends. The list deletes them.
-func (z znode) sweep() {
-	s := z.s
-	for i := range 2 {
-		if i > 0 && !session.Sleep(s.Ctx, s.Timeout, nil) {
-			return
-		}
-		_ = s.Repeat(s.Ctx, "list", func(ctx context.Context) error {
-			_, _, err := z.listOnce(ctx)
-			return err
-		})
-	}
 }

@@ -20,9 +20,26 @@ import (
 // ZooKeeper looks for READ on a znode at a check as at a read, for CREATE and
 // DELETE on the parent, for WRITE on the znode itself.
 
+// ping reports whether a quorum answers, whether the root is there, and which right is
+// missing on which path, if one is.
+func (s *desk) ping(ctx context.Context) error {
+	err := s.Repeat(ctx, "verify", func(ctx context.Context) error {
+		gen, sent := s.BeforeExchange()
+		_, err := s.DS.Multi(ctx, []driver.Op{driver.CheckOp(s.cfg.Root, driver.AnyVersion)})
+		if err == nil {
+			s.Exchanged(gen, sent, true)
+		}
+		return err
+	})
+	if err == nil || errors.Is(err, driver.ErrNoAuth) {
+		return s.probe(ctx) // it says which right that is, and whether it is the only one
+	}
+	return s.cfg.explain(err, s.cfg.Root)
+}
+
 // probe says which right is missing on which path, if one is.
-func probe(ctx context.Context, s *desk) error {
-	cfg := &s.cfg
+func (s *desk) probe(ctx context.Context) error {
+	cfg := s.cfg
 	// No name is mapped to a "~" in the default dialect, and in the others
 	// nobody has a lock of that name.
 	path := fmt.Sprintf("%s/~probe-%016x", cfg.Root, rand.Uint64())

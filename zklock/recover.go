@@ -7,6 +7,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // recover finds out what became of a creation whose reply was lost. The Sync
@@ -115,4 +116,20 @@ func (z znode) strays(q []queue.Node) []string {
 		}
 	}
 	return paths
+}
+
+// sweep looks for late twins of creates with an unknown outcome, at once and
+// again a session timeout later: a twin that nobody answers for would block the
+// name until the session ends. The list deletes them.
+func (z znode) sweep() {
+	s := z.s
+	for i := range 2 {
+		if i > 0 && !session.Sleep(s.Ctx, s.Timeout, nil) {
+			return
+		}
+		_ = s.Repeat(s.Ctx, "list", func(ctx context.Context) error {
+			_, _, err := z.listOnce(ctx)
+			return err
+		})
+	}
 }

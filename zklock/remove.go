@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -124,7 +123,7 @@ func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, 
 	case <-w.Done:
 	case <-ctx.Done():
 		s.Spawn(finish)
-		return false, releasePending(context.Cause(ctx))
+		return false, errs.ReleasePending(context.Cause(ctx))
 	case <-limit.C:
 		s.Spawn(finish)
 		return false, errs.ErrReleasePending
@@ -132,32 +131,34 @@ func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, 
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
 		p.finish()
+		p.noteReleased()
 		return deleted, nil
 	}
 	gone := make(chan struct{})
 	if !s.Spawn(func() { defer close(gone); finish() }) {
-		return deleted, releasePending(s.Cause())
+		return deleted, errs.ReleasePending(s.Cause())
 	}
 	select {
 	case <-gone:
 		if errors.Is(failed, errs.ErrSessionOver) {
 			failed = s.Cause()
 		}
-		return deleted, releasePending(failed)
+		if failed == nil {
+			p.noteReleased()
+		}
+		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
-		return deleted, releasePending(context.Cause(ctx))
+		return deleted, errs.ReleasePending(context.Cause(ctx))
 	case <-limit.C:
 		return deleted, errs.ErrReleasePending
 	}
 }
 
-// releasePending is the ErrReleasePending of a release that something kept from
-// being confirmed; nil if nothing did.
-func releasePending(why error) error {
-	if why == nil {
-		return nil
+// noteReleased remembers that the ensemble has confirmed a release on this session.
+func (p *place) noteReleased() {
+	for _, c := range p.nodes {
+		p.s.parents.noteRelease(c.dir, p.s.DS.ID())
 	}
-	return fmt.Errorf("%w: %w", errs.ErrReleasePending, why)
 }
 
 // removeLost is remove for a place that was lost while it was held, on a session

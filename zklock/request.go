@@ -6,19 +6,17 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // request is one acquisition: of one name, or of several as one lock.
 type request struct {
+	demand
+
 	all       *turnstiles
-	turnstile *turnstile      // through which what it gets may be handed over; nil: it may not
-	ctx       context.Context // for hooks: what the Acquire hook returned
-	name      string          // as shown: the names joined, if there are several
-	mode      queue.Mode
-	wants     []want
-	try       bool
+	turnstile *turnstile // through which what it gets may be handed over; nil: it may not
+	name      string     // as shown: the names joined, if there are several
 	failFast  bool
-	origin    origin
 	cancel    context.CancelCauseFunc // ends the wait
 	served    bool                    // guarded by all.mu; it has its lock, and is not to be counted as waiting
 	blocked   bool                    // guarded by all.mu; it is counted as waiting for others
@@ -29,10 +27,28 @@ type request struct {
 	// once the request is queued.
 	waiting  bool            // the Wait hook was called
 	waitCtx  context.Context // what it returned
-	since    time.Time       // since when there has been no usable session; zero if there is one
 	waitFrom time.Time       // guarded by all.mu for others: since when it waits for other holders
 	endWait  hook.End[WaitResult]
 	ahead    string // the node last told of
+	lock     *Lock  // what it was granted; set by whoever granted it, before the request learns of it
+}
+
+// waits implements requester.
+func (r *request) waits(position int, ahead queue.Node, data []byte) {
+	if r.turnstile != nil {
+		r.turnstile.leaderStuck()
+	}
+	r.wait(position, describe(ahead, data))
+}
+
+// begin implements requester: the place's turn is a hold from now on, with one handle, the
+// requester's.
+func (r *request) begin(p *place, turn uint32) session.Tenant {
+	h := &hold{all: r.all, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
+		token: Token{Zxid: p.zxid, Turn: turn}}
+	r.lock = h.join(r.ctx)
+	r.all.granted(h, r) // before anything can lose it
+	return h
 }
 
 // wait tells the hooks whom the request waits for.
@@ -76,18 +92,4 @@ func (r *request) describe(cfg acquireConfig) {
 	if c.hooks.Inject != nil {
 		r.origin.trace = c.hooks.Inject(r.ctx)
 	}
-}
-
-// nodeData is what the queue nodes of the request hold.
-func (r *request) nodeData() queue.Data { return r.all.nodeData(r.origin, r.mode) }
-
-// origin is what others are told of the request that a place was taken for.
-type origin struct {
-	label, trace string
-	since        int64 // milliseconds since the Unix epoch
-}
-
-func (c *common) nodeData(o origin, mode queue.Mode) queue.Data {
-	who := &c.cfg.identity
-	return queue.Data{Host: who.Host, PID: who.PID, Label: o.label, Mode: mode.String(), Since: o.since, Trace: o.trace}
 }

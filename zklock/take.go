@@ -16,10 +16,11 @@ import (
 // behind by somebody who gave up, or one that has to be replaced: because it was
 // held already, or because it is a reader's and a writer is next.
 //
-// If ctx ends while a place waits in the queue, take returns that place with the
-// error, for somebody else to go on with. On any other error nothing stays
+// What it got is r.lock. If ctx ends while a place waits in the queue, take returns that
+// place with the error, for somebody else to go on with. On any other error nothing stays
 // queued.
-func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *hold, lock *Lock, left *place, err error) {
+func (all *turnstiles) take(ctx context.Context, r *request, start *place) (left *place, err error) {
+	r.lock = nil
 	for {
 		if r.since.IsZero() {
 			r.since = time.Now()
@@ -34,7 +35,7 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 			if start != nil {
 				start.remove()
 			}
-			return nil, nil, nil, r.outage(ctx, err)
+			return nil, r.outage(ctx, err)
 		}
 		d := deskOf(s)
 		if start != nil && start.s != d {
@@ -45,17 +46,17 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (h *h
 				start = nil
 			}
 		}
-		h, lock, left, err = attempt{d, r}.take(ctx, patient, start)
+		left, err = attempt{s: d, r: &r.demand}.take(ctx, patient, start)
 		cancel()
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // the session was there; what was waited for is the lock
 		}
 		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) {
-			return h, lock, left, r.outage(ctx, err)
+			return left, r.outage(ctx, err)
 		}
 		if ctx.Err() != nil {
-			return nil, nil, nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
+			return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 	}
 }

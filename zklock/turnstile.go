@@ -183,15 +183,15 @@ func (t *turnstile) leave(tk *ticket) {
 	t.led(nil, got.start, got.stretch)
 }
 
-// led ends the lead: with a hold, or with none and maybe a place that is left
+// led ends the lead: with a lock, or with none and maybe a place that is left
 // over. stretch says since when the leader had no usable session, if it had
 // none: those who have waited behind it had none either, and do not begin anew.
-func (t *turnstile) led(h *hold, left *place, stretch time.Time) {
+func (t *turnstile) led(got *Lock, left *place, stretch time.Time) {
 	t.mu.Lock()
 	t.leader = nil
 	t.stretch = stretch
-	if h != nil {
-		t.beginLocked(h)
+	if got != nil {
+		t.beginLocked(got.hold)
 	}
 	left = t.admitLocked(left)
 	t.mu.Unlock()
@@ -233,14 +233,13 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		return false, false
 	}
 	next := t.queue.Front().Value.(*ticket)
-	var heir *hold
-	var lock *Lock
+	granted := false
 	if t.mayPass(h.place, next.r.mode) {
-		if heir, lock = h.place.grant(next.r); heir == nil {
-			h.place.kept = true // whatever the lease lacks, it comes to the next one
+		if granted = h.place.grant(next.r); !granted {
+			h.place.reserve() // whatever the lease lacks, it comes to the next one
 		}
 	}
-	if heir == nil {
+	if !granted {
 		spare := t.admitLocked(h.place)
 		t.mu.Unlock()
 		return spare == nil, false
@@ -248,7 +247,8 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	if next.r.mode == queue.Shared {
 		t.admitReadersLocked(h.place, next.r)
 	}
-	h.place.handovers++
+	lock := next.r.lock
+	heir := lock.hold
 	t.popLocked()
 	t.beginLocked(heir)
 	t.admitLocked(nil)
@@ -266,7 +266,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 // as far as fairness and the node's own mode go.
 func (t *turnstile) mayPass(p *place, mode queue.Mode) bool {
 	cfg := &t.all.cfg
-	if p.readers() && mode != queue.Shared || p.doubtfulTxn.Load() {
+	if p.readers() && mode != queue.Shared || p.inDoubt() {
 		return false
 	}
 	if time.Since(p.granted) >= cfg.handoverTime {
@@ -295,13 +295,12 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	position = t.queue.Len()
-	identity := t.all.cfg.identity
-	ahead = Contender{Host: identity.Host, PID: identity.PID}
+	ahead = Contender{Host: t.all.cfg.host, PID: t.all.cfg.pid}
 	switch {
 	case t.current != nil:
 		h := t.current
 		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), h.origin.trace, h.origin.label, true
-		ahead.Node, ahead.Since = h.place.nodes[0].node, h.place.granted
+		ahead.Node, ahead.Since = h.place.node(), h.place.granted
 	case t.leader != nil:
 		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.mode), t.leader.r.origin.trace, t.leader.r.origin.label
 	}
@@ -329,7 +328,7 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	} else if !got.stretch.IsZero() {
 		r.since = tk.since
 	}
-	h, lock, left, err := t.all.take(ctx, r, got.start)
-	t.led(h, left, r.since)
-	return lock, err
+	left, err := t.all.take(ctx, r, got.start)
+	t.led(r.lock, left, r.since)
+	return r.lock, err
 }

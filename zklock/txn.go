@@ -39,18 +39,9 @@ func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, er
 func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {
 	h := l.hold
 	p := h.place
-	s := p.s
-	all := make([]driver.Op, 0, len(p.nodes)+len(ops))
-	for _, c := range p.nodes {
-		all = append(all, driver.CheckOp(c.path(), driver.AnyVersion))
-	}
-	for i := range ops {
-		for _, c := range p.nodes {
-			if ops[i].Path == c.path() {
-				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.ErrConflict, ops[i].Path)
-			}
-		}
-		all = append(all, ops[i])
+	all, err := p.underChecks(ops)
+	if err != nil {
+		return nil, err
 	}
 	if !h.beginTxn() {
 		return nil, l.endedError()
@@ -59,38 +50,14 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
-	var results []driver.OpResult
-	op := func(ctx context.Context) (err error) {
-		gen, sent := s.BeforeExchange()
-		results, err = s.DS.Multi(ctx, all)
-		if err == nil {
-			s.Exchanged(gen, sent, true)
-		}
-		return err
-	}
-	var err error
-	if again {
-		err = s.Repeat(ctx, kind, op)
-	} else {
-		err = s.Once(ctx, kind, op)
-	}
+	results, err := p.transact(ctx, kind, all, again)
 	switch {
-	case err == nil:
-		return results[len(p.nodes):], nil
-	case len(results) == len(all) && errors.Is(session.AtFault(results[:len(p.nodes)]), driver.ErrNoNode):
-		p.lose()
+	case errors.Is(err, errs.ErrNodeGone), errors.Is(err, errs.ErrSessionOver):
 		return nil, l.endedError()
-	case errors.Is(err, errs.ErrSessionOver), s.Ended(err):
-		return nil, l.endedError()
-	case again:
-		return nil, p.s.cfg.explain(err, p.nodes[0].path())
+	case err == nil || again:
+		return results, err
 	case errors.Is(err, driver.ErrConnLoss):
-		p.doubtfulTxn.Store(true)
 		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
-	case errors.Is(err, driver.ErrNotSent):
-		return nil, fmt.Errorf("%w: %w", errs.ErrUnavailable, err)
-	case errors.Is(err, driver.ErrNoAuth):
-		return nil, fmt.Errorf("%w %s: %w", errs.ErrNoAuth, p.s.cfg.identityHint(), err)
 	}
 	return nil, err
 }
@@ -146,12 +113,12 @@ func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	h.mu.Unlock()
 	began := time.Now()
 	if session.Sleep(ctx, limit, settled) {
-		h.place.doubtfulTxn.Store(true)
+		h.place.doubt()
 	} else {
 		select {
 		case <-settled:
 		default:
-			h.place.doubtfulTxn.Store(true)
+			h.place.doubt()
 		}
 	}
 	return max(0, limit-time.Since(began))
@@ -216,7 +183,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		case errors.Is(err, errs.ErrSessionOver):
 			return l.endedError()
 		}
-		return p.s.cfg.explain(err, p.nodes[0].path())
+		return p.explain(err)
 	case <-ctx.Done():
 		return fmt.Errorf("%w to others, it goes on in the background: %w", errNotTold, context.Cause(ctx))
 	}
@@ -243,31 +210,19 @@ func (l *Lock) lower() (lowering, error) {
 	switch {
 	case h.over:
 		return holdOver, nil
-	case len(p.nodes) > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
+	case p.size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
 		return asItWas, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
 	case h.mode == queue.Shared:
 		return asItWas, nil
-	case p.doubtfulTxn.Load():
+	case p.inDoubt():
 		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
 	case h.txns > 0:
 		return txnUnderWay, nil
 	}
 	h.mode = queue.Shared
-	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
-	// Readers that join come after a writer that held the same node.
-	h.token = Token{Zxid: p.zxid, Turn: p.turn}
-	p.turn++
+	h.token = Token{Zxid: p.zxid, Turn: p.lowerLocked()}
 	return lowered, nil
 }
 
 // errNotTold says that a downgrade is not known to the ensemble yet.
 var errNotTold = errors.New("downgrade not confirmed")
-
-// rewrite replaces a place's data, however long that takes.
-func (p *place) rewrite(d queue.Data) error {
-	s := p.s
-	return s.Repeat(s.Ctx, "mark", func(ctx context.Context) error {
-		_, err := s.DS.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
-		return err
-	})
-}

@@ -20,6 +20,9 @@ var (
 	ErrNodeDeleted    = errors.New("queue node was deleted by somebody else")
 	ErrConflict       = errors.New("conflict")
 	ErrInvalidName    = errors.New("invalid lock name")
+
+	ErrSequenceExhausted = errors.New("sequence numbers of this name are used up; let it go idle until its container is removed, or remove its znode")
+	ErrTokenRegression   = errors.New("the ensemble's transaction ids ran backwards, fencing tokens would too (was it restored from an older snapshot?): open a new Client once no holder from before is at work")
 )
 
 // ErrRootMissing is matched by the error about a root that create_root=false forbids to
@@ -87,6 +90,15 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 // LeaseUnproven says that a session was there and no quorum behind it.
 func LeaseUnproven(d time.Duration) error {
 	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
+}
+
+// ReleasePending is the ErrReleasePending of a release that something kept from
+// being confirmed; nil if nothing did.
+func ReleasePending(why error) error {
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrReleasePending, why)
 }
 
 // Case returns a case of a public error, with a text of its own.

@@ -12,28 +12,29 @@ import (
 // attempt is a request's try to get what it wants on one session.
 type attempt struct {
 	s *desk
-	r *request
+	r *demand
 }
 
 // take is one attempt on one session. Until there is a place in the queue, which
 // only a session that works can give, it goes on for as long as patient does.
-func (a attempt) take(ctx, patient context.Context, p *place) (h *hold, lock *Lock, left *place, err error) {
+//
+// If it succeeds the requester has begun a hold. If ctx ends while a place waits in the
+// queue, that is returned with the error, for somebody else to go on with. On any other
+// error nothing stays queued.
+func (a attempt) take(ctx, patient context.Context, p *place) (left *place, err error) {
 	s, r := a.s, a.r
 	alone := false
-	if p == nil || !p.granted.IsZero() && !p.kept || p.readers() && r.mode != queue.Shared {
+	if p == nil || p.is() == spent || p.readers() && r.mode != queue.Shared {
 		if r.try {
 			if err := a.blocked(patient); err != nil {
-				return nil, nil, nil, err
+				return nil, err
 			}
 		}
 		if p, alone, err = a.enqueue(patient, p); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
-	if p.kept {
-		p.kept = false
-		p.handovers++
-	}
+	p.move(spent) // if it was reserved, then for this one
 	r.since = time.Time{}
 	if r.mode == queue.Shared {
 		p.admitReaders(r.origin)
@@ -44,16 +45,16 @@ func (a attempt) take(ctx, patient context.Context, p *place) (h *hold, lock *Lo
 				break
 			}
 		}
-		if h, lock = p.grant(r); h != nil {
+		if p.grant(r.by) {
 			if r.mode == queue.Permit && p.own != nil {
 				// It waited, so that a contender may wait behind it, and is the first in line
 				// now. The change of our data says so. It is tried until it is done, or
 				// the node is gone, which says as much.
-				marked := r.nodeData()
+				marked := r.nodeData(s.shared)
 				marked.Granted = true
 				s.Spawn(func() { _ = p.rewrite(marked) })
 			}
-			return h, lock, nil, nil
+			return nil, nil
 		}
 		alone = false // something had to be waited for, if only a longer lease
 	}
@@ -62,9 +63,9 @@ func (a attempt) take(ctx, patient context.Context, p *place) (h *hold, lock *Lo
 	}
 	if ctx.Err() == nil || errors.Is(err, errs.ErrNodeGone) {
 		p.remove()
-		return nil, nil, nil, err
+		return nil, err
 	}
-	return nil, nil, p, err
+	return p, err
 }
 
 // awaitTurn returns when it is the place's turn and the lease is long enough to

@@ -22,48 +22,6 @@ var parentMark = []byte("zklock")
 // isMark reports whether the data of a lock's znode is this library's.
 func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 
-// ensureRoot makes sure that the root exists. It is persistent and never
-// removed.
-func ensureRoot(ctx context.Context, ds driver.Session, cfg *config) error {
-	_, err := ds.Get(ctx, cfg.Root)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, driver.ErrNoAuth):
-		return cfg.explainRights([]string{cfg.readRoot().missing()}, err)
-	case !errors.Is(err, driver.ErrNoNode):
-		return cfg.explain(err, cfg.Root)
-	case !cfg.createRoot:
-		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.ErrRootMissing, cfg.Root)
-	}
-	var refused error // to make the newest ancestor that may not be made
-	for end := 1; end <= len(cfg.Root); {
-		if i := strings.IndexByte(cfg.Root[end:], '/'); i >= 0 {
-			end += i
-		} else {
-			end = len(cfg.Root)
-		}
-		path := cfg.Root[:end]
-		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls())
-		switch {
-		case err == nil || errors.Is(err, driver.ErrNodeExists):
-			refused = nil
-		case errors.Is(err, driver.ErrNoAuth):
-			// It may be there all the same: the one below it will tell.
-			above := right{perm: "CREATE", on: path[:max(1, strings.LastIndexByte(path, '/'))], why: "to make " + path}
-			if refused = cfg.explainRights([]string{above.missing()}, err); path == cfg.Root {
-				return refused
-			}
-		case errors.Is(err, driver.ErrNoNode) && refused != nil:
-			return refused
-		default:
-			return cfg.explain(err, path)
-		}
-		end++
-	}
-	return nil
-}
-
 // znode is the znode of a lock, or one above it, as a session finds it.
 type znode struct {
 	s    *desk
@@ -103,7 +61,7 @@ func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 	err := create()
 	found.mine = err == nil && mode == driver.Container
 	if errors.Is(err, driver.ErrNoNode) { // somebody removed the root
-		err = s.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.DS, &s.cfg) })
+		err = s.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, s.DS, s.cfg) })
 		if err == nil {
 			err = create()
 		}
@@ -134,7 +92,7 @@ func (z znode) create(ctx context.Context, data []byte, mode driver.Mode) error 
 // take the one for a contender of the other.
 func (z znode) ensureAncestors(ctx context.Context) error {
 	s, path := z.s, z.path
-	cfg := &s.cfg
+	cfg := s.cfg
 	for i := len(cfg.Root) + 1; cfg.dialect.Literal(); i++ {
 		slash := strings.IndexByte(path[i:], '/')
 		if slash < 0 {

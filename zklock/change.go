@@ -1,0 +1,120 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// change is what ended a waiter's sleep.
+type change int
+
+const (
+	timeToLook     change = iota // nothing is known to have changed
+	somethingFired               // which proves nothing
+	aheadGone                    // the first one ahead was deleted, for certain
+)
+
+// awaitChange waits until something ahead, or one of our own nodes, changes, or until it
+// is time to read them again.
+//
+// A watch may not survive a new connection, and after many clients' reconnect it is
+// armed again at some time within a sixth of the session timeout. Most watches do
+// survive, and report at once what happened meanwhile: a waiter that did not listen to
+// them during that time would keep the whole queue waiting after every cut.
+func (p *place) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
+	s := p.s
+	all := append(slices.Clip(ahead), own...)
+	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
+	for {
+		gen, moved := s.Connection()
+		survived := gen > armed
+		var look time.Duration
+		switch {
+		case survived:
+			look, moved = s.cfg.Jitter(s.Timeout/6), nil
+		case own == nil:
+			look = s.Timeout / ownWatchShare
+		}
+		fired, e, late := awaitEvent(ctx, all, look, moved, s.Ctx.Done())
+		switch {
+		case fired != nil:
+			s.Watches.Drop(fired)
+			now, _ := s.DS.Conn() // what an event of an older connection says is read again
+			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
+				return aheadGone, nil
+			}
+			return somethingFired, nil
+		case ctx.Err() != nil || s.Ctx.Err() != nil:
+			return 0, p.waitError(ctx)
+		case late:
+			return timeToLook, nil
+		}
+	}
+}
+
+// awaitEvent returns the first of ws to fire; or nil when ctx ends or one of the other
+// channels closes first, or look has passed, which is late. A look of 0 never passes.
+func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
+	var timer <-chan time.Time
+	if look > 0 {
+		t := time.NewTimer(look)
+		defer t.Stop()
+		timer = t.C
+	}
+	var second <-chan driver.Event
+	switch len(ws) {
+	case 1:
+	case 2:
+		second = ws[1].Event
+	default:
+		return awaitOneOf(ctx, ws, timer, moved, ends)
+	}
+	select {
+	case e, ok := <-ws[0].Event:
+		return ws[0], ws[0].Received(e, ok), false
+	case e, ok := <-second:
+		return ws[1], ws[1].Received(e, ok), false
+	case <-timer:
+		return nil, driver.Event{}, true
+	case <-moved:
+	case <-ends:
+	case <-ctx.Done():
+	}
+	return nil, driver.Event{}, false
+}
+
+// awaitOneOf is awaitEvent for any number of watches.
+func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
+	cases := make([]reflect.SelectCase, 0, len(ws)+4)
+	receive := func(ch any) {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
+	}
+	for _, w := range ws {
+		receive(w.Event)
+	}
+	receive(timer)
+	receive(moved)
+	receive(ends)
+	receive(ctx.Done())
+	i, value, ok := reflect.Select(cases)
+	if i >= len(ws) {
+		return nil, driver.Event{}, i == len(ws)
+	}
+	e, _ = value.Interface().(driver.Event)
+	return ws[i], ws[i].Received(e, ok), false
+}
+
+// waitError is the error of a wait for another holder.
+func (p *place) waitError(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
+	}
+	return errs.ErrSessionOver
+}

@@ -1,0 +1,118 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// wholeQueue is everybody in the queue of a name.
+type wholeQueue struct {
+	known  []queue.Node   // contenders of the client's dialect, in order
+	data   [][]byte       // of each of known
+	others [][]queue.Node // contenders of other dialects, by family
+}
+
+// everybody returns who is in the queue of a name, as of a moment during the call. Those
+// that leave before they are read are left out.
+func (z znode) everybody(ctx context.Context) (found wholeQueue, err error) {
+	s, dir := z.s, z.path
+	var names []string
+	err = s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+		// Without the Sync the server may not have heard yet of what the caller
+		// has just seen elsewhere.
+		if err = s.DS.Sync(ctx, dir); err != nil {
+			return err
+		}
+		names, _, err = s.DS.Children(ctx, dir)
+		return err
+	})
+	if errors.Is(err, driver.ErrNoNode) {
+		return wholeQueue{}, nil
+	}
+	if err != nil {
+		return wholeQueue{}, s.cfg.explain(err, dir)
+	}
+	var q []queue.Node
+	var others [queue.Families][]queue.Node // by family
+	for _, name := range names {
+		if c, other, ok := s.cfg.dialect.Parse(name); ok {
+			q = append(q, c)
+		} else if other != nil {
+			c, _, _ = other.Parse(name)
+			others[other.Family] = append(others[other.Family], c)
+		}
+	}
+	queue.Sort(q)
+	read, err := z.readContenders(ctx, q)
+	if err != nil {
+		return wholeQueue{}, s.cfg.explain(err, dir)
+	}
+	present, data := q[:0], make([][]byte, 0, len(q))
+	for i, c := range q {
+		if !read[i].there {
+			continue
+		}
+		d, _ := queue.Decode(read[i].data)
+		c.Kind = queue.Effective(c.Kind, d)
+		present, data = append(present, c), append(data, read[i].data)
+	}
+	return wholeQueue{present, data, others[:]}, nil
+}
+
+// maxReads is how many contenders are read at once: enough to make little of the
+// way to the server, and so few that three quarters of maxLone are left to other calls
+// that acquire on the session meanwhile.
+const maxReads = session.MaxLone / 4
+
+// contenderData is what a read of a contender found.
+type contenderData struct {
+	there bool // it had not left
+	data  []byte
+}
+
+// readContenders reads the data of each contender of q, as many as maxReads at once.
+// The first error ends it; it returns when no read is under way any more.
+func (z znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderData, error) {
+	s, dir := z.s, z.path
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	read := make([]contenderData, len(q))
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	var first sync.Once
+	var failed error
+	for range min(maxReads, len(q)) {
+		readers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(q)); i = next.Add(1) - 1 {
+				var n driver.Node
+				err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+					n, err = s.DS.Get(ctx, dir+"/"+q[i].Name)
+					return err
+				})
+				switch {
+				case err == nil:
+					read[i] = contenderData{true, n.Data}
+				case !errors.Is(err, driver.ErrNoNode):
+					first.Do(func() { failed = err; cancel(err) })
+					return
+				}
+			}
+		})
+	}
+	readers.Wait()
+	return read, failed
+}
+
+// delete deletes a contender's node, whoever made it.
+func (z znode) delete(ctx context.Context, node string) error {
+	s := z.s
+	return s.cfg.explain(s.Repeat(ctx, "release", func(ctx context.Context) error {
+		return s.DS.Delete(ctx, z.path+"/"+node, driver.AnyVersion)
+	}), z.path)
+}

@@ -1,0 +1,86 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// watchOwn reads our own nodes, with watches that report their deletion by another
+// client, unless they are watched on the present connection. read says which of them
+// were read by this call.
+func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bool, err error) {
+	s := p.s
+	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
+	for i, c := range p.nodes {
+		if own[i], read[i], err = s.Watch(ctx, c.path()); err != nil {
+			return nil, nil, p.explainOwn(err, c)
+		}
+		if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {
+			return nil, nil, errs.ErrNodeGone
+		}
+	}
+	if p.granted.IsZero() { // else others see to its watches
+		p.own = own
+	}
+	return own, read, nil
+}
+
+// explainOwn gives the errors of reading an own node their meaning.
+func (p *place) explainOwn(err error, c *contender) error {
+	s := p.s
+	if errors.Is(err, driver.ErrNoNode) {
+		return errs.ErrNodeGone
+	}
+	return s.cfg.explainList(err, c.dir)
+}
+
+// seeOwn reads our own nodes right before a grant, and watches them from then on. Where
+// a watch was there before, that it has not fired is not enough: what a caller holds
+// must not depend on an event. It returns the generation of the connection on which all
+// were seen, 0 if it was more than one.
+func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
+	own, read, err := p.watchOwn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i, c := range p.nodes {
+		seen := own[i].Gen
+		if !read[i] {
+			if seen, err = p.readOwn(ctx, c); err != nil {
+				return 0, err
+			}
+		}
+		if i == 0 {
+			gen = seen
+		} else if seen != gen {
+			gen = 0
+		}
+	}
+	return gen, nil
+}
+
+// readOwn reads a node of ours. It returns the generation of the connection on which it
+// was seen, 0 if that is not certain.
+func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+	s := p.s
+	var n driver.Node
+	err = s.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
+		gen, _ = s.DS.Conn()
+		n, err = s.DS.Get(ctx, c.path())
+		return err
+	})
+	if err != nil {
+		return 0, p.explainOwn(err, c)
+	}
+	if n.Stat.EphemeralOwner != s.DS.ID() {
+		return 0, errs.ErrNodeGone
+	}
+	if after, _ := s.DS.Conn(); after != gen {
+		return 0, nil
+	}
+	return gen, nil
+}
