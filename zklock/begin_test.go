@@ -25,25 +25,10 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 	}
 }
 
-// A writer that was downgraded may be released before its turnstile hears of it:
-// a writer that waits there must not get the node, beside readers elsewhere.
-func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
-	s := &desk{Session: &session.Session{}}
-	p := &place{s: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, granted: time.Now()}
-	names := &turnstile{all: &turnstiles{common: &common{cfg: config{handoverTime: time.Hour, handoverLimit: 10}}}}
-	if !names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {
-		t.Error("a writer's place is for both")
-	}
-	p.nodes[0].kind.Mode = queue.Shared
-	if names.mayPass(p, queue.Exclusive) || !names.mayPass(p, queue.Shared) {
-		t.Error("a reader's place is for readers")
-	}
-}
-
 // A session that ends marks all its holds before it ends the first handle. Who
 // downgrades a lock in between learns that it is over; the session is held up by nobody.
 func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
-	p := &place{s: &desk{Session: &session.Session{}}, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p := &place{s: &desk{Session: &session.Session{}}}
 	h := &hold{all: &turnstiles{}, place: p, mode: queue.Exclusive}
 	l := h.join(t.Context())
 	if !h.MarkLost() {

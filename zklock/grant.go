@@ -3,6 +3,8 @@ package zklock
 import (
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -38,6 +40,19 @@ func (p *place) grantable() bool {
 
 func (p *place) grantableLocked() bool {
 	return !p.ending() && p.s.LeftLocked() >= p.s.Lease.Least()
+}
+
+// mayPass reports whether a place may be handed over to a holder of that mode, as far as
+// fairness and the node's own mode go: limit times where others queue, and for as long as
+// within after it was first granted.
+func (p *place) mayPass(mode queue.Mode, limit int, within time.Duration) bool {
+	if p.readers() && mode != queue.Shared || p.doubtfulTxn.Load() {
+		return false
+	}
+	if time.Since(p.granted) >= within {
+		return false
+	}
+	return !p.others || p.handovers < limit
 }
 
 // over takes a hold that is over off the place and its session.

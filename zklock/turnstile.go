@@ -234,7 +234,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	}
 	next := t.queue.Front().Value.(*ticket)
 	granted := false
-	if t.mayPass(h.place, next.r.mode) {
+	if h.place.mayPass(next.r.mode, t.all.cfg.handoverLimit, t.all.cfg.handoverTime) {
 		if granted = h.place.grant(next.r); !granted {
 			h.place.reserve() // whatever the lease lacks, it comes to the next one
 		}
@@ -260,19 +260,6 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	}
 	next.turn <- turn{lock: lock}
 	return true, true
-}
-
-// mayPass reports whether a place may be handed over to a holder of that mode,
-// as far as fairness and the node's own mode go.
-func (t *turnstile) mayPass(p *place, mode queue.Mode) bool {
-	cfg := &t.all.cfg
-	if p.readers() && mode != queue.Shared || p.inDoubt() {
-		return false
-	}
-	if time.Since(p.granted) >= cfg.handoverTime {
-		return false
-	}
-	return !p.others || p.handovers < cfg.handoverLimit
 }
 
 // lost tells the turnstile that a hold was lost.
