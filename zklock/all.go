@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"context"
 	"errors"
@@ -31,13 +34,13 @@ const maxAll = 128
 func All(a ...Acquirer) Acquirer {
 	all := &all{}
 	all.err = all.add(a)
-	slices.SortFunc(all.wants, func(a, b want) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all.wants, func(a, b place.Want) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 type all struct {
 	client *Client
-	wants  []want // sorted by name, no name twice
+	wants  []place.Want // sorted by name, no name twice
 	err    error
 }
 
@@ -76,13 +79,13 @@ func (l *all) add(acquirers []Acquirer) error {
 			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name()))
 		}
 		w := d.wants[0]
-		i, twice := at[w.path]
+		i, twice := at[w.Path]
 		switch {
 		case !twice:
-			at[w.path] = len(l.wants)
+			at[w.Path] = len(l.wants)
 			l.wants = append(l.wants, w)
-		case w.kind.Mode == queue.Exclusive:
-			l.wants[i].kind = w.kind
+		case w.Kind.Mode == queue.Exclusive:
+			l.wants[i].Kind = w.Kind
 		}
 	}
 	if len(l.wants) > maxAll {
@@ -106,7 +109,7 @@ func clientOf(a Acquirer) *Client {
 func (l *all) Name() string {
 	names := make([]string, len(l.wants))
 	for i, w := range l.wants {
-		names[i] = w.name
+		names[i] = w.Name
 	}
 	return strings.Join(names, ",")
 }
@@ -124,7 +127,7 @@ func (l *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, err
 func (l *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
 	mode := queue.Shared
 	for _, w := range l.wants {
-		if w.kind.Mode == queue.Exclusive {
+		if w.Kind.Mode == queue.Exclusive {
 			mode = queue.Exclusive
 		}
 	}

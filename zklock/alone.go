@@ -12,7 +12,7 @@ func (all *turnstiles) acquireAlone(ctx context.Context, r *request) (*Lock, err
 	defer all.stepAside(r)()
 	left, err := all.take(ctx, r, nil)
 	if left != nil {
-		left.remove()
+		left.Remove()
 	}
 	return r.lock, err
 }
@@ -20,14 +20,14 @@ func (all *turnstiles) acquireAlone(ctx context.Context, r *request) (*Lock, err
 // stepAside has the names that r is to write known as waited for, though not in
 // their turnstiles, until the function it returns is called.
 func (all *turnstiles) stepAside(r *request) func() {
-	if r.mode != queue.Exclusive {
+	if r.Mode != queue.Exclusive {
 		return func() {}
 	}
 	var aside []*turnstile
 	all.mu.Lock()
-	for _, w := range r.wants {
-		if w.kind.Mode == queue.Exclusive {
-			t := all.byPath[w.path]
+	for _, w := range r.Wants {
+		if w.Kind.Mode == queue.Exclusive {
+			t := all.byPath[w.Path]
 			t.aside.Add(1)
 			aside = append(aside, t)
 		}

@@ -36,7 +36,7 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (turn, error) {
 // two go along with it. It returns what is closed when the leader has to wait for
 // somebody, and they with it; nil: who comes now has to wait.
 func (t *turnstile) alongLocked(r *request) <-chan struct{} {
-	if r.mode != queue.Shared || t.leader == nil || t.leader.r.mode != queue.Shared || t.leader.stuck || !t.sharedLocked() {
+	if r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.stuck || !t.sharedLocked() {
 		return nil
 	}
 	if last := t.queue.Back(); last != nil && (t.asking == nil || last.Value.(*ticket).along != t.asking) {

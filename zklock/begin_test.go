@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"errors"
 	"sync"
@@ -28,7 +31,7 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 // A session that ends marks all its holds before it ends the first handle. Who
 // downgrades a lock in between learns that it is over; the session is held up by nobody.
 func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
-	p := &place{s: &desk{Session: &session.Session{}}}
+	p := &place.Place{Desk: &place.Desk{Session: &session.Session{}}}
 	h := &hold{all: &turnstiles{}, place: p, mode: queue.Exclusive}
 	l := h.join(t.Context())
 	if !h.MarkLost() {
@@ -49,7 +52,7 @@ func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 // What is lost belongs to those who report the loss: a look at the session's handles
 // meanwhile, for figures or for those that were dropped, finds none.
 func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
-	p := &place{s: &desk{Session: &session.Session{Timeout: time.Second}}}
+	p := &place.Place{Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}
 	for range 1000 {
 		h := &hold{all: &turnstiles{common: &common{}}, place: p}
 		released := h.join(t.Context())

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"context"
 	"errors"
@@ -50,7 +53,7 @@ func open(text string, opts []Option) (*Client, error) {
 		return nil, err
 	}
 	cfg := defaultConfig()
-	cfg.Root, cfg.user = u.Root, u.User
+	cfg.Root, cfg.User = u.Root, u.User
 	if u.Params, err = cfg.applyParams(u.Params, d.Keys()); err != nil {
 		return nil, err
 	}
@@ -97,16 +100,16 @@ func (c *config) finish(opts []Option) error {
 	if c.acl == aclAuto {
 		c.acl = aclOpen
 	}
-	c.creatorOnly = c.acl == aclCreator
+	c.CreatorOnly = c.acl == aclCreator
 	c.useHooks()
 	return c.check()
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
 	c := &Client{common: newCommon(cfg), connector: connector, closed: make(chan struct{})}
-	c.pool = session.NewPool(&c.cfg.Settings, connector)
+	c.pool = session.NewPool(&c.cfg.Settings.Settings, connector)
 	c.turnstiles.init(c.common, c.pool)
-	c.serve(c.pool, c.turnstiles.inUse)
+	c.Serve(c.pool, c.turnstiles.inUse)
 	return c
 }
 
@@ -146,7 +149,7 @@ func (c *Client) ping(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = deskOf(s).ping(ctx); !errors.Is(err, errs.ErrSessionOver) {
+		if err = place.DeskOf(s).Ping(ctx); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}
@@ -156,14 +159,14 @@ func (c *Client) ping(ctx context.Context) error {
 var errNoClient = errors.New("the Client was not made by Open")
 
 // acquire is what all acquisitions come down to.
-func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []want, cfg acquireConfig) (*Lock, error) {
+func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) (*Lock, error) {
 	ctx, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
 	r := &request{all: &c.turnstiles, name: name, failFast: cfg.failFast,
-		demand: demand{ctx: ctx, mode: mode, wants: wants, try: cfg.try}}
-	r.by = r
+		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
+	r.By = r
 	lock, err := c.acquireLock(ctx, r, cfg)
 	r.waited(err)
 	waited := r.waitedFor()
@@ -197,7 +200,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
-	if c.tokensRegressed() {
+	if c.TokensRegressed() {
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {
@@ -216,7 +219,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		defer timer.Stop()
 	}
 	r.describe(cfg)
-	alone := len(r.wants) > 1 || r.mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
+	alone := len(r.Wants) > 1 || r.Mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
 	for {
 		var lock *Lock
 		if alone {
@@ -237,7 +240,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 }
 
 // path returns the znode under which the contenders of a name queue.
-func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.dialect.Encode(name) }
+func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.Dialect.Encode(name) }
 
 // bound derives a context that ends with ctx and with the client (cause
 // ErrClosed).

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"sync/atomic"
 	"time"
@@ -7,7 +10,7 @@ import (
 
 // common is what all parts of a client use. None of it knows of any of them.
 type common struct {
-	*shared
+	*place.Shared
 
 	cfg      config
 	counters counters
@@ -15,7 +18,7 @@ type common struct {
 
 func newCommon(cfg config) *common {
 	c := &common{cfg: cfg}
-	c.shared = newShared(&c.cfg.settings)
+	c.Shared = place.NewShared(&c.cfg.Settings)
 	return c
 }
 

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"fmt"
 	"log/slog"
@@ -37,7 +40,7 @@ const maxDuration = 10 * 365 * 24 * time.Hour
 
 // config is everything that can be set about a Client, checked.
 type config struct {
-	settings // of places and sessions
+	place.Settings // of places and sessions
 
 	handoverLimit int           // 0: no hand-over and no sharing among readers
 	handoverTime  time.Duration // 0: the same
@@ -64,7 +67,7 @@ const (
 
 func defaultConfig() config {
 	return config{
-		settings: settings{
+		Settings: place.Settings{
 			Settings: session.Settings{
 				SessionTimeout:  defaultSessionTimeout,
 				TickTime:        defaultTickTime,
@@ -73,8 +76,8 @@ func defaultConfig() config {
 				Jitter:          session.Jitter,
 				Logger:          slog.New(slog.DiscardHandler),
 			},
-			createRoot: true,
-			dialect:    queue.Default,
+			CreateRoot: true,
+			Dialect:    queue.Default,
 		},
 		handoverLimit: defaultHandoverLimit,
 		handoverTime:  defaultHandoverTime,
@@ -92,20 +95,20 @@ var coreKeys = map[string]func(c *config, v string) error{
 	"handover_limit":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.handoverLimit }),
 	"handover_time":     durationKey(0, func(c *config) *time.Duration { return &c.handoverTime }),
 	"max_waiters":       intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxWaiters }),
-	"max_contenders":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxContenders }),
+	"max_contenders":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.MaxContenders }),
 	"max_names":         intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxNames }),
 	"create_root": func(c *config, v string) error {
 		b, err := strconv.ParseBool(v)
 		if err != nil {
 			return fmt.Errorf("want true or false")
 		}
-		c.createRoot = b
+		c.CreateRoot = b
 		return nil
 	},
 	"dialect": func(c *config, v string) error {
 		d, err := queue.ParseDialect(v)
 		if err == nil {
-			c.dialect = d
+			c.Dialect = d
 		}
 		return err
 	},

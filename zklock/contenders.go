@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"cmp"
 	"context"
@@ -22,8 +25,8 @@ import (
 // takes no notice of any others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
 	var found []Contender
-	err := c.operate(ctx, name, func(ctx context.Context, z znode) error {
-		q, err := z.everybody(ctx)
+	err := c.operate(ctx, name, func(ctx context.Context, z place.Znode) error {
+		q, err := z.Everybody(ctx)
 		found = rank(q)
 		return err
 	})
@@ -35,18 +38,18 @@ func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, erro
 
 // rank puts everybody in one order: all have their numbers from one counter, that
 // of the lock's znode. Whose turn it is each recipe decides among its own.
-func rank(everybody wholeQueue) []Contender {
+func rank(everybody place.Queue) []Contender {
 	type ranked struct {
 		seq int64
 		Contender
 	}
 	var all []ranked
-	for i, q := range everybody.known {
-		c := describe(q, everybody.data[i])
-		c.Held, _ = queue.Decide(everybody.known, i)
+	for i, q := range everybody.Known {
+		c := describe(q, everybody.Data[i])
+		c.Held, _ = queue.Decide(everybody.Known, i)
 		all = append(all, ranked{q.Seq, c})
 	}
-	for _, same := range everybody.others {
+	for _, same := range everybody.Others {
 		queue.Sort(same)
 		for i, q := range same {
 			held, _ := queue.Decide(same, i)
@@ -54,6 +57,9 @@ func rank(everybody wholeQueue) []Contender {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
+	if len(all) == 0 {
+		return nil
+	}
 	found := make([]Contender, len(all))
 	for i := range all {
 		found[i] = all[i].Contender
@@ -67,11 +73,11 @@ func rank(everybody wholeQueue) []Contender {
 // exclusion. A waiter queues again at the tail. It is an error, which matches
 // driver.ErrNoNode, if there is no such contender.
 func (c *Client) Break(ctx context.Context, name, node string) error {
-	err := c.operate(ctx, name, func(ctx context.Context, z znode) error {
-		if _, other, ok := c.cfg.dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
+	err := c.operate(ctx, name, func(ctx context.Context, z place.Znode) error {
+		if _, other, ok := c.cfg.Dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.ErrConflict, node)
 		}
-		return z.delete(ctx, node)
+		return z.Delete(ctx, node)
 	})
 	if err != nil {
 		return &Error{Op: "break", Name: queue.Truncate(name, queue.MaxName), Err: err}
@@ -80,11 +86,11 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 }
 
 // operate runs an operator's operation on a name, on whatever session there is.
-func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, z znode) error) error {
+func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, z place.Znode) error) error {
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
-	if err := c.cfg.dialect.CheckName(name); err != nil {
+	if err := c.cfg.Dialect.CheckName(name); err != nil {
 		return err
 	}
 	ctx, cancel := c.bound(ctx)
@@ -97,7 +103,7 @@ func (c *Client) operate(ctx context.Context, name string, op func(ctx context.C
 		if err != nil {
 			return err
 		}
-		if err = op(ctx, znode{s: deskOf(s), path: dir}); !errors.Is(err, errs.ErrSessionOver) {
+		if err = op(ctx, place.Znode{Desk: place.DeskOf(s), Path: dir}); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import "context"
 
 // heldKey is the context key of the innermost lock a context carries.
@@ -52,7 +55,7 @@ func Detach(ctx context.Context) context.Context {
 // carried returns a handle that ctx carries on a lock of that client which has
 // one of the names wanted: a live one if there is any, else a lost one, else
 // nil. Released handles do not count.
-func carried(ctx context.Context, all *turnstiles, wants []want) *Lock {
+func carried(ctx context.Context, all *turnstiles, wants []place.Want) *Lock {
 	var lost *Lock
 	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
 		l := h.lock

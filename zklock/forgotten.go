@@ -48,7 +48,7 @@ func (h *handle) forgotten() {
 	}
 	c := h.hold.all
 	c.counters.forgotten.Add(1)
-	told := []any{"held", time.Since(h.since), "session", h.hold.place.s.DS.ID()}
+	told := []any{"held", time.Since(h.since), "session", h.hold.place.Desk.DS.ID()}
 	if at := acquiredAt(h.hookCtx); at != nil {
 		told = append(told, "acquired", at)
 	} else {
@@ -96,7 +96,7 @@ func acquiredAt(ctx context.Context) (at []string) {
 
 // Review implements session.Tenant: it lets go of handles that have been held for a while.
 func (h *hold) Review() {
-	before := time.Now().Add(-h.place.s.Timeout / 10)
+	before := time.Now().Add(-h.place.Desk.Timeout / 10)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, l := range h.handles {

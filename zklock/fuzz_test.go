@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"fmt"
 	"net/url"
@@ -81,7 +84,7 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		const root = "/shop/locks"
 		for _, d := range queue.Dialects {
-			c := &Client{common: &common{cfg: config{settings: settings{Settings: session.Settings{Root: root}, dialect: d}}}}
+			c := &Client{common: &common{cfg: config{Settings: place.Settings{Settings: session.Settings{Root: root}, Dialect: d}}}}
 			paths := map[string]string{}
 			for _, name := range []string{a, b} {
 				err := d.CheckName(name)

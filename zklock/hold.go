@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"context"
 	"slices"
@@ -22,11 +25,11 @@ import (
 //   - The next hold of the same place begins after over was set.
 type hold struct {
 	all       *turnstiles
-	place     *place
+	place     *place.Place
 	turnstile *turnstile // nil for those that take no part in hand-over
 	name      string
-	wants     []want
-	origin    origin // of the request it was granted to
+	wants     []place.Want
+	origin    place.Origin // of the request it was granted to
 
 	mu      sync.Mutex
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
@@ -97,25 +100,25 @@ func (h *hold) part(l *handle) (last, lost bool) {
 // was marked as released: another program had deleted a node, or the nodes that
 // no client has deleted go with the session.
 func (h *hold) overtaken() (deleted bool, err error) {
-	if h.place.deleted() {
+	if h.place.Deleted() {
 		return true, nil
 	}
-	return false, errs.ReleasePending(h.place.s.Cause())
+	return false, errs.ReleasePending(h.place.Desk.Cause())
 }
 
 // giveBack is what the release of the last handle comes to: the place is passed
 // on to somebody who waits in this process, or leaves the queue. handed says
-// that it was passed on; see place.release for the rest.
+// that it was passed on; see place.Release for the rest.
 func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	defer h.all.ended(h)
 	limit := h.awaitTxns(ctx)
-	h.place.over(h)
+	h.place.Over(h)
 	if h.turnstile != nil {
 		if taken, handed := h.turnstile.pass(h); taken {
 			return handed, false, nil
 		}
 	}
-	deleted, err = h.place.release(ctx, limit)
+	deleted, err = h.place.Release(ctx, limit)
 	return false, deleted, err
 }
 
@@ -129,17 +132,17 @@ func (h *hold) drop(l *Lock) {
 		return
 	}
 	defer h.all.ended(h)
-	h.place.over(h)
+	h.place.Over(h)
 	if h.turnstile != nil {
 		if taken, _ := h.turnstile.pass(h); taken {
 			return
 		}
 	}
-	h.place.remove()
+	h.place.Remove()
 }
 
 // LeaveLocked implements session.Tenant.
-func (h *hold) LeaveLocked() { h.place.overLocked(h) }
+func (h *hold) LeaveLocked() { h.place.OverLocked(h) }
 
 // MarkLost implements session.Tenant.
 func (h *hold) MarkLost() bool {

@@ -54,7 +54,7 @@ func (l *Lock) Name() string { return l.hold.name }
 func (l *Lock) Names() []string {
 	names := make([]string, len(l.hold.wants))
 	for i, w := range l.hold.wants {
-		names[i] = w.name
+		names[i] = w.Name
 	}
 	return names
 }
@@ -64,7 +64,7 @@ func (l *Lock) Names() []string {
 func (l *Lock) Modes() []Mode {
 	modes := make([]Mode, len(l.hold.wants))
 	for i, w := range l.hold.wants {
-		modes[i] = Mode(w.kind.Mode)
+		modes[i] = Mode(w.Kind.Mode)
 	}
 	if len(modes) == 1 {
 		modes[0] = l.Mode() // the one kind that a Downgrade changes
@@ -87,7 +87,7 @@ func (l *Lock) Token() Token { return l.token }
 // computed from the clock, not from a timer, so it is right even in a process
 // that was stopped for a while and has just gone on.
 func (l *Lock) Valid() bool {
-	return l.Err() == nil && l.hold.place.s.Alive()
+	return l.Err() == nil && l.hold.place.Desk.Alive()
 }
 
 // Until returns the end of the lease as proven so far, on the clock of
@@ -97,7 +97,7 @@ func (l *Lock) Until() time.Time {
 	if l.Err() != nil {
 		return time.Time{}
 	}
-	left, _ := l.hold.place.s.Left()
+	left, _ := l.hold.place.Desk.Left()
 	if left <= 0 {
 		return time.Time{}
 	}
@@ -170,7 +170,7 @@ func (l *Lock) verify(ctx context.Context) error {
 	if err == nil && l.Err() != nil {
 		return l.endedError()
 	}
-	if err == nil && !l.hold.place.s.Alive() {
+	if err == nil && !l.hold.place.Desk.Alive() {
 		return errs.LeaseUnproven(l.hold.all.cfg.ConnectTimeout)
 	}
 	return err
@@ -211,7 +211,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	l.mu.Unlock()
 	h := l.hold
 	if !valid && l.Err() == nil {
-		h.place.s.End(driver.Expired, errs.ErrLeaseOver)
+		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
 		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
@@ -231,7 +231,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx)
 	}
 	if err != nil {
-		h.all.cfg.Logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.s.DS.ID())
+		h.all.cfg.Logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.Desk.DS.ID())
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}
@@ -251,7 +251,7 @@ func (l *handle) tellLost() {
 		return
 	}
 	c := &l.hold.all.cfg
-	c.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.s.DS.ID())
+	c.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.Desk.DS.ID())
 	if hook := c.hooks.Lost; hook != nil {
 		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
 	}

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"context"
 
@@ -10,20 +13,20 @@ import (
 // wanted. It is immutable and does no I/O.
 type described struct {
 	client *Client
-	wants  []want // one
+	wants  []place.Want // one
 	err    error  // what is wrong with the name, or with the rest
 }
 
 func (c *Client) describe(name string, k queue.Kind) described {
-	d := described{client: c, wants: []want{{name: name, kind: k}}}
+	d := described{client: c, wants: []place.Want{{Name: name, Kind: k}}}
 	if c == nil || c.pool == nil {
 		if d.err = queue.CheckName(name); d.err == nil {
 			d.err = errNilClient
 		}
 		return d
 	}
-	if d.err = c.cfg.dialect.CheckName(name); d.err == nil {
-		d.wants[0].path, d.err = c.path(name), c.cfg.dialect.Allows(k)
+	if d.err = c.cfg.Dialect.CheckName(name); d.err == nil {
+		d.wants[0].Path, d.err = c.path(name), c.cfg.Dialect.Allows(k)
 	}
 	return d
 }
@@ -32,14 +35,14 @@ func (d *described) name() string {
 	if d == nil || len(d.wants) == 0 {
 		return ""
 	}
-	return d.wants[0].name
+	return d.wants[0].Name
 }
 
 func (d *described) path() string {
 	if d == nil || len(d.wants) == 0 {
 		return ""
 	}
-	return d.wants[0].path
+	return d.wants[0].Path
 }
 
 // check returns what is wrong with the description, for an Error.
@@ -59,12 +62,12 @@ func (d *described) acquire(ctx context.Context, opts []AcquireOption, try bool)
 	if err := d.check(); err != nil {
 		mode := queue.Exclusive
 		if d != nil && len(d.wants) > 0 {
-			mode = d.wants[0].kind.Mode
+			mode = d.wants[0].Kind.Mode
 		}
 		return nil, d.knownClient().refused(ctx, d.name(), mode, newAcquireConfig(opts, try), err)
 	}
 	w := d.wants[0]
-	return d.client.acquire(ctx, w.name, w.kind.Mode, d.wants, newAcquireConfig(opts, try))
+	return d.client.acquire(ctx, w.Name, w.Kind.Mode, d.wants, newAcquireConfig(opts, try))
 }
 
 // knownClient returns the client that the description was made by, nil if it was not

@@ -52,7 +52,7 @@ type Identity struct {
 // access to the ensemble can read it. Zero fields stay out; so does everything
 // without this option.
 func WithIdentity(id Identity) Option {
-	return openOption(func(c *config) { c.host, c.pid = id.Host, id.PID })
+	return openOption(func(c *config) { c.Host, c.PID = id.Host, id.PID })
 }
 
 // WithAcquireStacks has every acquisition remember where in the program it was

@@ -1,26 +1,29 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 // admitReadersLocked has a place that is handed from a writer to a reader made a
 // reader's, in time. Where others queue that is now. Else it keeps until the place
 // is handed over no more: meanwhile writers here can have it back, for nothing, and
 // a reader of another process that comes waits no longer than it would for them.
-func (t *turnstile) admitReadersLocked(p *place, r *request) {
-	if p.others {
-		p.admitReaders(r.origin)
+func (t *turnstile) admitReadersLocked(p *place.Place, r *request) {
+	if p.Others {
+		p.AdmitReaders(r.Origin)
 		return
 	}
-	p.admitReadersAt(p.granted.Add(t.all.cfg.handoverTime), t.admitLast)
+	p.AdmitReadersAt(p.Granted.Add(t.all.cfg.handoverTime), t.admitLast)
 }
 
 // admitLast does what admitReadersLocked has put off, if readers hold the place.
 // They are the last who do.
-func (t *turnstile) admitLast(p *place) {
+func (t *turnstile) admitLast(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h, _ := p.holder().(*hold)
+	h, _ := p.Holder().(*hold)
 	if h == nil || !h.shared() || h.isOver() {
 		return
 	}
-	p.admitReaders(h.origin)
+	p.AdmitReaders(h.origin)
 	t.admitLocked(nil) // a writer that waits is not going to get the node now
 }

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"context"
 
@@ -18,7 +21,7 @@ import (
 // before.
 func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, error) {
 	for {
-		l := carried(ctx, r.all, r.wants)
+		l := carried(ctx, r.all, r.Wants)
 		if l == nil {
 			return nil, nil
 		}
@@ -32,15 +35,15 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 // rejoin is reenter for the handle that was found.
 func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 	h := l.hold
-	alive := h.place.s.Alive()
+	alive := h.place.Desk.Alive()
 	if err := l.Err(); err != nil {
 		return nil, err // if it was lost, the caller should stop, not start over
 	}
 	if !alive { // the lease is over, and no goroutine has noticed yet
-		h.place.s.End(driver.Expired, errs.ErrLeaseOver)
+		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
 		return nil, l.endedError()
 	}
-	if why := h.uncovered(r.wants); why != nil {
+	if why := h.uncovered(r.Wants); why != nil {
 		return nil, why
 	}
 	if !join {
@@ -60,16 +63,16 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 func (h *hold) joinAs(r *request) (l *Lock, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r.mode == queue.Exclusive && h.mode == queue.Shared {
+	if r.Mode == queue.Exclusive && h.mode == queue.Shared {
 		return nil, false
 	}
-	return h.joinLocked(r.ctx), true
+	return h.joinLocked(r.Ctx), true
 }
 
 // touches reports whether the hold has one of the names wanted.
-func (h *hold) touches(wants []want) bool {
+func (h *hold) touches(wants []place.Want) bool {
 	for _, w := range wants {
-		if h.find(w.path) != nil {
+		if h.find(w.Path) != nil {
 			return true
 		}
 	}
@@ -79,30 +82,30 @@ func (h *hold) touches(wants []want) bool {
 // uncovered says why the hold cannot be joined by a request for these names: it
 // lacks one of them, or has it in a mode that does not allow what is wanted. It
 // returns nil if it can.
-func (h *hold) uncovered(wants []want) error {
+func (h *hold) uncovered(wants []place.Want) error {
 	mode := h.currentMode()
 	var why error
 	for _, w := range wants {
-		mine := h.find(w.path)
+		mine := h.find(w.Path)
 		if mine == nil {
 			why = errPartHeld
 			continue
 		}
-		switch have := mine.kind; {
-		case have.Mode == queue.Permit || w.kind.Mode == queue.Permit:
-			if have != w.kind {
+		switch have := mine.Kind; {
+		case have.Mode == queue.Permit || w.Kind.Mode == queue.Permit:
+			if have != w.Kind {
 				return errOtherKind
 			}
-		case w.kind.Mode == queue.Exclusive && (mode == queue.Shared || have.Mode == queue.Shared):
+		case w.Kind.Mode == queue.Exclusive && (mode == queue.Shared || have.Mode == queue.Shared):
 			return errReaderWrites
 		}
 	}
 	return why
 }
 
-func (h *hold) find(path string) *want {
+func (h *hold) find(path string) *place.Want {
 	for i := range h.wants {
-		if h.wants[i].path == path {
+		if h.wants[i].Path == path {
 			return &h.wants[i]
 		}
 	}

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"context"
 	"time"
@@ -11,7 +14,7 @@ import (
 
 // request is one acquisition: of one name, or of several as one lock.
 type request struct {
-	demand
+	place.Request
 
 	all       *turnstiles
 	turnstile *turnstile // through which what it gets may be handed over; nil: it may not
@@ -33,20 +36,20 @@ type request struct {
 	lock     *Lock  // what it was granted; set by whoever granted it, before the request learns of it
 }
 
-// waits implements requester.
-func (r *request) waits(position int, ahead queue.Node, data []byte) {
+// Waits implements place.Requester.
+func (r *request) Waits(position int, ahead queue.Node, data []byte) {
 	if r.turnstile != nil {
 		r.turnstile.leaderStuck()
 	}
 	r.wait(position, describe(ahead, data))
 }
 
-// begin implements requester: the place's turn is a hold from now on, with one handle, the
+// Begin implements place.Requester: the place's turn is a hold from now on, with one handle, the
 // requester's.
-func (r *request) begin(p *place, turn uint32) session.Tenant {
-	h := &hold{all: r.all, place: p, turnstile: r.turnstile, name: r.name, wants: r.wants, mode: r.mode, origin: r.origin,
-		token: Token{Zxid: p.zxid, Turn: turn}}
-	r.lock = h.join(r.ctx)
+func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
+	h := &hold{all: r.all, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
+		token: Token{Zxid: p.Zxid, Turn: turn}}
+	r.lock = h.join(r.Ctx)
 	r.all.granted(h, r) // before anything can lose it
 	return h
 }
@@ -54,14 +57,14 @@ func (r *request) begin(p *place, turn uint32) session.Tenant {
 // wait tells the hooks whom the request waits for.
 func (r *request) wait(position int, ahead Contender) {
 	hooks := &r.all.cfg.hooks
-	e := WaitEvent{Name: r.name, Mode: Mode(r.mode), Position: position, Ahead: ahead}
+	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
 		if !r.all.mustWait(r) {
 			return // its wait has ended
 		}
 		r.waiting, r.ahead = true, ahead.Node
-		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.ctx, e)
+		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.Ctx, e)
 	case r.ahead != ahead.Node:
 		r.ahead = ahead.Node
 		if hooks.Ahead != nil {
@@ -88,8 +91,8 @@ func (r *request) waitedFor() time.Duration {
 // describe notes what others are told of the request.
 func (r *request) describe(cfg acquireConfig) {
 	c := &r.all.cfg
-	r.origin = origin{label: cfg.label, since: time.Now().UnixMilli()}
+	r.Origin = place.Origin{Label: cfg.label, Since: time.Now().UnixMilli()}
 	if c.hooks.Inject != nil {
-		r.origin.trace = c.hooks.Inject(r.ctx)
+		r.Origin.Trace = c.hooks.Inject(r.Ctx)
 	}
 }

@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"context"
 	"errors"
@@ -19,34 +22,34 @@ import (
 // What it got is r.lock. If ctx ends while a place waits in the queue, take returns that
 // place with the error, for somebody else to go on with. On any other error nothing stays
 // queued.
-func (all *turnstiles) take(ctx context.Context, r *request, start *place) (left *place, err error) {
+func (all *turnstiles) take(ctx context.Context, r *request, start *place.Place) (left *place.Place, err error) {
 	r.lock = nil
 	for {
-		if r.since.IsZero() {
-			r.since = time.Now()
+		if r.Since.IsZero() {
+			r.Since = time.Now()
 		}
 		patient, cancel := all.patientFor(ctx, r)
-		s, err := all.pool.Session(patient, r.wants[0].path)
+		s, err := all.pool.Session(patient, r.Wants[0].Path)
 		if err == nil && context.Cause(patient) == errs.ErrCut && !s.CutSince().IsZero() {
 			err = errs.WaitEnded(patient, errs.ErrUnavailable) // there is a session, without a connection
 		}
 		if err != nil {
 			cancel()
 			if start != nil {
-				start.remove()
+				start.Remove()
 			}
 			return nil, r.outage(ctx, err)
 		}
-		d := deskOf(s)
-		if start != nil && start.s != d {
-			if start.granted.IsZero() && !start.s.IsOver() {
-				d = start.s // it is being replaced, and the place is waiting its turn
+		d := place.DeskOf(s)
+		if start != nil && start.Desk != d {
+			if start.Granted.IsZero() && !start.Desk.IsOver() {
+				d = start.Desk // it is being replaced, and the place is waiting its turn
 			} else {
-				start.remove()
+				start.Remove()
 				start = nil
 			}
 		}
-		left, err = attempt{s: d, r: &r.demand}.take(ctx, patient, start)
+		left, err = place.Attempt{Desk: d, Request: &r.Request}.Take(ctx, patient, start)
 		cancel()
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) {
@@ -66,11 +69,11 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place) (left
 // its own wait of that length does not end first.
 func (all *turnstiles) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
 	if !r.failFast {
-		return all.pool.Patient(ctx, r.since)
+		return all.pool.Patient(ctx, r.Since)
 	}
-	cut := all.pool.CutSince(r.wants[0].path)
-	if cut.IsZero() || cut.After(r.since) {
-		cut = r.since
+	cut := all.pool.CutSince(r.Wants[0].Path)
+	if cut.IsZero() || cut.After(r.Since) {
+		cut = r.Since
 	}
 	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.ConnectTimeout*19/20), errs.ErrCut)
 }
@@ -84,7 +87,7 @@ func (r *request) outage(ctx context.Context, err error) error {
 	}
 	all := r.all
 	// The moment at which a session was asked for is a little later than the request.
-	if cut := all.pool.CutSince(r.wants[0].path); cut.IsZero() || time.Since(cut) < all.cfg.ConnectTimeout*9/10 {
+	if cut := all.pool.CutSince(r.Wants[0].Path); cut.IsZero() || time.Since(cut) < all.cfg.ConnectTimeout*9/10 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrOutage, err)

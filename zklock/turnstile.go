@@ -1,5 +1,8 @@
 package zklock
 
+import "github.com/zklock/go-zklock/zklock/internal/place"
+
+
 import (
 	"container/list"
 	"context"
@@ -74,7 +77,7 @@ type ticket struct {
 // begin with.
 type turn struct {
 	lock    *Lock
-	start   *place
+	start   *place.Place
 	stretch time.Time
 }
 
@@ -88,9 +91,9 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 			return nil, l, false, nil
 		}
 	}
-	if r.try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
-		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.mode == queue.Shared)
-		if r.mode == queue.Shared && readers {
+	if r.Try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
+		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.Mode == queue.Shared)
+		if r.Mode == queue.Shared && readers {
 			return nil, nil, true, nil
 		}
 		return nil, nil, false, errs.ErrTaken
@@ -104,11 +107,11 @@ func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err er
 // shareLocked joins a reader to the current hold if that may be shared.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.mode != queue.Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.mode == queue.Exclusive ||
-		time.Since(h.place.granted) >= t.all.cfg.handoverTime || !h.place.grantable() {
+	if h == nil || r.Mode != queue.Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
+		time.Since(h.place.Granted) >= t.all.cfg.handoverTime || !h.place.Grantable() {
 		return nil
 	}
-	l := h.join(r.ctx)
+	l := h.join(r.Ctx)
 	if l != nil {
 		t.all.joined(r)
 	}
@@ -119,7 +122,7 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 // readers join a shared hold, and the first who has to and can get a place of
 // its own becomes the leader, with spare to go on with or to replace. If nobody
 // does, spare is returned, for the caller to give up.
-func (t *turnstile) admitLocked(spare *place) *place {
+func (t *turnstile) admitLocked(spare *place.Place) *place.Place {
 	for t.leader == nil {
 		first := t.queue.Front()
 		if first == nil {
@@ -146,7 +149,7 @@ func (t *turnstile) admitLocked(spare *place) *place {
 // with a place of its own. A writer goes and waits behind readers; but where they
 // hold a writer's node, which keeps other processes out, it gets that by and by.
 func (t *turnstile) passableLocked(r *request) bool {
-	return t.sharedLocked() && (r.mode == queue.Shared || t.current == nil || t.current.place.readers())
+	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Readers())
 }
 
 // sharedLocked reports whether what is held, if anything is, is held by readers.
@@ -186,7 +189,7 @@ func (t *turnstile) leave(tk *ticket) {
 // led ends the lead: with a lock, or with none and maybe a place that is left
 // over. stretch says since when the leader had no usable session, if it had
 // none: those who have waited behind it had none either, and do not begin anew.
-func (t *turnstile) led(got *Lock, left *place, stretch time.Time) {
+func (t *turnstile) led(got *Lock, left *place.Place, stretch time.Time) {
 	t.mu.Lock()
 	t.leader = nil
 	t.stretch = stretch
@@ -196,7 +199,7 @@ func (t *turnstile) led(got *Lock, left *place, stretch time.Time) {
 	left = t.admitLocked(left)
 	t.mu.Unlock()
 	if left != nil {
-		left.remove()
+		left.Remove()
 	}
 }
 
@@ -234,9 +237,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	}
 	next := t.queue.Front().Value.(*ticket)
 	granted := false
-	if h.place.mayPass(next.r.mode, t.all.cfg.handoverLimit, t.all.cfg.handoverTime) {
-		if granted = h.place.grant(next.r); !granted {
-			h.place.reserve() // whatever the lease lacks, it comes to the next one
+	if h.place.MayPass(next.r.Mode, t.all.cfg.handoverLimit, t.all.cfg.handoverTime) {
+		if granted = h.place.Grant(next.r); !granted {
+			h.place.Reserve() // whatever the lease lacks, it comes to the next one
 		}
 	}
 	if !granted {
@@ -244,7 +247,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		t.mu.Unlock()
 		return spare == nil, false
 	}
-	if next.r.mode == queue.Shared {
+	if next.r.Mode == queue.Shared {
 		t.admitReadersLocked(h.place, next.r)
 	}
 	lock := next.r.lock
@@ -256,7 +259,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.all.counters.handovers.Add(1)
 	// Before the next one goes on: its own wait ends after it was told of.
 	if hook := t.all.cfg.hooks.Handover; hook != nil {
-		hook(next.r.ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.mode), Turn: lock.token.Turn, From: h.origin.trace, To: heir.origin.trace})
+		hook(next.r.Ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.Mode), Turn: lock.token.Turn, From: h.origin.Trace, To: heir.origin.Trace})
 	}
 	next.turn <- turn{lock: lock}
 	return true, true
@@ -282,14 +285,14 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	position = t.queue.Len()
-	ahead = Contender{Host: t.all.cfg.host, PID: t.all.cfg.pid}
+	ahead = Contender{Host: t.all.cfg.Host, PID: t.all.cfg.PID}
 	switch {
 	case t.current != nil:
 		h := t.current
-		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), h.origin.trace, h.origin.label, true
-		ahead.Node, ahead.Since = h.place.node(), h.place.granted
+		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), h.origin.Trace, h.origin.Label, true
+		ahead.Node, ahead.Since = h.place.Node(), h.place.Granted
 	case t.leader != nil:
-		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.mode), t.leader.r.origin.trace, t.leader.r.origin.label
+		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.Mode), t.leader.r.Origin.Trace, t.leader.r.Origin.Label
 	}
 	return position, ahead
 }
@@ -311,11 +314,11 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 		return got.lock, nil
 	}
 	if got.stretch.After(tk.since) {
-		r.since = got.stretch
+		r.Since = got.stretch
 	} else if !got.stretch.IsZero() {
-		r.since = tk.since
+		r.Since = tk.since
 	}
 	left, err := t.all.take(ctx, r, got.start)
-	t.led(r.lock, left, r.since)
+	t.led(r.lock, left, r.Since)
 	return r.lock, err
 }

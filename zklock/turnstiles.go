@@ -79,12 +79,12 @@ func (all *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, 
 		return nil, errs.ErrClosed // refuse may have been through with underway already
 	}
 	fresh := 0
-	for _, w := range r.wants {
-		t := all.byPath[w.path]
+	for _, w := range r.Wants {
+		t := all.byPath[w.Path]
 		switch {
 		case t == nil:
 			fresh++
-		case !r.try && w.kind.Mode != queue.Shared && !r.roomLocked(t):
+		case !r.Try && w.Kind.Mode != queue.Shared && !r.roomLocked(t):
 			return nil, errs.ErrCrowded // whoever waits there already has to be waited for
 		}
 	}
@@ -92,15 +92,15 @@ func (all *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, 
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	all.underway[r] = struct{}{}
-	for _, w := range r.wants {
-		t := all.byPath[w.path]
+	for _, w := range r.Wants {
+		t := all.byPath[w.Path]
 		if t == nil {
-			t = &turnstile{all: all, path: w.path}
-			all.byPath[w.path] = t
+			t = &turnstile{all: all, path: w.Path}
+			all.byPath[w.Path] = t
 		}
 		t.uses++
 	}
-	return all.byPath[r.wants[0].path], nil
+	return all.byPath[r.Wants[0].Path], nil
 }
 
 // roomLocked reports whether one more may wait for a name, as far as the request
@@ -119,8 +119,8 @@ func (all *turnstiles) mustWait(r *request) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if !r.served { // else by another goroutine, just now
-		for _, w := range r.wants {
-			if !r.roomLocked(all.byPath[w.path]) {
+		for _, w := range r.Wants {
+			if !r.roomLocked(all.byPath[w.Path]) {
 				r.cancel(errs.ErrCrowded)
 				return false
 			}
@@ -134,8 +134,8 @@ func (all *turnstiles) mustWait(r *request) bool {
 // countLocked counts an acquisition in with those that wait for others.
 func (all *turnstiles) countLocked(r *request) {
 	r.blocked = true
-	for _, w := range r.wants {
-		all.byPath[w.path].waiting++
+	for _, w := range r.Wants {
+		all.byPath[w.Path].waiting++
 	}
 }
 
@@ -145,8 +145,8 @@ func (all *turnstiles) stopWaiting(r *request) {
 	defer all.mu.Unlock()
 	delete(all.underway, r)
 	all.servedLocked(r)
-	for _, w := range r.wants {
-		all.dropLocked(all.byPath[w.path])
+	for _, w := range r.Wants {
+		all.dropLocked(all.byPath[w.Path])
 	}
 }
 
@@ -157,7 +157,7 @@ func (all *turnstiles) granted(h *hold, r *request) {
 	defer all.mu.Unlock()
 	all.held++
 	for _, w := range h.wants {
-		all.byPath[w.path].uses++
+		all.byPath[w.Path].uses++
 	}
 	all.servedLocked(r)
 }
@@ -175,8 +175,8 @@ func (all *turnstiles) servedLocked(r *request) {
 		return
 	}
 	r.blocked = false
-	for _, w := range r.wants {
-		all.byPath[w.path].waiting--
+	for _, w := range r.Wants {
+		all.byPath[w.Path].waiting--
 	}
 }
 
@@ -216,7 +216,7 @@ func (all *turnstiles) lost(h *hold) {
 
 func (all *turnstiles) disuseLocked(h *hold) {
 	for _, w := range h.wants {
-		all.dropLocked(all.byPath[w.path])
+		all.dropLocked(all.byPath[w.Path])
 	}
 }
 

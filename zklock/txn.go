@@ -39,7 +39,7 @@ func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, er
 func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {
 	h := l.hold
 	p := h.place
-	all, err := p.underChecks(ops)
+	all, err := p.UnderChecks(ops)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
-	results, err := p.transact(ctx, kind, all, again)
+	results, err := p.Transact(ctx, kind, all, again)
 	switch {
 	case errors.Is(err, errs.ErrNodeGone), errors.Is(err, errs.ErrSessionOver):
 		return nil, l.endedError()
@@ -67,7 +67,7 @@ func (l *Lock) endedError() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	cause := l.hold.place.s.Cause() // it may be ending this handle just now
+	cause := l.hold.place.Desk.Cause() // it may be ending this handle just now
 	if cause == nil {
 		cause = errs.ErrSessionEnded
 	}
@@ -100,7 +100,7 @@ func (h *hold) endTxn() {
 // is not passed on, but given up, and the check at its head keeps it from applying
 // later.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
-	limit := h.place.s.Timeout
+	limit := h.place.Desk.Timeout
 	h.mu.Lock()
 	if h.txns == 0 {
 		h.mu.Unlock()
@@ -113,12 +113,12 @@ func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	h.mu.Unlock()
 	began := time.Now()
 	if session.Sleep(ctx, limit, settled) {
-		h.place.doubt()
+		h.place.Doubt()
 	} else {
 		select {
 		case <-settled:
 		default:
-			h.place.doubt()
+			h.place.Doubt()
 		}
 	}
 	return max(0, limit-time.Since(began))
@@ -148,7 +148,7 @@ func (l *Lock) Downgrade(ctx context.Context) error {
 func (l *Lock) downgrade(ctx context.Context) error {
 	h := l.hold
 	p := h.place
-	s := p.s
+	s := p.Desk
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -166,9 +166,9 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		break
 	}
 
-	d := h.all.nodeData(h.origin, queue.Shared)
+	d := h.all.NodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
-	if !s.Spawn(func() { done <- p.rewrite(d) }) {
+	if !s.Spawn(func() { done <- p.Rewrite(d) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
@@ -178,12 +178,12 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	case err := <-done:
 		switch {
 		case errors.Is(err, driver.ErrNoNode):
-			p.lose()
+			p.Lose()
 			return l.endedError()
 		case errors.Is(err, errs.ErrSessionOver):
 			return l.endedError()
 		}
-		return p.explain(err)
+		return p.Explain(err)
 	case <-ctx.Done():
 		return fmt.Errorf("%w to others, it goes on in the background: %w", errNotTold, context.Cause(ctx))
 	}
@@ -203,24 +203,24 @@ const (
 func (l *Lock) lower() (lowering, error) {
 	h := l.hold
 	p := h.place
-	p.s.Mu.Lock()
-	defer p.s.Mu.Unlock()
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.over:
 		return holdOver, nil
-	case p.size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
+	case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
 		return asItWas, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
 	case h.mode == queue.Shared:
 		return asItWas, nil
-	case p.inDoubt():
+	case p.InDoubt():
 		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
 	case h.txns > 0:
 		return txnUnderWay, nil
 	}
 	h.mode = queue.Shared
-	h.token = Token{Zxid: p.zxid, Turn: p.lowerLocked()}
+	h.token = Token{Zxid: p.Zxid, Turn: p.LowerLocked()}
 	return lowered, nil
 }
 

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// underChecks puts a check of each of the place's nodes before ops: the whole is applied
+// UnderChecks puts a check of each of the place's nodes before ops: the whole is applied
 // only while all of them are there.
-func (p *place) underChecks(ops []driver.Op) ([]driver.Op, error) {
+func (p *Place) UnderChecks(ops []driver.Op) ([]driver.Op, error) {
 	all := make([]driver.Op, 0, len(p.nodes)+len(ops))
 	for _, c := range p.nodes {
 		all = append(all, driver.CheckOp(c.path(), driver.AnyVersion))
@@ -28,12 +28,12 @@ func (p *place) underChecks(ops []driver.Op) ([]driver.Op, error) {
 	return all, nil
 }
 
-// transact runs what underChecks has made and returns the results of what comes after the
+// Transact runs what underChecks has made and returns the results of what comes after the
 // checks. again says that it may be repeated when its outcome is unknown; if not, that is
 // remembered. errs.ErrNodeGone means that another client has deleted a node, and that the
 // place is lost now.
-func (p *place) transact(ctx context.Context, kind string, all []driver.Op, again bool) ([]driver.OpResult, error) {
-	s, checks := p.s, len(p.nodes)
+func (p *Place) Transact(ctx context.Context, kind string, all []driver.Op, again bool) ([]driver.OpResult, error) {
+	s, checks := p.Desk, len(p.nodes)
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {
 		gen, sent := s.BeforeExchange()
@@ -53,14 +53,14 @@ func (p *place) transact(ctx context.Context, kind string, all []driver.Op, agai
 	case err == nil:
 		return results[checks:], nil
 	case len(results) == len(all) && errors.Is(session.AtFault(results[:checks]), driver.ErrNoNode):
-		p.lose()
+		p.Lose()
 		return nil, errs.ErrNodeGone
 	case errors.Is(err, errs.ErrSessionOver), s.Ended(err):
 		return nil, errs.ErrSessionOver
 	case again:
-		return nil, p.explain(err)
+		return nil, p.Explain(err)
 	case errors.Is(err, driver.ErrConnLoss):
-		p.doubt()
+		p.Doubt()
 		return nil, err
 	case errors.Is(err, driver.ErrNotSent):
 		return nil, fmt.Errorf("%w: %w", errs.ErrUnavailable, err)
@@ -70,11 +70,11 @@ func (p *place) transact(ctx context.Context, kind string, all []driver.Op, agai
 	return nil, err
 }
 
-// doubt notes that a transaction under the place may still be applied.
-func (p *place) doubt() { p.doubtfulTxn.Store(true) }
+// Doubt notes that a transaction under the place may still be applied.
+func (p *Place) Doubt() { p.doubtfulTxn.Store(true) }
 
-// inDoubt reports whether a transaction under the place may still be applied.
-func (p *place) inDoubt() bool { return p.doubtfulTxn.Load() }
+// InDoubt reports whether a transaction under the place may still be applied.
+func (p *Place) InDoubt() bool { return p.doubtfulTxn.Load() }
 
-// explain gives an error about the place's first node its meaning.
-func (p *place) explain(err error) error { return p.s.cfg.explain(err, p.nodes[0].path()) }
+// Explain gives an error about the place's first node its meaning.
+func (p *Place) Explain(err error) error { return p.Desk.cfg.explain(err, p.nodes[0].path()) }

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 // watchOwn reads our own nodes, with watches that report their deletion by another
 // client, unless they are watched on the present connection. read says which of them
 // were read by this call.
-func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bool, err error) {
-	s := p.s
+func (p *Place) watchOwn(ctx context.Context) (own []*session.Watched, read []bool, err error) {
+	s := p.Desk
 	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
 		if own[i], read[i], err = s.Watch(ctx, c.path()); err != nil {
@@ -23,15 +23,15 @@ func (p *place) watchOwn(ctx context.Context) (own []*session.Watched, read []bo
 			return nil, nil, errs.ErrNodeGone
 		}
 	}
-	if p.granted.IsZero() { // else others see to its watches
+	if p.Granted.IsZero() { // else others see to its watches
 		p.own = own
 	}
 	return own, read, nil
 }
 
 // explainOwn gives the errors of reading an own node their meaning.
-func (p *place) explainOwn(err error, c *contender) error {
-	s := p.s
+func (p *Place) explainOwn(err error, c *contender) error {
+	s := p.Desk
 	if errors.Is(err, driver.ErrNoNode) {
 		return errs.ErrNodeGone
 	}
@@ -42,7 +42,7 @@ func (p *place) explainOwn(err error, c *contender) error {
 // a watch was there before, that it has not fired is not enough: what a caller holds
 // must not depend on an event. It returns the generation of the connection on which all
 // were seen, 0 if it was more than one.
-func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
+func (p *Place) seeOwn(ctx context.Context) (gen uint64, err error) {
 	own, read, err := p.watchOwn(ctx)
 	if err != nil {
 		return 0, err
@@ -65,8 +65,8 @@ func (p *place) seeOwn(ctx context.Context) (gen uint64, err error) {
 
 // readOwn reads a node of ours. It returns the generation of the connection on which it
 // was seen, 0 if that is not certain.
-func (p *place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
-	s := p.s
+func (p *Place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+	s := p.Desk
 	var n driver.Node
 	err = s.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
 		gen, _ = s.DS.Conn()

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // ensureRoot makes sure that the root exists. It is persistent and never
 // removed.
-func ensureRoot(ctx context.Context, ds driver.Session, cfg *settings) error {
+func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 	_, err := ds.Get(ctx, cfg.Root)
 	switch {
 	case err == nil:
@@ -21,7 +21,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *settings) error {
 		return cfg.explainRights([]string{cfg.readRoot().missing()}, err)
 	case !errors.Is(err, driver.ErrNoNode):
 		return cfg.explain(err, cfg.Root)
-	case !cfg.createRoot:
+	case !cfg.CreateRoot:
 		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.ErrRootMissing, cfg.Root)
 	}
 	var refused error // to make the newest ancestor that may not be made

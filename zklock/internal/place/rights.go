@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"fmt"
@@ -19,12 +19,12 @@ type right struct {
 func (r right) missing() string { return fmt.Sprintf("no %s on %s, %s", r.perm, r.on, r.why) }
 
 // readRoot is the right without which there is not even a session.
-func (c *settings) readRoot() right {
+func (c *Settings) readRoot() right {
 	return right{op: driver.CheckOp(c.Root, driver.AnyVersion), perm: "READ", on: c.Root, why: "to look for it, and for heartbeats"}
 }
 
 // rights are the operations of a probe with an imaginary lock at path.
-func (c *settings) rights(path string) []right {
+func (c *Settings) rights(path string) []right {
 	contender := path + "/probe"
 	const imaginary = " (a znode that this client would make for a lock)"
 	return []right{

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"sync"
@@ -17,24 +17,24 @@ import (
 //   - A guard that has room, or is to end, is found by entrust or not at all: it
 //     decides both under mu.
 type ownWatches struct {
-	s     *desk
+	s     *Desk
 	delay time.Duration
 	added chan struct{} // cap 1: there is more to do, or sooner
 
 	mu          sync.Mutex
-	first, last *place   // guarded by mu; due at delay after their grant, in that order
-	ready       []*place // guarded by mu; watched already
+	first, last *Place   // guarded by mu; due at delay after their grant, in that order
+	ready       []*Place // guarded by mu; watched already
 	armed       bool     // guarded by mu; run's timer is set, for no later than the first is due
 	roomy       []*guard // guarded by mu; those that take more nodes
 }
 
-func (o *ownWatches) init(s *desk) {
+func (o *ownWatches) init(s *Desk) {
 	o.s, o.delay, o.added = s, s.Timeout/6, make(chan struct{}, 1)
 }
 
 // add takes charge of a place that has just been granted for the first time.
 // It waits for nothing: the session's mu is held.
-func (o *ownWatches) add(p *place) {
+func (o *ownWatches) add(p *Place) {
 	o.mu.Lock()
 	rouse := !o.armed
 	if p.own != nil {
@@ -55,7 +55,7 @@ func (o *ownWatches) add(p *place) {
 
 // remove forgets a place that is given up. What a guard has of it goes when the
 // deletion of its node is reported.
-func (o *ownWatches) remove(p *place) {
+func (o *ownWatches) remove(p *Place) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if p.due {
@@ -63,7 +63,7 @@ func (o *ownWatches) remove(p *place) {
 	}
 }
 
-func (o *ownWatches) unlinkLocked(p *place) {
+func (o *ownWatches) unlinkLocked(p *Place) {
 	if p.before != nil {
 		p.before.after = p.after
 	} else {
@@ -79,7 +79,7 @@ func (o *ownWatches) unlinkLocked(p *place) {
 
 // next takes a place whose time has come, or says how long it is until there is
 // one; negative: there is none.
-func (o *ownWatches) next() (*place, time.Duration) {
+func (o *ownWatches) next() (*Place, time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if n := len(o.ready); n > 0 {
@@ -91,7 +91,7 @@ func (o *ownWatches) next() (*place, time.Duration) {
 	if o.armed = p != nil; !o.armed {
 		return nil, -1
 	}
-	if wait := time.Until(p.granted.Add(o.delay)); wait > 0 {
+	if wait := time.Until(p.Granted.Add(o.delay)); wait > 0 {
 		return nil, wait
 	}
 	o.unlinkLocked(p)
@@ -123,7 +123,7 @@ func (o *ownWatches) run() {
 }
 
 // entrust gives the nodes of a place to guards that have room, or to new ones.
-func (o *ownWatches) entrust(p *place) {
+func (o *ownWatches) entrust(p *Place) {
 	for i := range p.nodes {
 		n := guarded{place: p, index: i}
 		if p.own != nil {

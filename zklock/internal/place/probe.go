@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 // ZooKeeper looks for READ on a znode at a check as at a read, for CREATE and
 // DELETE on the parent, for WRITE on the znode itself.
 
-// ping reports whether a quorum answers, whether the root is there, and which right is
+// Ping reports whether a quorum answers, whether the root is there, and which right is
 // missing on which path, if one is.
-func (s *desk) ping(ctx context.Context) error {
+func (s *Desk) Ping(ctx context.Context) error {
 	err := s.Repeat(ctx, "verify", func(ctx context.Context) error {
 		gen, sent := s.BeforeExchange()
 		_, err := s.DS.Multi(ctx, []driver.Op{driver.CheckOp(s.cfg.Root, driver.AnyVersion)})
@@ -38,7 +38,7 @@ func (s *desk) ping(ctx context.Context) error {
 }
 
 // probe says which right is missing on which path, if one is.
-func (s *desk) probe(ctx context.Context) error {
+func (s *Desk) probe(ctx context.Context) error {
 	cfg := s.cfg
 	// No name is mapped to a "~" in the default dialect, and in the others
 	// nobody has a lock of that name.

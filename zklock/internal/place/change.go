@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"cmp"
@@ -28,8 +28,8 @@ const (
 // armed again at some time within a sixth of the session timeout. Most watches do
 // survive, and report at once what happened meanwhile: a waiter that did not listen to
 // them during that time would keep the whole queue waiting after every cut.
-func (p *place) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
-	s := p.s
+func (p *Place) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
+	s := p.Desk
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
@@ -112,7 +112,7 @@ func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Ti
 }
 
 // waitError is the error of a wait for another holder.
-func (p *place) waitError(ctx context.Context) error {
+func (p *Place) waitError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}

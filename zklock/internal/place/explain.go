@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 )
 
 // explain gives a driver's definite error its meaning in this package's terms.
-func (c *settings) explain(err error, path string) error {
+func (c *Settings) explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, errs.ErrUnavailable), errors.Is(err, errs.ErrNotAcquired), errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrNoAuth):
 		return err // it says all by itself
-	case errors.Is(err, driver.ErrInvalidACL) && c.creatorOnly:
+	case errors.Is(err, driver.ErrInvalidACL) && c.CreatorOnly:
 		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate that the servers make an identity of: %w", errs.ErrNoAuth, path, err)
 	case errors.Is(err, driver.ErrNoAuth):
 		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), path, err)
@@ -39,20 +39,20 @@ func logged(err error) string {
 }
 
 // explainRights is the error of rights that are missing.
-func (c *settings) explainRights(missing []string, cause error) error {
+func (c *Settings) explainRights(missing []string, cause error) error {
 	return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
 }
 
 // identityHint says as whom a client comes that is refused.
-func (c *settings) identityHint() string {
-	if c.user == "" {
+func (c *Settings) identityHint() string {
+	if c.User == "" {
 		return "without a user in the URL"
 	}
-	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper takes any, and compares it with access lists only)", c.user)
+	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper takes any, and compares it with access lists only)", c.User)
 }
 
 // explainList gives the errors of reading other contenders their meaning.
-func (c *settings) explainList(err error, dir string) error {
+func (c *Settings) explainList(err error, dir string) error {
 	if errors.Is(err, driver.ErrNoAuth) {
 		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
 	}

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 // state is where a place is in its life. moveLocked goes from one to the next, and only
 // as this table says:
@@ -27,7 +27,7 @@ type state int32
 const (
 	opening   state = iota // its creates are under way, or their outcome is open
 	queued                 // it waits for its turn
-	placeHeld              // a hold has it
+	held              // a hold has it
 	spent                  // its hold is over, and nobody has it
 	reserved               // it is spent, and the next one in this process may have it as it is
 	leaving                // this client deletes its nodes, or they go with the session
@@ -37,27 +37,27 @@ const (
 // next has, for each state, those that may follow.
 var next = [...][]state{
 	opening:   {queued, leaving, deleted},
-	queued:    {placeHeld, leaving, deleted},
-	placeHeld: {spent, deleted},
-	spent:     {placeHeld, reserved, leaving, deleted},
+	queued:    {held, leaving, deleted},
+	held: {spent, deleted},
+	spent:     {held, reserved, leaving, deleted},
 	reserved:  {spent, leaving, deleted},
 	leaving:   nil,
 	deleted:   nil,
 }
 
-// reserve has a place that is spent ready for the next one in this process.
-func (p *place) reserve() { p.move(reserved) }
+// Reserve has a place that is spent ready for the next one in this process.
+func (p *Place) Reserve() { p.move(reserved) }
 
 // is returns the state. It may be another one by the time of the answer, unless the
 // session's mutex is held.
-func (p *place) is() state { return state(p.state.Load()) }
+func (p *Place) is() state { return state(p.state.Load()) }
 
 // ending reports whether the place is on its way out, one way or the other.
-func (p *place) ending() bool { return p.is() >= leaving }
+func (p *Place) ending() bool { return p.is() >= leaving }
 
 // moveLocked changes the state, unless the table has no such move: then the place stays
 // as it is, and the answer is false. The session's mutex is held.
-func (p *place) moveLocked(to state) bool {
+func (p *Place) moveLocked(to state) bool {
 	for _, s := range next[p.is()] {
 		if s == to {
 			p.state.Store(int32(to))
@@ -68,8 +68,8 @@ func (p *place) moveLocked(to state) bool {
 }
 
 // move is moveLocked without the mutex.
-func (p *place) move(to state) bool {
-	p.s.Mu.Lock()
-	defer p.s.Mu.Unlock()
+func (p *Place) move(to state) bool {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
 	return p.moveLocked(to)
 }

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 // reconnect a server refuses what comes from the old one. The nodes of a place
 // were created together, so the first one tells for all; the others' names are
 // read from lists of their own.
-func (p *place) recover(ctx context.Context) (found bool, err error) {
-	s := p.s
+func (p *Place) recover(ctx context.Context) (found bool, err error) {
+	s := p.Desk
 	for i, c := range p.nodes {
 		var q []queue.Node
 		err = s.Repeat(ctx, "recover", func(ctx context.Context) error {
 			if err := s.DS.Sync(ctx, c.dir); err != nil {
 				return err
 			}
-			q, _, err = znode{s, c.dir}.listOnce(ctx)
+			q, _, err = Znode{s, c.dir}.listOnce(ctx)
 			return err
 		})
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
@@ -53,15 +53,15 @@ func (p *place) recover(ctx context.Context) (found bool, err error) {
 
 // list returns the contenders of a lock in order. A contender of a dialect that
 // does not see ours is ErrConflict.
-func (z znode) list(ctx context.Context) (q []queue.Node, err error) {
-	s := z.s
+func (z Znode) list(ctx context.Context) (q []queue.Node, err error) {
+	s := z.Desk
 	var foreign *queue.Dialect
 	err = s.Repeat(ctx, "list", func(ctx context.Context) error {
 		q, foreign, err = z.listOnce(ctx)
 		return err
 	})
 	if err == nil && foreign != nil {
-		return nil, s.cfg.dialect.ConflictWith(foreign)
+		return nil, s.cfg.Dialect.ConflictWith(foreign)
 	}
 	queue.Sort(q)
 	return q, err
@@ -71,8 +71,8 @@ func (z znode) list(ctx context.Context) (q []queue.Node, err error) {
 // deleted: those whose GUID nobody answers for, or which are not the node that
 // their contender settled on. A node whose outcome is open is left alone.
 // foreign is the dialect of a contender that does not see ours, if any.
-func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
-	s, dir := z.s, z.path
+func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
+	s, dir := z.Desk, z.Path
 	names, _, err := s.DS.Children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +80,7 @@ func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 	q = make([]queue.Node, 0, len(names))
 	others := 0
 	for _, name := range names {
-		c, other, ok := s.cfg.dialect.Parse(name)
+		c, other, ok := s.cfg.Dialect.Parse(name)
 		switch {
 		case ok:
 			q = append(q, c)
@@ -100,8 +100,8 @@ func (z znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 }
 
 // strays returns the paths of nodes of this session that should not be there.
-func (z znode) strays(q []queue.Node) []string {
-	s, dir := z.s, z.path
+func (z Znode) strays(q []queue.Node) []string {
+	s, dir := z.Desk, z.Path
 	id := s.DS.ID()
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -121,8 +121,8 @@ func (z znode) strays(q []queue.Node) []string {
 // sweep looks for late twins of creates with an unknown outcome, at once and
 // again a session timeout later: a twin that nobody answers for would block the
 // name until the session ends. The list deletes them.
-func (z znode) sweep() {
-	s := z.s
+func (z Znode) sweep() {
+	s := z.Desk
 	for i := range 2 {
 		if i > 0 && !session.Sleep(s.Ctx, s.Timeout, nil) {
 			return

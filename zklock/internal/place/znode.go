@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"bytes"
@@ -22,10 +22,10 @@ var parentMark = []byte("zklock")
 // isMark reports whether the data of a lock's znode is this library's.
 func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 
-// znode is the znode of a lock, or one above it, as a session finds it.
-type znode struct {
-	s    *desk
-	path string
+// Znode is the znode of a lock, or one above it, as a session finds it.
+type Znode struct {
+	Desk    *Desk
+	Path string
 }
 
 // ensure makes sure that a lock's znode exists and learns whether it is
@@ -34,8 +34,8 @@ type znode struct {
 //
 // One that has not been in use here for a while may be somebody else's by now, and
 // is looked at anew before it is written; see find for occupied.
-func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
-	s, path := z.s, z.path
+func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
+	s, path := z.Desk, z.Path
 	if p, fresh, ok := s.parents.find(path, occupied); ok {
 		if fresh || !p.ours {
 			return p, nil
@@ -51,7 +51,7 @@ func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 		s.parents.forget(path)
 	}
 	found := parent{path: path, ours: true}
-	mode := s.cfg.dialect.ParentMode()
+	mode := s.cfg.Dialect.ParentMode()
 	create := func() error {
 		if err := z.ensureAncestors(ctx); err != nil {
 			return err
@@ -79,8 +79,8 @@ func (z znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 	return found, nil
 }
 
-func (z znode) create(ctx context.Context, data []byte, mode driver.Mode) error {
-	s, path := z.s, z.path
+func (z Znode) create(ctx context.Context, data []byte, mode driver.Mode) error {
+	s, path := z.Desk, z.Path
 	return s.Repeat(ctx, "parent", func(ctx context.Context) error {
 		_, err := s.DS.Create(ctx, path, data, mode, s.cfg.acls())
 		return err
@@ -90,19 +90,19 @@ func (z znode) create(ctx context.Context, data []byte, mode driver.Mode) error 
 // ensureAncestors makes the znodes between the root and that of a lock whose
 // name is a path, and refuses to go below another lock where its recipe would
 // take the one for a contender of the other.
-func (z znode) ensureAncestors(ctx context.Context) error {
-	s, path := z.s, z.path
+func (z Znode) ensureAncestors(ctx context.Context) error {
+	s, path := z.Desk, z.Path
 	cfg := s.cfg
-	for i := len(cfg.Root) + 1; cfg.dialect.Literal(); i++ {
+	for i := len(cfg.Root) + 1; cfg.Dialect.Literal(); i++ {
 		slash := strings.IndexByte(path[i:], '/')
 		if slash < 0 {
 			break
 		}
 		i += slash
 		ancestor := path[:i]
-		err := znode{s, ancestor}.create(ctx, nil, cfg.dialect.ParentMode())
+		err := Znode{s, ancestor}.create(ctx, nil, cfg.Dialect.ParentMode())
 		if errors.Is(err, driver.ErrUnimplemented) {
-			err = znode{s, ancestor}.create(ctx, nil, driver.Persistent)
+			err = Znode{s, ancestor}.create(ctx, nil, driver.Persistent)
 		}
 		if !errors.Is(err, driver.ErrNodeExists) && !errors.Is(err, driver.ErrNoAuth) {
 			if err != nil {
@@ -110,16 +110,16 @@ func (z znode) ensureAncestors(ctx context.Context) error {
 			}
 			continue
 		}
-		if cfg.dialect.Family == queue.FamilyKazoo {
+		if cfg.Dialect.Family == queue.FamilyKazoo {
 			continue
 		}
-		n, err := znode{s, ancestor}.get(ctx)
+		n, err := Znode{s, ancestor}.get(ctx)
 		switch {
 		case errors.Is(err, driver.ErrNoAuth):
 		case err != nil:
 			return err
 		case isMark(n.Data):
-			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", errs.ErrConflict, ancestor, cfg.dialect.Name)
+			return fmt.Errorf("%w: %s is a lock itself, whose contenders would wait for the znode of one below it (dialect=%s)", errs.ErrConflict, ancestor, cfg.Dialect.Name)
 		}
 	}
 	return nil
@@ -128,12 +128,12 @@ func (z znode) ensureAncestors(ctx context.Context) error {
 // claim looks at a lock's znode that was there before. ours says that its data
 // is our mark, or was empty and is our mark now: with the version that was read,
 // so that nobody's data is written over.
-func (z znode) claim(ctx context.Context) (ours bool, err error) {
-	s, path := z.s, z.path
+func (z Znode) claim(ctx context.Context) (ours bool, err error) {
+	s, path := z.Desk, z.Path
 	const tries = 4
 	for range tries {
 		n, err := z.get(ctx)
-		if err != nil || len(n.Data) > 0 || !s.cfg.dialect.Literal() {
+		if err != nil || len(n.Data) > 0 || !s.cfg.Dialect.Literal() {
 			return isMark(n.Data), err
 		}
 		err = s.Repeat(ctx, "parent", func(ctx context.Context) error {
@@ -150,8 +150,8 @@ func (z znode) claim(ctx context.Context) (ours bool, err error) {
 	return false, nil
 }
 
-func (z znode) get(ctx context.Context) (n driver.Node, err error) {
-	s, path := z.s, z.path
+func (z Znode) get(ctx context.Context) (n driver.Node, err error) {
+	s, path := z.Desk, z.Path
 	err = s.Repeat(ctx, "parent", func(ctx context.Context) (err error) {
 		n, err = s.DS.Get(ctx, path)
 		return err

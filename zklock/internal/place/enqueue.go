@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 //
 // On an error nothing stays queued, replaces neither: it is being removed in the
 // background, or its session is over.
-func (a attempt) enqueue(ctx context.Context, replaces *place) (p *place, alone bool, err error) {
-	s, r := a.s, a.r
+func (a Attempt) enqueue(ctx context.Context, replaces *Place) (p *Place, alone bool, err error) {
+	s, r := a.Desk, a.Request
 	const maxReaped = 8 // a parent reaped that often in a row is no accident
 	began := lease.Now()
 	for reaped := 0; ; {
@@ -39,16 +39,16 @@ func (a attempt) enqueue(ctx context.Context, replaces *place) (p *place, alone 
 		}
 		// A parent was removed (an idle container is), or the node to replace is
 		// gone already; what went wrong where matters little, nothing was applied.
-		for _, w := range r.wants {
-			s.parents.forget(w.path)
+		for _, w := range r.Wants {
+			s.parents.forget(w.Path)
 		}
 		if replaces != nil {
-			replaces.remove()
+			replaces.Remove()
 			replaces = nil
 			continue
 		}
 		if reaped++; reaped == maxReaped {
-			err = s.cfg.explain(err, r.wants[0].path)
+			err = s.cfg.explain(err, r.Wants[0].Path)
 			break
 		}
 		if !session.Sleep(ctx, s.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), s.Ctx.Done()) {
@@ -57,17 +57,17 @@ func (a attempt) enqueue(ctx context.Context, replaces *place) (p *place, alone 
 		}
 	}
 	if replaces != nil {
-		replaces.remove()
+		replaces.Remove()
 	}
 	return nil, false, err
 }
 
-func (a attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, error) {
-	wants := a.r.wants
+func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, error) {
+	wants := a.Request.Wants
 	found := make([]parent, len(wants))
 	for i, w := range wants {
 		var err error
-		if found[i], err = (znode{a.s, w.path}).ensure(ctx, occupied); err != nil {
+		if found[i], err = (Znode{a.Desk, w.Path}).ensure(ctx, occupied); err != nil {
 			return nil, err
 		}
 	}
@@ -77,9 +77,9 @@ func (a attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, er
 // create sends the creation of a new place and learns what came of it. When it
 // fails, replaces is the caller's to remove, unless the new place has taken it
 // over because the outcome is open.
-func (a attempt) create(ctx context.Context, parents []parent, replaces *place) (*place, bool, error) {
-	s, r := a.s, a.r
-	p, ok := newPlace(s, r.wants)
+func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
+	s, r := a.Desk, a.Request
+	p, ok := newPlace(s, r.Wants)
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
@@ -127,7 +127,7 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 			if errors.Is(err, driver.ErrNoNode) {
 				return nil, false, err
 			}
-			return nil, false, s.cfg.explain(err, r.wants[0].path)
+			return nil, false, s.cfg.explain(err, r.Wants[0].Path)
 		}
 	}
 }
@@ -136,11 +136,11 @@ func (a attempt) create(ctx context.Context, parents []parent, replaces *place) 
 // if that is ours, which tells how many are in the queue. The order of the two
 // matters: the other way round the count leaves our own node out. What p
 // replaces is deleted first, so that it is not counted either.
-func (a attempt) submitCreate(p *place, parents []parent) *session.Write {
-	s, r := a.s, a.r
+func (a Attempt) submitCreate(p *Place, parents []parent) *session.Write {
+	s, r := a.Desk, a.Request
 	cfg := s.cfg
-	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	data := r.nodeData(s.shared).Encode()
+	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
+	data := r.nodeData(s.Shared).Encode()
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -148,7 +148,7 @@ func (a attempt) submitCreate(p *place, parents []parent) *session.Write {
 		}
 	}
 	for i, c := range p.nodes {
-		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
+		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].ours {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
@@ -159,8 +159,8 @@ func (a attempt) submitCreate(p *place, parents []parent) *session.Write {
 
 // setRefused reports whether a write failed because a parent may not be set, and
 // marks that parent.
-func (a attempt) setRefused(w *session.Write, parents []parent) bool {
-	s := a.s
+func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
+	s := a.Desk
 	if len(w.Results) != len(w.Ops) {
 		return false
 	}
@@ -180,12 +180,12 @@ func (a attempt) setRefused(w *session.Write, parents []parent) bool {
 }
 
 // Below implements session.Entry.
-func (p *place) Below(set map[string]bool) bool {
+func (p *Place) Below(set map[string]bool) bool {
 	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
 }
 
 // Add implements session.Entry.
-func (p *place) Add(set map[string]bool) {
+func (p *Place) Add(set map[string]bool) {
 	for _, c := range p.nodes {
 		set[c.dir] = true
 	}
@@ -194,7 +194,7 @@ func (p *place) Add(set map[string]bool) {
 // SettleLocked implements session.Entry: it takes over what a successful transaction
 // returned. children holds
 // each parent's count, -1 where that is not known. The session's mu is held.
-func (p *place) SettleLocked(w *session.Write) (children []int32) {
+func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
 	for i := range w.Ops {
 		switch w.Ops[i].Kind {
@@ -204,8 +204,8 @@ func (p *place) SettleLocked(w *session.Write) (children []int32) {
 		case driver.OpSet:
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
-			p.zxid = stat.Mzxid
-			p.s.parents.noteVersion(w.Ops[i].Path, stat.Version)
+			p.Zxid = stat.Mzxid
+			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
 		}
 	}
 	return children
@@ -213,40 +213,40 @@ func (p *place) SettleLocked(w *session.Write) (children []int32) {
 
 // created completes a place whose nodes are there: what it replaces is gone with
 // the same transaction, and it is looked at as a whole.
-func (p *place) created(ctx context.Context, seen int64, children []int32) (_ *place, alone bool, err error) {
-	s := p.s
+func (p *Place) created(ctx context.Context, seen int64, children []int32) (_ *Place, alone bool, err error) {
+	s := p.Desk
 	requeued := p.replaces != nil
 	p.counted = requeued || len(children) > 0 && !slices.Contains(children, -1)
 	if requeued {
 		p.replaces.finish()
 		p.replaces = nil
 	}
-	if p.zxid == 0 {
+	if p.Zxid == 0 {
 		err = p.readZxid(ctx)
 	}
 	if err == nil {
-		limit := s.cfg.maxContenders
+		limit := s.cfg.MaxContenders
 		if requeued {
 			limit = 0 // it applies to first enqueues
 		}
 		err = p.accept(seen, children, limit)
 	}
 	if err != nil {
-		p.remove()
+		p.Remove()
 		return nil, false, err
 	}
 	alone = len(children) > 0
 	for _, n := range children {
 		alone = alone && n == 1
 	}
-	p.others = !alone
+	p.Others = !alone
 	p.move(queued)
 	return p, alone, nil
 }
 
 // readZxid reads the zxid of nodes created without a set, or found again.
-func (p *place) readZxid(ctx context.Context) error {
-	s := p.s
+func (p *Place) readZxid(ctx context.Context) error {
+	s := p.Desk
 	var n driver.Node
 	err := s.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
 		n, err = s.DS.Get(ctx, p.nodes[0].path())
@@ -258,16 +258,16 @@ func (p *place) readZxid(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	p.zxid = n.Stat.Czxid
+	p.Zxid = n.Stat.Czxid
 	return nil
 }
 
 // accept looks at a place as a whole: does its token keep its promise, and is
 // there room for it among at most limit contenders, if that is not 0?
-func (p *place) accept(seen int64, children []int32, limit int) error {
-	s := p.s
+func (p *Place) accept(seen int64, children []int32, limit int) error {
+	s := p.Desk
 	for i, c := range p.nodes {
-		q, _, _ := s.cfg.dialect.Parse(c.node)
+		q, _, _ := s.cfg.Dialect.Parse(c.node)
 		if q.Seq >= queue.MaxSequence {
 			return errs.ErrSequenceExhausted
 		}
@@ -275,13 +275,13 @@ func (p *place) accept(seen int64, children []int32, limit int) error {
 			return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
 		}
 	}
-	if p.zxid <= seen {
+	if p.Zxid <= seen {
 		s.zxids.regressed.Store(true)
-		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.zxid), uint64(seen))
+		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.Zxid), uint64(seen))
 	}
 	for {
 		last := s.zxids.newest.Load()
-		if p.zxid <= last || s.zxids.newest.CompareAndSwap(last, p.zxid) {
+		if p.Zxid <= last || s.zxids.newest.CompareAndSwap(last, p.Zxid) {
 			return nil
 		}
 	}

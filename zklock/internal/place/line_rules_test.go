@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"testing"

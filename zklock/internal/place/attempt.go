@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -9,23 +9,23 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// attempt is a request's try to get what it wants on one session.
-type attempt struct {
-	s *desk
-	r *demand
+// Attempt is a request's try to get what it wants on one session.
+type Attempt struct {
+	Desk *Desk
+	Request *Request
 }
 
-// take is one attempt on one session. Until there is a place in the queue, which
+// Take is one attempt on one session. Until there is a place in the queue, which
 // only a session that works can give, it goes on for as long as patient does.
 //
 // If it succeeds the requester has begun a hold. If ctx ends while a place waits in the
 // queue, that is returned with the error, for somebody else to go on with. On any other
 // error nothing stays queued.
-func (a attempt) take(ctx, patient context.Context, p *place) (left *place, err error) {
-	s, r := a.s, a.r
+func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err error) {
+	s, r := a.Desk, a.Request
 	alone := false
-	if p == nil || p.is() == spent || p.readers() && r.mode != queue.Shared {
-		if r.try {
+	if p == nil || p.is() == spent || p.Readers() && r.Mode != queue.Shared {
+		if r.Try {
 			if err := a.blocked(patient); err != nil {
 				return nil, err
 			}
@@ -35,9 +35,9 @@ func (a attempt) take(ctx, patient context.Context, p *place) (left *place, err 
 		}
 	}
 	p.move(spent) // if it was reserved, then for this one
-	r.since = time.Time{}
-	if r.mode == queue.Shared {
-		p.admitReaders(r.origin)
+	r.Since = time.Time{}
+	if r.Mode == queue.Shared {
+		p.AdmitReaders(r.Origin)
 	}
 	for {
 		if !alone {
@@ -45,24 +45,24 @@ func (a attempt) take(ctx, patient context.Context, p *place) (left *place, err 
 				break
 			}
 		}
-		if p.grant(r.by) {
-			if r.mode == queue.Permit && p.own != nil {
+		if p.Grant(r.By) {
+			if r.Mode == queue.Permit && p.own != nil {
 				// It waited, so that a contender may wait behind it, and is the first in line
 				// now. The change of our data says so. It is tried until it is done, or
 				// the node is gone, which says as much.
-				marked := r.nodeData(s.shared)
+				marked := r.nodeData(s.Shared)
 				marked.Granted = true
-				s.Spawn(func() { _ = p.rewrite(marked) })
+				s.Spawn(func() { _ = p.Rewrite(marked) })
 			}
 			return nil, nil
 		}
 		alone = false // something had to be waited for, if only a longer lease
 	}
 	if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {
-		r.since = time.Now().Add(-s.cfg.ConnectTimeout)
+		r.Since = time.Now().Add(-s.cfg.ConnectTimeout)
 	}
 	if ctx.Err() == nil || errors.Is(err, errs.ErrNodeGone) {
-		p.remove()
+		p.Remove()
 		return nil, err
 	}
 	return p, err
@@ -77,8 +77,8 @@ func (a attempt) take(ctx, patient context.Context, p *place) (left *place, err 
 // two waiters must never both get in. If one of them had to wait, the others are
 // looked at again. The last look at the lease is grant's, in one step with
 // becoming a hold.
-func (a attempt) awaitTurn(ctx context.Context, p *place) error {
-	s := a.s
+func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
+	s := a.Desk
 	for {
 		gen, err := a.awaitFront(ctx, p)
 		if err != nil {

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// wholeQueue is everybody in the queue of a name.
-type wholeQueue struct {
-	known  []queue.Node   // contenders of the client's dialect, in order
-	data   [][]byte       // of each of known
-	others [][]queue.Node // contenders of other dialects, by family
+// Queue is everybody in the queue of a name.
+type Queue struct {
+	Known  []queue.Node   // contenders of the client's dialect, in order
+	Data   [][]byte       // of each of known
+	Others [][]queue.Node // contenders of other dialects, by family
 }
 
-// everybody returns who is in the queue of a name, as of a moment during the call. Those
+// Everybody returns who is in the queue of a name, as of a moment during the call. Those
 // that leave before they are read are left out.
-func (z znode) everybody(ctx context.Context) (found wholeQueue, err error) {
-	s, dir := z.s, z.path
+func (z Znode) Everybody(ctx context.Context) (found Queue, err error) {
+	s, dir := z.Desk, z.Path
 	var names []string
 	err = s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 		// Without the Sync the server may not have heard yet of what the caller
@@ -33,15 +33,15 @@ func (z znode) everybody(ctx context.Context) (found wholeQueue, err error) {
 		return err
 	})
 	if errors.Is(err, driver.ErrNoNode) {
-		return wholeQueue{}, nil
+		return Queue{}, nil
 	}
 	if err != nil {
-		return wholeQueue{}, s.cfg.explain(err, dir)
+		return Queue{}, s.cfg.explain(err, dir)
 	}
 	var q []queue.Node
 	var others [queue.Families][]queue.Node // by family
 	for _, name := range names {
-		if c, other, ok := s.cfg.dialect.Parse(name); ok {
+		if c, other, ok := s.cfg.Dialect.Parse(name); ok {
 			q = append(q, c)
 		} else if other != nil {
 			c, _, _ = other.Parse(name)
@@ -51,7 +51,7 @@ func (z znode) everybody(ctx context.Context) (found wholeQueue, err error) {
 	queue.Sort(q)
 	read, err := z.readContenders(ctx, q)
 	if err != nil {
-		return wholeQueue{}, s.cfg.explain(err, dir)
+		return Queue{}, s.cfg.explain(err, dir)
 	}
 	present, data := q[:0], make([][]byte, 0, len(q))
 	for i, c := range q {
@@ -62,7 +62,7 @@ func (z znode) everybody(ctx context.Context) (found wholeQueue, err error) {
 		c.Kind = queue.Effective(c.Kind, d)
 		present, data = append(present, c), append(data, read[i].data)
 	}
-	return wholeQueue{present, data, others[:]}, nil
+	return Queue{present, data, others[:]}, nil
 }
 
 // maxReads is how many contenders are read at once: enough to make little of the
@@ -78,8 +78,8 @@ type contenderData struct {
 
 // readContenders reads the data of each contender of q, as many as maxReads at once.
 // The first error ends it; it returns when no read is under way any more.
-func (z znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderData, error) {
-	s, dir := z.s, z.path
+func (z Znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderData, error) {
+	s, dir := z.Desk, z.Path
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	read := make([]contenderData, len(q))
@@ -109,10 +109,10 @@ func (z znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderD
 	return read, failed
 }
 
-// delete deletes a contender's node, whoever made it.
-func (z znode) delete(ctx context.Context, node string) error {
-	s := z.s
+// Delete deletes a contender's node, whoever made it.
+func (z Znode) Delete(ctx context.Context, node string) error {
+	s := z.Desk
 	return s.cfg.explain(s.Repeat(ctx, "release", func(ctx context.Context) error {
-		return s.DS.Delete(ctx, z.path+"/"+node, driver.AnyVersion)
-	}), z.path)
+		return s.DS.Delete(ctx, z.Path+"/"+node, driver.AnyVersion)
+	}), z.Path)
 }

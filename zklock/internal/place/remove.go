@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -14,17 +14,17 @@ import (
 // was cancelled is the usual reason for a removal. It runs until the nodes are
 // gone or the session is, and the session's end waits for it.
 
-// remove takes a place out of its queues, in the background.
-func (p *place) remove() {
+// Remove takes a place out of its queues, in the background.
+func (p *Place) Remove() {
 	p.giveUp()
-	p.s.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", p.s.DS.ID())
-	p.s.Spawn(func() { _ = p.removeUntilGone() })
+	p.Desk.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", p.Desk.DS.ID())
+	p.Desk.Spawn(func() { _ = p.removeUntilGone() })
 }
 
 // abandon is remove for a place whose creation may still be under way, as w, or
 // may have had an unknown outcome. What it replaces is given up with it.
-func (p *place) abandon(w *session.Write) {
-	s := p.s
+func (p *Place) abandon(w *session.Write) {
+	s := p.Desk
 	p.giveUp()
 	s.Spawn(func() {
 		applied, known := p.settled(), false
@@ -48,7 +48,7 @@ func (p *place) abandon(w *session.Write) {
 			if applied {
 				old.finish()
 			} else {
-				old.remove()
+				old.Remove()
 			}
 		}
 		if applied {
@@ -62,19 +62,19 @@ func (p *place) abandon(w *session.Write) {
 // removeUntilGone deletes a place's nodes. An error means that a node stays until
 // its session ends; the place stays registered then, as the session's work, unless
 // the session is over already.
-func (p *place) removeUntilGone() error {
+func (p *Place) removeUntilGone() error {
 	for _, c := range p.nodes {
 		if c.node == "" {
 			continue // never seen; a sweep deletes it should it show up
 		}
-		err := deleteNode(p.s, c.path())
+		err := deleteNode(p.Desk, c.path())
 		if errors.Is(err, errs.ErrSessionOver) {
 			p.finish()
 			return err
 		}
 		if err != nil {
-			p.s.cfg.Logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.s.DS.ID(), "cause", logged(err))
-			return p.s.cfg.explain(err, c.path())
+			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.Desk.DS.ID(), "cause", logged(err))
+			return p.Desk.cfg.explain(err, c.path())
 		}
 	}
 	p.finish()
@@ -83,7 +83,7 @@ func (p *place) removeUntilGone() error {
 
 // deleteNode deletes a node until it is gone. A node that does not exist is gone.
 // errSessionOver means that it goes with its session.
-func deleteNode(s *desk, path string) error {
+func deleteNode(s *Desk, path string) error {
 	err := s.Repeat(s.Ctx, "release", func(ctx context.Context) error {
 		return s.DS.Delete(ctx, path, driver.AnyVersion)
 	})
@@ -93,15 +93,15 @@ func deleteNode(s *desk, path string) error {
 	return err
 }
 
-// release takes a place that was held out of its queues and waits for the
+// Release takes a place that was held out of its queues and waits for the
 // outcome, at most until ctx ends or for as long as wait. deleted says that
 // another program had deleted a node before. err is nil if the ensemble confirmed
 // that no node is left, and else matches ErrReleasePending and what happened.
 //
 // The end of the session needs no case of its own: whatever runs on the session's
 // context is answered soon after that has ended.
-func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
-	s := p.s
+func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
+	s := p.Desk
 	p.giveUp()
 	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
 	for i, c := range p.nodes {
@@ -155,18 +155,18 @@ func (p *place) release(ctx context.Context, wait time.Duration) (deleted bool, 
 }
 
 // noteReleased remembers that the ensemble has confirmed a release on this session.
-func (p *place) noteReleased() {
+func (p *Place) noteReleased() {
 	for _, c := range p.nodes {
-		p.s.parents.noteRelease(c.dir, p.s.DS.ID())
+		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID())
 	}
 }
 
 // removeLost is remove for a place that was lost while it was held, on a session
 // that lives on: what is left of its nodes stays for loss_delay.
-func (p *place) removeLost() {
-	s, delay := p.s, p.s.cfg.LossDelay
+func (p *Place) removeLost() {
+	s, delay := p.Desk, p.Desk.cfg.LossDelay
 	if delay == 0 || len(p.nodes) == 1 {
-		p.remove() // of one node nothing is left
+		p.Remove() // of one node nothing is left
 		return
 	}
 	p.giveUp()

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const ownWatchShare = 40
 // to wait for. Names are waited for one after the other: nobody gets in ahead of
 // us on one while we wait for another. It returns the generation of the
 // connection on which that was seen, 0 if it was more than one.
-func (a attempt) awaitFront(ctx context.Context, p *place) (uint64, error) {
+func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 	if p.doubtful {
 		// A twin of ours may be ahead of somebody on one name who is ahead of us
 		// on another: we would wait for each other. A list has it deleted.
@@ -51,11 +51,11 @@ func (a attempt) awaitFront(ctx context.Context, p *place) (uint64, error) {
 // What a node counts as is read with each watch, since a writer may have been
 // downgraded. Our own nodes are watched as well: a waiter whose node was deleted
 // queues again at once.
-func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint64, error) {
-	s, r := a.s, a.r
-	l := line{dialect: s.cfg.dialect}
+func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
+	s, r := a.Desk, a.Request
+	l := line{dialect: s.cfg.Dialect}
 	var own []*session.Watched // nil: they are not watched yet
-	if p.granted.IsZero() {
+	if p.Granted.IsZero() {
 		own = p.own
 	}
 	for {
@@ -68,7 +68,7 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 			if err != nil {
 				return 0, err
 			}
-			if limit := s.cfg.maxContenders; limit > 0 && !p.counted && len(q) > limit {
+			if limit := s.cfg.MaxContenders; limit > 0 && !p.counted && len(q) > limit {
 				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
 			}
 			l.listed(s, q)
@@ -77,8 +77,8 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 		if held {
 			return l.gen, nil
 		}
-		if r.try { // beaten to it, or behind a writer that is one no more
-			return l.gen, znode{s, c.dir}.blockedBy(ctx, c.kind, l.q)
+		if r.Try { // beaten to it, or behind a writer that is one no more
+			return l.gen, Znode{s, c.dir}.blockedBy(ctx, c.kind, l.q)
 		}
 		ahead, err := p.watchAhead(ctx, c, &l, watch)
 		if err != nil {
@@ -93,7 +93,7 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 			}
 		}
 		nearest := len(watch) - 1
-		r.by.waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
+		r.By.Waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
 		what, err := p.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:
@@ -113,8 +113,8 @@ func (a attempt) awaitFrontOf(ctx context.Context, p *place, c *contender) (uint
 
 // watchAhead watches those in line whom decide has named. It returns nil if what it
 // reads changes the line, so that there may be others to watch.
-func (p *place) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*session.Watched, error) {
-	s := p.s
+func (p *Place) watchAhead(ctx context.Context, c *contender, l *line, watch []int) ([]*session.Watched, error) {
+	s := p.Desk
 	permits := c.kind.Permits
 	ahead := make([]*session.Watched, len(watch))
 	for i, j := range watch {
@@ -150,9 +150,9 @@ func (p *place) watchAhead(ctx context.Context, c *contender, l *line, watch []i
 }
 
 // listAhead lists a name's queue up to our own node, which is the last one.
-func (p *place) listAhead(ctx context.Context, c *contender) ([]queue.Node, error) {
-	s := p.s
-	q, err := znode{s, c.dir}.list(ctx)
+func (p *Place) listAhead(ctx context.Context, c *contender) ([]queue.Node, error) {
+	s := p.Desk
+	q, err := Znode{s, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil, errs.ErrNodeGone
 	}

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"slices"
@@ -81,7 +81,7 @@ func (l *line) seen(gen uint64, read bool) bool {
 }
 
 // listed takes over a new list.
-func (l *line) listed(s *desk, q []queue.Node) {
+func (l *line) listed(s *Desk, q []queue.Node) {
 	l.q, l.heard, l.shorter = q, false, false
 	clear(l.ours)
 	id := s.DS.ID()
@@ -102,14 +102,14 @@ func (l *line) listed(s *desk, q []queue.Node) {
 
 // update takes out those of the session's own contenders that are gone since the list,
 // which costs no request, and gives a line up that is too long to be walked.
-func (l *line) update(s *desk) {
+func (l *line) update(s *Desk) {
 	l.forget(s)
 	if l.shorter && !l.short() {
 		l.q = nil
 	}
 }
 
-func (l *line) forget(s *desk) {
+func (l *line) forget(s *Desk) {
 	if len(l.ours) == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type guard struct {
 
 // guarded is one node that a guard watches.
 type guarded struct {
-	place  *place // nil once there is nothing to watch for any more
+	place  *Place // nil once there is nothing to watch for any more
 	index  int    // of the node
 	shared *session.Watched
 	event  <-chan driver.Event // nil: to be read, and watched, anew
@@ -100,7 +100,7 @@ func (g *guard) read(n *guarded) {
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
 		if !p.ending() { // else it was this client that took it away
-			s.Spawn(p.lose) // its hooks may take their time
+			s.Spawn(p.Lose) // its hooks may take their time
 		}
 	case s.Ctx.Err() == nil:
 		s.cfg.Logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.DS.ID(), "cause", logged(err))

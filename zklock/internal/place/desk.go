@@ -1,11 +1,11 @@
-package zklock
+package place
 
 import "github.com/zklock/go-zklock/zklock/internal/session"
 
-// desk is a session as the places on it see it.
-type desk struct {
+// Desk is a session as the places on it see it.
+type Desk struct {
 	*session.Session
-	*shared
+	*Shared
 
 	own ownWatches
 
@@ -14,12 +14,12 @@ type desk struct {
 }
 
 // newDesk makes the desk of a new session.
-func newDesk(s *session.Session, c *shared) *desk {
-	d := &desk{Session: s, shared: c, enqueued: make(map[uint64]*contender)}
+func newDesk(s *session.Session, c *Shared) *Desk {
+	d := &Desk{Session: s, Shared: c, enqueued: make(map[uint64]*contender)}
 	d.own.init(d)
 	s.Spawn(d.own.run)
 	return d
 }
 
-// deskOf returns a session's desk.
-func deskOf(s *session.Session) *desk { return s.User.(*desk) }
+// DeskOf returns a session's desk.
+func DeskOf(s *session.Session) *Desk { return s.User.(*Desk) }

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"testing"
@@ -11,13 +11,13 @@ import (
 // A writer that was downgraded may be released before its turnstile hears of it:
 // a writer that waits there must not get the node, beside readers elsewhere.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
-	s := &desk{Session: &session.Session{}}
-	p := &place{s: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, granted: time.Now()}
-	mayPass := func(m queue.Mode) bool { return p.mayPass(m, 10, time.Hour) }
+	s := &Desk{Session: &session.Session{}}
+	p := &Place{Desk: s, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, Granted: time.Now()}
+	mayPass := func(m queue.Mode) bool { return p.MayPass(m, 10, time.Hour) }
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a writer's place is for both")
 	}
-	p.lowerLocked()
+	p.LowerLocked()
 	if mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a reader's place is for readers")
 	}

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"sync/atomic"
@@ -32,7 +32,7 @@ func (c *contender) path() string { return c.at }
 // settleLocked says what the node is. The session's mu is held.
 func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.dir)+1:] }
 
-// place is a place in the queue of one name, or of several at once: contenders
+// Place is a place in the queue of one name, or of several at once: contenders
 // created by one transaction, and so with one zxid. It belongs to one session
 // and is never looked for under another.
 //
@@ -41,18 +41,18 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 //   - From newPlace to finish it counts as its session's work.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
-type place struct {
-	s        *desk
+type Place struct {
+	Desk        *Desk
 	nodes    []*contender // in the order of the request's wants
-	zxid     int64        // of the transaction that created them; 0 while open
-	replaces *place       // given up by the transaction that creates this one
+	Zxid     int64        // of the transaction that created them; 0 while open
+	replaces *Place       // given up by the transaction that creates this one
 
-	granted   time.Time // when it first became a hold
+	Granted   time.Time // when it first became a hold
 	handovers int       // since it was granted
 
 	own []*session.Watched // on the nodes, as seen right before the grant; nil if that was at once
 
-	before, after *place // guarded by s.own.mu; neighbours in s.own's list
+	before, after *Place // guarded by s.own.mu; neighbours in s.own's list
 
 	hold  session.Tenant // guarded by s.mu; who has it now
 	admit *time.Timer    // guarded by s.mu; see admitReadersAt
@@ -64,16 +64,16 @@ type place struct {
 	// may be a hundred thousand places.
 	counted     bool        // max_contenders was applied when it was created
 	doubtful    bool        // a create's outcome was unknown at some time: twins may show up
-	others      bool        // another contender is, or may be, in the queue
+	Others      bool        // another contender is, or may be, in the queue
 	due         bool        // guarded by s.own.mu; it is in that list
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 }
 
 // newPlace makes a place for some wants, before its nodes are created, or returns
 // false if the session is over.
-func newPlace(s *desk, wants []want) (*place, bool) {
+func newPlace(s *Desk, wants []Want) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &place{s: s, nodes: make([]*contender, len(wants))}
+	p := &Place{Desk: s, nodes: make([]*contender, len(wants))}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if s.Over != nil {
@@ -86,37 +86,37 @@ func newPlace(s *desk, wants []want) (*place, bool) {
 	for i, w := range wants {
 		s.serial++
 		c := &nodes[i]
-		c.dir, c.kind, c.guid = w.path, w.kind, queue.GUID{Session: s.DS.ID(), Serial: s.serial}
+		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: s.DS.ID(), Serial: s.serial}
 		s.enqueued[s.serial] = c
 		p.nodes[i] = c
 	}
 	return p, true
 }
 
-// readers reports whether the place's node grants no more than a shared hold.
-func (p *place) readers() bool {
-	p.s.Mu.Lock()
-	defer p.s.Mu.Unlock()
+// Readers reports whether the place's node grants no more than a shared hold.
+func (p *Place) Readers() bool {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
 	return p.nodes[0].kind.Mode == queue.Shared
 }
 
-// node is the name of the place's first node.
-func (p *place) node() string { return p.nodes[0].node }
+// Node is the name of the place's first node.
+func (p *Place) Node() string { return p.nodes[0].node }
 
-// size is how many names it is in the queue of.
-func (p *place) size() int { return len(p.nodes) }
+// Size is how many names it is in the queue of.
+func (p *Place) Size() int { return len(p.nodes) }
 
 // settled reports whether the outcome of a place's creation is known.
-func (p *place) settled() bool {
-	p.s.Mu.Lock()
-	defer p.s.Mu.Unlock()
+func (p *Place) settled() bool {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
 	return p.nodes[0].node != ""
 }
 
 // finish forgets a place whose nodes are gone, or never were. Calling it again
 // does nothing.
-func (p *place) finish() {
-	s := p.s
+func (p *Place) finish() {
+	s := p.Desk
 	s.Mu.Lock()
 	_, there := s.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
@@ -131,7 +131,7 @@ func (p *place) finish() {
 	}
 	if sweep {
 		for _, c := range p.nodes {
-			s.Spawn(func() { znode{s, c.dir}.sweep() })
+			s.Spawn(func() { Znode{s, c.dir}.sweep() })
 		}
 		s.Leave()
 	}
@@ -139,12 +139,12 @@ func (p *place) finish() {
 
 // giveUp says that the place will not be held again: nobody needs to watch its
 // nodes any more.
-func (p *place) giveUp() {
-	p.s.Mu.Lock()
+func (p *Place) giveUp() {
+	p.Desk.Mu.Lock()
 	p.moveLocked(leaving)
 	if p.admit != nil {
 		p.admit.Stop()
 	}
-	p.s.Mu.Unlock()
-	p.s.own.remove(p)
+	p.Desk.Mu.Unlock()
+	p.Desk.own.remove(p)
 }

@@ -1,4 +1,4 @@
-package zklock
+package place
 
 import (
 	"context"
@@ -13,29 +13,29 @@ import (
 // blocked answers a try without a write: somebody in the queue has to be waited
 // for. What this client itself released on another session may still show on
 // this one's server, so that is caught up with first.
-func (a attempt) blocked(ctx context.Context) error {
-	s, r := a.s, a.r
-	for _, want := range r.wants {
-		if id := s.parents.releasedOn(want.path); id != 0 && id != s.DS.ID() {
-			err := s.Repeat(ctx, "sync", func(ctx context.Context) error { return s.DS.Sync(ctx, want.path) })
+func (a Attempt) blocked(ctx context.Context) error {
+	s, r := a.Desk, a.Request
+	for _, want := range r.Wants {
+		if id := s.parents.releasedOn(want.Path); id != 0 && id != s.DS.ID() {
+			err := s.Repeat(ctx, "sync", func(ctx context.Context) error { return s.DS.Sync(ctx, want.Path) })
 			if err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return err
 			}
 		}
-		q, err := znode{s, want.path}.list(ctx)
+		q, err := Znode{s, want.Path}.list(ctx)
 		if errors.Is(err, driver.ErrNoNode) {
 			continue
 		}
 		if err != nil {
-			return s.cfg.explainList(err, want.path)
+			return s.cfg.explainList(err, want.Path)
 		}
 		// Like Acquire: those at the end of all numbers are behind every contender that comes.
 		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
-		q = append(q, queue.Node{Kind: want.kind})
+		q = append(q, queue.Node{Kind: want.Kind})
 		if other, ok := queue.Conflict(q, len(q)-1); ok {
 			return queue.KindConflict(other)
 		}
-		if err := (znode{s, want.path}).blockedBy(ctx, want.kind, q); err != nil {
+		if err := (Znode{s, want.Path}).blockedBy(ctx, want.Kind, q); err != nil {
 			return err
 		}
 	}
@@ -44,8 +44,8 @@ func (a attempt) blocked(ctx context.Context) error {
 
 // blockedBy decides for a contender that would be the last of q. A writer that
 // blocks a reader may have been downgraded, which only its data tells.
-func (z znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) error {
-	s, path := z.s, z.path
+func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) error {
+	s, path := z.Desk, z.Path
 	for {
 		held, watch := queue.Decide(q, len(q)-1)
 		if held {
