@@ -23,6 +23,7 @@ import (
 // use, meant to be shared, and usually lives as long as the process.
 type Client struct {
 	*common
+	hooks     Hooks
 	connector  driver.Connector
 	pool       *session.Pool
 	turnstiles turnstiles
@@ -106,9 +107,9 @@ func (c *config) finish(opts []Option) error {
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{common: newCommon(cfg), connector: connector, closed: make(chan struct{})}
+	c := &Client{common: newCommon(cfg.rules), hooks: cfg.hooks, connector: connector, closed: make(chan struct{})}
 	c.pool = session.NewPool(&c.cfg.Settings.Settings, connector)
-	c.turnstiles.init(c.common, c.pool)
+	c.turnstiles.init(c.common, c.pool, observersOf(&c.hooks))
 	c.Serve(c.pool, c.turnstiles.inUse)
 	return c
 }
@@ -160,7 +161,7 @@ var errNoClient = errors.New("the Client was not made by Open")
 
 // acquire is what all acquisitions come down to.
 func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) (*Lock, error) {
-	ctx, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
@@ -190,7 +191,7 @@ func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg 
 		return err
 	}
 	// Hooks may pass the name on to systems that take UTF-8 only.
-	_, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
+	_, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
 	c.counters.failed.Add(1)
 	end.Call(AcquireResult{Err: err})
 	return err

@@ -12,11 +12,11 @@ import (
 type common struct {
 	*place.Shared
 
-	cfg      config
+	cfg      rules
 	counters counters
 }
 
-func newCommon(cfg config) *common {
+func newCommon(cfg rules) *common {
 	c := &common{cfg: cfg}
 	c.Shared = place.NewShared(&c.cfg.Settings)
 	return c

@@ -40,6 +40,15 @@ const maxDuration = 10 * 365 * 24 * time.Hour
 
 // config is everything that can be set about a Client, checked.
 type config struct {
+	rules
+
+	acl    aclMode
+	hooks  Hooks
+	params url.Values // of WithParams, applied after the URL's own
+}
+
+// rules is what a client goes by.
+type rules struct {
 	place.Settings // of places and sessions
 
 	handoverLimit int           // 0: no hand-over and no sharing among readers
@@ -47,11 +56,6 @@ type config struct {
 
 	maxWaiters int // 0: no limit
 	maxNames   int // 0: no limit
-
-	acl aclMode
-
-	hooks  Hooks
-	params url.Values // of WithParams, applied after the URL's own
 
 	acquireStacks bool
 }
@@ -66,7 +70,7 @@ const (
 )
 
 func defaultConfig() config {
-	return config{
+	return config{rules: rules{
 		Settings: place.Settings{
 			Settings: session.Settings{
 				SessionTimeout:  defaultSessionTimeout,
@@ -81,7 +85,7 @@ func defaultConfig() config {
 		},
 		handoverLimit: defaultHandoverLimit,
 		handoverTime:  defaultHandoverTime,
-	}
+	}}
 }
 
 // coreKeys are the URL keys of the core, each with its parser.

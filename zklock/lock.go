@@ -215,7 +215,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
 	}
 	held := time.Since(l.since)
-	ctx, end := hook.Start(h.all.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	ctx, end := hook.Start(h.all.hooks.release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.finish(ErrReleased) {
 		err = l.ended()
 		end.Call(ReleaseResult{Err: err})
@@ -250,9 +250,9 @@ func (l *handle) tellLost() {
 	if !ok {
 		return
 	}
-	c := &l.hold.all.cfg
-	c.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.Desk.DS.ID())
-	if hook := c.hooks.Lost; hook != nil {
+	all := l.hold.all
+	all.cfg.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.Desk.DS.ID())
+	if hook := all.hooks.lost; hook != nil {
 		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
 	}
 }

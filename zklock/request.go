@@ -56,7 +56,7 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 
 // wait tells the hooks whom the request waits for.
 func (r *request) wait(position int, ahead Contender) {
-	hooks := &r.all.cfg.hooks
+	hooks := &r.all.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
@@ -64,11 +64,11 @@ func (r *request) wait(position int, ahead Contender) {
 			return // its wait has ended
 		}
 		r.waiting, r.ahead = true, ahead.Node
-		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.Ctx, e)
+		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
 	case r.ahead != ahead.Node:
 		r.ahead = ahead.Node
-		if hooks.Ahead != nil {
-			hooks.Ahead(r.waitCtx, e)
+		if hooks.ahead != nil {
+			hooks.ahead(r.waitCtx, e)
 		}
 	}
 }
@@ -90,9 +90,8 @@ func (r *request) waitedFor() time.Duration {
 
 // describe notes what others are told of the request.
 func (r *request) describe(cfg acquireConfig) {
-	c := &r.all.cfg
 	r.Origin = place.Origin{Label: cfg.label, Since: time.Now().UnixMilli()}
-	if c.hooks.Inject != nil {
-		r.Origin.Trace = c.hooks.Inject(r.Ctx)
+	if inject := r.all.hooks.inject; inject != nil {
+		r.Origin.Trace = inject(r.Ctx)
 	}
 }

@@ -258,7 +258,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Unlock()
 	t.all.counters.handovers.Add(1)
 	// Before the next one goes on: its own wait ends after it was told of.
-	if hook := t.all.cfg.hooks.Handover; hook != nil {
+	if hook := t.all.hooks.handover; hook != nil {
 		hook(next.r.Ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.Mode), Turn: lock.token.Turn, From: h.origin.Trace, To: heir.origin.Trace})
 	}
 	next.turn <- turn{lock: lock}

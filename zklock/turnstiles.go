@@ -16,7 +16,8 @@ import (
 // turnstiles are the names of a client that are waited for or held.
 type turnstiles struct {
 	*common
-	pool *session.Pool
+	pool  *session.Pool
+	hooks observers
 
 	closing context.Context         // ends, with cause ErrClosed, when nothing is acquired any more
 	close   context.CancelCauseFunc // ends closing
@@ -28,8 +29,8 @@ type turnstiles struct {
 	idle     chan struct{}         // guarded by mu; not nil: closed when byPath has become empty
 }
 
-func (all *turnstiles) init(c *common, p *session.Pool) {
-	all.common, all.pool = c, p
+func (all *turnstiles) init(c *common, p *session.Pool, hooks observers) {
+	all.common, all.pool, all.hooks = c, p, hooks
 	all.byPath, all.underway = make(map[string]*turnstile), make(map[*request]struct{})
 	all.closing, all.close = context.WithCancelCause(context.Background())
 }
