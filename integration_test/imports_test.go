@@ -34,6 +34,7 @@ var importRules = map[string]imports{
 	"zklock/internal/lease":   {},
 	"zklock/internal/queue":   {ours: []string{"zklock/driver", "zklock/internal/errs"}},
 	"zklock/internal/session": {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease"}},
+	"zklock/internal/place":   {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/queue", "zklock/internal/session"}},
 	"zklock":                  {ours: []string{"zklock/driver", "zklock/internal/"}},
 	"zklock/fence":            {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/memdriver":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},

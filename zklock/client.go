@@ -1,8 +1,5 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
-
-
 import (
 	"context"
 	"errors"
@@ -14,6 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -23,7 +21,7 @@ import (
 // use, meant to be shared, and usually lives as long as the process.
 type Client struct {
 	*common
-	hooks     Hooks
+	hooks      Hooks
 	connector  driver.Connector
 	pool       *session.Pool
 	turnstiles turnstiles

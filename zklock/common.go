@@ -1,11 +1,10 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
-
-
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/place"
 )
 
 // common is what all parts of a client use. None of it knows of any of them.

@@ -1,8 +1,5 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
-
-
 import (
 	"fmt"
 	"net/url"
@@ -11,6 +8,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )

@@ -3,10 +3,7 @@ package zklock
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -29,23 +26,6 @@ import (
 // it, unless a context made with Context keeps it. WithAcquireStacks adds where
 // it was acquired.
 type Lock struct{ *handle }
-
-// handle is what a Lock refers to. It is what the hold keeps, so that it can
-// tell of a loss while the Lock itself may be collected.
-type handle struct {
-	hold    *hold
-	token   Token
-	hookCtx context.Context       // what the Acquire hook returned; see withStack
-	since   time.Time             // when it was acquired
-	err     atomic.Pointer[error] // why it is not held any more; set once, under mu
-
-	mu       sync.Mutex
-	done     chan struct{}                                        // guarded by mu; made when first asked for, closed once err is set
-	released bool                                                 // guarded by mu; Release was called
-	contexts map[*context.CancelCauseFunc]context.CancelCauseFunc // guarded by mu; to cancel when done
-	strong   *Lock                                                // guarded by mu; nil once letGo has been called
-	weak     weak.Pointer[Lock]                                   // guarded by mu; set by letGo
-}
 
 // Name returns the lock's name.
 func (l *Lock) Name() string { return l.hold.name }
@@ -121,13 +101,6 @@ func (l *Lock) Done() <-chan struct{} {
 // Err returns nil while Done is open; then ErrReleased after a Release, or a
 // *LostError, which matches ErrLost.
 func (l *Lock) Err() error { return l.handle.ended() }
-
-func (l *handle) ended() error {
-	if err := l.err.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
 
 // Context returns a context derived from parent that carries the lock (see
 // FromContext) and ends when the lock stops being held, with Err as its cause.
@@ -242,41 +215,4 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	}
 	end.Call(ReleaseResult{Handed: handed, Err: err})
 	return err
-}
-
-// tellLost tells the logger and the hooks of the loss of a handle.
-func (l *handle) tellLost() {
-	err, ok := l.ended().(*LostError)
-	if !ok {
-		return
-	}
-	all := l.hold.all
-	all.cfg.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.Desk.DS.ID())
-	if hook := all.hooks.lost; hook != nil {
-		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
-	}
-}
-
-// finish sets err, closes done and ends the contexts, unless that has been done
-// before. A loss is counted first: who has seen it finds it among the figures.
-func (l *handle) finish(err error) bool {
-	l.mu.Lock()
-	if l.err.Load() != nil {
-		l.mu.Unlock()
-		return false
-	}
-	if err != ErrReleased {
-		l.hold.all.counters.lost.Add(1)
-	}
-	l.err.Store(&err)
-	if l.done != nil {
-		close(l.done)
-	}
-	contexts := l.contexts
-	l.contexts = nil
-	l.mu.Unlock()
-	for _, cancel := range contexts {
-		cancel(err)
-	}
-	return true
 }

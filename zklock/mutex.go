@@ -1,11 +1,9 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
-
-
 import (
 	"context"
 
+	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -14,7 +12,7 @@ import (
 type described struct {
 	client *Client
 	wants  []place.Want // one
-	err    error  // what is wrong with the name, or with the rest
+	err    error        // what is wrong with the name, or with the rest
 }
 
 func (c *Client) describe(name string, k queue.Kind) described {
@@ -118,3 +116,7 @@ func (m *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, erro
 func (m *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return m.described().acquire(ctx, opts, true)
 }
+
+// CheckName says what is wrong with a lock's name, before anything is acquired:
+// nil, or an error that matches ErrInvalidName.
+func CheckName(name string) error { return queue.CheckName(name) }

@@ -1,6 +1,6 @@
 package main
 
-const readersFile = "zklock/readers.go"
+const readersFile = "zklock/turnstile_readers.go"
 
 // inheritMutants go wrong where a place in the queue, or the right to lead, comes
 // to somebody else than it was made for.
@@ -9,35 +9,37 @@ var inheritMutants = []mutant{
 		name:   "writers-place-stays-a-writers",
 		breaks: "a reader that goes on with a writer's place waits like a writer",
 		file:   acquireFile,
-		edits:  change("if r.mode == queue.Shared {\n\t\tp.admitReaders(r.origin)\n\t}\n", ""),
+		by:     core,
+		edits:  change("if r.Mode == queue.Shared {\n\t\tp.AdmitReaders(r.Origin)\n\t}\n", ""),
 		tests:  []string{"TestReaderInheritsAWritersPlace"},
 	},
 	{
 		name:   "handed-place-stays-a-writers",
 		breaks: "a reader that was handed a writer's place keeps other readers out",
 		file:   turnstileFile,
-		edits:  change("if next.r.mode == queue.Shared {\n\t\tt.admitReadersLocked(h.place, next.r)\n\t}\n", ""),
+		edits:  change("if next.r.Mode == queue.Shared {\n\t\tt.admitReadersLocked(h.place, next.r)\n\t}\n", ""),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
 		name:   "readers-elsewhere-not-told",
 		breaks: "readers of other processes do not learn that a writer's node is a reader's now",
-		file:   readersFile,
-		edits:  change(`s.Spawn(func() { _ = p.rewrite(d) })`, "_ = d"),
+		file:   "zklock/internal/place/place_rewrite.go",
+		by:     core,
+		edits:  change(`s.Spawn(func() { _ = p.Rewrite(d) })`, "_ = d"),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
 		name:   "last-readers-stay-writers",
 		breaks: "readers who are the last to get a writer's node keep those of other processes out",
 		file:   readersFile,
-		edits:  change("p.admitReaders(h.origin)\n", "_ = h.origin\n"),
+		edits:  change("p.AdmitReaders(h.origin)\n", "_ = h.origin\n"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
 		name:   "readers-of-a-moment-rewrite",
 		breaks: "each hand-over from a writer to a reader costs a write, and the way back a new place",
 		file:   readersFile,
-		edits:  change("if p.others {", "if true {"),
+		edits:  change(`if p.Others {`, "if true {"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
@@ -57,7 +59,8 @@ var inheritMutants = []mutant{
 	{
 		name:   "own-kind-from-the-name",
 		breaks: "a reader in a writer's place takes itself for a writer, as its node's name says",
-		file:   frontFile,
+		file:   "zklock/internal/place/line_ahead.go",
+		by:     core,
 		edits:  change(`q[i].Kind = c.kind`, "_ = c.kind"),
 		tests:  []string{"TestReaderInheritsAWritersPlace"},
 	},
@@ -72,13 +75,15 @@ var inheritMutants = []mutant{
 		name:   "ended-read-is-no-session",
 		breaks: "that a wait ended during a read counts as having had no session, for those behind as well",
 		file:   acquireFile,
+		by:     core,
 		edits:  change(`if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {`, `if errors.Is(err, errs.ErrUnavailable) {`),
 		tests:  []string{"TestWaitThatEndsInAReadIsNoWantOfASession"},
 	},
 	{
 		name:   "only-permit-spins",
 		breaks: "who is second in line for the only permit asks all the time",
-		file:   frontFile,
+		file:   "zklock/internal/place/line_ahead.go",
+		by:     core,
 		edits:  change("if permits > 0 && len(l.q)-1 > permits && d.Granted {", "if permits > 0 && len(watch) == 1 && d.Granted {"),
 		tests:  []string{"TestOnlyPermitIsWaitedForInPeace"},
 	},
@@ -89,8 +94,9 @@ var lossMutants = []mutant{
 	{
 		name:   "loss-seen-twice",
 		breaks: "who notices a loss that is known removes at once what is left of the lock",
-		file:   holdFile,
-		edits:  change("if p.gone {\n\t\ts.Mu.Unlock()\n\t\treturn\n\t}\n", ""),
+		file:   "zklock/internal/place/place_grant.go",
+		by:     core,
+		edits:  change("if !p.life.moveLocked(deleted) {\n\t\ts.Mu.Unlock()\n\t\treturn\n\t}\n", "p.life.moveLocked(deleted)\n"),
 		tests:  []string{"TestLossSeenTwiceIsDelayedOnce"},
 	},
 	{
@@ -128,6 +134,7 @@ var lossMutants = []mutant{
 		name:   "deleted-twice",
 		breaks: "a release that nobody waited for is done again though it was done",
 		file:   removeFile,
+		by:     core,
 		edits:  change(`if <-w.Done; w.Err == nil {`, `if <-w.Done; false {`),
 		tests:  []string{"TestReleaseThatIsNotWaitedForIsOneRequest"},
 	},
@@ -142,28 +149,32 @@ var lossMutants = []mutant{
 	{
 		name:   "reaped-whatever-it-is",
 		breaks: "a lock's znode that somebody has written to since is removed as idle",
-		file:   "zklock/reap.go",
+		file:   "zklock/internal/place/reaper.go",
+		by:     core,
 		edits:  change("driver.DeleteOp(p.path, p.version)", "driver.DeleteOp(p.path, driver.AnyVersion)"),
 		tests:  []string{"TestZnodePutInALocksPlaceIsLeftAlone"},
 	},
 	{
 		name:   "reaped-one-by-one",
 		breaks: "each idle name takes a request to remove, so that removals fall behind",
-		file:   "zklock/reap.go",
+		file:   "zklock/internal/place/reaper.go",
+		by:     core,
 		edits:  change("groups[s] = append(groups[s], w)", "s.CommitApart([]*session.Write{w})"),
 		tests:  []string{"TestIdleContainersAreRemoved"},
 	},
 	{
 		name:   "reaped-with-other-writes",
 		breaks: "the removal of an idle name travels in one transaction with callers' writes",
-		file:   "zklock/reap.go",
-		edits:  change(`wg.Go(func() { s.CommitApart(writes) })`, "for _, w := range writes {\n\t\t\ts.Commits.Submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].Done })"),
+		file:   "zklock/internal/place/reaper.go",
+		by:     core,
+		edits:  change(`wg.Go(func() { s.Commits.Apart(writes) })`, "for _, w := range writes {\n\t\t\ts.Commits.Submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].Done })"),
 		tests:  []string{"TestRefusedRemovalFailsNoOtherRequest"},
 	},
 	{
 		name:   "idle-parent-trusted",
 		breaks: "a lock's znode is taken to be what it was, however long the name was idle",
-		file:   "zklock/parents.go",
+		file:   "zklock/internal/place/parents.go",
+		by:     core,
 		edits:  change("if fresh = occupied || now.Sub(known.used) < reapIdle; fresh {", "if fresh = true; occupied || now.Sub(known.used) >= 0 {"),
 		tests:  []string{"TestIdleNameIsLookedAtAgain"},
 	},

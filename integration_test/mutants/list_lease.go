@@ -93,7 +93,7 @@ var sessionMutants = []mutant{
 	{
 		name:   "shrunk-timeout-kept",
 		breaks: "a reconnect that negotiates a shorter timeout changes nothing",
-		file:   heartbeatFile,
+		file:   "zklock/internal/session/keeper.go",
 		edits:  change(`if s.DS.Timeout() < s.Timeout {`, `if false {`),
 		tests:  []string{"TestReconnectWithAShorterTimeoutIsALoss"},
 		by:     core,
@@ -119,7 +119,7 @@ var sessionMutants = []mutant{
 		name:   "valid-from-a-timer",
 		breaks: "Valid waits for a timer to announce the end of the lease instead of looking at the clock",
 		file:   "zklock/lock.go",
-		edits:  change(`return l.Err() == nil && l.hold.place.s.Alive()`, `return l.Err() == nil`),
+		edits:  change(`return l.Err() == nil && l.hold.place.Desk.Alive()`, `return l.Err() == nil`),
 		tests:  []string{"TestValidLooksAtTheClock"},
 	},
 	{
@@ -142,7 +142,7 @@ var sessionMutants = []mutant{
 		name:   "lost-is-valid-again",
 		breaks: "a handle that was lost is valid again when its session turns out to live",
 		file:   "zklock/lock.go",
-		edits:  change(`return l.Err() == nil && l.hold.place.s.Alive()`, `return l.Err() != ErrReleased && l.hold.place.s.Alive()`),
+		edits:  change(`return l.Err() == nil && l.hold.place.Desk.Alive()`, `return l.Err() != ErrReleased && l.hold.place.Desk.Alive()`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
@@ -163,7 +163,7 @@ var sessionMutants = []mutant{
 	{
 		name:   "session-outlives-its-lease",
 		breaks: "the end of the lease does not end the session",
-		file:   heartbeatFile,
+		file:   "zklock/internal/session/keeper.go",
 		edits:  change("if left <= 0 {\n\t\t\t\ts.End(driver.Expired, errs.ErrLeaseOver)\n\t\t\t\treturn\n\t\t\t}", "left = max(left, time.Second)"),
 		tests:  []string{"TestSimulation"},
 		by:     core,

@@ -1,7 +1,7 @@
 package main
 
 const (
-	lineFile = "zklock/line.go"
+	lineFile = "zklock/internal/place/line.go"
 	poolFile = "zklock/internal/session/pool.go"
 )
 
@@ -79,6 +79,7 @@ var massMutants = []mutant{
 		name:   "readers-list-anew",
 		breaks: "all readers behind a writer list the queue when it leaves",
 		file:   lineFile,
+		by:     core,
 		edits:  change("return writers <= maxWalkedByReader", "return false"),
 		tests:  []string{"TestReadersBehindAWriterDoNotList"},
 	},
@@ -86,6 +87,7 @@ var massMutants = []mutant{
 		name:   "writers-list-anew",
 		breaks: "a writer behind two others lists the queue when its neighbour leaves",
 		file:   lineFile,
+		by:     core,
 		edits:  change("return self <= maxWalkedByWriter", "return self == 0"),
 		tests:  []string{"TestShortLineIsWalked"},
 	},
@@ -93,6 +95,7 @@ var massMutants = []mutant{
 		name:   "own-nodes-asked-for",
 		breaks: "a session asks for nodes that it has removed itself",
 		file:   lineFile,
+		by:     core,
 		edits:  change("if len(l.ours) == 0 {", "if true {"),
 		tests:  []string{"TestOwnNodesThatAreGoneAreNotAskedFor"},
 	},
@@ -106,7 +109,8 @@ var massMutants = []mutant{
 	{
 		name:   "absence-on-another-connection",
 		breaks: "after an event, what is found to be gone on another server counts beside it",
-		file:   frontFile,
+		file:   "zklock/internal/place/line_ahead.go",
+		by:     core,
 		edits:  change(`if gen, _ := s.DS.Conn(); l.seen(gen, true) {`, `if gen, _ := s.DS.Conn(); true {`),
 		tests:  []string{"TestWalkThenReconnectToALaggingServer"},
 	},
@@ -137,13 +141,15 @@ var massMutants = []mutant{
 		name:   "waiters-node-unwatched",
 		breaks: "a waiter whose node was removed learns of it when its turn would have come",
 		file:   frontFile,
+		by:     core,
 		edits:  change("case what == timeToLook && own == nil:", "case false:"),
 		tests:  []string{"TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce"},
 	},
 	{
 		name:   "unfired-watch-is-presence",
 		breaks: "before a grant a waiter does not read its own node if a watch on it has not fired",
-		file:   frontFile,
+		file:   "zklock/internal/place/own_nodes.go",
+		by:     core,
 		edits:  change("if !read[i] {", "if read == nil {"),
 		tests:  []string{"TestGrantDoesNotDependOnAnEvent"},
 	},

@@ -1,9 +1,9 @@
 package main
 
 const (
-	acquireFile = "zklock/acquire.go"
-	frontFile   = "zklock/front.go"
-	recoverFile = "zklock/recover.go"
+	acquireFile = "zklock/internal/place/attempt.go"
+	frontFile   = "zklock/internal/place/attempt_front.go"
+	recoverFile = "zklock/internal/place/attempt_recover.go"
 	recipeFile  = "zklock/internal/queue/recipe.go"
 )
 
@@ -20,7 +20,8 @@ var queueMutants = []mutant{
 	{
 		name:   "sequence-end-accepted",
 		breaks: "sequence numbers at the end of their range, which repeat, are taken for an order",
-		file:   "zklock/enqueue.go",
+		file:   enqueueFile,
+		by:     core,
 		edits:  change(`if q.Seq >= queue.MaxSequence {`, `if q.Seq < 0 {`),
 		tests:  []string{"TestSequenceEndIsRefused"},
 	},
@@ -34,7 +35,8 @@ var queueMutants = []mutant{
 	{
 		name:   "foreign-recipe-ignored",
 		breaks: "a contender of a recipe that does not see ours is not in the way",
-		file:   recoverFile,
+		file:   "zklock/internal/place/znode_list.go",
+		by:     core,
 		edits:  change(`if err == nil && foreign != nil {`, `if false {`),
 		tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
 	},
@@ -70,13 +72,15 @@ var queueMutants = []mutant{
 		name:   "permit-mark-not-written",
 		breaks: "who is granted a permit does not wake the one behind, now the first in line",
 		file:   acquireFile,
-		edits:  change(`if r.mode == queue.Permit && p.own != nil {`, `if false {`),
+		by:     core,
+		edits:  change(`if r.Mode == queue.Permit && p.own != nil {`, `if false {`),
 		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
 	},
 	{
 		name:   "permit-mark-not-read",
 		breaks: "a mark that was written before the watch goes unnoticed",
-		file:   frontFile,
+		file:   "zklock/internal/place/line_ahead.go",
+		by:     core,
 		edits:  change(`if permits > 0 && len(l.q)-1 > permits && d.Granted {`, `if false {`),
 		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
 	},
@@ -88,13 +92,15 @@ var frontMutants = []mutant{
 		name:   "own-node-unchecked",
 		breaks: "after the wait nobody looks whether the own node is still there",
 		file:   acquireFile,
-		edits:  change(`if seen, err := p.seeOwn(ctx); err != nil || seen == gen && gen != 0 {`, `if gen|1 != 0 {`),
+		by:     core,
+		edits:  change(`if seen, err := mine.see(ctx); err != nil || seen == gen && gen != 0 {`, `if gen|1 != 0 {`),
 		tests:  []string{"TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
 	{
 		name:   "own-node-of-anybody",
 		breaks: "a node with the own node's name is taken for it, whoever owns it",
-		file:   frontFile,
+		file:   "zklock/internal/place/own_nodes.go",
+		by:     core,
 		edits:  change(`if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {`, `if false {`),
 		tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 	},
@@ -102,6 +108,7 @@ var frontMutants = []mutant{
 		name:   "own-node-on-another-connection",
 		breaks: "the predecessor's absence is seen on one connection, the own node's presence on another",
 		file:   acquireFile,
+		by:     core,
 		edits:  change(`seen == gen && gen != 0 {`, `seen|gen|1 != 0 {`),
 		tests:  []string{"TestGrantIsSeenOnOneConnection"},
 	},
@@ -118,17 +125,19 @@ var frontMutants = []mutant{
 		// would notice as well.
 		name:   "own-node-missing",
 		breaks: "whose own node has gone counts as the first, in the list and in the look at the node",
-		file:   frontFile,
+		file:   acquireFile,
+		by:     core,
 		edits: []edit{
-			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.ErrNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
-			{"own, read, err := p.watchOwn(ctx)\n\tif err != nil {", "own, read, err := p.watchOwn(ctx)\n\tif err == errs.ErrNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.s.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
+			{"gen, err := a.awaitFront(ctx, p)\n\t\tif err != nil {", "gen, err := a.awaitFront(ctx, p)\n\t\tif err == errs.ErrNodeGone {\n\t\t\treturn nil\n\t\t}\n\t\tif err != nil {"},
+			{"mine.see(ctx); err != nil ||", "mine.see(ctx); err == errs.ErrNodeGone {\n\t\t\tp.own = nil\n\t\t\treturn nil\n\t\t} else if err != nil ||"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
 	{
 		name:   "watch-by-exists",
 		breaks: "a watch on a node that is gone already waits for it to come back",
-		file:   frontFile,
+		file:   "zklock/internal/place/line_ahead.go",
+		by:     core,
 		edits: change("if errors.Is(err, driver.ErrNoNode) {\n\t\t\t// A newer",
 			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, p.waitError(ctx)\n\t\t\t// A newer"),
 		tests: []string{"TestPredecessorGoneBetweenListAndWatch"},
@@ -137,20 +146,23 @@ var frontMutants = []mutant{
 		name:   "predecessor-gone-is-granted",
 		breaks: "when the one ahead has left, nobody looks at the rest of the queue",
 		file:   frontFile,
+		by:     core,
 		edits:  change("case what == aheadGone:\n", "case what == aheadGone:\n\t\t\treturn ahead[0].Gen, nil\n"),
 		tests:  []string{"TestMiddleWaiterGivesUp"},
 	},
 	{
 		name:   "any-event-is-a-departure",
 		breaks: "a change of the watched node counts as its deletion",
-		file:   frontFile,
+		file:   "zklock/internal/place/desk_change.go",
+		by:     core,
 		edits:  change(`e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {`, `e.Err == nil && now == fired.Gen {`),
 		tests:  []string{"TestDowngradeLetsNoWriterIn"},
 	},
 	{
 		name:   "watches-not-armed-anew",
 		breaks: "after a reconnect nobody reads again what is watched",
-		file:   frontFile,
+		file:   "zklock/internal/place/desk_change.go",
+		by:     core,
 		edits:  change(`survived := gen > armed`, `survived := false && gen > armed`),
 		tests:  []string{"TestWaitSurvivesAWatchLostInAReconnect"},
 	},
@@ -174,20 +186,23 @@ var frontMutants = []mutant{
 		name:   "try-waits",
 		breaks: "a try that was beaten to it waits",
 		file:   frontFile,
-		edits:  change("if r.try { // beaten", "if false { // beaten"),
+		by:     core,
+		edits:  change(`if r.Try { // beaten`, "if false { // beaten"),
 		tests:  []string{"TestTryThatIsBeatenDoesNotWait"},
 	},
 	{
 		name:   "try-writes",
 		breaks: "a try queues without looking who is there",
 		file:   acquireFile,
-		edits:  change("if r.try {\n\t\t\tif err := a.blocked", "if false {\n\t\t\tif err := a.blocked"),
+		by:     core,
+		edits:  change("if r.Try {\n\t\t\tif err := a.blocked", "if false {\n\t\t\tif err := a.blocked"),
 		tests:  []string{"TestTriesDoNotWrite"},
 	},
 	{
 		name:   "try-without-sync",
 		breaks: "a try does not catch up with what this client released on another session",
-		file:   "zklock/try.go",
+		file:   "zklock/internal/place/attempt_try.go",
+		by:     core,
 		edits:  change(`id != 0 && id != s.DS.ID() {`, `id == 0 && id == s.DS.ID() {`),
 		tests:  []string{"TestTrySeesAReleaseOnAnotherSession"},
 	},

@@ -11,7 +11,7 @@ import (
 
 // Attempt is a request's try to get what it wants on one session.
 type Attempt struct {
-	Desk *Desk
+	Desk    *Desk
 	Request *Request
 }
 
@@ -24,7 +24,7 @@ type Attempt struct {
 func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err error) {
 	s, r := a.Desk, a.Request
 	alone := false
-	if p == nil || p.is() == spent || p.Readers() && r.Mode != queue.Shared {
+	if p == nil || p.life.is() == spent || p.Readers() && r.Mode != queue.Shared {
 		if r.Try {
 			if err := a.blocked(patient); err != nil {
 				return nil, err
@@ -79,6 +79,7 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 // becoming a hold.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	s := a.Desk
+	mine := ownNodes{p}
 	for {
 		gen, err := a.awaitFront(ctx, p)
 		if err != nil {
@@ -90,7 +91,7 @@ func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 			}
 			continue
 		}
-		if seen, err := p.seeOwn(ctx); err != nil || seen == gen && gen != 0 {
+		if seen, err := mine.see(ctx); err != nil || seen == gen && gen != 0 {
 			return err
 		}
 	}

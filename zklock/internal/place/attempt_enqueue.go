@@ -96,26 +96,26 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		case <-s.Ctx.Done():
 			return nil, false, errs.ErrSessionOver
 		case <-ctx.Done():
-			p.abandon(w)
+			a.abandon(p, w)
 			return nil, false, s.WaitEnded(ctx, began)
 		}
 		err := w.Err
 		switch {
 		case err == nil:
-			return p.created(ctx, seen, w.Children)
+			return a.created(ctx, p, seen, w.Children)
 		case errors.Is(err, driver.ErrConnLoss):
 			p.doubtful = true
-			found, err := p.recover(ctx)
+			found, err := a.recover(ctx, p)
 			if err != nil {
-				p.abandon(nil)
+				a.abandon(p, nil)
 				return nil, false, err
 			}
 			if found {
-				return p.created(ctx, seen, nil)
+				return a.created(ctx, p, seen, nil)
 			}
 		case session.Transient(err):
 			if !session.Sleep(ctx, s.cfg.Jitter(pause), s.Ctx.Done()) {
-				p.abandon(nil)
+				a.abandon(p, nil)
 				return nil, false, s.Interrupted(ctx, began)
 			}
 		case s.Ended(err):
@@ -213,7 +213,7 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 
 // created completes a place whose nodes are there: what it replaces is gone with
 // the same transaction, and it is looked at as a whole.
-func (p *Place) created(ctx context.Context, seen int64, children []int32) (_ *Place, alone bool, err error) {
+func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	s := p.Desk
 	requeued := p.replaces != nil
 	p.counted = requeued || len(children) > 0 && !slices.Contains(children, -1)
@@ -222,14 +222,14 @@ func (p *Place) created(ctx context.Context, seen int64, children []int32) (_ *P
 		p.replaces = nil
 	}
 	if p.Zxid == 0 {
-		err = p.readZxid(ctx)
+		err = a.readZxid(ctx, p)
 	}
 	if err == nil {
 		limit := s.cfg.MaxContenders
 		if requeued {
 			limit = 0 // it applies to first enqueues
 		}
-		err = p.accept(seen, children, limit)
+		err = a.accept(p, seen, children, limit)
 	}
 	if err != nil {
 		p.Remove()
@@ -245,7 +245,7 @@ func (p *Place) created(ctx context.Context, seen int64, children []int32) (_ *P
 }
 
 // readZxid reads the zxid of nodes created without a set, or found again.
-func (p *Place) readZxid(ctx context.Context) error {
+func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 	s := p.Desk
 	var n driver.Node
 	err := s.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
@@ -264,7 +264,7 @@ func (p *Place) readZxid(ctx context.Context) error {
 
 // accept looks at a place as a whole: does its token keep its promise, and is
 // there room for it among at most limit contenders, if that is not 0?
-func (p *Place) accept(seen int64, children []int32, limit int) error {
+func (a Attempt) accept(p *Place, seen int64, children []int32, limit int) error {
 	s := p.Desk
 	for i, c := range p.nodes {
 		q, _, _ := s.cfg.Dialect.Parse(c.node)

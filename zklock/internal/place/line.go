@@ -18,6 +18,9 @@ import (
 //     event the next read has to be on the same connection, or the queue is listed
 //     again.
 type line struct {
+	p *Place
+	c *contender // our own node
+
 	dialect *queue.Dialect
 	q       []queue.Node // up to our own node, which is the last; nil: to be listed
 	gen     uint64       // connection on which the newest of it was seen; 0: not certain
@@ -81,7 +84,8 @@ func (l *line) seen(gen uint64, read bool) bool {
 }
 
 // listed takes over a new list.
-func (l *line) listed(s *Desk, q []queue.Node) {
+func (l *line) listed(q []queue.Node) {
+	s := l.p.Desk
 	l.q, l.heard, l.shorter = q, false, false
 	clear(l.ours)
 	id := s.DS.ID()
@@ -102,14 +106,15 @@ func (l *line) listed(s *Desk, q []queue.Node) {
 
 // update takes out those of the session's own contenders that are gone since the list,
 // which costs no request, and gives a line up that is too long to be walked.
-func (l *line) update(s *Desk) {
-	l.forget(s)
+func (l *line) update() {
+	l.forget()
 	if l.shorter && !l.short() {
 		l.q = nil
 	}
 }
 
-func (l *line) forget(s *Desk) {
+func (l *line) forget() {
+	s := l.p.Desk
 	if len(l.ours) == 0 {
 		return
 	}

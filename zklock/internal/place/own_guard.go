@@ -70,7 +70,7 @@ func (g *guard) gather() bool {
 	g.o.mu.Lock()
 	defer g.o.mu.Unlock()
 	full := g.count == maxGuarded
-	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.ending() })
+	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
 	g.entrusted = nil
 	switch g.count = len(g.nodes); {
 	case g.count == 0:
@@ -99,7 +99,7 @@ func (g *guard) read(n *guarded) {
 	n.place, n.event = nil, nil
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
-		if !p.ending() { // else it was this client that took it away
+		if !p.life.ending() { // else it was this client that took it away
 			s.Spawn(p.Lose) // its hooks may take their time
 		}
 	case s.Ctx.Err() == nil:

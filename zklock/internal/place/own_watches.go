@@ -3,6 +3,8 @@ package place
 import (
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // ownWatches sees to it that a holder learns when somebody else, an operator
@@ -49,7 +51,7 @@ func (o *ownWatches) add(p *Place) {
 	}
 	o.mu.Unlock()
 	if rouse {
-		o.s.Poke(o.added)
+		session.Poke(o.added)
 	}
 }
 
@@ -146,7 +148,7 @@ func (o *ownWatches) entrust(p *Place) {
 		if fresh {
 			o.s.Spawn(g.run)
 		} else {
-			o.s.Poke(g.wake)
+			session.Poke(g.wake)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
 type Place struct {
-	Desk        *Desk
+	Desk     *Desk
 	nodes    []*contender // in the order of the request's wants
 	Zxid     int64        // of the transaction that created them; 0 while open
 	replaces *Place       // given up by the transaction that creates this one
@@ -57,8 +57,8 @@ type Place struct {
 	hold  session.Tenant // guarded by s.mu; who has it now
 	admit *time.Timer    // guarded by s.mu; see admitReadersAt
 
-	turn  uint32       // guarded by s.mu; of the next hold
-	state atomic.Int32 // a state; see there
+	turn uint32 // guarded by s.mu; of the next hold
+	life life   // its state
 
 	// What is known of the queue, by the place's owner. It is said with a bit each: there
 	// may be a hundred thousand places.
@@ -81,7 +81,7 @@ func newPlace(s *Desk, wants []Want) (*Place, bool) {
 	}
 	s.Work++
 	if s.Work == 1 {
-		s.Poke(s.Rouse) // heartbeats are due sooner now
+		session.Poke(s.Rouse) // heartbeats are due sooner now
 	}
 	for i, w := range wants {
 		s.serial++
@@ -92,6 +92,16 @@ func newPlace(s *Desk, wants []Want) (*Place, bool) {
 	}
 	return p, true
 }
+
+// move is life.moveLocked without the mutex.
+func (p *Place) move(to state) bool {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
+	return p.life.moveLocked(to)
+}
+
+// Reserve has a place that is spent ready for the next one in this process.
+func (p *Place) Reserve() { p.move(reserved) }
 
 // Readers reports whether the place's node grants no more than a shared hold.
 func (p *Place) Readers() bool {
@@ -105,13 +115,6 @@ func (p *Place) Node() string { return p.nodes[0].node }
 
 // Size is how many names it is in the queue of.
 func (p *Place) Size() int { return len(p.nodes) }
-
-// settled reports whether the outcome of a place's creation is known.
-func (p *Place) settled() bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.nodes[0].node != ""
-}
 
 // finish forgets a place whose nodes are gone, or never were. Calling it again
 // does nothing.
@@ -141,7 +144,7 @@ func (p *Place) finish() {
 // nodes any more.
 func (p *Place) giveUp() {
 	p.Desk.Mu.Lock()
-	p.moveLocked(leaving)
+	p.life.moveLocked(leaving)
 	if p.admit != nil {
 		p.admit.Stop()
 	}

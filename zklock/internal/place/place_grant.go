@@ -16,7 +16,7 @@ func (p *Place) Grant(by Requester) bool {
 	s := p.Desk
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if !p.grantableLocked() || !p.moveLocked(held) {
+	if !p.grantableLocked() || !p.life.moveLocked(held) {
 		return false
 	}
 	if p.Granted.IsZero() {
@@ -39,7 +39,7 @@ func (p *Place) Grantable() bool {
 }
 
 func (p *Place) grantableLocked() bool {
-	return !p.ending() && p.Desk.LeftLocked() >= p.Desk.Lease.Least()
+	return !p.life.ending() && p.Desk.LeftLocked() >= p.Desk.Lease.Least()
 }
 
 // MayPass reports whether a place may be handed over to a holder of that mode, as far as
@@ -67,7 +67,7 @@ func (p *Place) Over(h session.Tenant) {
 func (p *Place) OverLocked(h session.Tenant) {
 	if p.hold == h {
 		p.hold = nil
-		p.moveLocked(spent)
+		p.life.moveLocked(spent)
 	}
 }
 
@@ -79,7 +79,7 @@ func (p *Place) Holder() session.Tenant {
 }
 
 // Deleted reports whether another client has deleted a node of the place.
-func (p *Place) Deleted() bool { return p.is() == deleted }
+func (p *Place) Deleted() bool { return p.life.is() == deleted }
 
 // Lose says that a node of the place was deleted by another client. The hold on
 // it is lost; what is left of the place leaves the queue. The session lives on. Only
@@ -87,7 +87,7 @@ func (p *Place) Deleted() bool { return p.is() == deleted }
 func (p *Place) Lose() {
 	s := p.Desk
 	s.Mu.Lock()
-	if !p.moveLocked(deleted) {
+	if !p.life.moveLocked(deleted) {
 		s.Mu.Unlock()
 		return
 	}
@@ -108,6 +108,6 @@ func (p *Place) Lose() {
 	for _, t := range lost {
 		t.Vacate()
 	}
-	p.removeLost()
+	removal{p}.lost()
 	s.Notices.Lost(session.TellAll(lost))
 }

@@ -18,51 +18,16 @@ import (
 func (p *Place) Remove() {
 	p.giveUp()
 	p.Desk.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", p.Desk.DS.ID())
-	p.Desk.Spawn(func() { _ = p.removeUntilGone() })
+	p.Desk.Spawn(func() { _ = removal{p}.untilGone() })
 }
 
-// abandon is remove for a place whose creation may still be under way, as w, or
-// may have had an unknown outcome. What it replaces is given up with it.
-func (p *Place) abandon(w *session.Write) {
-	s := p.Desk
-	p.giveUp()
-	s.Spawn(func() {
-		applied, known := p.settled(), false
-		if w != nil {
-			<-w.Done // soon: it runs on the session's context
-			switch {
-			case w.Err == nil:
-				applied, known = true, true
-			case errors.Is(w.Err, driver.ErrConnLoss):
-				p.doubtful = true
-			default:
-				known = true // surely not applied
-			}
-		}
-		if !applied && !known {
-			found, _ := p.recover(s.Ctx)
-			applied = found || p.settled()
-		}
-		if old := p.replaces; old != nil {
-			p.replaces = nil
-			if applied {
-				old.finish()
-			} else {
-				old.Remove()
-			}
-		}
-		if applied {
-			_ = p.removeUntilGone()
-		} else {
-			p.finish()
-		}
-	})
-}
+// removal is a place that is being removed, in the background.
+type removal struct{ *Place }
 
-// removeUntilGone deletes a place's nodes. An error means that a node stays until
+// untilGone deletes a place's nodes. An error means that a node stays until
 // its session ends; the place stays registered then, as the session's work, unless
 // the session is over already.
-func (p *Place) removeUntilGone() error {
+func (p removal) untilGone() error {
 	for _, c := range p.nodes {
 		if c.node == "" {
 			continue // never seen; a sweep deletes it should it show up
@@ -117,7 +82,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 			p.finish()
 			return
 		}
-		failed = p.removeUntilGone()
+		failed = removal{p}.untilGone()
 	}
 	select {
 	case <-w.Done:
@@ -131,7 +96,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
 		p.finish()
-		p.noteReleased()
+		removal{p}.note()
 		return deleted, nil
 	}
 	gone := make(chan struct{})
@@ -144,7 +109,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 			failed = s.Cause()
 		}
 		if failed == nil {
-			p.noteReleased()
+			removal{p}.note()
 		}
 		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
@@ -154,16 +119,16 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	}
 }
 
-// noteReleased remembers that the ensemble has confirmed a release on this session.
-func (p *Place) noteReleased() {
+// note remembers that the ensemble has confirmed a release on this session.
+func (p removal) note() {
 	for _, c := range p.nodes {
 		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID())
 	}
 }
 
-// removeLost is remove for a place that was lost while it was held, on a session
+// lost is Remove for a place that was lost while it was held, on a session
 // that lives on: what is left of its nodes stays for loss_delay.
-func (p *Place) removeLost() {
+func (p removal) lost() {
 	s, delay := p.Desk, p.Desk.cfg.LossDelay
 	if delay == 0 || len(p.nodes) == 1 {
 		p.Remove() // of one node nothing is left
@@ -173,7 +138,7 @@ func (p *Place) removeLost() {
 	s.Spare()
 	s.Spawn(func() {
 		if session.Sleep(s.Ctx, delay, nil) {
-			_ = p.removeUntilGone()
+			_ = p.untilGone()
 		}
 	})
 }

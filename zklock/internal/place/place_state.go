@@ -1,5 +1,10 @@
 package place
 
+import (
+	"slices"
+	"sync/atomic"
+)
+
 // state is where a place is in its life. moveLocked goes from one to the next, and only
 // as this table says:
 //
@@ -25,51 +30,42 @@ package place
 type state int32
 
 const (
-	opening   state = iota // its creates are under way, or their outcome is open
-	queued                 // it waits for its turn
-	held              // a hold has it
-	spent                  // its hold is over, and nobody has it
-	reserved               // it is spent, and the next one in this process may have it as it is
-	leaving                // this client deletes its nodes, or they go with the session
-	deleted                // another client has deleted a node; what is left is removed
+	opening  state = iota // its creates are under way, or their outcome is open
+	queued                // it waits for its turn
+	held                  // a hold has it
+	spent                 // its hold is over, and nobody has it
+	reserved              // it is spent, and the next one in this process may have it as it is
+	leaving               // this client deletes its nodes, or they go with the session
+	deleted               // another client has deleted a node; what is left is removed
 )
 
 // next has, for each state, those that may follow.
 var next = [...][]state{
-	opening:   {queued, leaving, deleted},
-	queued:    {held, leaving, deleted},
-	held: {spent, deleted},
-	spent:     {held, reserved, leaving, deleted},
-	reserved:  {spent, leaving, deleted},
-	leaving:   nil,
-	deleted:   nil,
+	opening:  {queued, leaving, deleted},
+	queued:   {held, leaving, deleted},
+	held:     {spent, deleted},
+	spent:    {held, reserved, leaving, deleted},
+	reserved: {spent, leaving, deleted},
+	leaving:  nil,
+	deleted:  nil,
 }
 
-// Reserve has a place that is spent ready for the next one in this process.
-func (p *Place) Reserve() { p.move(reserved) }
+// life is the state of a place.
+type life struct{ now atomic.Int32 }
 
 // is returns the state. It may be another one by the time of the answer, unless the
 // session's mutex is held.
-func (p *Place) is() state { return state(p.state.Load()) }
+func (l *life) is() state { return state(l.now.Load()) }
 
 // ending reports whether the place is on its way out, one way or the other.
-func (p *Place) ending() bool { return p.is() >= leaving }
+func (l *life) ending() bool { return l.is() >= leaving }
 
-// moveLocked changes the state, unless the table has no such move: then the place stays
-// as it is, and the answer is false. The session's mutex is held.
-func (p *Place) moveLocked(to state) bool {
-	for _, s := range next[p.is()] {
-		if s == to {
-			p.state.Store(int32(to))
-			return true
-		}
+// moveLocked changes the state, unless the table has no such move: then it stays as it
+// is, and the answer is false. The session's mutex is held.
+func (l *life) moveLocked(to state) bool {
+	if !slices.Contains(next[l.is()], to) {
+		return false
 	}
-	return false
-}
-
-// move is moveLocked without the mutex.
-func (p *Place) move(to state) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.moveLocked(to)
+	l.now.Store(int32(to))
+	return true
 }

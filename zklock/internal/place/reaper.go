@@ -77,7 +77,7 @@ func (r *reaper) remove(idle []parent) {
 	send := func(s *session.Session) {
 		writes := groups[s]
 		delete(groups, s)
-		wg.Go(func() { s.CommitApart(writes) })
+		wg.Go(func() { s.Commits.Apart(writes) })
 	}
 	for _, p := range idle {
 		ctx, cancel := context.WithTimeout(r.pool.Ctx, r.pool.Settings.ConnectTimeout)

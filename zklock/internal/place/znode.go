@@ -24,7 +24,7 @@ func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 
 // Znode is the znode of a lock, or one above it, as a session finds it.
 type Znode struct {
-	Desk    *Desk
+	Desk *Desk
 	Path string
 }
 

@@ -6,10 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
 // Limits of group commit. Two transactions under way keep the server's
@@ -87,6 +85,15 @@ func (c *committer) Submit(w *Write) {
 	}
 	c.flights++
 	c.wg.Go(c.fly)
+}
+
+// Apart sends writes that create nothing, in groups of which none has a member
+// of any other caller. It returns when all are answered.
+func (c *committer) Apart(writes []*Write) {
+	apart := committer{multi: c.multi, settle: func([]*Write) {}, ctx: c.ctx, pending: writes}
+	for group := apart.next(); group != nil; group = apart.next() {
+		apart.send(group)
+	}
 }
 
 // close refuses what is submitted from now on. What is pending still gets its
@@ -262,47 +269,4 @@ func groupKind(group []*Write) string {
 		}
 	}
 	return group[0].Kind
-}
-
-// multi runs one transaction, and lets a committed one prove the lease.
-func (s *Session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
-	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.server(), Session: s.DS.ID()})
-	callCtx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
-	gen, sent := s.BeforeExchange()
-	results, err := s.DS.Multi(callCtx, ops)
-	cancel()
-	if err == nil {
-		s.Exchanged(gen, sent, true)
-	}
-	end.Call(err)
-	return results, err
-}
-
-// CommitApart sends writes that create nothing, in groups of which none has a member
-// of any other caller. It returns when all are answered.
-func (s *Session) CommitApart(writes []*Write) {
-	c := committer{multi: s.multi, settle: func([]*Write) {}, ctx: s.Ctx, pending: writes}
-	for group := c.next(); group != nil; group = c.next() {
-		c.send(group)
-	}
-}
-
-// settle takes over what transactions have created: the nodes' names, and the
-// zxid and the counts of children where a parent was set. It does so for a whole
-// group in one step, while those it is about still sleep.
-func (s *Session) settle(group []*Write) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	for _, w := range group {
-		if w.Err == nil && w.Creates != nil {
-			w.Children = w.Creates.SettleLocked(w)
-		}
-	}
-}
-
-// requestTimeout is how long a request may go unanswered before its outcome is
-// taken for unknown: what ZooKeeper's clients allow a silent server, of the time
-// that leases are made of.
-func (s *Session) requestTimeout() time.Duration {
-	return s.settings.LeaseTimeout(s.Timeout) * 2 / 3
 }

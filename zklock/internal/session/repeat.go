@@ -74,7 +74,7 @@ func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Con
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.server(), Session: s.DS.ID()})
+	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.DS.Server(), Session: s.DS.ID()})
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx)
@@ -115,4 +115,11 @@ func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	case <-ctx.Done():
 	}
 	return false
+}
+
+// requestTimeout is how long a request may go unanswered before its outcome is
+// taken for unknown: what ZooKeeper's clients allow a silent server, of the time
+// that leases are made of.
+func (s *Session) requestTimeout() time.Duration {
+	return s.settings.LeaseTimeout(s.Timeout) * 2 / 3
 }

@@ -80,7 +80,8 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 		Tenants:  make(map[Tenant]struct{}),
 	}
 	s.Ctx, s.stop = context.WithCancel(context.Background())
-	s.Commits = committer{multi: s.multi, settle: s.settle, ctx: s.Ctx, wg: &s.wg}
+	s.Watches.s = s
+	s.Commits = committer{multi: transactions{s}.multi, settle: transactions{s}.settle, ctx: s.Ctx, wg: &s.wg}
 	s.Lease = lease.Lease{Timeout: s.settings.LeaseTimeout(s.Timeout), Tick: s.settings.TickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen
@@ -89,13 +90,12 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.Notices.init(s.settings.Changed)
 	s.tell(driver.Connected, nil)
-	s.wg.Go(s.keep)
-	s.wg.Go(s.beat)
+	s.wg.Go(keeper{s}.keep)
+	s.wg.Go(heart{s}.beat)
 	return s
 }
 
 // server is where the session is connected, for hooks.
-func (s *Session) server() string { return s.DS.Server() }
 
 // Leave says that a place is gone. Each register is matched by one leave.
 func (s *Session) Leave() {
@@ -193,7 +193,7 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	answered := lease.Now()
 	s.heard = answered
 	if s.counting && !answered.Before(s.Lease.Until) {
-		s.Poke(s.look) // too late: the keeper ends the session
+		Poke(s.look) // too late: the keeper ends the session
 		return
 	}
 	before := s.Lease.Until
@@ -206,12 +206,18 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 		s.publishLocked()
 		close(s.renewed)
 		s.renewed = make(chan struct{})
-		s.Poke(s.look)
+		Poke(s.look)
 	}
 }
 
+// tell has the Session hook called, by and by.
+func (s *Session) tell(state driver.State, err error) {
+	left, _ := s.Left()
+	s.Notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
+}
+
 // Poke wakes a goroutine that looks when told; it never waits.
-func (s *Session) Poke(ch chan struct{}) {
+func Poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
@@ -232,7 +238,7 @@ func (s *Session) LeftLocked() time.Duration {
 	}
 	d := s.Lease.Until.Sub(lease.Now())
 	if d <= 0 {
-		s.Poke(s.look)
+		Poke(s.look)
 		return 0
 	}
 	return d
@@ -254,7 +260,7 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 			s.Mu.Lock()
 			s.urgent = true
 			s.Mu.Unlock()
-			s.Poke(s.Rouse)
+			Poke(s.Rouse)
 		}
 		select {
 		case <-renewed:

@@ -16,6 +16,8 @@ import (
 // it has fired. So there are never more than paths that were waited on and
 // still exist, and a cancelled wait leaves nothing that was not there before.
 type watches struct {
+	s *Session
+
 	mu      sync.Mutex
 	byPath  map[string]*Watched // guarded by mu
 	sweepAt int                 // guarded by mu; size at which fired entries are looked for
@@ -40,23 +42,24 @@ const minSweep = 64
 // Watch reads path and arms a watch on it, or joins one that was armed on the
 // present connection and has not fired: what was read then still holds, or an
 // event says so. read says that it was read by this call. ErrNoNode arms nothing.
-func (s *Session) Watch(ctx context.Context, path string) (w *Watched, read bool, err error) {
+func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read bool, err error) {
+	s := ws.s
 	for {
 		gen, _ := s.DS.Conn()
-		s.Watches.mu.Lock()
-		if s.Watches.byPath == nil {
-			s.Watches.byPath, s.Watches.sweepAt = make(map[string]*Watched), minSweep
+		ws.mu.Lock()
+		if ws.byPath == nil {
+			ws.byPath, ws.sweepAt = make(map[string]*Watched), minSweep
 		}
-		w := s.Watches.byPath[path]
+		w := ws.byPath[path]
 		if w == nil || w.stale(gen) {
 			w = &Watched{path: path, armed: make(chan struct{})}
-			s.Watches.byPath[path] = w
-			s.Watches.sweepLocked()
-			s.Watches.mu.Unlock()
-			s.arm(ctx, w)
+			ws.byPath[path] = w
+			ws.sweepLocked()
+			ws.mu.Unlock()
+			ws.arm(ctx, w)
 			return w, true, w.err
 		}
-		s.Watches.mu.Unlock()
+		ws.mu.Unlock()
 
 		began := lease.Now()
 		select {
@@ -69,12 +72,13 @@ func (s *Session) Watch(ctx context.Context, path string) (w *Watched, read bool
 		if w.err == nil && !w.stale(gen) {
 			return w, false, nil
 		}
-		s.Watches.Drop(w)
+		ws.Drop(w)
 	}
 }
 
 // arm does the read of a new entry.
-func (s *Session) arm(ctx context.Context, w *Watched) {
+func (ws *watches) arm(ctx context.Context, w *Watched) {
+	s := ws.s
 	w.err = s.Repeat(ctx, "watch", func(ctx context.Context) error {
 		before, _ := s.DS.Conn()
 		node, event, err := s.DS.Watch(ctx, w.path)
@@ -92,7 +96,7 @@ func (s *Session) arm(ctx context.Context, w *Watched) {
 		return nil
 	})
 	if w.err != nil {
-		s.Watches.Drop(w)
+		ws.Drop(w)
 	}
 	close(w.armed)
 }

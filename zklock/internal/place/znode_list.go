@@ -2,54 +2,10 @@ package place
 
 import (
 	"context"
-	"errors"
 
-	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
-
-// recover finds out what became of a creation whose reply was lost. The Sync
-// orders the list behind everything the old connection may have sent: after a
-// reconnect a server refuses what comes from the old one. The nodes of a place
-// were created together, so the first one tells for all; the others' names are
-// read from lists of their own.
-func (p *Place) recover(ctx context.Context) (found bool, err error) {
-	s := p.Desk
-	for i, c := range p.nodes {
-		var q []queue.Node
-		err = s.Repeat(ctx, "recover", func(ctx context.Context) error {
-			if err := s.DS.Sync(ctx, c.dir); err != nil {
-				return err
-			}
-			q, _, err = Znode{s, c.dir}.listOnce(ctx)
-			return err
-		})
-		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
-			return false, err
-		}
-		queue.Sort(q)
-		node := ""
-		for j := range q {
-			if q[j].GUID == c.guid { // the lowest, should there be two
-				node = q[j].Name
-				break
-			}
-		}
-		switch {
-		case node != "":
-			s.Mu.Lock()
-			c.settleLocked(c.dir + "/" + node)
-			s.Mu.Unlock()
-		case i == 0:
-			return false, nil
-		default:
-			return true, errs.ErrNodeGone // it was there: somebody has deleted it
-		}
-	}
-	return true, nil
-}
 
 // list returns the contenders of a lock in order. A contender of a dialect that
 // does not see ours is ErrConflict.

@@ -1,8 +1,5 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
-
-
 import (
 	"context"
 	"errors"
@@ -10,6 +7,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -91,4 +90,38 @@ func (r *request) outage(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrOutage, err)
+}
+
+// acquireAlone gets a request a place of its own, which is not handed over.
+func (all *turnstiles) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
+	r.turnstile = nil
+	defer all.stepAside(r)()
+	left, err := all.take(ctx, r, nil)
+	if left != nil {
+		left.Remove()
+	}
+	return r.lock, err
+}
+
+// stepAside has the names that r is to write known as waited for, though not in
+// their turnstiles, until the function it returns is called.
+func (all *turnstiles) stepAside(r *request) func() {
+	if r.Mode != queue.Exclusive {
+		return func() {}
+	}
+	var aside []*turnstile
+	all.mu.Lock()
+	for _, w := range r.Wants {
+		if w.Kind.Mode == queue.Exclusive {
+			t := all.byPath[w.Path]
+			t.aside.Add(1)
+			aside = append(aside, t)
+		}
+	}
+	all.mu.Unlock()
+	return func() {
+		for _, t := range aside {
+			t.aside.Add(-1)
+		}
+	}
 }

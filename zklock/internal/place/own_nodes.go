@@ -9,15 +9,18 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// watchOwn reads our own nodes, with watches that report their deletion by another
+// ownNodes are the nodes of a place, as their owner looks at them.
+type ownNodes struct{ *Place }
+
+// watch reads our own nodes, with watches that report their deletion by another
 // client, unless they are watched on the present connection. read says which of them
 // were read by this call.
-func (p *Place) watchOwn(ctx context.Context) (own []*session.Watched, read []bool, err error) {
+func (p ownNodes) watch(ctx context.Context) (own []*session.Watched, read []bool, err error) {
 	s := p.Desk
 	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = s.Watch(ctx, c.path()); err != nil {
-			return nil, nil, p.explainOwn(err, c)
+		if own[i], read[i], err = s.Watches.Watch(ctx, c.path()); err != nil {
+			return nil, nil, p.explain(err, c)
 		}
 		if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {
 			return nil, nil, errs.ErrNodeGone
@@ -29,8 +32,8 @@ func (p *Place) watchOwn(ctx context.Context) (own []*session.Watched, read []bo
 	return own, read, nil
 }
 
-// explainOwn gives the errors of reading an own node their meaning.
-func (p *Place) explainOwn(err error, c *contender) error {
+// explain gives the errors of reading an own node their meaning.
+func (p ownNodes) explain(err error, c *contender) error {
 	s := p.Desk
 	if errors.Is(err, driver.ErrNoNode) {
 		return errs.ErrNodeGone
@@ -38,19 +41,19 @@ func (p *Place) explainOwn(err error, c *contender) error {
 	return s.cfg.explainList(err, c.dir)
 }
 
-// seeOwn reads our own nodes right before a grant, and watches them from then on. Where
+// see reads our own nodes right before a grant, and watches them from then on. Where
 // a watch was there before, that it has not fired is not enough: what a caller holds
 // must not depend on an event. It returns the generation of the connection on which all
 // were seen, 0 if it was more than one.
-func (p *Place) seeOwn(ctx context.Context) (gen uint64, err error) {
-	own, read, err := p.watchOwn(ctx)
+func (p ownNodes) see(ctx context.Context) (gen uint64, err error) {
+	own, read, err := p.watch(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for i, c := range p.nodes {
 		seen := own[i].Gen
 		if !read[i] {
-			if seen, err = p.readOwn(ctx, c); err != nil {
+			if seen, err = p.read(ctx, c); err != nil {
 				return 0, err
 			}
 		}
@@ -63,9 +66,9 @@ func (p *Place) seeOwn(ctx context.Context) (gen uint64, err error) {
 	return gen, nil
 }
 
-// readOwn reads a node of ours. It returns the generation of the connection on which it
+// read reads a node of ours. It returns the generation of the connection on which it
 // was seen, 0 if that is not certain.
-func (p *Place) readOwn(ctx context.Context, c *contender) (gen uint64, err error) {
+func (p ownNodes) read(ctx context.Context, c *contender) (gen uint64, err error) {
 	s := p.Desk
 	var n driver.Node
 	err = s.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
@@ -74,7 +77,7 @@ func (p *Place) readOwn(ctx context.Context, c *contender) (gen uint64, err erro
 		return err
 	})
 	if err != nil {
-		return 0, p.explainOwn(err, c)
+		return 0, p.explain(err, c)
 	}
 	if n.Stat.EphemeralOwner != s.DS.ID() {
 		return 0, errs.ErrNodeGone

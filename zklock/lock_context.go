@@ -1,9 +1,10 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
+import (
+	"context"
 
-
-import "context"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+)
 
 // heldKey is the context key of the innermost lock a context carries.
 type heldKey struct{}

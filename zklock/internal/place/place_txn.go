@@ -10,9 +10,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// UnderChecks puts a check of each of the place's nodes before ops: the whole is applied
-// only while all of them are there.
-func (p *Place) UnderChecks(ops []driver.Op) ([]driver.Op, error) {
+// Txn is a transaction under checks of all of a place's nodes, which come first: it is
+// applied only while all of them are there.
+type Txn struct {
+	p   *Place
+	all []driver.Op
+}
+
+// Txn puts a check of each of the place's nodes before ops.
+func (p *Place) Txn(ops []driver.Op) (Txn, error) {
 	all := make([]driver.Op, 0, len(p.nodes)+len(ops))
 	for _, c := range p.nodes {
 		all = append(all, driver.CheckOp(c.path(), driver.AnyVersion))
@@ -20,19 +26,20 @@ func (p *Place) UnderChecks(ops []driver.Op) ([]driver.Op, error) {
 	for i := range ops {
 		for _, c := range p.nodes {
 			if ops[i].Path == c.path() {
-				return nil, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.ErrConflict, ops[i].Path)
+				return Txn{}, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.ErrConflict, ops[i].Path)
 			}
 		}
 		all = append(all, ops[i])
 	}
-	return all, nil
+	return Txn{p, all}, nil
 }
 
 // Transact runs what underChecks has made and returns the results of what comes after the
 // checks. again says that it may be repeated when its outcome is unknown; if not, that is
 // remembered. errs.ErrNodeGone means that another client has deleted a node, and that the
 // place is lost now.
-func (p *Place) Transact(ctx context.Context, kind string, all []driver.Op, again bool) ([]driver.OpResult, error) {
+func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResult, error) {
+	p, all := t.p, t.all
 	s, checks := p.Desk, len(p.nodes)
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {

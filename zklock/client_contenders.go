@@ -1,8 +1,5 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
-
-
 import (
 	"cmp"
 	"context"
@@ -13,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 

@@ -2,7 +2,6 @@ package zklock
 
 import "github.com/zklock/go-zklock/zklock/internal/place"
 
-
 // admitReadersLocked has a place that is handed from a writer to a reader made a
 // reader's, in time. Where others queue that is now. Else it keeps until the place
 // is handed over no more: meanwhile writers here can have it back, for nothing, and

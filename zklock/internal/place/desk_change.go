@@ -28,8 +28,7 @@ const (
 // armed again at some time within a sixth of the session timeout. Most watches do
 // survive, and report at once what happened meanwhile: a waiter that did not listen to
 // them during that time would keep the whole queue waiting after every cut.
-func (p *Place) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
-	s := p.Desk
+func (s *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
@@ -52,7 +51,7 @@ func (p *Place) awaitChange(ctx context.Context, ahead, own []*session.Watched) 
 			}
 			return somethingFired, nil
 		case ctx.Err() != nil || s.Ctx.Err() != nil:
-			return 0, p.waitError(ctx)
+			return 0, s.waitError(ctx)
 		case late:
 			return timeToLook, nil
 		}
@@ -112,7 +111,7 @@ func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Ti
 }
 
 // waitError is the error of a wait for another holder.
-func (p *Place) waitError(ctx context.Context) error {
+func (s *Desk) waitError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}

@@ -1,0 +1,74 @@
+package place
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// watchAhead watches those in line whom decide has named. It returns nil if what it
+// reads changes the line, so that there may be others to watch.
+func (l *line) watchAhead(ctx context.Context, watch []int) ([]*session.Watched, error) {
+	s, c := l.p.Desk, l.c
+	permits := c.kind.Permits
+	ahead := make([]*session.Watched, len(watch))
+	for i, j := range watch {
+		w, read, err := s.Watches.Watch(ctx, c.dir+"/"+l.q[j].Name)
+		if errors.Is(err, driver.ErrNoNode) {
+			// A newer connection than the one of the last event proves nothing
+			// beside it, whatever its server says.
+			if gen, _ := s.DS.Conn(); l.seen(gen, true) {
+				l.left(j, gen, false)
+			}
+			if permits > 0 {
+				l.q = nil
+			}
+			return nil, nil
+		}
+		if err != nil {
+			return nil, s.cfg.explainList(err, c.dir)
+		}
+		if !l.seen(w.Gen, read) {
+			return nil, nil
+		}
+		d, _ := queue.Decode(w.Node.Data)
+		if permits > 0 && len(l.q)-1 > permits && d.Granted {
+			l.q = nil // it was granted before we watched: we are the first in line
+			return nil, nil
+		}
+		if l.q[j].Kind = queue.Effective(l.q[j].Kind, d); permits == 0 && l.q[j].Kind.Mode == queue.Shared && c.kind.Mode == queue.Shared {
+			return nil, nil // no reason to wait for it any more
+		}
+		ahead[i] = w
+	}
+	return ahead, nil
+}
+
+// listAhead lists a name's queue up to our own node, which is the last one.
+func (l *line) listAhead(ctx context.Context) ([]queue.Node, error) {
+	s, c := l.p.Desk, l.c
+	q, err := Znode{s, c.dir}.list(ctx)
+	if errors.Is(err, driver.ErrNoNode) {
+		return nil, errs.ErrNodeGone
+	}
+	if err != nil {
+		return nil, s.cfg.explainList(err, c.dir)
+	}
+	for i := range q {
+		if q[i].Name != c.node {
+			continue
+		}
+		s.Mu.Lock()
+		q[i].Kind = c.kind // its name may say that it was a writer's
+		s.Mu.Unlock()
+		if other, ok := queue.Conflict(q, i); ok {
+			return nil, queue.KindConflict(other)
+		}
+		return q[:i+1], nil
+	}
+	return nil, errs.ErrNodeGone
+}
