@@ -292,7 +292,7 @@ var holdMutants = []mutant{
 		file:   "zklock/internal/place/place_txn.go",
 		by:     core,
 		edits: change("for _, c := range p.nodes {\n\t\tall = append(all, driver.CheckOp(c.path(), driver.AnyVersion))\n\t}",
-			"for range p.nodes {\n\t\tall = append(all, driver.CheckOp(s.cfg.Root, driver.AnyVersion))\n\t}"),
+			"for range p.nodes {\n\t\tall = append(all, driver.CheckOp(p.Desk.cfg.Root, driver.AnyVersion))\n\t}"),
 		tests: []string{"TestTxn"},
 	},
 	{

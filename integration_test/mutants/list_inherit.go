@@ -159,7 +159,7 @@ var lossMutants = []mutant{
 		breaks: "each idle name takes a request to remove, so that removals fall behind",
 		file:   "zklock/internal/place/reaper.go",
 		by:     core,
-		edits:  change("groups[s] = append(groups[s], w)", "s.CommitApart([]*session.Write{w})"),
+		edits:  change("groups[s] = append(groups[s], w)", "s.Commits.Apart([]*session.Write{w})"),
 		tests:  []string{"TestIdleContainersAreRemoved"},
 	},
 	{

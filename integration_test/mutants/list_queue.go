@@ -93,7 +93,7 @@ var frontMutants = []mutant{
 		breaks: "after the wait nobody looks whether the own node is still there",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`if seen, err := mine.see(ctx); err != nil || seen == gen && gen != 0 {`, `if gen|1 != 0 {`),
+		edits:  change(`if seen, err := mine.see(ctx); err != nil || seen == gen && gen != 0 {`, `if _ = mine; gen|1 != 0 {`),
 		tests:  []string{"TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
 	{
@@ -139,7 +139,7 @@ var frontMutants = []mutant{
 		file:   "zklock/internal/place/line_ahead.go",
 		by:     core,
 		edits: change("if errors.Is(err, driver.ErrNoNode) {\n\t\t\t// A newer",
-			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, p.waitError(ctx)\n\t\t\t// A newer"),
+			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, s.waitError(ctx)\n\t\t\t// A newer"),
 		tests: []string{"TestPredecessorGoneBetweenListAndWatch"},
 	},
 	{

@@ -34,10 +34,10 @@ func (p *Place) Txn(ops []driver.Op) (Txn, error) {
 	return Txn{p, all}, nil
 }
 
-// Transact runs what underChecks has made and returns the results of what comes after the
-// checks. again says that it may be repeated when its outcome is unknown; if not, that is
-// remembered. errs.ErrNodeGone means that another client has deleted a node, and that the
-// place is lost now.
+// Run runs the transaction and returns the results of what comes after the checks. again
+// says that it may be repeated when its outcome is unknown; if not, that is remembered.
+// errs.ErrNodeGone means that another client has deleted a node, and that the place is
+// lost now.
 func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResult, error) {
 	p, all := t.p, t.all
 	s, checks := p.Desk, len(p.nodes)
