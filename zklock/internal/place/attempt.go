@@ -75,7 +75,7 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 // length; and the sight of our own nodes, owned by our session, on the connection
 // on which nobody was seen ahead: an operator may have deleted one meanwhile, and
 // two waiters must never both get in. If one of them had to wait, the others are
-// looked at again. The last look at the lease is grant's, in one step with
+// looked at again. The last look at the lease is Place.Grant's, in one step with
 // becoming a hold.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	s := a.Desk

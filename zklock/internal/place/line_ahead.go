@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// watchAhead watches those in line whom decide has named. It returns nil if what it
+// watchAhead watches those in line whom queue.Decide has named. It returns nil if what it
 // reads changes the line, so that there may be others to watch.
 func (l *line) watchAhead(ctx context.Context, watch []int) ([]*session.Watched, error) {
 	s, c := l.p.Desk, l.c

@@ -37,7 +37,7 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 // and is never looked for under another.
 //
 // It passes from holder to holder inside the process, and outlives them. Its states are
-// in state.go. Invariants:
+// in place_state.go. Invariants:
 //   - From newPlace to finish it counts as its session's work.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
