@@ -137,7 +137,7 @@ var handoverMutants = []mutant{
 		breaks: "a place is handed over on a lease that is nearly over, or after its node was deleted",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
-		edits:  change(`return !p.life.ending() && p.Desk.LeftLocked() >= p.Desk.Lease.Least()`, `return true`),
+		edits:  change(`{ return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }`, `{ return true }`),
 		tests:  []string{"TestHandoverNeedsALease"},
 	},
 	{
@@ -145,15 +145,15 @@ var handoverMutants = []mutant{
 		breaks: "a lock is handed out however little of its lease is left",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
-		edits:  change(`return !p.life.ending() && p.Desk.LeftLocked() >= p.Desk.Lease.Least()`, `return !p.life.ending() && p.Desk.LeftLocked() > 0`),
+		edits:  change(`{ return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }`, `{ return p.Desk.LeftLocked() > 0 }`),
 		tests:  []string{"TestHandoverNeedsALease"},
 	},
 	{
 		name:   "handover-of-a-deleted-node",
 		breaks: "a place whose node was deleted is handed over",
-		file:   "zklock/internal/place/place_grant.go",
+		file:   "zklock/internal/place/place_state.go",
 		by:     core,
-		edits:  change(`return !p.life.ending() && p.Desk.LeftLocked() >= p.Desk.Lease.Least()`, `return p.Desk.LeftLocked() >= p.Desk.Lease.Least()`),
+		edits:  change("if !slices.Contains(next[l.is()], to) {", "if _ = slices.Contains[[]state]; to != held && !slices.Contains(next[l.is()], to) {"),
 		tests:  []string{"TestDeletedNodeIsNotHandedOver"},
 	},
 	{

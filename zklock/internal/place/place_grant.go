@@ -16,7 +16,7 @@ func (p *Place) Grant(by Requester) bool {
 	s := p.Desk
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if !p.grantableLocked() || !p.life.moveLocked(held) {
+	if !p.leasedLocked() || !p.life.moveLocked(held) {
 		return false
 	}
 	if p.Granted.IsZero() {
@@ -31,16 +31,15 @@ func (p *Place) Grant(by Requester) bool {
 	return true
 }
 
-// Grantable reports whether a place whose turn it is could be granted now.
-func (p *Place) Grantable() bool {
+// Shareable reports whether more readers may join the hold of a place now.
+func (p *Place) Shareable() bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.grantableLocked()
+	return p.leasedLocked() && !p.life.ending()
 }
 
-func (p *Place) grantableLocked() bool {
-	return !p.life.ending() && p.Desk.LeftLocked() >= p.Desk.Lease.Least()
-}
+// leasedLocked reports whether the session's lease is long enough for one more holder.
+func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
 
 // MayPass reports whether a place may be handed over to a holder of that mode, as far as
 // fairness and the node's own mode go: limit times where others queue, and for as long as
