@@ -199,6 +199,13 @@ var commitMutants = []mutant{
 		by:     core,
 	},
 	{
+		name:   "deadline-shared-too-long",
+		breaks: "a transaction may be given up soon after it was sent, because of one that was sent long before",
+		file:   "zklock/internal/session/deadline.go",
+		edits:  change("now.Add(limit / 8)", "now.Add(limit)"),
+		tests:  []string{"TestRequestsShareADeadlineThatLeavesThemTheirTime"},
+	},
+	{
 		name:   "groups-by-a-timer",
 		breaks: "a write waits a while for others to go with it",
 		file:   commitFile,

@@ -52,7 +52,8 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 				// the node is gone, which says as much.
 				marked := r.nodeData(s.Shared)
 				marked.Granted = true
-				s.Spawn(func() { _ = p.Rewrite(marked) })
+				granted := p // what a closure refers to is on the heap, and p would be each time
+				s.Spawn(func() { _ = granted.Rewrite(marked) })
 			}
 			return nil, nil
 		}

@@ -23,7 +23,10 @@ type Settings struct {
 // acls returns the access list for znodes that are made.
 func (c *Settings) acls() []driver.ACL {
 	if c.CreatorOnly {
-		return driver.CreatorACL(driver.PermAll)
+		return creatorACL
 	}
-	return driver.OpenACL(driver.PermAll)
+	return openACL
 }
+
+// No driver writes into what it is given.
+var creatorACL, openACL = driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermAll)

@@ -33,12 +33,13 @@ type Session struct {
 	Timeout  time.Duration // negotiated when it was created; it never grows
 	born     time.Time     // an instant
 
-	Ctx     context.Context // ends with the session
-	stop    context.CancelFunc
-	wg      sync.WaitGroup // keeper, heart, committer and clean-ups
-	Commits committer
-	Watches watches
-	Notices notices // joined by the pool, as it ends last
+	Ctx      context.Context // ends with the session
+	stop     context.CancelFunc
+	wg       sync.WaitGroup // keeper, heart, committer and clean-ups
+	deadline deadline
+	Commits  committer
+	Watches  watches
+	Notices  notices // joined by the pool, as it ends last
 
 	Rouse chan struct{} // cap 1: the heart looks again
 	look  chan struct{} // cap 1: the keeper looks again

@@ -2,8 +2,6 @@ package session
 
 import (
 	"errors"
-	"hash/fnv"
-	"io"
 	"time"
 )
 
@@ -31,9 +29,12 @@ const cutMemory = time.Second
 // same slot in every run: what many names on one slot cost is shared fate, no
 // long chain that somebody could want to provoke.
 func spread(path string) uint64 {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, path) // it never fails
-	return h.Sum64()
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(path) {
+		h = (h ^ uint64(path[i])) * prime
+	}
+	return h
 }
 
 // CutSince returns since when the session for a path has had no connection, or there

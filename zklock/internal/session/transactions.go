@@ -13,10 +13,8 @@ type transactions struct{ *Session }
 // multi runs one transaction, and lets a committed one prove the lease.
 func (s transactions) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
 	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.DS.Server(), Session: s.DS.ID()})
-	callCtx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
 	gen, sent := s.BeforeExchange()
-	results, err := s.DS.Multi(callCtx, ops)
-	cancel()
+	results, err := s.DS.Multi(s.deadline.context(s.Ctx, s.requestTimeout()), ops)
 	if err == nil {
 		s.Exchanged(gen, sent, true)
 	}
