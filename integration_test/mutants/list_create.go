@@ -194,7 +194,7 @@ var commitMutants = []mutant{
 		name:   "group-on-a-members-context",
 		breaks: "a transaction ends with the context of a caller",
 		file:   "zklock/internal/session/transactions.go",
-		edits:  change(`callCtx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())`, `callCtx, cancel := context.WithTimeout(ctx, s.requestTimeout())`),
+		edits:  change(`s.deadline.context(s.Ctx, s.requestTimeout())`, `new(deadline).context(ctx, s.requestTimeout())`),
 		tests:  []string{"TestWritesOutliveTheirCallers"},
 		by:     core,
 	},
