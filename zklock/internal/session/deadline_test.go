@@ -29,6 +29,7 @@ func TestRequestsShareADeadlineThatLeavesThemTheirTime(t *testing.T) {
 		}
 		last := d.context(t.Context(), limit)
 		time.Sleep(limit)
+		synctest.Wait()
 		if last.Err() == nil {
 			t.Error("a request may take more than its time")
 		}
