@@ -55,7 +55,7 @@ func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 		h := &hold{all: &turnstiles{common: &common{}}, place: p}
 		released := h.join(t.Context())
 		h.join(t.Context())
-		released.finish(ErrReleased) // and is about to leave the hold
+		released.end(ErrReleased) // and is about to leave the hold
 		h.MarkLost()
 		var look sync.WaitGroup
 		look.Go(func() {

@@ -59,7 +59,7 @@ func open(text string, opts []Option) (*Client, error) {
 	if cfg.acl == aclAuto && u.User != "" {
 		cfg.acl = aclCreator
 	}
-	if err := cfg.finish(opts); err != nil {
+	if err := cfg.complete(opts); err != nil {
 		return nil, err
 	}
 	u.Root, u.Logger = cfg.Root, cfg.DriverLogger
@@ -77,14 +77,14 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 		return nil, &Error{Op: "open", Err: errors.New("the connector is nil")}
 	}
 	cfg := defaultConfig()
-	if err := cfg.finish(opts); err != nil {
+	if err := cfg.complete(opts); err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
 	return newClient(cfg, connector), nil
 }
 
-// finish applies the options and checks the whole.
-func (c *config) finish(opts []Option) error {
+// complete applies the options and checks the whole.
+func (c *config) complete(opts []Option) error {
 	for _, o := range opts {
 		if o != nil {
 			o.applyOpen(c)
@@ -217,7 +217,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
-	r.describe(cfg)
+	r.introduce(cfg)
 	alone := len(r.Wants) > 1 || r.Mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
 	for {
 		var lock *Lock

@@ -43,7 +43,7 @@ func rank(everybody place.Queue) []Contender {
 	}
 	var all []ranked
 	for i, q := range everybody.Known {
-		c := describe(q, everybody.Data[i])
+		c := contenderOf(q, everybody.Data[i])
 		c.Held, _ = queue.Decide(everybody.Known, i)
 		all = append(all, ranked{q.Seq, c})
 	}

@@ -13,29 +13,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// cost runs f and returns what it asked of the ensemble, heartbeats aside:
-// these are multis of one operation.
-func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
-	synctest.Wait()
-	before := e.Ops()
-	f()
-	synctest.Wait()
-	after := e.Ops()
-	return memdriver.Ops{
-		Creates: after.Creates - before.Creates, Deletes: after.Deletes - before.Deletes, Sets: after.Sets - before.Sets,
-		Multis: after.Multis - before.Multis, MultiOps: after.MultiOps - before.MultiOps,
-		Gets: after.Gets - before.Gets, Watches: after.Watches - before.Watches, Children: after.Children - before.Children,
-		Syncs: after.Syncs - before.Syncs, Events: after.Events - before.Events,
-	}
-}
-
-func wantCost(t *testing.T, what string, got, want memdriver.Ops) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s cost %+v, want %+v", what, got, want)
-	}
-}
-
 func TestRoundTripsOfALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -68,24 +45,6 @@ func TestRoundTripsOfALock(t *testing.T) {
 		wantCost(t, "eight known names", cost(e, acquire(all)), memdriver.Ops{Multis: 1, MultiOps: 16})
 		wantCost(t, "their release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 8})
 	})
-}
-
-func mustLock(t *testing.T) func(l *zklock.Lock, err error) *zklock.Lock {
-	t.Helper()
-	return func(l *zklock.Lock, err error) *zklock.Lock {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-}
-
-func mustRelease(t *testing.T, l *zklock.Lock) {
-	t.Helper()
-	if err := l.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestHandoverCostsNothingAndRequeueOneTransaction(t *testing.T) {

@@ -13,26 +13,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// connect opens a client with one session on a connector, and closes it at the
-// end of the test.
-func connect(t *testing.T, c driver.Connector, params map[string]string, opts ...zklock.Option) *zklock.Client {
-	t.Helper()
-	values := map[string][]string{"pool_max_sessions": {"1"}}
-	for k, v := range params {
-		values[k] = []string{v}
-	}
-	client, err := zklock.OpenConnector(c, append([]zklock.Option{zklock.WithParams(values)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return client
-}
-
 // What cannot get better is an error at once, and not after connect_timeout.
 func TestMisconfigurationFailsAtOnce(t *testing.T) {
 	for _, c := range []struct {

@@ -41,8 +41,8 @@ type Contender struct {
 	Since time.Time
 }
 
-// describe makes a Contender of a queue node and its data.
-func describe(q queue.Node, data []byte) Contender {
+// contenderOf makes a Contender of a queue node and its data.
+func contenderOf(q queue.Node, data []byte) Contender {
 	c := Contender{Node: q.Name, Mode: Mode(q.Kind.Mode)}
 	d, ok := queue.Decode(data)
 	if !ok {

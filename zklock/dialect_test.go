@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -17,17 +16,6 @@ import (
 )
 
 var allDialects = []string{"zklock", "curator", "zk", "kazoo"}
-
-// inDialect opens a client on an ensemble.
-func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client {
-	t.Helper()
-	client, err := zklock.OpenConnector(c, zklock.WithParams(url.Values{"dialect": {dialect}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
 
 // stranger is somebody else's session, which makes nodes as other libraries do.
 type stranger struct {

@@ -76,18 +76,24 @@ func parseURL(text string) (driver.URL, error) {
 	if strings.ContainsFunc(authority, unicode.IsSpace) {
 		return u, errors.New("URL has a space in its list of hosts: hosts are joined by commas and nothing else, as in a:2181,b:2181")
 	}
-	if authority != "" {
-		for host := range strings.SplitSeq(authority, ",") {
-			if err := checkHost(host); err != nil {
-				return u, err
-			}
-			if len(u.Hosts) > 0 && isPort(host) {
-				return u, errors.New("URL has a number among its hosts: a port follows its host and a colon, as in host:2181")
-			}
-			u.Hosts = append(u.Hosts, host)
-		}
+	err = parseHosts(&u, authority)
+	return u, err
+}
+
+func parseHosts(u *driver.URL, text string) error {
+	if text == "" {
+		return nil
 	}
-	return u, nil
+	for host := range strings.SplitSeq(text, ",") {
+		if err := checkHost(host); err != nil {
+			return err
+		}
+		if len(u.Hosts) > 0 && isPort(host) {
+			return errors.New("URL has a number among its hosts: a port follows its host and a colon, as in host:2181")
+		}
+		u.Hosts = append(u.Hosts, host)
+	}
+	return nil
 }
 
 // isScheme reports whether s has the form of a scheme.

@@ -15,18 +15,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// about lets an injector see what is about lock znodes and what is below them.
-func about(inj faultdriver.Injector) faultdriver.Injector {
-	return faultdriver.If("about a lock", func(op faultdriver.Op) bool {
-		for _, p := range op.Paths {
-			if strings.HasPrefix(p, "/zklock/") {
-				return true
-			}
-		}
-		return false
-	}, inj)
-}
-
 // Whatever request is lost, before or after it was applied, or is applied when
 // nobody expects it any more: exclusion holds, nothing stays behind, and both
 // clients can go on.

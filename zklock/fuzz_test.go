@@ -29,7 +29,7 @@ func FuzzURL(f *testing.F) {
 			u.Params, err = cfg.applyParams(u.Params, []string{"password_file", "tls_ca"})
 		}
 		if err == nil {
-			err = cfg.finish(nil)
+			err = cfg.complete(nil)
 		}
 		if err != nil {
 			if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, canary) {

@@ -25,7 +25,7 @@ type handle struct {
 	weak     weak.Pointer[Lock]                                   // guarded by mu; set by letGo
 }
 
-func (l *handle) ended() error {
+func (l *handle) reason() error {
 	if err := l.err.Load(); err != nil {
 		return *err
 	}
@@ -34,7 +34,7 @@ func (l *handle) ended() error {
 
 // tellLost tells the logger and the hooks of the loss of a handle.
 func (l *handle) tellLost() {
-	err, ok := l.ended().(*LostError)
+	err, ok := l.reason().(*LostError)
 	if !ok {
 		return
 	}
@@ -45,9 +45,9 @@ func (l *handle) tellLost() {
 	}
 }
 
-// finish sets err, closes done and ends the contexts, unless that has been done
+// end sets err, closes done and ends the contexts, unless that has been done
 // before. A loss is counted first: who has seen it finds it among the figures.
-func (l *handle) finish(err error) bool {
+func (l *handle) end(err error) bool {
 	l.mu.Lock()
 	if l.err.Load() != nil {
 		l.mu.Unlock()

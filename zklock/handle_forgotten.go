@@ -33,7 +33,7 @@ func (h *handle) lock() *Lock {
 func (h *handle) letGo() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.strong == nil || h.ended() != nil {
+	if h.strong == nil || h.reason() != nil {
 		return
 	}
 	h.weak = weak.Make(h.strong)
@@ -43,7 +43,7 @@ func (h *handle) letGo() {
 
 // forgotten is called when the Lock was collected.
 func (h *handle) forgotten() {
-	if h.ended() != nil {
+	if h.reason() != nil {
 		return
 	}
 	c := h.hold.all

@@ -108,7 +108,7 @@ func (h *hold) overtaken() (deleted bool, err error) {
 // on to somebody who waits in this process, or leaves the queue. handed says
 // that it was passed on; see place.Release for the rest.
 func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
-	defer h.all.ended(h)
+	defer h.all.released(h)
 	limit := h.awaitTxns(ctx)
 	h.place.Over(h)
 	if h.turnstile != nil {
@@ -123,13 +123,13 @@ func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 // drop gives a hold back that its requester has no use for, in the background
 // and without a word to the hooks.
 func (h *hold) drop(l *Lock) {
-	if !l.finish(ErrReleased) {
+	if !l.end(ErrReleased) {
 		return
 	}
 	if last, _ := h.part(l.handle); !last {
 		return
 	}
-	defer h.all.ended(h)
+	defer h.all.released(h)
 	h.place.Over(h)
 	if h.turnstile != nil {
 		if taken, _ := h.turnstile.pass(h); taken {
@@ -159,7 +159,7 @@ func (h *hold) MarkLost() bool {
 // told. It needs no mutex but the handles' own: whatever else goes on, every handle ends.
 func (h *hold) Finish(cause error, at time.Time) {
 	err := &LostError{Name: h.name, Cause: cause, At: at}
-	h.lost = slices.DeleteFunc(h.lost, func(l *handle) bool { return !l.finish(err) })
+	h.lost = slices.DeleteFunc(h.lost, func(l *handle) bool { return !l.end(err) })
 }
 
 // Vacate implements session.Tenant.

@@ -12,19 +12,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// soon returns the lock that somebody is about to get, and fails if that takes
-// until others, who hold for a minute and more, have gone.
-func soon(t *testing.T, who string, got <-chan *zklock.Lock) *zklock.Lock {
-	t.Helper()
-	select {
-	case l := <-got:
-		return l
-	case <-time.After(10 * time.Second):
-		t.Errorf("%s waits for somebody whom it need not wait for", who)
-		return <-got
-	}
-}
-
 // Who is second in line for the only permit sleeps, and does not ask all the time
 // whether the holder was granted it.
 func TestOnlyPermitIsWaitedForInPeace(t *testing.T) {

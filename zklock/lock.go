@@ -100,7 +100,7 @@ func (l *Lock) Done() <-chan struct{} {
 
 // Err returns nil while Done is open; then ErrReleased after a Release, or a
 // *LostError, which matches ErrLost.
-func (l *Lock) Err() error { return l.handle.ended() }
+func (l *Lock) Err() error { return l.handle.reason() }
 
 // Context returns a context derived from parent that carries the lock (see
 // FromContext) and ends when the lock stops being held, with Err as its cause.
@@ -109,7 +109,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
 	key := &cancel
 	l.mu.Lock()
-	if err := l.ended(); err != nil {
+	if err := l.reason(); err != nil {
 		l.mu.Unlock()
 		cancel(err)
 		return ctx, func() {}
@@ -189,8 +189,8 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	}
 	held := time.Since(l.since)
 	ctx, end := hook.Start(h.all.hooks.release, ctx, ReleaseEvent{Lock: l, Held: held})
-	if !l.finish(ErrReleased) {
-		err = l.ended()
+	if !l.end(ErrReleased) {
+		err = l.reason()
 		end.Call(ReleaseResult{Err: err})
 		return err
 	}

@@ -29,13 +29,6 @@ func delayEnsemble(servers int) *memdriver.Ensemble {
 	return memdriver.New(memdriver.WithServers(servers), memdriver.WithTickTime(500*time.Millisecond), memdriver.WithLatency(time.Millisecond))
 }
 
-// ended is when a lock's Done was closed, in a channel.
-func ended(l *zklock.Lock) <-chan time.Time {
-	at := make(chan time.Time, 1)
-	go func() { <-l.Done(); at <- time.Now() }()
-	return at
-}
-
 // A holder that can reach the ensemble again right after its loss does not let
 // the next one in any sooner.
 func TestLossDelayHoldsTheNextBackThoughTheSessionIsReachable(t *testing.T) {

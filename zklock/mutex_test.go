@@ -12,20 +12,6 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-func open(t *testing.T, url string, opts ...zklock.Option) *zklock.Client {
-	t.Helper()
-	c, err := zklock.Open(url, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return c
-}
-
 func TestMutexIsHeldByOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, "mem://")

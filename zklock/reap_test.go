@@ -98,14 +98,6 @@ func TestIdleContainersAreRemoved(t *testing.T) {
 	})
 }
 
-func names(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprint("name-", i)
-	}
-	return all
-}
-
 // Another client uses some of the names that are to be removed: those removals are
 // refused, and fail no other request. Together they take no more requests than one by
 // one.

@@ -15,14 +15,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-func must(t *testing.T, l *zklock.Lock, err error) *zklock.Lock {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // TestSessionEndsBetweenTriesOfCreate: session over while a create is between two tries.
 func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled)} {

@@ -39,7 +39,7 @@ func (r *request) Waits(position int, ahead queue.Node, data []byte) {
 	if r.turnstile != nil {
 		r.turnstile.leaderStuck()
 	}
-	r.wait(position, describe(ahead, data))
+	r.wait(position, contenderOf(ahead, data))
 }
 
 // Begin implements place.Requester: the place's turn is a hold from now on, with one handle, the
@@ -86,8 +86,8 @@ func (r *request) waitedFor() time.Duration {
 	return time.Since(r.waitFrom)
 }
 
-// describe notes what others are told of the request.
-func (r *request) describe(cfg acquireConfig) {
+// introduce notes what others are told of the request.
+func (r *request) introduce(cfg acquireConfig) {
 	r.Origin = place.Origin{Label: cfg.label, Since: time.Now().UnixMilli()}
 	if inject := r.all.hooks.inject; inject != nil {
 		r.Origin.Trace = inject(r.Ctx)

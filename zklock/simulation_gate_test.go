@@ -138,14 +138,6 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 	return f
 }
 
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // trace is what a run did, to be printed if it fails. Its lines are written
 // only then.
 type trace struct {

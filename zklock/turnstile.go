@@ -25,7 +25,7 @@ import (
 //
 // Invariants:
 //   - There is a leader, or a hold that shuts everybody else out, or nobody
-//     waits: admit, called after every change, sees to it. A writer behind readers
+//     waits: serveLocked, called after every change, sees to it. A writer behind readers
 //     leads, unless it may get their node: it takes its place in the ensemble's
 //     queue at once, so that readers of other processes do not pass it.
 //   - Several holds are all shared, and none is handed over: the last one may be.
@@ -68,7 +68,7 @@ type ticket struct {
 	at    *list.Element
 
 	stuck bool            // guarded by the turnstile's mu; it is the leader, and has to wait for others
-	along <-chan struct{} // set on entry; see alongLocked, in await.go
+	along <-chan struct{} // set on entry; see alongLocked
 }
 
 // turn is what a ticket is sent: a handle, or else the lead and maybe a place to
@@ -79,27 +79,33 @@ type turn struct {
 	stretch time.Time
 }
 
-// enter queues a request, or serves it at once. solo says that it should get a
-// place of its own: a try that shared holds do not block.
-func (t *turnstile) enter(r *request) (tk *ticket, lock *Lock, solo bool, err error) {
+// entry is what a request comes to that enters a turnstile: one of these.
+type entry struct {
+	lock   *Lock   // it is served: it shares what is held
+	alone  bool    // it should get a place of its own: a try that shared holds do not block
+	ticket *ticket // it is in the queue
+}
+
+// enter queues a request, or serves it at once.
+func (t *turnstile) enter(r *request) (entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.queue.Len() == 0 {
 		if l := t.shareLocked(r); l != nil {
-			return nil, l, false, nil
+			return entry{lock: l}, nil
 		}
 	}
 	if r.Try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
 		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.Mode == queue.Shared)
 		if r.Mode == queue.Shared && readers {
-			return nil, nil, true, nil
+			return entry{alone: true}, nil
 		}
-		return nil, nil, false, errs.ErrTaken
+		return entry{}, errs.ErrTaken
 	}
-	tk = &ticket{r: r, turn: make(chan turn, 1), since: time.Now(), along: t.alongLocked(r)}
+	tk := &ticket{r: r, turn: make(chan turn, 1), since: time.Now(), along: t.alongLocked(r)}
 	tk.at = t.queue.PushBack(tk)
-	t.admitLocked(nil)
-	return tk, nil, false, nil
+	t.serveLocked(nil)
+	return entry{ticket: tk}, nil
 }
 
 // shareLocked joins a reader to the current hold if that may be shared.
@@ -116,11 +122,11 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 	return l
 }
 
-// admitLocked serves the front of the queue as far as that is possible now:
+// serveLocked serves the front of the queue as far as that is possible now:
 // readers join a shared hold, and the first who has to and can get a place of
 // its own becomes the leader, with spare to go on with or to replace. If nobody
 // does, spare is returned, for the caller to give up.
-func (t *turnstile) admitLocked(spare *place.Place) *place.Place {
+func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 	for t.leader == nil {
 		first := t.queue.Front()
 		if first == nil {
@@ -171,7 +177,7 @@ func (t *turnstile) leave(tk *ticket) {
 	if tk.at != nil {
 		t.queue.Remove(tk.at)
 		tk.at = nil
-		t.admitLocked(nil) // it may have been a writer, and all that kept readers out
+		t.serveLocked(nil) // it may have been a writer, and all that kept readers out
 		t.mu.Unlock()
 		return
 	}
@@ -194,7 +200,7 @@ func (t *turnstile) led(got *Lock, left *place.Place, stretch time.Time) {
 	if got != nil {
 		t.beginLocked(got.hold)
 	}
-	left = t.admitLocked(left)
+	left = t.serveLocked(left)
 	t.mu.Unlock()
 	if left != nil {
 		left.Remove()
@@ -229,7 +235,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Lock()
 	t.endLocked(h)
 	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
-		t.admitLocked(nil)
+		t.serveLocked(nil)
 		t.mu.Unlock()
 		return false, false
 	}
@@ -241,18 +247,18 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		}
 	}
 	if !granted {
-		spare := t.admitLocked(h.place)
+		spare := t.serveLocked(h.place)
 		t.mu.Unlock()
 		return spare == nil, false
 	}
 	if next.r.Mode == queue.Shared {
-		t.admitReadersLocked(h.place, next.r)
+		t.shareWhenDueLocked(h.place, next.r)
 	}
 	lock := next.r.lock
 	heir := lock.hold
 	t.popLocked()
 	t.beginLocked(heir)
-	t.admitLocked(nil)
+	t.serveLocked(nil)
 	t.mu.Unlock()
 	t.all.counters.handovers.Add(1)
 	// Before the next one goes on: its own wait ends after it was told of.
@@ -268,14 +274,14 @@ func (t *turnstile) lost(h *hold) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endLocked(h)
-	t.admitLocked(nil)
+	t.serveLocked(nil)
 }
 
 // changed tells the turnstile that a hold has become a shared one.
 func (t *turnstile) changed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.admitLocked(nil)
+	t.serveLocked(nil)
 }
 
 // ahead describes whom a ticket that waits here waits for.
@@ -297,13 +303,16 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 
 // acquire gets a request through the turnstile.
 func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
-	tk, lock, solo, err := t.enter(r)
-	if solo {
+	in, err := t.enter(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.lock != nil:
+		return in.lock, nil
+	case in.alone:
 		return t.all.acquireAlone(ctx, r)
 	}
-	if tk == nil {
-		return lock, err
-	}
+	tk := in.ticket
 	got, err := t.await(ctx, tk)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,49 +13,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
-
-// plain connects a session of its own, for looking and meddling.
-func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
-	t.Helper()
-	s, err := e.Connector().Connect(t.Context(), 30*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	return s
-}
-
-func nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
-
-// acquiring acquires in the background. Who is never woken fails after an hour,
-// or the bubble's clock would run on for ever.
-func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zklock.AcquireOption) chan *zklock.Lock {
-	t.Helper()
-	got := make(chan *zklock.Lock, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, time.Hour)
-		defer cancel()
-		l, err := a.Acquire(ctx, opts...)
-		if err != nil {
-			t.Errorf("acquire %s: %v", a.Name(), err)
-			close(got)
-			return
-		}
-		got <- l
-	}()
-	synctest.Wait()
-	return got
-}
-
-func none(t *testing.T, what string, got chan *zklock.Lock) {
-	t.Helper()
-	synctest.Wait()
-	select {
-	case <-got:
-		t.Fatalf("%s got in", what)
-	default:
-	}
-}
 
 // B1: a waiter's session expires.
 func TestExpiryWhileQueuedGoesToTheTail(t *testing.T) {

@@ -192,8 +192,8 @@ func (all *turnstiles) waitAgain(r *request) {
 	}
 }
 
-// ended counts a hold out and ends its uses of its names.
-func (all *turnstiles) ended(h *hold) {
+// released counts a hold out and ends its uses of its names.
+func (all *turnstiles) released(h *hold) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.held--

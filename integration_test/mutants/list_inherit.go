@@ -10,14 +10,14 @@ var inheritMutants = []mutant{
 		breaks: "a reader that goes on with a writer's place waits like a writer",
 		file:   acquireFile,
 		by:     core,
-		edits:  change("if r.Mode == queue.Shared {\n\t\tp.AdmitReaders(r.Origin)\n\t}\n", ""),
+		edits:  change("if r.Mode == queue.Shared {\n\t\tp.BecomeShared(r.Origin)\n\t}\n", ""),
 		tests:  []string{"TestReaderInheritsAWritersPlace"},
 	},
 	{
 		name:   "handed-place-stays-a-writers",
 		breaks: "a reader that was handed a writer's place keeps other readers out",
 		file:   turnstileFile,
-		edits:  change("if next.r.Mode == queue.Shared {\n\t\tt.admitReadersLocked(h.place, next.r)\n\t}\n", ""),
+		edits:  change("if next.r.Mode == queue.Shared {\n\t\tt.shareWhenDueLocked(h.place, next.r)\n\t}\n", ""),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
@@ -32,7 +32,7 @@ var inheritMutants = []mutant{
 		name:   "last-readers-stay-writers",
 		breaks: "readers who are the last to get a writer's node keep those of other processes out",
 		file:   readersFile,
-		edits:  change("p.AdmitReaders(h.origin)\n", "_ = h.origin\n"),
+		edits:  change("p.BecomeShared(h.origin)\n", "_ = h.origin\n"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
@@ -46,7 +46,7 @@ var inheritMutants = []mutant{
 		name:   "writer-never-waits-in-line",
 		breaks: "a writer behind readers whose node has become a reader's takes no place",
 		file:   readersFile,
-		edits:  change("t.admitLocked(nil) // a writer", "// a writer"),
+		edits:  change("t.serveLocked(nil) // a writer", "// a writer"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
@@ -68,7 +68,7 @@ var inheritMutants = []mutant{
 		name:   "readers-kept-out-by-nobody",
 		breaks: "a waiting writer that gives up still keeps readers of its process out",
 		file:   turnstileFile,
-		edits:  change("t.admitLocked(nil) // it may", "// it may"),
+		edits:  change("t.serveLocked(nil) // it may", "// it may"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
@@ -103,7 +103,7 @@ var lossMutants = []mutant{
 		name:   "losses-held-up-by-hooks",
 		breaks: "a hook that takes its time about one lost lock leaves the others' holders in the dark",
 		file:   holdFile,
-		edits:  change("{ return !l.finish(err) })", "{ over := !l.finish(err); l.tellLost(); return over })"),
+		edits:  change("{ return !l.end(err) })", "{ over := !l.end(err); l.tellLost(); return over })"),
 		tests:  []string{"TestLossesAreNotHeldUpByHooks"},
 	},
 	{

@@ -156,8 +156,8 @@ var sessionMutants = []mutant{
 		name:   "lost-told-twice",
 		breaks: "the Release of a lock that was lost tells of the loss again",
 		file:   "zklock/lock.go",
-		edits: change("err = l.ended()\n\t\tend.Call(ReleaseResult{Err: err})",
-			"err = l.ended()\n\t\tl.tellLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
+		edits: change("err = l.reason()\n\t\tend.Call(ReleaseResult{Err: err})",
+			"err = l.reason()\n\t\tl.tellLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
 		tests: []string{"TestLostIsToldOnceAHandle"},
 	},
 	{

@@ -142,7 +142,7 @@ var massMutants = []mutant{
 		breaks: "a waiter whose node was removed learns of it when its turn would have come",
 		file:   frontFile,
 		by:     core,
-		edits:  change("case what == timeToLook && own == nil:", "case false:"),
+		edits:  change("\t\t\twatched = true\n", ""),
 		tests:  []string{"TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce"},
 	},
 	{

@@ -37,7 +37,7 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 	p.move(spent) // if it was reserved, then for this one
 	r.Since = time.Time{}
 	if r.Mode == queue.Shared {
-		p.AdmitReaders(r.Origin)
+		p.BecomeShared(r.Origin)
 	}
 	for {
 		if !alone {

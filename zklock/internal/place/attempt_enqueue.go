@@ -123,7 +123,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		case a.setRefused(w, parents):
 			// We may not write that parent: create, then list instead.
 		default:
-			p.finish()
+			p.forget()
 			if errors.Is(err, driver.ErrNoNode) {
 				return nil, false, err
 			}
@@ -218,7 +218,7 @@ func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []i
 	requeued := p.replaces != nil
 	p.counted = requeued || len(children) > 0 && !slices.Contains(children, -1)
 	if requeued {
-		p.replaces.finish()
+		p.replaces.forget()
 		p.replaces = nil
 	}
 	if p.Zxid == 0 {

@@ -2,9 +2,7 @@ package place
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -52,26 +50,12 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 // queues again at once.
 func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
 	s, r := a.Desk, a.Request
-	mine := ownNodes{p}
+	mine, own := ownNodes{p}, []*session.Watched(nil)
 	l := line{p: p, c: c, dialect: s.cfg.Dialect}
-	var own []*session.Watched // nil: they are not watched yet
-	if p.Granted.IsZero() {
-		own = p.own
-	}
+	watched := p.Granted.IsZero() && p.own != nil // our own nodes are
 	for {
-		if l.q != nil {
-			l.update()
-		}
-		if l.q == nil {
-			l.gen, _ = s.DS.Conn()
-			q, err := l.listAhead(ctx)
-			if err != nil {
-				return 0, err
-			}
-			if limit := s.cfg.MaxContenders; limit > 0 && !p.counted && len(q) > limit {
-				return 0, fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
-			}
-			l.listed(q)
+		if err := l.refresh(ctx); err != nil {
+			return 0, err
 		}
 		held, watch := queue.Decide(l.q, len(l.q)-1)
 		if held {
@@ -87,7 +71,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		if ahead == nil {
 			continue // the line is not what it was: decide again
 		}
-		if own != nil {
+		if watched {
 			if own, _, err = mine.watch(ctx); err != nil {
 				return 0, err
 			}
@@ -98,11 +82,8 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		switch {
 		case err != nil:
 			return 0, err
-		case what == timeToLook && own == nil:
-			if own, _, err = mine.watch(ctx); err != nil {
-				return 0, err
-			}
 		case what == timeToLook:
+			watched = true
 		case c.kind.Permits > 0:
 			l.q = nil
 		case what == aheadGone:

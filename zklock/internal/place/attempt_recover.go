@@ -76,7 +76,7 @@ func (a Attempt) abandon(p *Place, w *session.Write) {
 		if old := p.replaces; old != nil {
 			p.replaces = nil
 			if applied {
-				old.finish()
+				old.forget()
 			} else {
 				old.Remove()
 			}
@@ -84,7 +84,7 @@ func (a Attempt) abandon(p *Place, w *session.Write) {
 		if applied {
 			_ = removal{p}.untilGone()
 		} else {
-			p.finish()
+			p.forget()
 		}
 	})
 }

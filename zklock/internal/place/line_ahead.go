@@ -3,12 +3,35 @@ package place
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
+
+// refresh makes the line what is known of the queue now: what is left of it, or what a new
+// list has if that is too little to go by.
+func (l *line) refresh(ctx context.Context) error {
+	if l.q != nil {
+		l.update()
+	}
+	if l.q != nil {
+		return nil
+	}
+	s := l.p.Desk
+	l.gen, _ = s.DS.Conn()
+	q, err := l.listAhead(ctx)
+	if err != nil {
+		return err
+	}
+	if limit := s.cfg.MaxContenders; limit > 0 && !l.p.counted && len(q) > limit {
+		return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
+	}
+	l.listed(q)
+	return nil
+}
 
 // watchAhead watches those in line whom queue.Decide has named. It returns nil if what it
 // reads changes the line, so that there may be others to watch.

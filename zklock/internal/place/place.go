@@ -38,7 +38,7 @@ func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.
 //
 // It passes from holder to holder inside the process, and outlives them. Its states are
 // in place_state.go. Invariants:
-//   - From newPlace to finish it counts as its session's work.
+//   - From newPlace to forget it counts as its session's work.
 //   - At most one hold has it at a time, and the tokens of successive holds grow
 //     by turn.
 type Place struct {
@@ -55,7 +55,7 @@ type Place struct {
 	before, after *Place // guarded by s.own.mu; neighbours in s.own's list
 
 	hold  session.Tenant // guarded by s.mu; who has it now
-	admit *time.Timer    // guarded by s.mu; see admitReadersAt
+	share *time.Timer    // guarded by s.mu; see ShareAt
 
 	turn uint32 // guarded by s.mu; of the next hold
 	life life   // its state
@@ -116,9 +116,9 @@ func (p *Place) Node() string { return p.nodes[0].node }
 // Size is how many names it is in the queue of.
 func (p *Place) Size() int { return len(p.nodes) }
 
-// finish forgets a place whose nodes are gone, or never were. Calling it again
+// forget forgets a place whose nodes are gone, or never were. Calling it again
 // does nothing.
-func (p *Place) finish() {
+func (p *Place) forget() {
 	s := p.Desk
 	s.Mu.Lock()
 	_, there := s.enqueued[p.nodes[0].guid.Serial]
@@ -145,8 +145,8 @@ func (p *Place) finish() {
 func (p *Place) giveUp() {
 	p.Desk.Mu.Lock()
 	p.life.moveLocked(leaving)
-	if p.admit != nil {
-		p.admit.Stop()
+	if p.share != nil {
+		p.share.Stop()
 	}
 	p.Desk.Mu.Unlock()
 	p.Desk.own.remove(p)

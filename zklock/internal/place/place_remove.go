@@ -34,7 +34,7 @@ func (p removal) untilGone() error {
 		}
 		err := deleteNode(p.Desk, c.path())
 		if errors.Is(err, errs.ErrSessionOver) {
-			p.finish()
+			p.forget()
 			return err
 		}
 		if err != nil {
@@ -42,7 +42,7 @@ func (p removal) untilGone() error {
 			return p.Desk.cfg.explain(err, c.path())
 		}
 	}
-	p.finish()
+	p.forget()
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	var failed error
 	finish := func() {
 		if <-w.Done; w.Err == nil {
-			p.finish()
+			p.forget()
 			return
 		}
 		failed = removal{p}.untilGone()
@@ -95,7 +95,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	}
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
-		p.finish()
+		p.forget()
 		removal{p}.note()
 		return deleted, nil
 	}

@@ -17,11 +17,11 @@ func (p *Place) Rewrite(d queue.Data) error {
 	})
 }
 
-// AdmitReaders makes a reader's place of a writer's, which a reader has taken
+// BecomeShared makes a reader's place of a writer's, which a reader has taken
 // over: with the node, which it keeps, it keeps its position. Readers of other
 // processes count it as a writer's until its data says otherwise; that is brought
 // about in the background.
-func (p *Place) AdmitReaders(o Origin) {
+func (p *Place) BecomeShared(o Origin) {
 	s := p.Desk
 	s.Mu.Lock()
 	was := p.nodes[0].kind.Mode
@@ -35,15 +35,15 @@ func (p *Place) AdmitReaders(o Origin) {
 	}
 }
 
-// AdmitReadersAt has a writer's place, unless that is due already, turn to do at some
+// ShareAt has a writer's place, unless that is due already, turn to do at some
 // time, which is not before that: do makes a reader's of it then, if readers have it.
 // A place that is given up first is not turned to any more.
-func (p *Place) AdmitReadersAt(when time.Time, do func(*Place)) {
+func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	s := p.Desk
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if p.admit == nil && p.nodes[0].kind.Mode == queue.Exclusive {
-		p.admit = time.AfterFunc(time.Until(when), func() { s.Spawn(func() { do(p) }) })
+	if p.share == nil && p.nodes[0].kind.Mode == queue.Exclusive {
+		p.share = time.AfterFunc(time.Until(when), func() { s.Spawn(func() { do(p) }) })
 	}
 }
 

@@ -44,7 +44,7 @@ func (s heart) beat() {
 			s.Mu.Lock()
 			s.urgent = false
 			s.Mu.Unlock()
-			s.prove(busy)
+			s.exchange(busy)
 			early = s.settings.early()
 			continue
 		}
@@ -62,9 +62,9 @@ func (s heart) beat() {
 	}
 }
 
-// prove makes one exchange for the lease's sake. Whatever goes wrong shows in
+// exchange makes one exchange for the lease's sake. Whatever goes wrong shows in
 // the lease running out, or in the session's state.
-func (s heart) prove(busy bool) {
+func (s heart) exchange(busy bool) {
 	kind := "sync"
 	if busy {
 		kind = "heartbeat"

@@ -109,11 +109,11 @@ func (w *Watched) stale(gen uint64) bool {
 	default:
 		return false
 	}
-	return w.err != nil || w.Gen != gen || w.take() != nil
+	return w.err != nil || w.Gen != gen || w.fires() != nil
 }
 
-// take returns the event if it has fired.
-func (w *Watched) take() *driver.Event {
+// fires returns the event if it has fired.
+func (w *Watched) fires() *driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fired != nil {
@@ -165,7 +165,7 @@ func (ws *watches) sweepLocked() {
 	for path, w := range ws.byPath {
 		select {
 		case <-w.armed:
-			if w.err != nil || w.take() != nil {
+			if w.err != nil || w.fires() != nil {
 				delete(ws.byPath, path)
 			}
 		default:

@@ -1,0 +1,201 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// cost runs f and returns what it asked of the ensemble, heartbeats aside:
+// these are multis of one operation.
+func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
+	synctest.Wait()
+	before := e.Ops()
+	f()
+	synctest.Wait()
+	after := e.Ops()
+	return memdriver.Ops{
+		Creates: after.Creates - before.Creates, Deletes: after.Deletes - before.Deletes, Sets: after.Sets - before.Sets,
+		Multis: after.Multis - before.Multis, MultiOps: after.MultiOps - before.MultiOps,
+		Gets: after.Gets - before.Gets, Watches: after.Watches - before.Watches, Children: after.Children - before.Children,
+		Syncs: after.Syncs - before.Syncs, Events: after.Events - before.Events,
+	}
+}
+
+func wantCost(t *testing.T, what string, got, want memdriver.Ops) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s cost %+v, want %+v", what, got, want)
+	}
+}
+
+func mustLock(t *testing.T) func(l *zklock.Lock, err error) *zklock.Lock {
+	t.Helper()
+	return func(l *zklock.Lock, err error) *zklock.Lock {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func mustRelease(t *testing.T, l *zklock.Lock) {
+	t.Helper()
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// connect opens a client with one session on a connector, and closes it at the
+// end of the test.
+func connect(t *testing.T, c driver.Connector, params map[string]string, opts ...zklock.Option) *zklock.Client {
+	t.Helper()
+	values := map[string][]string{"pool_max_sessions": {"1"}}
+	for k, v := range params {
+		values[k] = []string{v}
+	}
+	client, err := zklock.OpenConnector(c, append([]zklock.Option{zklock.WithParams(values)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return client
+}
+
+// about lets an injector see what is about lock znodes and what is below them.
+func about(inj faultdriver.Injector) faultdriver.Injector {
+	return faultdriver.If("about a lock", func(op faultdriver.Op) bool {
+		for _, p := range op.Paths {
+			if strings.HasPrefix(p, "/zklock/") {
+				return true
+			}
+		}
+		return false
+	}, inj)
+}
+
+// soon returns the lock that somebody is about to get, and fails if that takes
+// until others, who hold for a minute and more, have gone.
+func soon(t *testing.T, who string, got <-chan *zklock.Lock) *zklock.Lock {
+	t.Helper()
+	select {
+	case l := <-got:
+		return l
+	case <-time.After(10 * time.Second):
+		t.Errorf("%s waits for somebody whom it need not wait for", who)
+		return <-got
+	}
+}
+
+func open(t *testing.T, url string, opts ...zklock.Option) *zklock.Client {
+	t.Helper()
+	c, err := zklock.Open(url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return c
+}
+
+func names(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint("name-", i)
+	}
+	return all
+}
+
+func must(t *testing.T, l *zklock.Lock, err error) *zklock.Lock {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// acquiring acquires in the background. Who is never woken fails after an hour,
+// or the bubble's clock would run on for ever.
+func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zklock.AcquireOption) chan *zklock.Lock {
+	t.Helper()
+	got := make(chan *zklock.Lock, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		l, err := a.Acquire(ctx, opts...)
+		if err != nil {
+			t.Errorf("acquire %s: %v", a.Name(), err)
+			close(got)
+			return
+		}
+		got <- l
+	}()
+	synctest.Wait()
+	return got
+}
+
+func nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
+
+func none(t *testing.T, what string, got chan *zklock.Lock) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-got:
+		t.Fatalf("%s got in", what)
+	default:
+	}
+}
+
+// plain connects a session of its own, for looking and meddling.
+func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
+	t.Helper()
+	s, err := e.Connector().Connect(t.Context(), 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// inDialect opens a client on an ensemble.
+func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client {
+	t.Helper()
+	client, err := zklock.OpenConnector(c, zklock.WithParams(url.Values{"dialect": {dialect}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// ended is when a lock's Done was closed, in a channel.
+func ended(l *zklock.Lock) <-chan time.Time {
+	at := make(chan time.Time, 1)
+	go func() { <-l.Done(); at <- time.Now() }()
+	return at
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
