@@ -17,7 +17,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// B38
 func TestAllThatFailsLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

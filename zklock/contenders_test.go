@@ -16,7 +16,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// B15, L4
 func TestForeignChildrenAndDataAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -61,7 +60,7 @@ func TestForeignChildrenAndDataAreLeftAlone(t *testing.T) {
 	})
 }
 
-// B34, L3: "orders" and "orders/42" are two locks, as are all other names that
+// "orders" and "orders/42" are two locks, as are all other names that
 // differ in a byte.
 func TestNameThatIsAPrefixOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

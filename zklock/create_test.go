@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// B36: the server removes a container that has been empty for a while, and an
+// The server removes a container that has been empty for a while, and an
 // operator anything.
 func TestParentRemovedByTheServerIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestParentRemovedByTheServerIsMadeAgain(t *testing.T) {
 	})
 }
 
-// B14: a create that was applied is found again, by a list that a Sync has
+// A create that was applied is found again, by a list that a Sync has
 // brought up to date. Nothing is created twice.
 func TestLostCreateIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

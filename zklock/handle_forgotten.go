@@ -46,15 +46,15 @@ func (h *handle) forgotten() {
 	if h.reason() != nil {
 		return
 	}
-	c := h.hold.all
-	c.counters.forgotten.Add(1)
+	all := h.hold.all
+	all.counters.forgotten.Add(1)
 	told := []any{"held", time.Since(h.since), "session", h.hold.place.Desk.DS.ID()}
 	if at := acquiredAt(h.hookCtx); at != nil {
 		told = append(told, "acquired", at)
 	} else {
 		told = append(told, "hint", "WithAcquireStacks has this say where the lock was acquired")
 	}
-	c.cfg.Logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
+	all.cfg.Logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
 }
 
 // stackKey is where a context has the stack of an acquisition. A handle keeps

@@ -106,7 +106,7 @@ func (h *hold) overtaken() (deleted bool, err error) {
 
 // giveBack is what the release of the last handle comes to: the place is passed
 // on to somebody who waits in this process, or leaves the queue. handed says
-// that it was passed on; see place.Release for the rest.
+// that it was passed on; see place.Place.Release for the rest.
 func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	defer h.all.released(h)
 	limit := h.awaitTxns(ctx)

@@ -53,7 +53,7 @@ func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, heldKey{}, (*held)(nil))
 }
 
-// carried returns a handle that ctx carries on a lock of that client which has
+// carried returns a Lock that ctx carries, of one of those turnstiles, which has
 // one of the names wanted: a live one if there is any, else a lost one, else
 // nil. Released handles do not count.
 func carried(ctx context.Context, all *turnstiles, wants []place.Want) *Lock {

@@ -14,7 +14,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// B14
 func TestLostReplyAndAFailingListLeaveNoOrphan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

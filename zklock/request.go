@@ -24,8 +24,7 @@ type request struct {
 
 	maxWaiters int // beside how many of this client it may wait; 0: any number
 
-	// Of the requester's goroutine only, unlike the above, which never change
-	// once the request is queued.
+	// Of the requester's goroutine only, where nothing else is said.
 	waiting  bool            // the Wait hook was called
 	waitCtx  context.Context // what it returned
 	waitFrom time.Time       // guarded by all.mu for others: since when it waits for other holders

@@ -11,7 +11,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// B7, L8
 func TestDowngradeKeepsQueuedWritersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -243,7 +243,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	granted := false
 	if h.place.MayPass(next.r.Mode, t.all.cfg.handoverLimit, t.all.cfg.handoverTime) {
 		if granted = h.place.Grant(next.r); !granted {
-			h.place.Reserve() // whatever the lease lacks, it comes to the next one
+			h.place.Reserve() // whatever it lacks, it comes to the next one
 		}
 	}
 	if !granted {

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// B1: a waiter's session expires.
+// A waiter's session expires.
 func TestExpiryWhileQueuedGoesToTheTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -43,7 +43,7 @@ func TestExpiryWhileQueuedGoesToTheTail(t *testing.T) {
 	})
 }
 
-// B1: an operator deletes waiters.
+// An operator deletes waiters.
 func TestBrokenWaitersQueueAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -78,7 +78,6 @@ func TestBrokenWaitersQueueAgain(t *testing.T) {
 	})
 }
 
-// B5
 func TestSequenceEndIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -103,7 +102,6 @@ func TestSequenceEndIsRefused(t *testing.T) {
 	})
 }
 
-// B8, B18
 func TestMiddleWaiterGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -127,7 +125,6 @@ func TestMiddleWaiterGivesUp(t *testing.T) {
 	})
 }
 
-// B16
 func TestReleaseOfADeletedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -162,7 +159,6 @@ func TestReleaseOfADeletedNode(t *testing.T) {
 	})
 }
 
-// B17, B19
 func TestReleaseGoesOnInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -207,7 +203,6 @@ func TestReleaseThatIsNotWaitedForIsOneRequest(t *testing.T) {
 	})
 }
 
-// B21
 func TestPredecessorGoneBetweenListAndWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -225,7 +220,6 @@ func TestPredecessorGoneBetweenListAndWatch(t *testing.T) {
 	})
 }
 
-// B31
 func TestWaitIsBoundedAcrossASilentPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -251,7 +245,6 @@ func TestWaitIsBoundedAcrossASilentPartition(t *testing.T) {
 	})
 }
 
-// L10
 func TestOwnNodeDeletedBeforePredecessorLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

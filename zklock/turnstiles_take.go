@@ -63,7 +63,7 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place.Place)
 	}
 }
 
-// patientFor is patient for a request, which may not want to wait for what the client
+// patientFor is session.Pool.Patient for a request, which may not want to wait for what the client
 // has waited for before. Such a request waits almost as long as connect_timeout, so that
 // its own wait of that length does not end first.
 func (all *turnstiles) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {

@@ -48,7 +48,6 @@ func TestTxn(t *testing.T) {
 	})
 }
 
-// L9
 func TestLateTxnNeverReachesTheNextHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -77,7 +77,6 @@ func TestHeartbeatsAreCommitted(t *testing.T) {
 	})
 }
 
-// L12
 func TestReconnectWithAShorterTimeoutIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -92,7 +91,7 @@ func TestReconnectWithAShorterTimeoutIsALoss(t *testing.T) {
 	})
 }
 
-// B9: no lock and no error at the same time, ever.
+// No lock and no error at the same time, ever.
 func TestAcquireWithAnEndedContextIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -184,7 +183,7 @@ func TestTokensThatRunBackAreRefused(t *testing.T) {
 	})
 }
 
-// B10, B24: whoever was lost, and releases late, takes nothing from the next
+// Whoever was lost, and releases late, takes nothing from the next
 // holder, and can acquire again.
 func TestStaleReleaseLeavesTheNextHolderAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +206,7 @@ func TestStaleReleaseLeavesTheNextHolderAlone(t *testing.T) {
 	})
 }
 
-// B4: re-entry looks at the lock, not at a counter.
+// Re-entry looks at the lock, not at a counter.
 func TestReentryAfterALossIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -26,7 +26,7 @@ func operating(kind string, f func()) zklock.Hooks {
 	}}
 }
 
-// B6: GUIDs, which begin with the session's id, do not count in the order of the
+// GUIDs, which begin with the session's id, do not count in the order of the
 // queue, only the number at the end does.
 func TestGrantsComeInTheOrderOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestPermitMarkedBeforeItIsWatched(t *testing.T) {
 	})
 }
 
-// B2, B10: a node that somebody has put in the place of ours, by the same name,
+// A node that somebody has put in the place of ours, by the same name,
 // is not ours.
 func TestNodePutInPlaceOfOursIsNotOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestGrantIsSeenOnOneConnection(t *testing.T) {
 	})
 }
 
-// B23: a watch that got lost with its connection is armed again on the next one.
+// A watch that got lost with its connection is armed again on the next one.
 func TestWaitSurvivesAWatchLostInAReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -237,7 +237,7 @@ func TestTrySeesAReleaseOnAnotherSession(t *testing.T) {
 	})
 }
 
-// B7: a change of the node that is waited for is no departure.
+// A change of the node that is waited for is no departure.
 func TestDowngradeLetsNoWriterIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -255,7 +255,7 @@ func TestDowngradeLetsNoWriterIn(t *testing.T) {
 	})
 }
 
-// B11: tries that come at the same time take the permits that there are.
+// Tries that come at the same time take the permits that there are.
 func TestTriesTakeNoMorePermitsThanThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))

@@ -13,7 +13,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// B40
 func TestCancelledWaitsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -191,7 +191,7 @@ var handoverMutants = []mutant{
 		breaks: "a writer goes on with the place in the queue that a reader has left behind",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`if p == nil || p.life.is() == spent || p.Readers() && r.Mode != queue.Shared {`, `if p == nil || p.life.is() == spent {`),
+		edits:  change(`if p == nil || p.worn() || p.Readers() && r.Mode != queue.Shared {`, `if p == nil || p.worn() {`),
 		tests:  []string{"TestWriterDoesNotGoOnInAReadersPlace"},
 	},
 	{
@@ -199,7 +199,7 @@ var handoverMutants = []mutant{
 		breaks: "a place that was held and may not be handed over is not replaced",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`if p == nil || p.life.is() == spent || p.Readers()`, `if p == nil || p.Readers()`),
+		edits:  change(`if p == nil || p.worn() || p.Readers()`, `if p == nil || p.Readers()`),
 		tests:  []string{"TestHandoverCostsNothingAndRequeueOneTransaction"},
 	},
 	{

@@ -57,8 +57,8 @@ var (
 	ErrSessionOver = errors.New("session is over")                       // enqueue anew on another one
 	ErrNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
 	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
-	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by pool.patient
-	ErrCut         = errors.New("connect_timeout passed before")         // cause set by pool.patient
+	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by session.Pool.Patient
+	ErrCut         = errors.New("connect_timeout passed before")         // cause set by turnstiles.patientFor
 
 	// Cause set by turnstiles.mustWait.
 	ErrCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
@@ -69,7 +69,7 @@ var ErrTaken = fmt.Errorf("%w: others hold it, or are ahead in its queue", ErrNo
 
 // WaitEnded is the error of a wait that ctx ended. It matches waitedFor, which
 // says what was waited for, and the context's error and cause, unless it was
-// this package that ended the context.
+// zklock that ended the context.
 func WaitEnded(ctx context.Context, waitedFor error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {

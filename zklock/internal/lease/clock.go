@@ -9,7 +9,7 @@ import (
 // stands still while the system is suspended, and the ensemble's does not. So
 // lease arithmetic happens in instants: time.Now with the time the machine has
 // been suspended since the process started added to it. Instants compare only
-// with instants; toWall turns one into what time.Now will read then.
+// with instants; Wall turns one into what time.Now will read then.
 
 // suspendedMax is the longest total suspension seen so far; it only grows, so
 // that an unlucky reading never makes a lease longer again.

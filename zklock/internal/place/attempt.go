@@ -24,7 +24,7 @@ type Attempt struct {
 func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err error) {
 	s, r := a.Desk, a.Request
 	alone := false
-	if p == nil || p.life.is() == spent || p.Readers() && r.Mode != queue.Shared {
+	if p == nil || p.worn() || p.Readers() && r.Mode != queue.Shared {
 		if r.Try {
 			if err := a.blocked(patient); err != nil {
 				return nil, err
@@ -34,7 +34,7 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 			return nil, err
 		}
 	}
-	p.move(spent) // if it was reserved, then for this one
+	p.move(resumed) // if it was reserved, then for this one
 	r.Since = time.Time{}
 	if r.Mode == queue.Shared {
 		p.BecomeShared(r.Origin)

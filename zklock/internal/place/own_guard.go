@@ -100,7 +100,7 @@ func (g *guard) read(n *guarded) {
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
 		if !p.life.ending() { // else it was this client that took it away
-			s.Spawn(p.Lose) // its hooks may take their time
+			s.Spawn(p.Lose) // to end handles and contexts may take a while
 		}
 	case s.Ctx.Err() == nil:
 		s.cfg.Logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.DS.ID(), "cause", logged(err))

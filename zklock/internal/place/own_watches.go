@@ -14,7 +14,7 @@ import (
 // short lock would halve the throughput.
 //
 // Invariants:
-//   - A place that was granted is in due or ready, or guards have its nodes, or
+//   - A place that was granted is in the list of those due or in ready, or guards have its nodes, or
 //     it is ending: nobody has to hear of its nodes any more.
 //   - A guard that has room, or is to end, is found by entrust or not at all: it
 //     decides both under mu.

@@ -12,7 +12,7 @@ import (
 // is surely gone.
 //
 // Invariants:
-//   - It is registered with its session before its create is sent and until its
+//   - It is registered with its desk before its create is sent and until its
 //     node is gone.
 //   - While node is empty the outcome of its create is open. Once set, node
 //     never changes; a second node with the same GUID is a late twin, a create
@@ -21,9 +21,9 @@ import (
 type contender struct {
 	dir  string // the lock's znode
 	guid queue.GUID
-	kind queue.Kind
-	node string // guarded by the session's mu; its name below dir, the end of at
-	at   string // guarded by the session's mu; the node's path
+	kind queue.Kind // guarded by the session's mu once the place is queued
+	node string     // guarded by the session's mu; its name below dir, the end of at
+	at   string     // guarded by the session's mu; the node's path
 }
 
 // path returns the node's path; it must be known.
@@ -52,20 +52,19 @@ type Place struct {
 
 	own []*session.Watched // on the nodes, as seen right before the grant; nil if that was at once
 
-	before, after *Place // guarded by s.own.mu; neighbours in s.own's list
+	before, after *Place // guarded by Desk.own.mu; neighbours in the list of those due
 
-	hold  session.Tenant // guarded by s.mu; who has it now
-	share *time.Timer    // guarded by s.mu; see ShareAt
+	hold  session.Tenant // guarded by Desk.Mu; who has it now
+	share *time.Timer    // guarded by Desk.Mu; see ShareAt
 
-	turn uint32 // guarded by s.mu; of the next hold
+	turn uint32 // guarded by Desk.Mu; of the next hold
 	life life   // its state
 
-	// What is known of the queue, by the place's owner. It is said with a bit each: there
-	// may be a hundred thousand places.
-	counted     bool        // max_contenders was applied when it was created
-	doubtful    bool        // a create's outcome was unknown at some time: twins may show up
-	Others      bool        // another contender is, or may be, in the queue
-	due         bool        // guarded by s.own.mu; it is in that list
+	counted  bool // max_contenders was applied when it was created
+	doubtful bool // a create's outcome was unknown at some time: twins may show up
+	Others   bool // another contender is, or may be, in the queue
+
+	due         bool        // guarded by Desk.own.mu; it is in the list of those due
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 }
 
@@ -98,6 +97,13 @@ func (p *Place) move(to state) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
 	return p.life.moveLocked(to)
+}
+
+// worn reports whether the place was held before and is not reserved: then it goes to the
+// tail of the queue, replaced by a new one.
+func (p *Place) worn() bool {
+	is := p.life.is()
+	return is == spent || is == resumed
 }
 
 // Reserve has a place that is spent ready for the next one in this process.

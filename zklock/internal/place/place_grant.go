@@ -62,7 +62,7 @@ func (p *Place) Over(h session.Tenant) {
 	p.OverLocked(h)
 }
 
-// OverLocked is over for a hold that is off its session. The session's mutex is held.
+// OverLocked is Over for a hold that is off its session. The session's mutex is held.
 func (p *Place) OverLocked(h session.Tenant) {
 	if p.hold == h {
 		p.hold = nil

@@ -47,7 +47,7 @@ func (p removal) untilGone() error {
 }
 
 // deleteNode deletes a node until it is gone. A node that does not exist is gone.
-// errSessionOver means that it goes with its session.
+// errs.ErrSessionOver means that it goes with its session.
 func deleteNode(s *Desk, path string) error {
 	err := s.Repeat(s.Ctx, "release", func(ctx context.Context) error {
 		return s.DS.Delete(ctx, path, driver.AnyVersion)

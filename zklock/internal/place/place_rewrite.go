@@ -48,7 +48,7 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 }
 
 // LowerLocked makes a reader's place of a writer's, which has it, in this process; see
-// rewrite for others. It returns the turn of the readers that join from then on, who come
+// Rewrite for others. It returns the turn of the readers that join from then on, who come
 // after the writer. The session's mutex is held.
 func (p *Place) LowerLocked() (turn uint32) {
 	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again

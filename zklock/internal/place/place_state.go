@@ -10,23 +10,29 @@ import (
 //
 //	from     to       when
 //	opening  queued   its nodes are there, alone or among others
-//	opening  leaving  its creation failed, was given up, or is not known to have been applied
+//	opening  leaving  its creation failed, was given up, or is refused for what it turned out to be
 //	queued   held     its turn has come
-//	queued   leaving  nobody waits with it any more
+//	queued   leaving  nobody waits with it any more, or it is a reader's and a writer is next
 //	held     spent    the hold is over: released, or lost with the session
+//	held     deleted  another client has deleted a node
 //	spent    held     it is handed over to the next one in this process
 //	spent    reserved it would be, but for the lease, which is not long enough just now
 //	spent    leaving  it is released, or replaced by a new one at the tail
-//	reserved spent    the one it is reserved for has taken it up, and waits for the lease
-//	reserved leaving  that one has given up
-//	any      deleted  another client has deleted a node, and the place was not leaving
+//	spent    deleted  another client has deleted a node
+//	reserved resumed  the next one has taken it up, and waits for the lease
+//	reserved leaving  nobody takes it up, or not on this session
+//	reserved deleted  another client has deleted a node
+//	resumed  held     the lease is long enough again
+//	resumed  leaving  who has taken it up gave up; it is not taken up twice, but replaced
+//	resumed  deleted  another client has deleted a node
 //
 // Invariants:
 //   - A place has a hold if and only if it is held.
 //   - Nothing leads out of leaving and deleted: such a place is never held again, and
-//     nobody watches its nodes.
-//   - Moves are made under the session's mutex. Whoever has only to know whether it is on
-//     its way out reads without.
+//     nobody has to watch its nodes. A place whose session has ended stays as it is.
+//   - Moves are made under the session's mutex.
+//   - A move that the table does not have is refused, and nothing happens: who gives up a
+//     place that is deleted, or loses one that is leaving, need not know.
 type state int32
 
 const (
@@ -34,18 +40,20 @@ const (
 	queued                // it waits for its turn
 	held                  // a hold has it
 	spent                 // its hold is over, and nobody has it
-	reserved              // it is spent, and the next one in this process may have it as it is
+	reserved              // the next one in this process may have it as it is
+	resumed               // that one has taken it up, and waits for the lease
 	leaving               // this client deletes its nodes, or they go with the session
 	deleted               // another client has deleted a node; what is left is removed
 )
 
 // next has, for each state, those that may follow.
 var next = [...][]state{
-	opening:  {queued, leaving, deleted},
-	queued:   {held, leaving, deleted},
+	opening:  {queued, leaving},
+	queued:   {held, leaving},
 	held:     {spent, deleted},
 	spent:    {held, reserved, leaving, deleted},
-	reserved: {spent, leaving, deleted},
+	reserved: {resumed, leaving, deleted},
+	resumed:  {held, leaving, deleted},
 	leaving:  nil,
 	deleted:  nil,
 }

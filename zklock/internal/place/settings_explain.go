@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// explain gives a driver's definite error its meaning in this package's terms.
+// explain gives a driver's definite error its meaning in the terms of package errs.
 func (c *Settings) explain(err error, path string) error {
 	switch {
 	case err == nil:

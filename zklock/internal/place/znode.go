@@ -33,7 +33,7 @@ type Znode struct {
 // before 3.5.1 have none, there it is persistent.
 //
 // One that has not been in use here for a while may be somebody else's by now, and
-// is looked at anew before it is written; see find for occupied.
+// is looked at anew before it is written; see parents.find for occupied.
 func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 	s, path := z.Desk, z.Path
 	if p, fresh, ok := s.parents.find(path, occupied); ok {

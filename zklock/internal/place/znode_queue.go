@@ -14,7 +14,7 @@ import (
 // Queue is everybody in the queue of a name.
 type Queue struct {
 	Known  []queue.Node   // contenders of the client's dialect, in order
-	Data   [][]byte       // of each of known
+	Data   [][]byte       // of each of Known
 	Others [][]queue.Node // contenders of other dialects, by family
 }
 
@@ -66,7 +66,7 @@ func (z Znode) Everybody(ctx context.Context) (found Queue, err error) {
 }
 
 // maxReads is how many contenders are read at once: enough to make little of the
-// way to the server, and so few that three quarters of maxLone are left to other calls
+// way to the server, and so few that three quarters of session.MaxLone are left to other calls
 // that acquire on the session meanwhile.
 const maxReads = session.MaxLone / 4
 

@@ -80,7 +80,7 @@ func ParseDialect(name string) (*Dialect, error) {
 //
 //	familyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>, __READ__ alike
 //	familyMutex       [_c_<uuid or 32 hex digits>-]lock-<10 digits>
-//	familyKazoo       <32 hex digits>__lock__<10 digits>, __rlock__ alike
+//	FamilyKazoo       <32 hex digits>__lock__<10 digits>, __rlock__ alike
 type family uint8
 
 const (
@@ -130,7 +130,7 @@ func (d *Dialect) Prefix(g GUID, k Kind) string {
 // Parse takes a child of a lock's znode apart. ok is false for a child that is
 // no contender of the dialect; foreign, if not nil, is the dialect of those that
 // it is a contender of, which do not see ours. A child without a sequence number is
-// no contender of anything. One with a negative number has seq maxSequence: servers
+// no contender of anything. One with a negative number has seq MaxSequence: servers
 // before 3.6 count into the negative.
 func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
 	head, suffix, k, f, ok := classify(node)

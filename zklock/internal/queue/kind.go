@@ -22,7 +22,7 @@ func (k Kind) String() string {
 }
 
 // KindConflict is the error of who meets a contender of a kind that
-// does not know its own, see conflict, and gives way.
+// does not know its own, see Conflict, and gives way.
 func KindConflict(ahead Node) error {
 	return fmt.Errorf("%w: %s is in the queue, wanting %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
 		errs.ErrConflict, ahead.Name, ahead.Kind)

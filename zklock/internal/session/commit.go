@@ -21,7 +21,7 @@ const (
 type Write struct {
 	Kind    string      // for the Operation hook
 	Ops     []driver.Op // in order
-	Creates Entry       // the contenders that ops create; nil if none
+	Creates Entry       // the contenders that Ops create; nil if none
 
 	Ctx      context.Context // of the caller, for hooks only: a group runs on the session's
 	Done     chan struct{}   // closed once the fields below are set
@@ -69,7 +69,7 @@ type committer struct {
 	closed  bool     // guarded by mu; nothing is sent any more
 }
 
-// Submit queues w and returns at once; w.done tells when w is answered.
+// Submit queues w and returns at once; w.Done tells when w is answered.
 func (c *committer) Submit(w *Write) {
 	w.Done = make(chan struct{})
 	c.mu.Lock()

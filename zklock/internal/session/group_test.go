@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// L7: contenders that one transaction creates below one znode would have one
+// Contenders that one transaction creates below one znode would have one
 // token. And a create counts what is there after the transaction's deletes.
 func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (s keeper) keep() {
 }
 
 // noticeConnection takes note of a new connection, if there is one. It returns
-// what suspended was before the look, which is no later than any handshake that
+// what lease.Suspended was before the look, which is no later than any handshake that
 // a later look will find.
 func (s keeper) noticeConnection(suspendedThen time.Duration) time.Duration {
 	suspendedNow := lease.Suspended()

@@ -20,7 +20,7 @@ type notices struct {
 	mu    sync.Mutex
 	queue []notice // guarded by mu
 	over  bool     // guarded by mu; end was called
-	due   int      // guarded by mu; losses that are going to be reported, see expect
+	due   int      // guarded by mu; losses that are going to be reported, see Expect
 }
 
 // notice is a state of the session, or losses, or the last one of all.

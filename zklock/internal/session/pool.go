@@ -31,7 +31,7 @@ type Pool struct {
 	Settings  *Settings
 	connector driver.Connector
 	Prepare   func(context.Context, driver.Session) error // makes sure of the root, before a session is used
-	Attend    func(*Session) any                          // is called with each session when it begins; see session.User
+	Attend    func(*Session) any                          // is called with each session when it begins; see Session.User
 	Ctx       context.Context                             // ends with the pool
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
@@ -76,7 +76,7 @@ func (o *opening) unavailable(d time.Duration) error {
 }
 
 // Patient derives the context of a stretch without a usable session, which began
-// at since: it ends, with cause errNoSession, when that has lasted for
+// at since: it ends, with cause errs.ErrNoSession, when that has lasted for
 // connect_timeout.
 func (p *Pool) Patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadlineCause(ctx, since.Add(p.Settings.ConnectTimeout), errs.ErrNoSession)
@@ -94,7 +94,7 @@ func NewPool(set *Settings, connector driver.Connector) *Pool {
 }
 
 // Session returns the session for a path. It opens one if there is none, and
-// waits for that until ctx ends; see patient for what bounds that.
+// waits for that until ctx ends; see Patient for what bounds that.
 func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 	n := p.slot(path)
 	s, o, err := p.look(n)
@@ -324,7 +324,7 @@ func (p *Pool) All() []*Session {
 }
 
 // Spawn runs f in a goroutine that close waits for; false: the pool is closed.
-// f has to return soon after p.ctx has ended.
+// f has to return soon after p.Ctx has ended.
 func (p *Pool) Spawn(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 )
 
 // Repeat runs an operation that may be done twice without harm, until its
-// outcome is definite. It is the one retry loop of this package. It ends early
-// with errSessionOver, with ctx, or with ErrUnavailable after connect_timeout
-// of trying; when ctx ends, with session.WaitEnded.
+// outcome is definite. It is the retry loop of all requests but creates. It ends early
+// with errs.ErrSessionOver, with ctx, or with ErrUnavailable after connect_timeout
+// of trying; when ctx ends, with Session.WaitEnded.
 // Clean-up runs on the session's own context and is not bounded by
 // connect_timeout: it goes on until it is done or the session is over.
 func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
@@ -117,7 +117,7 @@ func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	return false
 }
 
-// requestTimeout is how long a request may go unanswered before its outcome is
+// requestTimeout is how long a request may go unanswered at most before its outcome is
 // taken for unknown: what ZooKeeper's clients allow a silent server, of the time
 // that leases are made of.
 func (s *Session) requestTimeout() time.Duration {

@@ -21,14 +21,14 @@ import (
 //     that moment, exactly once, and no hold is added afterwards.
 //   - Ctx ends after the last handle on the session has ended, and is the one sign
 //     of the end that anything waits for: see endIf for the order.
-//   - While counting, a moment at or after lease.Until ends the session; who
+//   - While counting, a moment at or after Lease.Until ends the session; who
 //     notices first, be it a timer, a heartbeat's reply or Valid, ends it. So
 //     nobody sees a lease that has run out move on again.
 //   - Mu is held around memory only.
 type Session struct {
 	Pool     *Pool
 	settings *Settings
-	User     any // what the pool's attend has returned
+	User     any // what Pool.Attend has returned
 	DS       driver.Session
 	Timeout  time.Duration // negotiated when it was created; it never grows
 	born     time.Time     // an instant
@@ -43,9 +43,9 @@ type Session struct {
 
 	Rouse chan struct{} // cap 1: the heart looks again
 	look  chan struct{} // cap 1: the keeper looks again
-	lone  chan struct{} // cap maxLone: requests under way that are made by once
+	lone  chan struct{} // cap MaxLone: requests under way that are made by Once
 
-	// proven is lease.Until while the lease counts and the session is not over, as
+	// proven is Lease.Until while the lease counts and the session is not over, as
 	// nanoseconds since born; else 0. It changes with them, under Mu.
 	proven atomic.Int64
 
@@ -64,7 +64,7 @@ type Session struct {
 	cut      time.Time           // guarded by Mu; since when there has been no connection; zero: there is one
 }
 
-// newSession starts to look after ds. suspendedThen is what suspended returned
+// newSession starts to look after ds. suspendedThen is what lease.Suspended returned
 // before ds was made, so that a suspension since then shortens the lease.
 func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Session {
 	s := &Session{
@@ -96,9 +96,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	return s
 }
 
-// server is where the session is connected, for hooks.
-
-// Leave says that a place is gone. Each register is matched by one leave.
+// Leave says that a place is gone, which was counted into Work.
 func (s *Session) Leave() {
 	s.Mu.Lock()
 	idle := s.LeaveLocked()
@@ -108,8 +106,8 @@ func (s *Session) Leave() {
 	}
 }
 
-// leaveLocked is leave; if it returns true, pool.Retire is to be called without
-// mu. With the last place the lease stops counting: there is nothing to lose.
+// LeaveLocked is Leave; if it returns true, Pool.Retire is to be called without
+// Mu. With the last place the lease stops counting: there is nothing to lose.
 func (s *Session) LeaveLocked() (idle bool) {
 	s.Work--
 	if s.Work > 0 {
@@ -121,7 +119,7 @@ func (s *Session) LeaveLocked() (idle bool) {
 	return true
 }
 
-// publishLocked makes what the lease has come to known to alive.
+// publishLocked makes what the lease has come to known to Alive.
 func (s *Session) publishLocked() {
 	proven := int64(0)
 	if s.Over == nil && s.counting {
@@ -131,7 +129,7 @@ func (s *Session) publishLocked() {
 }
 
 // Alive reports whether the lease counts and has not run out. As long as it has
-// not, that takes no lock. Only under mu may it be found to have run out, in turn
+// not, that takes no lock. Only under Mu may it be found to have run out, in turn
 // with what makes it longer: so that who has seen its end never sees it move on.
 func (s *Session) Alive() bool {
 	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
@@ -161,7 +159,7 @@ func (s *Session) Cause() error {
 }
 
 // Spawn runs f in a goroutine that the session's end waits for. f has to return
-// soon after s.ctx has ended. false: the session is over, f does not run.
+// soon after s.Ctx has ended. false: the session is over, f does not run.
 func (s *Session) Spawn(f func()) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -290,16 +288,16 @@ func (s *Session) End(state driver.State, cause error) {
 	s.endIf(state, cause, func() bool { return true })
 }
 
-// endIf is end if a condition holds, in one step. s.Mu is held when it is asked.
+// endIf is End if a condition holds, in one step. s.Mu is held when it is asked.
 //
 // The order of what follows is what callers are promised. A session may carry
 // ten thousand locks and as many waiters:
 //
 //   - First every handle ends, and nothing but what the callers themselves do about
 //     that runs meanwhile. No waiter of this client is woken before, and the pool
-//     makes those that ask for a session wait: see pool.look.
-//   - Then the session is closed at the ensemble, so that other clients may be
-//     granted its locks, and leaves the pool; and then its waiters are woken.
+//     makes those that ask for a session wait: see Pool.look.
+//   - Then the session leaves the pool, and begins to be closed at the ensemble, so
+//     that other clients may be granted its locks; and its waiters are woken.
 //   - The notices come last, on a goroutine of their own: hooks and loggers may take
 //     their time.
 func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
@@ -344,7 +342,7 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 }
 
 // shutdown ends the session at the ensemble and waits for all its goroutines.
-// end has been called.
+// End has been called.
 //
 // It goes on until there is an answer. A session whose servers have no leader does
 // not expire, and the next leader gives it its full timeout anew: for as long its
@@ -369,9 +367,9 @@ func (s *Session) shutdown() {
 	s.wg.Wait()
 }
 
-// WaitEnded is waitEnded for whatever goes on on a session, since began, but the
+// WaitEnded is errs.WaitEnded for whatever goes on on a session, since began, but the
 // wait for another holder. Was it the session's answer that was waited for, which is
-// errUnanswered, or the session? One that is connected, and that has answered or
+// errs.ErrUnanswered, or the session? One that is connected, and that has answered or
 // was asked within a heartbeat's interval, was there.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	state, _ := s.DS.State()

@@ -17,7 +17,7 @@ type slot struct {
 	backoff   time.Duration // grows while sessions are lost one after the other
 
 	// cut is since when there has been no connection, though one was wanted all the
-	// time until wanted: see pool.CutSince.
+	// time until wanted: see Pool.CutSince.
 	cut, wanted time.Time
 }
 

@@ -32,7 +32,7 @@ type Tenant interface {
 }
 
 // Evict has tenants know that they are lost, but for those that are over already, and
-// returns the others. It calls no hooks and lets no waiter in: vacate and tell do, which
+// returns the others. It calls no hooks and lets no waiter in: Vacate and Tell do, which
 // are the caller's to call when all of them have ended.
 //
 // All are marked before the first handle ends, so that a handle which ends slowly, since

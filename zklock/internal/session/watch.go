@@ -127,7 +127,7 @@ func (w *Watched) fires() *driver.Event {
 	return w.fired
 }
 
-// Received records what a waiter got from w.event, and returns what is known.
+// Received records what a waiter got from w.Event, and returns what is known.
 func (w *Watched) Received(e driver.Event, ok bool) driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
