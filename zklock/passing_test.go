@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,49 @@ func TestHandoverNeedsALease(t *testing.T) {
 		}
 		mustRelease(t, n)
 	})
+}
+
+// A place that is reserved for a waiter that gives up is not held again: who comes next
+// queues at the tail, with a token of its own, and the old node goes.
+func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			c := connect(t, e.Connector(), map[string]string{"handover_time": "1m"})
+			l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+			ctx, giveUp := context.WithCancel(t.Context())
+			first := make(chan error, 1)
+			go func() {
+				_, err := c.Mutex("x").Acquire(ctx)
+				first <- err
+			}()
+			synctest.Wait()
+			var next []chan *zklock.Lock
+			for range others {
+				next = append(next, acquiring(t, c.Mutex("x"), t.Context()))
+			}
+			e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+			time.Sleep(8 * time.Second)
+			mustRelease(t, l) // little of the lease is left: the place is reserved
+			synctest.Wait()
+			giveUp()
+			if err := <-first; !errors.Is(err, context.Canceled) {
+				t.Errorf("who gave up has %v", err)
+			}
+			e.Heal()
+			for _, ch := range next {
+				n := <-ch
+				if n.Token().Zxid <= l.Token().Zxid {
+					t.Errorf("token %v after %v: the place was held again", n.Token(), l.Token())
+				}
+				mustRelease(t, n)
+			}
+			time.Sleep(time.Second)
+			if left := nodes(e); left != 0 {
+				t.Errorf("%d others: %d nodes are left", others, left)
+			}
+		})
+	}
 }
 
 // A place whose node an operator has deleted is not handed over, not even when

@@ -195,6 +195,14 @@ var handoverMutants = []mutant{
 		tests:  []string{"TestWriterDoesNotGoOnInAReadersPlace"},
 	},
 	{
+		name:   "reserved-place-taken-up-twice",
+		breaks: "a place that was reserved for a waiter which gave up is held by the next one",
+		file:   placeFile,
+		by:     core,
+		edits:  change("return is == spent || is == resumed", "return is == spent"),
+		tests:  []string{"TestReservedPlaceIsNotTakenUpTwice"},
+	},
+	{
 		name:   "held-place-goes-on",
 		breaks: "a place that was held and may not be handed over is not replaced",
 		file:   acquireFile,
