@@ -30,8 +30,8 @@ func TestAllocations(t *testing.T) {
 		{"Context and its cancel", 7, func() { deriveContext(t, l) }},
 		{"TryAcquire of what is held here", 6, func() { tryHeld(t, taken) }},
 		{"Reenter and its Release", 6, func() { reenterHeld(t, ctx, taken) }},
-		{"Acquire and Release", 66, func() { cycle(t, m) }},
-		{"Do", 76, func() { doNothing(t, m) }},
+		{"Acquire and Release", 50, func() { cycle(t, m) }},
+		{"Do", 59, func() { doNothing(t, m) }},
 	} {
 		n := testing.AllocsPerRun(1000, x.f)
 		t.Logf("%s: %v allocations", x.what, n)

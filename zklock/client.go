@@ -108,7 +108,7 @@ func newClient(cfg config, connector driver.Connector) *Client {
 	c := &Client{common: newCommon(cfg.rules), hooks: cfg.hooks, connector: connector, closed: make(chan struct{})}
 	c.pool = session.NewPool(&c.cfg.Settings.Settings, connector)
 	c.turnstiles.init(c.common, c.pool, observersOf(&c.hooks))
-	c.Serve(c.pool, c.turnstiles.inUse)
+	c.places.Serve(c.pool, c.turnstiles.inUse)
 	return c
 }
 
@@ -199,7 +199,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
-	if c.TokensRegressed() {
+	if c.places.TokensRegressed() {
 		return nil, ErrTokenRegression
 	}
 	if ctx.Err() != nil {

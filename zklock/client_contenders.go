@@ -55,7 +55,7 @@ func rank(everybody place.Queue) []Contender {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
-	if len(all) == 0 {
+	if everybody.Known == nil {
 		return nil
 	}
 	found := make([]Contender, len(all))

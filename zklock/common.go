@@ -9,15 +9,14 @@ import (
 
 // common is what all parts of a client use. None of it knows of any of them.
 type common struct {
-	*place.Shared
-
+	places   *place.Shared
 	cfg      rules
 	counters counters
 }
 
 func newCommon(cfg rules) *common {
 	c := &common{cfg: cfg}
-	c.Shared = place.NewShared(&c.cfg.Settings)
+	c.places = place.NewShared(&c.cfg.Settings)
 	return c
 }
 

@@ -52,7 +52,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		break
 	}
 
-	d := h.all.NodeData(h.origin, queue.Shared)
+	d := h.all.places.NodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
 	if !s.Spawn(func() { done <- p.Rewrite(d) }) {
 		return l.endedError()

@@ -112,7 +112,7 @@ func (t *turnstile) enter(r *request) (entry, error) {
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
 	if h == nil || r.Mode != queue.Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
-		time.Since(h.place.Granted) >= t.all.cfg.handoverTime || !h.place.Shareable() {
+		time.Since(h.place.Granted) >= t.all.cfg.handoverTime || !h.place.Leased() {
 		return nil
 	}
 	l := h.join(r.Ctx)

@@ -134,7 +134,7 @@ var removeMutants = []mutant{
 var handoverMutants = []mutant{
 	{
 		name:   "handover-without-lease",
-		breaks: "a place is handed over on a lease that is nearly over, or after its node was deleted",
+		breaks: "a place is handed over on a lease that is nearly over",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
 		edits:  change(`{ return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }`, `{ return true }`),
@@ -199,7 +199,7 @@ var handoverMutants = []mutant{
 		breaks: "a place that was reserved for a waiter which gave up is held by the next one",
 		file:   placeFile,
 		by:     core,
-		edits:  change("return is == spent || is == resumed", "return is == spent"),
+		edits:  change("!p.Granted.IsZero() && p.life.is() != reserved", "p.life.is() == spent"),
 		tests:  []string{"TestReservedPlaceIsNotTakenUpTwice"},
 	},
 	{
@@ -291,7 +291,7 @@ var holdMutants = []mutant{
 		name:   "downgrade-not-told",
 		breaks: "others do not learn of a downgrade",
 		file:   "zklock/lock_downgrade.go",
-		edits:  change(`d := h.all.NodeData(h.origin, queue.Shared)`, `d := h.all.NodeData(h.origin, queue.Exclusive)`),
+		edits:  change(`d := h.all.places.NodeData(h.origin, queue.Shared)`, `d := h.all.places.NodeData(h.origin, queue.Exclusive)`),
 		tests:  []string{"TestNodeDataBound"},
 	},
 	{

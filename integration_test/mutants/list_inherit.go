@@ -59,7 +59,7 @@ var inheritMutants = []mutant{
 	{
 		name:   "own-kind-from-the-name",
 		breaks: "a reader in a writer's place takes itself for a writer, as its node's name says",
-		file:   "zklock/internal/place/line_ahead.go",
+		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
 		edits:  change(`q[i].Kind = c.kind`, "_ = c.kind"),
 		tests:  []string{"TestReaderInheritsAWritersPlace"},

@@ -125,11 +125,11 @@ var frontMutants = []mutant{
 		// would notice as well.
 		name:   "own-node-missing",
 		breaks: "whose own node has gone counts as the first, in the list and in the look at the node",
-		file:   acquireFile,
+		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
 		edits: []edit{
-			{"gen, err := a.awaitFront(ctx, p)\n\t\tif err != nil {", "gen, err := a.awaitFront(ctx, p)\n\t\tif err == errs.ErrNodeGone {\n\t\t\treturn nil\n\t\t}\n\t\tif err != nil {"},
-			{"mine.see(ctx); err != nil ||", "mine.see(ctx); err == errs.ErrNodeGone {\n\t\t\tp.own = nil\n\t\t\treturn nil\n\t\t} else if err != nil ||"},
+			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.ErrNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
+			{"own, read, err := p.watch(ctx)\n\tif err != nil {", "own, read, err := p.watch(ctx)\n\tif err == errs.ErrNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.Desk.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},

@@ -62,6 +62,9 @@ type Diagnoser interface {
 // ctx.Err() and [ErrNotSent]; if it ends afterwards, the request may still be
 // executed, and the error matches ctx.Err() and [ErrConnLoss].
 //
+// No method changes what it is given: data, operations and access lists may be shared with
+// other requests.
+//
 // On a session that has expired every method fails with [ErrSessionExpired];
 // on one that was closed, with [ErrClosed].
 type Session interface {

@@ -113,6 +113,17 @@ func flaws() []flaw {
 			"multi/is one zxid for all its operations",
 			"multi/check of another version is ErrBadVersion",
 		}},
+		{"a multi writes into its operations", with(func(s *faulty) {
+			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+				for i := range ops {
+					for j := range ops[i].ACL {
+						ops[i].ACL[j].Perms |= driver.PermAdmin
+						ops[i].ACL[j].ID += " "
+					}
+				}
+				return s.Session.Multi(ctx, ops)
+			}
+		}), []string{"multi/changes nothing that it was given"}},
 		{"a failed multi has no results", with(func(s *faulty) {
 			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 				results, err := s.Session.Multi(ctx, ops)

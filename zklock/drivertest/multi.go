@@ -3,6 +3,8 @@ package drivertest
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -52,6 +54,24 @@ func multiTests() []test {
 			e.absent(s, e.path("old"))
 			e.absent(s, e.path("new/child"))
 			e.data(s, e.path("new"), "x")
+		}},
+		{"multi/changes nothing that it was given", func(e *env) {
+			s := e.connect()
+			ops := []driver.Op{
+				driver.CreateOp(e.path("a"), []byte("data"), driver.Persistent, driver.OpenACL(driver.PermAll)),
+				driver.CreateOp(e.path("b"), nil, driver.Persistent, driver.CreatorACL(driver.PermAll)), // which a session without an identity is refused
+				driver.SetOp(e.path("a"), []byte("other"), driver.AnyVersion),
+			}
+			given := slices.Clone(ops)
+			for i := range given {
+				given[i].Data, given[i].ACL = slices.Clone(ops[i].Data), slices.Clone(ops[i].ACL)
+			}
+			for _, part := range [][]driver.Op{ops, {ops[0], ops[2]}} {
+				_, _ = s.Multi(e.ctx, part)
+			}
+			if !reflect.DeepEqual(ops, given) {
+				e.Fatalf("the operations of a multi are %+v after it, %+v before", ops, given)
+			}
 		}},
 		{"multi/is one zxid for all its operations", func(e *env) {
 			s := e.connect()

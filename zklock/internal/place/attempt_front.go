@@ -20,8 +20,7 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 		// A twin of ours may be ahead of somebody on one name who is ahead of us
 		// on another: we would wait for each other. A list has it deleted.
 		for _, c := range p.nodes {
-			l := line{p: p, c: c}
-			if _, err := l.listAhead(ctx); err != nil {
+			if _, err := (ownNodes{p}).list(ctx, c); err != nil {
 				return 0, err
 			}
 		}

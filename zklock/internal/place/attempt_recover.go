@@ -70,7 +70,7 @@ func (a Attempt) abandon(p *Place, w *session.Write) {
 			}
 		}
 		if !applied && !known {
-			found, _ := a.recover(s.Ctx, p)
+			found, _ := Attempt{Desk: s}.recover(s.Ctx, p) // the request is not kept for it
 			applied = found || settled(p)
 		}
 		if old := p.replaces; old != nil {

@@ -22,7 +22,7 @@ func (l *line) refresh(ctx context.Context) error {
 	}
 	s := l.p.Desk
 	l.gen, _ = s.DS.Conn()
-	q, err := l.listAhead(ctx)
+	q, err := ownNodes{l.p}.list(ctx, l.c)
 	if err != nil {
 		return err
 	}
@@ -69,29 +69,4 @@ func (l *line) watchAhead(ctx context.Context, watch []int) ([]*session.Watched,
 		ahead[i] = w
 	}
 	return ahead, nil
-}
-
-// listAhead lists a name's queue up to our own node, which is the last one.
-func (l *line) listAhead(ctx context.Context) ([]queue.Node, error) {
-	s, c := l.p.Desk, l.c
-	q, err := Znode{s, c.dir}.list(ctx)
-	if errors.Is(err, driver.ErrNoNode) {
-		return nil, errs.ErrNodeGone
-	}
-	if err != nil {
-		return nil, s.cfg.explainList(err, c.dir)
-	}
-	for i := range q {
-		if q[i].Name != c.node {
-			continue
-		}
-		s.Mu.Lock()
-		q[i].Kind = c.kind // its name may say that it was a writer's
-		s.Mu.Unlock()
-		if other, ok := queue.Conflict(q, i); ok {
-			return nil, queue.KindConflict(other)
-		}
-		return q[:i+1], nil
-	}
-	return nil, errs.ErrNodeGone
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -86,4 +87,29 @@ func (p ownNodes) read(ctx context.Context, c *contender) (gen uint64, err error
 		return 0, nil
 	}
 	return gen, nil
+}
+
+// list lists a name's queue up to our own node, which is the last one.
+func (p ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) {
+	s := p.Desk
+	q, err := Znode{s, c.dir}.list(ctx)
+	if errors.Is(err, driver.ErrNoNode) {
+		return nil, errs.ErrNodeGone
+	}
+	if err != nil {
+		return nil, s.cfg.explainList(err, c.dir)
+	}
+	for i := range q {
+		if q[i].Name != c.node {
+			continue
+		}
+		s.Mu.Lock()
+		q[i].Kind = c.kind // its name may say that it was a writer's
+		s.Mu.Unlock()
+		if other, ok := queue.Conflict(q, i); ok {
+			return nil, queue.KindConflict(other)
+		}
+		return q[:i+1], nil
+	}
+	return nil, errs.ErrNodeGone
 }

@@ -102,8 +102,7 @@ func (p *Place) move(to state) bool {
 // worn reports whether the place was held before and is not reserved: then it goes to the
 // tail of the queue, replaced by a new one.
 func (p *Place) worn() bool {
-	is := p.life.is()
-	return is == spent || is == resumed
+	return !p.Granted.IsZero() && p.life.is() != reserved
 }
 
 // Reserve has a place that is spent ready for the next one in this process.

@@ -31,14 +31,13 @@ func (p *Place) Grant(by Requester) bool {
 	return true
 }
 
-// Shareable reports whether more readers may join the hold of a place now.
-func (p *Place) Shareable() bool {
+// Leased reports whether the session's lease is long enough for one more holder.
+func (p *Place) Leased() bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked() && !p.life.ending()
+	return p.leasedLocked()
 }
 
-// leasedLocked reports whether the session's lease is long enough for one more holder.
 func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
 
 // MayPass reports whether a place may be handed over to a holder of that mode, as far as

@@ -13,7 +13,7 @@ import (
 
 // Queue is everybody in the queue of a name.
 type Queue struct {
-	Known  []queue.Node   // contenders of the client's dialect, in order
+	Known  []queue.Node   // nil: there is no queue; contenders of the client's dialect, in order
 	Data   [][]byte       // of each of Known
 	Others [][]queue.Node // contenders of other dialects, by family
 }
@@ -38,7 +38,7 @@ func (z Znode) Everybody(ctx context.Context) (found Queue, err error) {
 	if err != nil {
 		return Queue{}, s.cfg.explain(err, dir)
 	}
-	var q []queue.Node
+	q := make([]queue.Node, 0, len(names))  // not nil: there is a queue
 	var others [queue.Families][]queue.Node // by family
 	for _, name := range names {
 		if c, other, ok := s.cfg.Dialect.Parse(name); ok {
