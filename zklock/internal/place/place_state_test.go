@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -86,7 +87,7 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 		if !p.move(held) {
 			t.Fatalf("%s cannot be held", stateNames[p.life.is()])
 		}
-		p.hold = h
+		p.hold, p.Granted = h, time.Now()
 		return h
 	}
 	p.move(queued)
