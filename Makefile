@@ -83,6 +83,11 @@ test: install ## all tests, with the race detector, on a real ZooKeeper
 	$(call heading,real servers)
 	$(TEST) -p=1 -timeout=30m ./integration_test/...
 
+.PHONY: server
+server: ## a ZooKeeper server at 127.0.0.1:2181 for trying things out, until it is interrupted
+	@.ci/install server
+	@$(GO) run ./integration_test/server
+
 .PHONY: integration
 integration: install ## the tests that need a real ZooKeeper, one by one
 	$(TEST) -p=1 -timeout=30m -v ./integration_test/...

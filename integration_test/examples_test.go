@@ -17,12 +17,13 @@ import (
 	"time"
 )
 
-// commands are those that the README tells its readers to run, with who runs
-// them before they do: a line of .ci/run, or a test.
+// commands are those that the README and docs tell their readers to run, with what runs
+// them before: a line of .ci/run, or a test.
 var commands = map[string]string{
 	"go run ./examples/quickstart": `.ci/run: timeout 120 go run ./examples/quickstart`,
 	"make test":                    `.ci/run: make --no-print-directory test`,
 	"make check":                   `.ci/run: make --no-print-directory check`,
+	"make server":                  "TestServerForTryingServesUntilItIsInterrupted",
 	"go run ./examples/http":       "TestReadmeCommandsWork",
 	"go run ./examples/gin":        "TestReadmeCommandsWork",
 	"go run ./examples/grpc":       "TestReadmeCommandsWork",
@@ -34,12 +35,9 @@ var commands = map[string]string{
 // without it. The others have tests on servers of their own.
 var onServers = []string{"gin", "grpc", "http", "quickstart", "testing"}
 
-// TestCommandsOfTheReadmeAreRun finds what looks like a command in the README.
+// TestCommandsOfTheReadmeAreRun finds what looks like a command in the README and in docs.
 func TestCommandsOfTheReadmeAreRun(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := []byte(guide(t))
 	found := make(map[string]bool)
 	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllSubmatch(readme, -1) {
 		for line := range strings.Lines(string(block[1])) {
@@ -51,7 +49,7 @@ func TestCommandsOfTheReadmeAreRun(t *testing.T) {
 	}
 	for command := range found {
 		if commands[command] == "" {
-			t.Errorf("nobody runs %q", command)
+			t.Errorf("no test runs %q", command)
 		}
 	}
 	ci, err := os.ReadFile("../.ci/run")
@@ -60,7 +58,7 @@ func TestCommandsOfTheReadmeAreRun(t *testing.T) {
 	}
 	for command, by := range commands {
 		if !found[command] {
-			t.Errorf("the README has no %q", command)
+			t.Errorf("neither the README nor docs have %q", command)
 		}
 		if line, ok := strings.CutPrefix(by, ".ci/run: "); ok {
 			if !bytes.Contains(ci, []byte(line)) {

@@ -87,27 +87,29 @@ func unmeasured(shown, results string) (missing []string, rows int) {
 	return missing, rows
 }
 
-// TestDocumentedFiguresAreTheMeasuredOnes: figures of the README are those that
-// make bench-peers has written, and there are none until it has been run.
+// TestDocumentedFiguresAreTheMeasuredOnes: the figures of the README and of docs are
+// those that make bench-peers has written, and there are none until it has been run.
 func TestDocumentedFiguresAreTheMeasuredOnes(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	between := regexp.MustCompile(`(?ms)^<!-- figures: [^\n]*-->$(.*?)^<!-- end of figures -->$`).FindAllStringSubmatch(string(readme), -1)
-	if len(between) != 1 {
-		t.Fatalf("the README has %d places for figures, want 1", len(between))
-	}
 	results, err := os.ReadFile("bench/results.md")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	missing, rows := unmeasured(between[0][1], string(results))
-	for _, m := range missing {
-		t.Errorf("bench/results.md has nothing like %q", m)
-	}
-	if err == nil && rows < 3 {
-		t.Errorf("bench/results.md is there, and the README shows %d rows of it, want some", rows)
+	for _, path := range []string{"../README.md", "../docs/performance.md"} {
+		text, failed := os.ReadFile(path)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		between := regexp.MustCompile(`(?ms)^<!-- figures: [^\n]*-->$(.*?)^<!-- end of figures -->$`).FindAllStringSubmatch(string(text), -1)
+		if len(between) != 1 {
+			t.Fatalf("%s has %d places for figures, want 1", path, len(between))
+		}
+		missing, rows := unmeasured(between[0][1], string(results))
+		for _, m := range missing {
+			t.Errorf("%s: bench/results.md has nothing like %q", path, m)
+		}
+		if err == nil && rows < 3 {
+			t.Errorf("bench/results.md is there, and %s shows %d rows of it, want some", path, rows)
+		}
 	}
 }
 

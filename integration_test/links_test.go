@@ -40,6 +40,31 @@ func documents(t *testing.T) (paths []string) {
 	return paths
 }
 
+// guide returns the text that users read: the README, and then what is in docs.
+func guide(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, path := range guides(t) {
+		part, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(part)
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// guides are the files of guide.
+func guides(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(docs) < 5 {
+		t.Fatalf("%d documents in docs: %v", len(docs), err)
+	}
+	return append([]string{"../README.md"}, docs...)
+}
+
 // links are the targets that a document's links lead to, and the headings that
 // links can lead to within it.
 func links(t *testing.T, path string) (to []string, anchors map[string]bool) {
@@ -71,17 +96,26 @@ func TestDocumentedLinksLead(t *testing.T) {
 					t.Errorf("%s: no heading for %s", path, link)
 				}
 			default:
-				target := filepath.Join(filepath.Dir(path), link)
-				if _, err := os.Stat(target); err != nil && !measuredFiles[target] {
-					t.Errorf("%s: %v", path, err)
+				file, heading, _ := strings.Cut(link, "#")
+				target := filepath.Join(filepath.Dir(path), file)
+				if _, err := os.Stat(target); err != nil {
+					if !measuredFiles[target] {
+						t.Errorf("%s: %v", path, err)
+					}
+					continue
+				}
+				if heading == "" {
+					continue
+				}
+				if _, there := links(t, target); !there["#"+heading] {
+					t.Errorf("%s: no heading for %s", path, link)
 				}
 			}
 		}
 	}
 }
 
-// The README is where people begin: all that is for them to read can be reached
-// from it, without another step.
+// The README is where people begin: it links to everything that is for them to read.
 func TestDocumentedIsWhereTheReadmeLeads(t *testing.T) {
 	to, _ := links(t, "../README.md")
 	if len(to) < 20 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// snippet is one code block of the README that a test compiles. Its name is in
+// snippet is one code block of the README, or of docs, that a test compiles. Its name is in
 // a comment in front of it: what is around it in testdata/readme/NAME.go.txt
 // makes a program of it.
 type snippet struct{ name, language, text string }
@@ -27,15 +27,11 @@ var (
 	expected = regexp.MustCompile(`(?s)\n// Output:\n(.*)$`)
 )
 
-// snippets are the README's code blocks in Go, or that change Go.
+// snippets are the code blocks of the README and of docs in Go, or that change Go.
 func snippets(t *testing.T) []snippet {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found []snippet
-	for _, m := range blocks.FindAllStringSubmatch(string(readme), -1) {
+	for _, m := range blocks.FindAllStringSubmatch(guide(t), -1) {
 		s := snippet{name: m[1], language: m[2], text: m[3]}
 		if s.language != "go" && s.language != "diff" {
 			continue
@@ -61,7 +57,7 @@ func side(diff string, sign byte) string {
 	return b.String()
 }
 
-// TestReadmeSnippetsWork puts every snippet of the README into an empty module
+// TestReadmeSnippetsWork puts every snippet of the README and of docs into an empty module
 // beside the project, which knows the project by a replace directive only. All
 // have to compile, and those that say what they print are run.
 func TestReadmeSnippetsWork(t *testing.T) {

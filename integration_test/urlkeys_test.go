@@ -56,7 +56,7 @@ func TestURLKeysAreDocumented(t *testing.T) {
 		path, pattern string
 		want          []string
 	}{
-		{"../README.md", "(?m)^\\| (`[a-z_]+`(?:, `[a-z_]+`)*) \\| .* \\| .*\\|$", all},
+		{"../docs/urls.md", "(?m)^\\| (`[a-z_]+`(?:, `[a-z_]+`)*) \\| .* \\| .*\\|$", all},
 		{"../zklock/doc.go", `(?m)^//   - ([a-z_]+(?: \([^)]*\), [a-z_]+)*) \(`, core},
 		{"../zklock/zkdriver/doc.go", `(?m)^//   - ([a-z_]+(?:, [a-z_]+)*): `, drivers},
 	} {

@@ -14,6 +14,9 @@ type Config struct {
 	// Servers is how many there are; 0 means 1, which runs standalone.
 	Servers int
 
+	// Port is where the first server listens for clients; 0 means a free one.
+	Port int
+
 	// TickTime is the servers' tickTime; 0 means 500ms. The shortest session
 	// timeout a client can have is twice that, the longest twenty times.
 	TickTime time.Duration

@@ -82,6 +82,12 @@ func newOnce(c Config) (*Ensemble, error) {
 		if err != nil {
 			return e, err
 		}
+		if i == 0 && c.Port != 0 {
+			if err := p.claim(c.Port); err != nil {
+				p.giveBack()
+				return e, err
+			}
+		}
 		e.servers = append(e.servers, &Server{
 			ensemble: e, index: i, ports: p,
 			dir: filepath.Join(dir, fmt.Sprintf("server%d", i+1)),

@@ -65,6 +65,19 @@ func pickPort() (int, error) {
 	return 0, errors.New("no free port found in 1000 tries")
 }
 
+// claim takes a port that was asked for in place of the one for clients that was picked.
+func (p *ports) claim(port int) error {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return fmt.Errorf("port %d for clients is not free: %w", port, err)
+	}
+	taken.mu.Lock()
+	defer taken.mu.Unlock()
+	delete(taken.ports, p.client)
+	p.client = port
+	return l.Close()
+}
+
 func (p ports) giveBack() {
 	taken.mu.Lock()
 	defer taken.mu.Unlock()

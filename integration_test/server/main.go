@@ -1,0 +1,36 @@
+// Command server runs a ZooKeeper server for trying things out: on this machine's loopback,
+// with data that go when it ends. It ends when it is interrupted.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("server: ")
+	port := flag.Int("port", 2181, "the port for clients")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		log.Fatalf("unexpected argument %q", flag.Arg(0))
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	e, err := ensemble.New(ensemble.Config{Port: *port, TickTime: 2 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("A ZooKeeper server is ready at zk://%s, and keeps nothing. Press Ctrl-C to end it.\n", e.Hosts())
+	<-interrupted
+	if err := e.Close(); err != nil {
+		log.Fatal(err)
+	}
+}
