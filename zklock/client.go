@@ -222,7 +222,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	for {
 		var lock *Lock
 		if alone {
-			lock, err = c.turnstiles.acquireAlone(waitCtx, r)
+			lock, err = t.acquireAlone(waitCtx, r)
 		} else {
 			r.turnstile = t
 			lock, err = t.acquire(waitCtx, r)

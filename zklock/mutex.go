@@ -56,7 +56,8 @@ func (d *described) check() error {
 	return nil
 }
 
-func (d *described) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
+// acquire is what all kinds but All come down to.
+func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) (*Lock, error) {
 	if err := d.check(); err != nil {
 		mode := queue.Exclusive
 		if d != nil && len(d.wants) > 0 {
@@ -109,12 +110,12 @@ func (m *Mutex) Path() string { return m.described().path() }
 
 // Acquire waits for the mutex; see Acquirer.
 func (m *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return m.described().acquire(ctx, opts, false)
+	return acquire(ctx, m.described(), opts, false)
 }
 
 // TryAcquire takes the mutex if nobody has it or waits for it; see Acquirer.
 func (m *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return m.described().acquire(ctx, opts, true)
+	return acquire(ctx, m.described(), opts, true)
 }
 
 // CheckName says what is wrong with a lock's name, before anything is acquired:

@@ -61,11 +61,11 @@ func (r *Reader) Path() string { return r.described().path() }
 
 // Acquire waits until no writer is ahead; see Acquirer.
 func (r *Reader) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return r.described().acquire(ctx, opts, false)
+	return acquire(ctx, r.described(), opts, false)
 }
 
 // TryAcquire takes the lock for reading if no writer has it or waits for it; see
 // Acquirer.
 func (r *Reader) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return r.described().acquire(ctx, opts, true)
+	return acquire(ctx, r.described(), opts, true)
 }

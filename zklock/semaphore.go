@@ -50,10 +50,10 @@ func (s *Semaphore) Path() string { return s.described().path() }
 
 // Acquire waits for a permit; see Acquirer.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return s.described().acquire(ctx, opts, false)
+	return acquire(ctx, s.described(), opts, false)
 }
 
 // TryAcquire takes a permit if there is one that nobody waits for; see Acquirer.
 func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return s.described().acquire(ctx, opts, true)
+	return acquire(ctx, s.described(), opts, true)
 }

@@ -310,7 +310,7 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	case in.lock != nil:
 		return in.lock, nil
 	case in.alone:
-		return t.all.acquireAlone(ctx, r)
+		return t.acquireAlone(ctx, r)
 	}
 	tk := in.ticket
 	got, err := t.await(ctx, tk)
@@ -325,7 +325,7 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	} else if !got.stretch.IsZero() {
 		r.Since = tk.since
 	}
-	left, err := t.all.take(ctx, r, got.start)
+	left, err := t.take(ctx, r, got.start)
 	t.led(r.lock, left, r.Since)
 	return r.lock, err
 }

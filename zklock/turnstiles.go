@@ -251,3 +251,26 @@ func (all *turnstiles) count(st *Stats) {
 		}
 	}
 }
+
+// stepAside has the names that r is to write known as waited for, though not in
+// their turnstiles, until the function it returns is called.
+func (all *turnstiles) stepAside(r *request) func() {
+	if r.Mode != queue.Exclusive {
+		return func() {}
+	}
+	var aside []*turnstile
+	all.mu.Lock()
+	for _, w := range r.Wants {
+		if w.Kind.Mode == queue.Exclusive {
+			t := all.byPath[w.Path]
+			t.aside.Add(1)
+			aside = append(aside, t)
+		}
+	}
+	all.mu.Unlock()
+	return func() {
+		for _, t := range aside {
+			t.aside.Add(-1)
+		}
+	}
+}

@@ -363,7 +363,7 @@ var ruleMutants = []mutant{
 	{
 		name:   "readers-pass-a-waiting-writer",
 		breaks: "readers join while a writer of the process waits with a place of its own",
-		file:   "zklock/turnstiles_take.go",
+		file:   "zklock/turnstiles.go",
 		edits:  change("t.aside.Add(1)", "t.aside.Add(0)"),
 		tests:  []string{"TestWaitingWriterStopsReadersFromJoining"},
 	},

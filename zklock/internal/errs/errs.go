@@ -48,7 +48,7 @@ func (e *special) Error() string { return e.text }
 func (e *special) Unwrap() error { return e.of }
 
 // ErrUnanswered is the error of a request that a context ended on a session that
-// works. An acquisition makes ErrNotAcquired of it: see turnstiles.take.
+// works. An acquisition makes ErrNotAcquired of it: see turnstile.take.
 var ErrUnanswered = Case(ErrUnavailable, "the ensemble had not answered yet")
 
 // Errors inside zklock that make an acquisition start over, or that say
@@ -58,7 +58,7 @@ var (
 	ErrNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
 	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
 	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by session.Pool.Patient
-	ErrCut         = errors.New("connect_timeout passed before")         // cause set by turnstiles.patientFor
+	ErrCut         = errors.New("connect_timeout passed before")         // cause set by turnstile.patientFor
 
 	// Cause set by turnstiles.mustWait.
 	ErrCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)

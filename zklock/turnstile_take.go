@@ -8,7 +8,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -21,14 +20,14 @@ import (
 // What it got is r.lock. If ctx ends while a place waits in the queue, take returns that
 // place with the error, for somebody else to go on with. On any other error nothing stays
 // queued.
-func (all *turnstiles) take(ctx context.Context, r *request, start *place.Place) (left *place.Place, err error) {
+func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (left *place.Place, err error) {
 	r.lock = nil
 	for {
 		if r.Since.IsZero() {
 			r.Since = time.Now()
 		}
-		patient, cancel := all.patientFor(ctx, r)
-		s, err := all.pool.Session(patient, r.Wants[0].Path)
+		patient, cancel := t.patientFor(ctx, r)
+		s, err := t.all.pool.Session(patient, r.Wants[0].Path)
 		if err == nil && context.Cause(patient) == errs.ErrCut && !s.CutSince().IsZero() {
 			err = errs.WaitEnded(patient, errs.ErrUnavailable) // there is a session, without a connection
 		}
@@ -66,15 +65,15 @@ func (all *turnstiles) take(ctx context.Context, r *request, start *place.Place)
 // patientFor is session.Pool.Patient for a request, which may not want to wait for what the client
 // has waited for before. Such a request waits almost as long as connect_timeout, so that
 // its own wait of that length does not end first.
-func (all *turnstiles) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
+func (t *turnstile) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
 	if !r.failFast {
-		return all.pool.Patient(ctx, r.Since)
+		return t.all.pool.Patient(ctx, r.Since)
 	}
-	cut := all.pool.CutSince(r.Wants[0].Path)
+	cut := t.all.pool.CutSince(r.Wants[0].Path)
 	if cut.IsZero() || cut.After(r.Since) {
 		cut = r.Since
 	}
-	return context.WithDeadlineCause(ctx, cut.Add(all.cfg.ConnectTimeout*19/20), errs.ErrCut)
+	return context.WithDeadlineCause(ctx, cut.Add(t.all.cfg.ConnectTimeout*19/20), errs.ErrCut)
 }
 
 // outage has the error of a request that wants to know of an outage say so: of one, and
@@ -93,35 +92,12 @@ func (r *request) outage(ctx context.Context, err error) error {
 }
 
 // acquireAlone gets a request a place of its own, which is not handed over.
-func (all *turnstiles) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
+func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
-	defer all.stepAside(r)()
-	left, err := all.take(ctx, r, nil)
+	defer t.all.stepAside(r)()
+	left, err := t.take(ctx, r, nil)
 	if left != nil {
 		left.Remove()
 	}
 	return r.lock, err
-}
-
-// stepAside has the names that r is to write known as waited for, though not in
-// their turnstiles, until the function it returns is called.
-func (all *turnstiles) stepAside(r *request) func() {
-	if r.Mode != queue.Exclusive {
-		return func() {}
-	}
-	var aside []*turnstile
-	all.mu.Lock()
-	for _, w := range r.Wants {
-		if w.Kind.Mode == queue.Exclusive {
-			t := all.byPath[w.Path]
-			t.aside.Add(1)
-			aside = append(aside, t)
-		}
-	}
-	all.mu.Unlock()
-	return func() {
-		for _, t := range aside {
-			t.aside.Add(-1)
-		}
-	}
 }
