@@ -20,6 +20,9 @@ MUTANTS ?= .
 # How many runs to simulate.
 RUNS ?= 10000
 
+# Where make server listens.
+PORT ?= 2181
+
 # The tests that need ZooKeeper fail without one, here and in what is called.
 export ZKLOCK_TEST_REQUIRED := 1
 
@@ -84,9 +87,10 @@ test: install ## all tests, with the race detector, on a real ZooKeeper
 	$(TEST) -p=1 -timeout=30m ./integration_test/...
 
 .PHONY: server
-server: ## a ZooKeeper server at 127.0.0.1:2181 for trying things out, until it is interrupted
+server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT, 2181 if not given
 	@.ci/install server
-	@$(GO) run ./integration_test/server
+	@$(GO) build -o bin/server ./integration_test/server
+	@exec bin/server -port $(PORT)
 
 .PHONY: integration
 integration: install ## the tests that need a real ZooKeeper, one by one

@@ -28,7 +28,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("A ZooKeeper server is ready at zk://%s, and keeps nothing. Press Ctrl-C to end it.\n", e.Hosts())
+	fmt.Printf("A ZooKeeper server is ready at zk://%s. Its data go when it ends. Press Ctrl-C, or interrupt process %d, to end it.\n", e.Hosts(), os.Getpid())
 	<-interrupted
 	if err := e.Close(); err != nil {
 		log.Fatal(err)
