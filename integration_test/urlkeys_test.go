@@ -57,7 +57,6 @@ func TestURLKeysAreDocumented(t *testing.T) {
 		want          []string
 	}{
 		{"../docs/urls.md", "(?m)^\\| (`[a-z_]+`(?:, `[a-z_]+`)*) \\| .* \\| .*\\|$", all},
-		{"../zklock/doc.go", `(?m)^//   - ([a-z_]+(?: \([^)]*\), [a-z_]+)*) \(`, core},
 		{"../zklock/zkdriver/doc.go", `(?m)^//   - ([a-z_]+(?:, [a-z_]+)*): `, drivers},
 	} {
 		got := keysIn(t, c.path, c.pattern)

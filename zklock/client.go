@@ -31,7 +31,8 @@ type Client struct {
 	once     sync.Once
 }
 
-// Open makes a Client from a URL; see the package documentation for its form.
+// Open makes a Client from a URL; see the package documentation for its form, and
+// docs/urls.md for its keys.
 // It checks everything that can be checked, and does no I/O: use Ping to see
 // whether the ensemble answers. No error contains the URL's password.
 func Open(url string, opts ...Option) (*Client, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Defaults of the URL keys that belong to the core; the package documentation
-// quotes them.
+// Defaults of the URL keys that belong to the core; docs/urls.md
+// lists them.
 const (
 	defaultRoot           = "/zklock"
 	defaultSessionTimeout = 10 * time.Second
