@@ -26,8 +26,8 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 	}
 }
 
-// A session that ends marks all its holds before it ends the first handle. Who
-// downgrades a lock in between learns that it is over; the session is held up by nobody.
+// A session that ends marks all its holds before it ends the first handle. A
+// caller that downgrades a lock in between gets its loss, and does not hold up the session.
 func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{}}}
 	h := &hold{all: &turnstiles{}, place: p, mode: queue.Exclusive}

@@ -17,6 +17,8 @@ type Shared struct {
 	reaper  reaper
 }
 
+// NewShared returns what the places of one client share. Serve has to be called before any
+// place is taken. cfg must not change any more.
 func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
 
 // Serve has the sessions of a pool ready for places. inUse tells of the paths of names

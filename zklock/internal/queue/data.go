@@ -24,6 +24,7 @@ type Data struct {
 	Trace   string `json:"trace,omitempty"`
 }
 
+// Encode returns the bytes that Decode reads.
 func (d Data) Encode() []byte {
 	d.Host, d.Label, d.Trace = Truncate(d.Host, maxHost), Truncate(d.Label, MaxLabel), Truncate(d.Trace, maxTrace)
 	for {

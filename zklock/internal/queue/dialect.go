@@ -56,6 +56,7 @@ type Dialect struct {
 	serves string // the recipe, for errors
 }
 
+// Default is the dialect of a URL that has none. The others share locks with one recipe each.
 var (
 	Default        = &Dialect{"zklock", familyReadWrite, []Mode{Exclusive, Shared, Permit}, "Curator's InterProcessReadWriteLock"}
 	dialectCurator = &Dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex"}
@@ -63,6 +64,7 @@ var (
 	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, []Mode{Exclusive, Shared}, "kazoo's Lock, ReadLock and WriteLock"}
 )
 
+// Dialects are all dialects, the default first.
 var Dialects = []*Dialect{Default, dialectCurator, dialectZK, dialectKazoo}
 
 // ParseDialect returns the dialect of a name.

@@ -48,6 +48,7 @@ func (s *Session) Spare() {
 	s.SpareLocked()
 }
 
+// SpareLocked is Spare; the session's Mu is held.
 func (s *Session) SpareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
 
 // awaitSpared returns when no lost lock's nodes have to stay any more. Nothing

@@ -80,6 +80,7 @@ func (n *notices) Expect() {
 	n.due++
 }
 
+// Expected takes an Expect back: what was expected was handed to Lost.
 func (n *notices) Expected() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -82,6 +82,8 @@ func (p *Pool) Patient(ctx context.Context, since time.Time) (context.Context, c
 	return context.WithDeadlineCause(ctx, since.Add(p.Settings.ConnectTimeout), errs.ErrNoSession)
 }
 
+// NewPool returns a pool that opens no session before one is asked for. Prepare and Attend
+// have to be set before that.
 func NewPool(set *Settings, connector driver.Connector) *Pool {
 	p := &Pool{
 		Settings:  set,

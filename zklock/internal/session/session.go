@@ -231,6 +231,7 @@ func (s *Session) Left() (time.Duration, <-chan struct{}) {
 	return s.LeftLocked(), s.renewed
 }
 
+// LeftLocked is Left without the channel; Mu is held.
 func (s *Session) LeftLocked() time.Duration {
 	if s.Over != nil || !s.counting {
 		return 0
