@@ -8,7 +8,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// keeper is the goroutine of a session that ends it when its time has come.
+// keeper is the goroutine of a session that ends the session: when its lease has run out,
+// or when the driver reports its end.
 type keeper struct{ *Session }
 
 // keep watches over the session's state and the end of its lease.
@@ -16,7 +17,7 @@ func (s keeper) keep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	suspendedThen := lease.Suspended()
-	told := driver.Connected
+	reported := driver.Connected
 	for {
 		state, changed := s.DS.State()
 		switch state {
@@ -28,17 +29,17 @@ func (s keeper) keep() {
 			return
 		}
 		suspendedThen = s.noticeConnection(suspendedThen)
-		if state != told {
-			told = state
+		if state != reported {
+			reported = state
 			s.Mu.Lock()
 			if s.cut = (time.Time{}); state != driver.Connected {
 				s.cut = time.Now()
 				if quiet := lease.Now().Sub(s.heard); !s.heard.IsZero() && quiet > s.Timeout/2 {
-					s.cut = s.cut.Add(-quiet) // it fell silent long before it was given up
+					s.cut = s.cut.Add(-quiet) // the server was silent long before the driver gave it up
 				}
 			}
 			s.Mu.Unlock()
-			s.tell(state, nil)
+			s.report(state, nil)
 		}
 
 		s.Mu.Lock()
@@ -64,9 +65,11 @@ func (s keeper) keep() {
 	}
 }
 
-// noticeConnection takes note of a new connection, if there is one. It returns
-// what lease.Suspended was before the look, which is no later than any handshake that
-// a later look will find.
+// noticeConnection checks whether there is a new connection. If so, it starts a new chain of
+// the lease, or ends the session if the ensemble has shortened the session timeout.
+// suspendedThen is the result of the call before: the value of lease.Suspended before that
+// call looked. It dates the handshake of a connection that was completed since. A later
+// value could make the lease too long.
 func (s keeper) noticeConnection(suspendedThen time.Duration) time.Duration {
 	suspendedNow := lease.Suspended()
 	gen, handshake := s.DS.Conn()
@@ -82,7 +85,7 @@ func (s keeper) noticeConnection(suspendedThen time.Duration) time.Duration {
 	}
 	s.gen = gen
 	if !s.cut.IsZero() {
-		s.cut = time.Now() // there was a connection in between
+		s.cut = time.Now() // there was a connection since, if only for a moment
 	}
 	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
 	close(s.moved)
