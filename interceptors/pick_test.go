@@ -207,7 +207,7 @@ func TestPicksThatCannotBePanic(t *testing.T) {
 		"a key of no client":    func() { interceptors.ByMetadata(nil, "id", "%s") },
 		"an empty key":          func() { interceptors.ByMetadata(c, "", "%s") },
 		"a .proto of no client": func() { interceptors.FromProto(nil) },
-		"a guard that is nil":   func() { interceptors.WithSequencerCheck(nil, everybody) },
+		"a guard that is nil":   func() { interceptors.WithSequencerCheck(nil, allCallers) },
 	} {
 		func() {
 			defer func() {

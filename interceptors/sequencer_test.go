@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// everybody trusts all callers, as one origin.
-func everybody(context.Context, interceptors.Call) (string, bool) { return "shop", true }
+// allCallers trusts all callers, as one origin.
+func allCallers(context.Context, interceptors.Call) (string, bool) { return "shop", true }
 
 func sequencer(name string, zxid int64) string {
 	return fence.Sequencer{Name: name, Mode: zklock.Exclusive, Token: zklock.Token{Zxid: zxid}}.String()
@@ -48,7 +48,7 @@ func received(i grpc.UnaryServerInterceptor, values ...string) error {
 }
 
 func TestStaleSequencersAreRefused(t *testing.T) {
-	i := interceptors.UnaryServerInterceptor(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), everybody))
+	i := interceptors.UnaryServerInterceptor(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), allCallers))
 	for _, c := range []struct {
 		name   string
 		values []string
@@ -114,7 +114,7 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 					release()
 				})
 				ctx := metadata.AppendToOutgoingContext(t.Context(), fence.Key, sequencer("upstream", 10))
-				there, _ := kinds[kind](t, ctx, w.fixed, interceptors.WithSequencerCheck(guard, everybody))
+				there, _ := kinds[kind](t, ctx, w.fixed, interceptors.WithSequencerCheck(guard, allCallers))
 				wantStatus(t, there, codes.FailedPrecondition, interceptors.ReasonStale)
 				if w.locks() != 1 {
 					t.Errorf("%d locks were acquired, want 1: the check is made under the lock", w.locks())
@@ -202,7 +202,7 @@ func TestSequencersTravel(t *testing.T) {
 func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		opts := onServer(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), everybody))
+		opts := onServer(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), allCallers))
 		opts = append(opts, onClient(interceptors.PassThrough, interceptors.WithSequencers())...)
 		client := shoppb.NewShopClient(serve(t, &shop{pay: func(context.Context, *shoppb.Order) (*shoppb.Reply, error) {
 			return &shoppb.Reply{}, nil

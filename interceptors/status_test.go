@@ -231,7 +231,7 @@ func TestStaleSequencerIsAFailedPrecondition(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				guard := newerSeen(t)
 				ctx := metadata.AppendToOutgoingContext(t.Context(), fence.Key, sequencer("upstream", 10))
-				there, here := kinds[kind](t, ctx, interceptors.PassThrough, interceptors.WithSequencerCheck(guard, everybody))
+				there, here := kinds[kind](t, ctx, interceptors.PassThrough, interceptors.WithSequencerCheck(guard, allCallers))
 				wantStatus(t, there, codes.FailedPrecondition, interceptors.ReasonStale)
 				if !errors.Is(here, fence.ErrStale) {
 					t.Errorf("%v does not match ErrStale", here)

@@ -31,7 +31,7 @@ type outages struct {
 func newOutages(t *testing.T, opts ...middleware.Option) *outages {
 	o := &outages{world: newWorld(t)}
 	opts = append(opts, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.NewTextHandler(&o.log, nil))))
-	o.h = middleware.New(o.fixed, opts...)(http.HandlerFunc(tell))
+	o.h = middleware.New(o.fixed, opts...)(http.HandlerFunc(reportHold))
 	return o
 }
 
@@ -45,8 +45,8 @@ func rival(t *testing.T, e *memdriver.Ensemble) *zklock.Client {
 	return c
 }
 
-// tell reports in a response header whether the handler holds a lock.
-func tell(rw http.ResponseWriter, r *http.Request) {
+// reportHold reports in a response header whether the handler holds a lock.
+func reportHold(rw http.ResponseWriter, r *http.Request) {
 	if _, ok := zklock.FromContext(r.Context()); ok {
 		rw.Header().Set("X-Locked", "yes")
 	}
@@ -112,7 +112,7 @@ func TestFailOpenIsNotForLosses(t *testing.T) {
 			e := memdriver.New()
 			mine, other := rival(t, e), rival(t, e)
 			pick := func(*http.Request) zklock.Acquirer { return mine.Mutex("x") }
-			h := middleware.New(pick, middleware.WithFailOpen(), middleware.WithWait(wait), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+			h := middleware.New(pick, middleware.WithFailOpen(), middleware.WithWait(wait), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(reportHold))
 			request := func() *httptest.ResponseRecorder { return do(h, httptest.NewRequest("GET", "/", nil)) }
 			for range 4 {
 				request()
@@ -187,7 +187,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 			}
 			return middleware.ByHeader(o.client, "Id", "orders/%s")(r)
 		}
-		h := middleware.New(byRegion, middleware.WithFailOpen(), middleware.WithWait(20*time.Second), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+		h := middleware.New(byRegion, middleware.WithFailOpen(), middleware.WithWait(20*time.Second), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(reportHold))
 		request := func(header ...string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest("GET", "/", nil)
 			for i := 0; i < len(header); i += 2 {
@@ -216,7 +216,7 @@ func TestFailOpenIsNotForRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		h := middleware.New(func(*http.Request) zklock.Acquirer { return c.Mutex("x") }, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return c.Mutex("x") }, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(reportHold))
 		for range 20 {
 			if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code == 200 {
 				t.Fatal("a request was served without its lock")
@@ -232,7 +232,7 @@ func TestFailOpenChecksSequencersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutages(t)
 		h := middleware.New(o.fixed, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)),
-			middleware.WithSequencerCheck(new(fence.Guard), everybody))(http.HandlerFunc(tell))
+			middleware.WithSequencerCheck(new(fence.Guard), allSenders))(http.HandlerFunc(reportHold))
 		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
 		answers := make(chan int, 2)
 		go func() { answers <- do(h, sent(sequencer("a", 10))).Code }()

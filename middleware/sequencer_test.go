@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// everybody trusts all senders, as one origin.
-func everybody(*http.Request) (string, bool) { return "shop", true }
+// allSenders trusts all senders, as one origin.
+func allSenders(*http.Request) (string, bool) { return "shop", true }
 
 // resource returns a service that checks sequencers and acquires no locks.
 func resource(trust func(*http.Request) (string, bool), opts ...middleware.Option) http.Handler {
@@ -44,7 +44,7 @@ func sequencer(name string, zxid int64) string {
 }
 
 func TestStaleSequencerIsRefused(t *testing.T) {
-	h := resource(everybody)
+	h := resource(allSenders)
 	for _, c := range []struct {
 		name   string
 		r      *http.Request
@@ -106,7 +106,7 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		guard := new(fence.Guard)
-		h := middleware.New(w.fixed, middleware.WithSequencerCheck(guard, everybody))(never(t))
+		h := middleware.New(w.fixed, middleware.WithSequencerCheck(guard, allSenders))(never(t))
 		release := w.hold()
 		time.AfterFunc(time.Second, func() {
 			newer := fence.Sequencer{Name: "upstream", Mode: zklock.Exclusive, Token: zklock.Token{Zxid: 11}, Origin: "shop"}
@@ -221,7 +221,7 @@ func TestTransportTellsNothingToWhereARedirectLeads(t *testing.T) {
 // holder has the lock, and arrives after the second holder's call.
 func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	w := newWorld(t)
-	stock := serve(t, resource(everybody))
+	stock := serve(t, resource(allSenders))
 	client := &http.Client{Transport: &middleware.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	call := func(ctx context.Context) int {
@@ -267,7 +267,7 @@ func TestSequencersOfAllOnTheWay(t *testing.T) {
 	w := newWorld(t)
 	guard := new(fence.Guard)
 	served := 0
-	c := serve(t, middleware.New(func(*http.Request) zklock.Acquirer { return nil }, middleware.WithSequencerCheck(guard, everybody))(
+	c := serve(t, middleware.New(func(*http.Request) zklock.Acquirer { return nil }, middleware.WithSequencerCheck(guard, allSenders))(
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })))
 	to, err := url.Parse(c.URL)
 	if err != nil {
@@ -322,7 +322,7 @@ func TestHopsWithRootsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { other.Close() })
-	c := resource(everybody)
+	c := resource(allSenders)
 	transport := &middleware.Transport{Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 		rec := httptest.NewRecorder()
 		c.ServeHTTP(rec, r)

@@ -75,16 +75,16 @@ func (g *grant) lose(ctx context.Context, e zklock.LostEvent) {
 		return
 	}
 	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(series{mode: g.mode, name: g.name, errorType: lossType(e.Err)}).add...)
-	g.tell(g.caller, e)
+	g.report(g.caller, e)
 	if g.hold != nil {
-		g.tell(g.hold, e)
+		g.report(g.hold, e)
 		g.hold.End()
 	}
 }
 
-// tell records a loss on a span. The request's span may have ended, since a lock may be
+// report records a loss on a span. The request's span may have ended, since a lock may be
 // held for longer than the request that acquired it.
-func (g *grant) tell(span trace.Span, e zklock.LostEvent) {
+func (g *grant) report(span trace.Span, e zklock.LostEvent) {
 	if !span.IsRecording() {
 		return
 	}

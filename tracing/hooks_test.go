@@ -153,21 +153,21 @@ func TestHoldEndsOnce(t *testing.T) {
 // The end of a session is reported more than once, and so is its connection.
 func TestSessionEventsAreCountedOnce(t *testing.T) {
 	p := start(t, memdriver.New())
-	tell := func(id int64, state driver.State) {
+	report := func(id int64, state driver.State) {
 		p.hooks.Session(zklock.SessionEvent{ID: id, State: state})
 	}
 	for id := range int64(200) {
-		tell(id, driver.Connected)
-		tell(id, driver.Suspended)
-		tell(id, driver.Suspended)
-		tell(id, driver.Connected)
-		tell(id, driver.Connected)
-		tell(id, driver.Expired)
-		tell(id, driver.Suspended)
-		tell(id, driver.Connected)
-		tell(id, driver.Expired)
-		tell(-id-1, driver.Closed)
-		tell(-id-1, driver.Expired)
+		report(id, driver.Connected)
+		report(id, driver.Suspended)
+		report(id, driver.Suspended)
+		report(id, driver.Connected)
+		report(id, driver.Connected)
+		report(id, driver.Expired)
+		report(id, driver.Suspended)
+		report(id, driver.Connected)
+		report(id, driver.Expired)
+		report(-id-1, driver.Closed)
+		report(-id-1, driver.Expired)
 	}
 	p.measured(map[string]float64{"zklock.session.reconnects{}": 200, "zklock.session.lost{}": 200, "zklock.lease.remaining{}": none})
 }

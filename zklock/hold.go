@@ -37,7 +37,7 @@ type hold struct {
 	txns    int           // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; if not nil, closed when txns reaches 0
 
-	toReport []*handle // the lost handles; used by MarkLost, Finish and Tell only, which are called one after the other
+	toReport []*handle // the lost handles; used by MarkLost, Finish and Report only, which are called one after the other
 }
 
 // isOver reports whether the hold has been released or lost.
@@ -171,9 +171,9 @@ func (h *hold) Vacate() {
 	h.turnstiles.vacated(h)
 }
 
-// Tell implements session.Tenant. Afterwards the hold refers to no handle; see part for
+// Report implements session.Tenant. Afterwards the hold refers to no handle; see part for
 // the reason.
-func (h *hold) Tell() {
+func (h *hold) Report() {
 	lost := h.toReport
 	h.toReport = nil
 	for _, hd := range lost {

@@ -110,5 +110,5 @@ func (p *Place) Lose() {
 		t.Vacate()
 	}
 	removeAfterLoss(p)
-	desk.Notices.Lost(session.TellAll(evicted))
+	desk.Notices.Lost(session.ReportAll(evicted))
 }

@@ -348,7 +348,7 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	for _, t := range lost {
 		t.Vacate()
 	}
-	s.Notices.Lost(TellAll(lost))
+	s.Notices.Lost(ReportAll(lost))
 	s.report(state, cause)
 	s.Notices.end(func() { s.Pool.discarded(s, cause, busy) })
 }

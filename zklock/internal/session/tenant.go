@@ -13,7 +13,7 @@ type Tenant interface {
 	LeaveLocked()
 
 	// MarkLost marks the tenant as lost. It returns false if the tenant is over already:
-	// then Finish, Vacate and Tell are not called.
+	// then Finish, Vacate and Report are not called.
 	MarkLost() bool
 
 	// Finish ends all handles on the tenant, with the cause and the time of the loss.
@@ -22,8 +22,8 @@ type Tenant interface {
 	// Vacate lets waiters of this process go on.
 	Vacate()
 
-	// Tell reports the loss to hooks and the log.
-	Tell()
+	// Report reports the loss to hooks and the log.
+	Report()
 
 	// Review looks for handles that callers have dropped.
 	Review()
@@ -34,7 +34,7 @@ type Tenant interface {
 
 // Evict ends tenants as lost, except for those that are over already, and returns the ones
 // that it has ended. It calls no hooks and lets no waiter in. The caller does that
-// afterwards, when all of them have ended, with Vacate and Tell.
+// afterwards, when all of them have ended, with Vacate and Report.
 //
 // Evict marks all tenants before it ends the first handle. A handle may end slowly, because
 // much code runs when its context ends; the marks show the other losses meanwhile.
@@ -46,11 +46,11 @@ func Evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	return lost
 }
 
-// TellAll returns a function that reports the loss of each tenant.
-func TellAll(lost []Tenant) func() {
+// ReportAll returns a function that reports the loss of each tenant.
+func ReportAll(lost []Tenant) func() {
 	return func() {
 		for _, t := range lost {
-			t.Tell()
+			t.Report()
 		}
 	}
 }
