@@ -3,6 +3,7 @@ package main
 const (
 	leaseFile     = "zklock/internal/lease/lease.go"
 	heartbeatFile = "zklock/internal/session/heartbeat.go"
+	keeperFile    = "zklock/internal/session/keeper.go"
 	sessionFile   = "zklock/internal/session/session.go"
 )
 
@@ -49,6 +50,13 @@ var leaseMutants = []mutant{
 		file:   leaseFile,
 		edits:  change(`p.sent.Add(-l.Tick)`, `p.sent`),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
+	},
+	{
+		name:   "lease-suspended-during-handshake",
+		breaks: "a reconnect's handshake is dated after a suspension that came between the handshake and its reply",
+		file:   keeperFile,
+		edits:  change("if state == driver.Connected {\n\t\t\tsuspendedThen", "if true {\n\t\t\tsuspendedThen"),
+		tests:  []string{"TestSuspensionDuringAReconnectShortensTheLease"},
 	},
 	{
 		name:   "lease-from-reconnect",

@@ -13,12 +13,18 @@ import (
 type keeper struct{ *Session }
 
 // keep watches over the session's state and the end of its lease.
-func (s keeper) keep() {
+//
+// suspendedThen is what lease.Suspended returned before the handshake of the connection
+// after the present one can have been sent. While the session is connected, no such
+// handshake has been sent, so each turn that finds it connected moves suspendedThen on, to a
+// value that it has read before it looked. The first value is from before the session was
+// opened.
+func (s keeper) keep(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	suspendedThen := lease.Suspended()
 	reported := driver.Connected
 	for {
+		suspendedNow := lease.Suspended()
 		state, changed := s.DS.State()
 		switch state {
 		case driver.Expired:
@@ -28,7 +34,10 @@ func (s keeper) keep() {
 			s.End(driver.Closed, errs.ErrSessionEnded)
 			return
 		}
-		suspendedThen = s.noticeConnection(suspendedThen)
+		s.noticeConnection(suspendedThen)
+		if state == driver.Connected {
+			suspendedThen = suspendedNow
+		}
 		if state != reported {
 			reported = state
 			s.Mu.Lock()
@@ -67,21 +76,22 @@ func (s keeper) keep() {
 
 // noticeConnection checks whether there is a new connection. If so, it starts a new chain of
 // the lease, or ends the session if the ensemble has shortened the session timeout.
-// suspendedThen is the result of the call before: the value of lease.Suspended before that
-// call looked. It dates the handshake of a connection that was completed since. A later
-// value could make the lease too long.
-func (s keeper) noticeConnection(suspendedThen time.Duration) time.Duration {
-	suspendedNow := lease.Suspended()
+//
+// A handshake's time is that of the monotonic clock, and becomes an instant by the time for
+// which the machine had been suspended until then. suspendedThen must not be larger than
+// that: with a later value, a suspension between the handshake and its reply would make the
+// lease too long.
+func (s keeper) noticeConnection(suspendedThen time.Duration) {
 	gen, handshake := s.DS.Conn()
 	s.Mu.Lock()
 	if gen == s.gen {
 		s.Mu.Unlock()
-		return suspendedNow
+		return
 	}
 	if s.DS.Timeout() < s.Timeout {
 		s.Mu.Unlock()
 		s.End(driver.Expired, errs.ErrShrunk)
-		return suspendedNow
+		return
 	}
 	s.gen = gen
 	if !s.cut.IsZero() {
@@ -94,5 +104,4 @@ func (s keeper) noticeConnection(suspendedThen time.Duration) time.Duration {
 	s.Mu.Unlock()
 	s.Pool.Reconnects.Add(1)
 	Poke(s.Rouse)
-	return suspendedNow
 }

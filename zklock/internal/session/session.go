@@ -94,7 +94,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.Notices.init(s.settings.Changed)
 	s.report(driver.Connected, nil)
-	s.wg.Go(keeper{s}.keep)
+	s.wg.Go(func() { keeper{s}.keep(suspendedThen) })
 	s.wg.Go(heart{s}.beat)
 	return s
 }
