@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// TestQuickstart runs what a new user runs, on a server of its own.
+// TestQuickstart runs the example that a new user runs first, on a test server.
 func TestQuickstart(t *testing.T) {
 	e := sharedEnsemble(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	// The server's ticks are shorter than the defaults, so its session timeouts
-	// are too.
+	// The server's tick is shorter than the default. So its longest session timeout is
+	// shorter, too.
 	url := "zk://" + e.Hosts() + "/quickstart?session_timeout=4s&tick_time=1s"
 	out, err := exec.CommandContext(ctx, "go", "run", "../examples/quickstart", "-url", url).CombinedOutput()
 	if err != nil {

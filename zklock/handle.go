@@ -34,8 +34,8 @@ func (hd *handle) reason() error {
 	return nil
 }
 
-// tellLost logs the loss of a handle and calls the Lost hook.
-func (hd *handle) tellLost() {
+// reportLost logs the loss of a handle and calls the Lost hook.
+func (hd *handle) reportLost() {
 	err, ok := hd.reason().(*LostError)
 	if !ok {
 		return

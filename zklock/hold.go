@@ -177,6 +177,6 @@ func (h *hold) Report() {
 	lost := h.toReport
 	h.toReport = nil
 	for _, hd := range lost {
-		hd.tellLost()
+		hd.reportLost()
 	}
 }

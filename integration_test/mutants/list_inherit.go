@@ -103,7 +103,7 @@ var lossMutants = []mutant{
 		name:   "losses-held-up-by-hooks",
 		breaks: "a slow Lost hook for one lock delays the report of the loss to the holders of the others",
 		file:   holdFile,
-		edits:  change("{ return !hd.end(err) })", "{ over := !hd.end(err); hd.tellLost(); return over })"),
+		edits:  change("{ return !hd.end(err) })", "{ over := !hd.end(err); hd.reportLost(); return over })"),
 		tests:  []string{"TestLossesAreNotHeldUpByHooks"},
 	},
 	{

@@ -165,7 +165,7 @@ var sessionMutants = []mutant{
 		breaks: "Release of a lock that was lost reports the loss a second time",
 		file:   "zklock/lock.go",
 		edits: change("err = l.reason()\n\t\tend.Call(ReleaseResult{Err: err})",
-			"err = l.reason()\n\t\tl.tellLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
+			"err = l.reason()\n\t\tl.reportLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
 		tests: []string{"TestLostIsToldOnceAHandle"},
 	},
 	{
