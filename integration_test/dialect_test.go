@@ -150,7 +150,7 @@ func TestDialects(t *testing.T) {
 					release(t, l)
 				}
 				p.expect(t, "held")
-				p.print("release")
+				p.send("release")
 				p.expect(t, "released")
 				release(t, acquire(t, m))
 			}
@@ -175,7 +175,7 @@ func TestDialects(t *testing.T) {
 			}
 			for who, kinds := range contest.kinds {
 				for i, p := range peers[who] {
-					p.print("contend %s %s %s %s", kinds[i%len(kinds)], dir, rounds, guard)
+					p.send("contend %s %s %s %s", kinds[i%len(kinds)], dir, rounds, guard)
 				}
 			}
 			for who := range contest.kinds {
