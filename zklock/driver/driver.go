@@ -140,6 +140,12 @@ type Session interface {
 	// memory grow. A receiver that finds the channel closed, without an event, knows that
 	// another receiver got the event.
 	//
+	// An event is in its channel before any method of this session returns a reply that
+	// the server sent after it. A server sends the event of a change before the reply to
+	// any transaction that follows the change. So a caller that gets the result of a
+	// transaction, and finds no event, knows that the znode had not changed on this
+	// connection before the transaction. Package zklock relies on that for exclusion.
+	//
 	// Errors: as Get. An error arms nothing, and no channel is to be used.
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)
 
@@ -155,6 +161,9 @@ type Session interface {
 	// driver itself refuses ops, for example as malformed, it may return results or not.
 	// Package zklock takes results as known only if there is one for each op. A container
 	// cannot be created here: that is [ErrBadArguments].
+	//
+	// A driver may send a single create, delete or set as the plain request for it, which
+	// has the same effect as a transaction of one operation and costs the servers less.
 	Multi(ctx context.Context, ops []Op) (results []OpResult, err error)
 
 	// ID returns the session's id, which is unique in the ensemble and not 0. It does not

@@ -136,6 +136,11 @@ type OpResult struct {
 	// it: package zklock counts the children of a znode with a set after a create.
 	Stat Stat
 
+	// Zxid is the id of the transaction, the same for all its operations. So it is the
+	// Czxid of a znode that the transaction created, and the Mzxid of one that it set. It
+	// is 0 if the transaction was not applied.
+	Zxid int64
+
 	// Err is nil if the transaction was applied. Else it is the operation's own error, or
 	// matches [ErrRolledBack] if another operation was at fault.
 	Err error

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -171,8 +172,26 @@ func (e *env) multi(s driver.Session, ops ...driver.Op) []driver.OpResult {
 	return results
 }
 
+// busy sets a znode's data again and again with s until stop is called, which returns when
+// that has ended.
+func (e *env) busy(s driver.Session, path string) (stop func()) {
+	ctx, cancel := context.WithCancel(e.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_, _ = s.Set(ctx, path, nil, driver.AnyVersion) // its failures do not matter: it is there to use zxids
+			runtime.Gosched()
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // read reads a znode as it is now. It syncs first: the server that s is connected to may lag
-// behind what another session has just done.
+// behind changes that another session has made.
 func (e *env) read(s driver.Session, path string) driver.Node {
 	e.Helper()
 	e.ok(s.Sync(e.ctx, path), "sync "+path)

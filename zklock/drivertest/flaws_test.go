@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,6 +114,51 @@ func flaws() []flaw {
 			"multi/has one zxid for all its operations",
 			"multi/check of another version is ErrBadVersion",
 		}},
+		{"a result has the zxid of the session's newest reply", with(func(s *faulty) {
+			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+				results, err := s.Session.Multi(ctx, ops)
+				for i := range results {
+					if results[i].Zxid != 0 {
+						results[i].Zxid++ // as after another session's transaction
+					}
+				}
+				return results, err
+			}
+		}), []string{"multi/results carry the transaction's zxid while other sessions write"}},
+		{"a single operation has no result if it fails", with(func(s *faulty) {
+			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+				results, err := s.Session.Multi(ctx, ops)
+				if len(ops) == 1 && err != nil {
+					return nil, err
+				}
+				return results, err
+			}
+		}), []string{"multi/a single operation fails as its own request does"}},
+		{"an event comes after the reply to a later transaction", with(func(s *faulty) {
+			var mu sync.Mutex
+			replied := make(chan struct{})
+			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+				results, err := s.Session.Multi(ctx, ops)
+				mu.Lock()
+				defer mu.Unlock()
+				close(replied)
+				replied = make(chan struct{})
+				return results, err
+			}
+			s.event = func(to chan<- driver.Event, ev driver.Event) {
+				mu.Lock()
+				reply := replied
+				mu.Unlock()
+				if _, changed := s.Session.State(); ev.Err == nil {
+					select {
+					case <-reply:
+					case <-changed: // the session ends with the test
+					case <-time.After(time.Second):
+					}
+				}
+				to <- ev
+			}
+		}), []string{"watch/delivers an event before the result of a later transaction"}},
 		{"a multi writes into its operations", with(func(s *faulty) {
 			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 				for i := range ops {

@@ -81,6 +81,64 @@ func multiTests() []test {
 				e.Fatalf("the zxids of one multi differ: creates %#x and %#x, mzxid of the set %#x, its pzxid %#x", a.Czxid, b.Czxid, set.Mzxid, set.Pzxid)
 			}
 		}},
+		{"multi/results carry the transaction's zxid while other sessions write", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("n"), nil, driver.Persistent)
+			e.create(s, e.path("other"), nil, driver.Persistent)
+			stop := e.busy(other, e.path("other"))
+			defer stop()
+			check := func(what string, results []driver.OpResult, path string, of func(driver.Stat) int64) {
+				e.Helper()
+				for i, r := range results {
+					if want := of(e.read(s, path).Stat); r.Zxid != want || want == 0 {
+						e.Fatalf("%s: result %d of %d has zxid %#x, and the znode has %#x", what, i, len(results), r.Zxid, want)
+					}
+				}
+			}
+			created := func(stat driver.Stat) int64 { return stat.Czxid }
+			changed := func(stat driver.Stat) int64 { return stat.Mzxid }
+			for range 50 {
+				one := e.multi(s, driver.CreateOp(e.path("c-"), nil, driver.EphemeralSequential, everyone()))
+				check("a create", one, one[0].Path, created)
+				two := e.multi(s, driver.DeleteOp(one[0].Path, driver.AnyVersion), driver.CreateOp(e.path("c-"), nil, driver.EphemeralSequential, everyone()))
+				check("a delete and a create", two, two[1].Path, created)
+				check("a set", e.multi(s, driver.SetOp(e.path("n"), []byte("x"), driver.AnyVersion)), e.path("n"), changed)
+				three := e.multi(s, driver.DeleteOp(two[1].Path, driver.AnyVersion), driver.CheckOp(e.path("n"), driver.AnyVersion), driver.SetOp(e.path("n"), nil, driver.AnyVersion))
+				check("a delete, a check and a set", three, e.path("n"), changed)
+				if before := three[2].Zxid; e.multi(s, persistent(e.path("p")))[0].Zxid <= before || e.multi(s, driver.DeleteOp(e.path("p"), driver.AnyVersion))[0].Zxid <= before+1 {
+					e.Fatal("the zxids of successive transactions do not grow")
+				}
+			}
+		}},
+		{"multi/a single operation fails as its own request does", func(e *env) {
+			s := e.connect()
+			e.create(s, e.path("n"), nil, driver.Persistent)
+			e.create(s, e.path("n/child"), nil, driver.Persistent)
+			for _, test := range []struct {
+				op   driver.Op
+				want error
+			}{
+				{persistent(e.path("n")), driver.ErrNodeExists},
+				{persistent(e.path("missing/child")), driver.ErrNoNode},
+				{driver.DeleteOp(e.path("n"), driver.AnyVersion), driver.ErrNotEmpty},
+				{driver.DeleteOp(e.path("missing"), driver.AnyVersion), driver.ErrNoNode},
+				{driver.DeleteOp(e.path("n/child"), 7), driver.ErrBadVersion},
+				{driver.SetOp(e.path("n"), nil, 7), driver.ErrBadVersion},
+				{driver.SetOp(e.path("missing"), nil, driver.AnyVersion), driver.ErrNoNode},
+				{driver.CheckOp(e.path("n"), 7), driver.ErrBadVersion},
+			} {
+				results, err := s.Multi(e.ctx, []driver.Op{test.op})
+				what := fmt.Sprintf("multi of one %v of %s", test.op.Kind, test.op.Path)
+				e.is(err, test.want, what)
+				if len(results) != 1 {
+					e.Fatalf("%s: %d results, want one", what, len(results))
+				}
+				e.is(results[0].Err, test.want, "the result of a "+what)
+				if results[0].Zxid != 0 {
+					e.Fatalf("%s was refused, and its result has the zxid %#x", what, results[0].Zxid)
+				}
+			}
+		}},
 		{"multi/results carry the created path and the stat that was set", func(e *env) {
 			s := e.connect()
 			e.create(s, e.path("n"), nil, driver.Persistent)

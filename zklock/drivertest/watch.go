@@ -57,6 +57,25 @@ func watchTests() []test {
 			e.delete(s, e.path("a"))
 			e.fires(events, driver.EventDeleted, e.path("a"))
 		}},
+		{"watch/delivers an event before the result of a later transaction", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(s, e.path("a"), nil, driver.Persistent)
+			for i := range 100 {
+				_, events := e.watch(s, e.path("a"))
+				if i%2 == 0 {
+					e.set(other, e.path("a"), "x")
+				} else {
+					e.delete(other, e.path("a"))
+					e.create(other, e.path("a"), nil, driver.Persistent)
+				}
+				e.multi(s, driver.CreateOp(e.path("later-"), nil, driver.EphemeralSequential, everyone()))
+				select {
+				case <-events:
+				default:
+					e.Fatalf("round %d: another session has changed the node, a transaction after that has a result, and the event is not there", i)
+				}
+			}
+		}},
 		{"watch/fires when a multi sets or deletes the node", func(e *env) {
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)

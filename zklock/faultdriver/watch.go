@@ -37,7 +37,7 @@ func (s *session) forward(events <-chan driver.Event, fault Fault, path string) 
 		return s.lose(events, path)
 	case delayed != nil:
 		return delayed
-	case fault.action == delayEvent:
+	case fault.action == delayEvent && fault.wait > 0:
 		return s.delay(events, fault.wait)
 	}
 	return events

@@ -135,6 +135,7 @@ func (t *tree) exec(tx *txn) {
 			t.rollBack()
 			break
 		}
+		tx.results[i].Zxid = tx.zxid
 	}
 	clear(t.undo)
 }

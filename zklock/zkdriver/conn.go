@@ -47,7 +47,7 @@ type conn struct {
 type pending struct {
 	opcode int32
 	at     time.Time
-	watch  *arming // the watch that its reply arms, if it is a call of Watch
+	send   *send // the request of the session's user; nil for one of the client or of this package
 }
 
 func newConn(s *session, server string, raw, wrapped net.Conn) *conn {
@@ -131,6 +131,9 @@ func (c *conn) answered(r reply, frame []byte) error {
 	if req.opcode != opSetAuth { // its reply arrives before the watches are set, and shows no state
 		c.session.zxid.note(r.zxid)
 	}
+	if req.send != nil {
+		req.send.zxid.Store(r.zxid)
+	}
 	if !c.worked && (request{opcode: req.opcode}).fromUser() {
 		c.worked = true
 		c.session.dialer.answered()
@@ -141,8 +144,8 @@ func (c *conn) answered(r reply, frame []byte) error {
 		}
 	}
 	switch {
-	case req.watch != nil && r.code == 0:
-		c.session.watches.arm(req.watch, c.generation)
+	case req.send != nil && req.send.watch != nil && r.code == 0:
+		c.session.watches.arm(req.send.watch, c.generation)
 	case r.code == codeSessionExpired:
 		c.session.expire()
 	case req.opcode == opClose && r.code == 0:
@@ -184,12 +187,12 @@ func (c *conn) Write(p []byte) (int, error) {
 // arrive before the write returns.
 func (c *conn) request(req request, frame []byte) {
 	at := time.Now()
-	watch := c.session.written(c, req.opcode)
-	if watch != nil {
+	q := c.session.written(c, req.opcode)
+	if q != nil && q.watch != nil {
 		frame = withWatch(frame)
 	}
 	if req.opcode != opPing {
-		c.register(req.xid, pending{req.opcode, at, watch})
+		c.register(req.xid, pending{req.opcode, at, q})
 	}
 	c.forward(frame)
 }

@@ -17,9 +17,14 @@ const multiHeaderLen = 4 + 1 + 4
 // errUnreadable is the reason why the outcome of a transaction counts as unknown.
 var errUnreadable = errors.New("results do not match the transaction")
 
-// Multi implements driver.Session.
+// Multi implements driver.Session. A single operation that has a request of its own is
+// sent as that request.
 func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
-	c := call{op: "multi", size: requestHeaderLen + multiHeaderLen}
+	if len(ops) == 1 && ops[0].Kind != driver.OpCheck && ops[0].Mode != driver.Container {
+		return s.single(ctx, &ops[0])
+	}
+	var zxid int64
+	c := call{op: "multi", size: requestHeaderLen + multiHeaderLen, zxid: &zxid}
 	requests := make([]any, len(ops))
 	for i, op := range ops {
 		size, request, err := convertOp(op)
@@ -55,12 +60,48 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	}
 	results := make([]driver.OpResult, len(ops))
 	for i, r := range a.responses {
-		results[i].Path = r.String
+		results[i].Path, results[i].Zxid = r.String, zxid
 		if r.Stat != nil {
 			results[i].Stat = convertStat(r.Stat)
 		}
 	}
 	return results, nil
+}
+
+// single executes one operation as a plain request. It returns a result for every definite
+// answer of a server, and none if the request was not sent or its outcome is unknown.
+func (s *session) single(ctx context.Context, op *driver.Op) ([]driver.OpResult, error) {
+	results := make([]driver.OpResult, 1)
+	r := &results[0]
+	var err error
+	switch op.Kind {
+	case driver.OpCreate:
+		r.Path, err = s.create(ctx, op.Path, op.Data, op.Mode, op.ACL, &r.Zxid)
+	case driver.OpDelete:
+		err = s.delete(ctx, op.Path, op.Version, &r.Zxid)
+	case driver.OpSet:
+		r.Stat, err = s.set(ctx, op.Path, op.Data, op.Version, &r.Zxid)
+	default:
+		err = wrap(call{op: "multi"}, fmt.Errorf("%w: unknown kind of operation", driver.ErrBadArguments))
+	}
+	if err == nil {
+		return results, nil
+	}
+	if !answered(err) {
+		return nil, err
+	}
+	*r = driver.OpResult{Err: err}
+	return results, err
+}
+
+// answered reports whether an error is a server's answer to a request that it refused.
+func answered(err error) bool {
+	for _, open := range []error{driver.ErrNotSent, driver.ErrConnLoss, driver.ErrSessionExpired, driver.ErrClosed, driver.ErrThrottled} {
+		if errors.Is(err, open) {
+			return false
+		}
+	}
+	return true
 }
 
 // failedMulti distinguishes the operation that failed from those that were rolled

@@ -35,7 +35,12 @@ func createSize(path string, data []byte, acl []driver.ACL) int {
 
 // Create implements driver.Session.
 func (s *session) Create(ctx context.Context, path string, data []byte, mode driver.Mode, acl []driver.ACL) (string, error) {
-	c := call{op: "create", path: path, size: createSize(path, data, acl)}
+	return s.create(ctx, path, data, mode, acl, nil)
+}
+
+// create, delete and set store the zxid of the transaction in zxid, unless it is nil.
+func (s *session) create(ctx context.Context, path string, data []byte, mode driver.Mode, acl []driver.ACL, zxid *int64) (string, error) {
+	c := call{op: "create", path: path, size: createSize(path, data, acl), zxid: zxid}
 	flags, err := createFlags(mode)
 	if err == nil {
 		err = checkPath(path, mode.Sequential())
@@ -54,7 +59,11 @@ func (s *session) Create(ctx context.Context, path string, data []byte, mode dri
 
 // Delete implements driver.Session.
 func (s *session) Delete(ctx context.Context, path string, version int32) error {
-	c := call{op: "delete", path: path, size: pathSize(path) + 4}
+	return s.delete(ctx, path, version, nil)
+}
+
+func (s *session) delete(ctx context.Context, path string, version int32, zxid *int64) error {
+	c := call{op: "delete", path: path, size: pathSize(path) + 4, zxid: zxid}
 	if err := checkPath(path, false); err != nil {
 		return wrap(c, err)
 	}
@@ -84,7 +93,11 @@ func getNode(conn *zk.Conn, path string) (driver.Node, error) {
 
 // Set implements driver.Session.
 func (s *session) Set(ctx context.Context, path string, data []byte, version int32) (driver.Stat, error) {
-	c := call{op: "set", path: path, size: pathSize(path) + 4 + len(data) + 4}
+	return s.set(ctx, path, data, version, nil)
+}
+
+func (s *session) set(ctx context.Context, path string, data []byte, version int32, zxid *int64) (driver.Stat, error) {
+	c := call{op: "set", path: path, size: pathSize(path) + 4 + len(data) + 4, zxid: zxid}
 	if err := checkPath(path, false); err != nil {
 		return driver.Stat{}, wrap(c, err)
 	}

@@ -22,7 +22,7 @@ func TestHostileReplies(t *testing.T) {
 		"get":      func(s driver.Session, ctx context.Context) error { _, err := s.Get(ctx, "/a"); return err },
 		"children": func(s driver.Session, ctx context.Context) error { _, _, err := s.Children(ctx, "/a"); return err },
 		"multi": func(s driver.Session, ctx context.Context) error {
-			_, err := s.Multi(ctx, []driver.Op{driver.DeleteOp("/a", 0)})
+			_, err := s.Multi(ctx, []driver.Op{driver.DeleteOp("/a", 0), driver.DeleteOp("/b", 0)})
 			return err
 		},
 	}
@@ -43,7 +43,7 @@ func TestHostileReplies(t *testing.T) {
 		"unknown result":  {"multi", func(l *link, r req) { l.reply(r, 0, multiHeader(77, false)) }},
 		"too few results": {"multi", func(l *link, r req) { l.reply(r, 0, multiHeader(-1, true)) }},
 		"too many results": {"multi", func(l *link, r req) {
-			l.reply(r, 0, slicesOf(multiHeader(2, false), multiHeader(2, false), multiHeader(-1, true)))
+			l.reply(r, 0, slicesOf(multiHeader(2, false), multiHeader(2, false), multiHeader(2, false), multiHeader(-1, true)))
 		}},
 		"results of others": {"multi", func(l *link, r req) { l.reply(r, 0, slicesOf(multiHeader(1, false), huge)) }},
 	} {

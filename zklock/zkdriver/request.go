@@ -22,6 +22,7 @@ type call struct {
 	auth bool   // it presents credentials
 
 	watch *arming // the watch that it sets; nil if none
+	zxid  *int64  // receives the zxid in the reply's header, if run succeeds; may be nil
 }
 
 // send is a request that was handed to the client.
@@ -37,6 +38,7 @@ type send struct {
 	watch *arming       // the same as in call
 	alive atomic.Bool   // its frame was given to a connection that was not known to be broken
 	phase atomic.Uint32 // queued, then written or done
+	zxid  atomic.Int64  // in the reply's header; set before the client sees the reply
 }
 
 const (
@@ -67,6 +69,7 @@ func run[T any](ctx context.Context, s *session, c call, do func(*zk.Conn) (T, e
 	if ctx.Done() == nil {
 		value, err := do(s.zk)
 		s.leave(q)
+		c.answer(q)
 		return value, s.outcome(c, q, err)
 	}
 	done := make(chan result[T], 1)
@@ -77,17 +80,26 @@ func run[T any](ctx context.Context, s *session, c call, do func(*zk.Conn) (T, e
 	})
 	select {
 	case r := <-done:
+		c.answer(q)
 		return r.value, s.outcome(c, q, r.err)
 	case <-ctx.Done():
 	}
 	select {
 	case r := <-done: // both happened at once: prefer the known outcome
+		c.answer(q)
 		return r.value, s.outcome(c, q, r.err)
 	default:
 	}
 	s.land(q)
 	// The request may still be in the client's queue, or under way, or applied.
 	return zero, wrap(c, both(driver.ErrConnLoss, context.Cause(ctx), ctx.Err()))
+}
+
+// answer passes on what the reply's header has, for a call that was not abandoned.
+func (c call) answer(q *send) {
+	if c.zxid != nil {
+		*c.zxid = q.zxid.Load()
+	}
 }
 
 // enter waits until a request may be handed to the client: for its turn, for a slot,
@@ -160,9 +172,9 @@ func (s *session) leave(q *send) {
 }
 
 // written is called before the client writes a frame to c. The frame's position in
-// the order is then fixed, so the next request may start. It returns the watch that
-// the frame arms, if the request is a call of Watch.
-func (s *session) written(c *conn, opcode int32) *arming {
+// the order is then fixed, so the next request may start. It returns the request that
+// the frame belongs to, and nil if it comes from the client itself.
+func (s *session) written(c *conn, opcode int32) *send {
 	switch opcode {
 	case opClose, opPing, opSetWatch:
 		return nil
@@ -188,7 +200,7 @@ func (s *session) written(c *conn, opcode int32) *arming {
 		s.flight.Done() // abandoned before it was written
 	}
 	<-s.turn
-	return q.watch
+	return q
 }
 
 // land records that no caller waits for the outcome any more.
