@@ -90,11 +90,12 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
+	p.begin()
 	began := lease.Now()
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
-		w := a.submitCreate(p, parents)
+		w := a.submitCreate(p, parents, p.warm())
 		select {
 		case <-w.Done:
 		case <-desk.Ctx.Done():
@@ -140,9 +141,9 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. The nodes of the place that p replaces are deleted first, so that they are not
-// counted.
-func (a Attempt) submitCreate(p *Place, parents []parent) *session.Write {
+// node. A warm name needs no set. The nodes of the place that p replaces are deleted first,
+// so that they are not counted.
+func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Write {
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
@@ -155,7 +156,7 @@ func (a Attempt) submitCreate(p *Place, parents []parent) *session.Write {
 	}
 	for i, c := range p.nodes {
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked {
+		if parents[i].marked && !warm {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
@@ -199,7 +200,8 @@ func (p *Place) Add(set map[string]bool) {
 
 // SettleLocked implements session.Entry: it stores the results of a successful
 // transaction in the place. children has each parent's count of children, -1 where that
-// is not known. The session's Mu is held.
+// is not known. Zxid stays 0 if the driver does not report it and no parent was set. The
+// session's Mu is held.
 func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
 	for i := range w.Ops {
@@ -207,10 +209,12 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 		case driver.OpCreate:
 			p.nodes[len(children)].settleLocked(w.Results[i].Path)
 			children = append(children, -1)
+			p.Zxid = w.Results[i].Zxid
 		case driver.OpSet:
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.Zxid = stat.Mzxid
+			p.parentCzxid = stat.Czxid
 			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
 		}
 	}
@@ -223,6 +227,9 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
+	if p.parentCzxid == 0 && len(p.nodes) == 1 && p.proven(ctx) {
+		children, p.parentCzxid = []int32{1}, p.before.czxid
+	}
 	p.limitChecked = requeued || len(children) > 0 && !slices.Contains(children, -1)
 	if requeued {
 		p.replaces.unregister()

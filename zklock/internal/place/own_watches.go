@@ -45,8 +45,8 @@ func (o *ownWatches) add(p *Place) {
 	if p.nodeWatches != nil {
 		o.ready, rouse = append(o.ready, p), true
 	} else {
-		if p.before = o.last; o.last != nil {
-			o.last.after = p
+		if p.previous = o.last; o.last != nil {
+			o.last.next = p
 		} else {
 			o.first = p
 		}
@@ -70,17 +70,17 @@ func (o *ownWatches) remove(p *Place) {
 
 // unlinkLocked takes a place out of the list of due places. mu is held.
 func (o *ownWatches) unlinkLocked(p *Place) {
-	if p.before != nil {
-		p.before.after = p.after
+	if p.previous != nil {
+		p.previous.next = p.next
 	} else {
-		o.first = p.after
+		o.first = p.next
 	}
-	if p.after != nil {
-		p.after.before = p.before
+	if p.next != nil {
+		p.next.previous = p.previous
 	} else {
-		o.last = p.before
+		o.last = p.previous
 	}
-	p.before, p.after, p.due = nil, nil, false
+	p.previous, p.next, p.due = nil, nil, false
 }
 
 // next takes out a place that is ready or due. If there is none, it returns nil and the

@@ -23,6 +23,7 @@ type parent struct {
 	marked bool // its data is our mark, and this client may write it: to write the mark again changes nothing
 
 	createdHere bool // this client has created it, as a container
+	warned      bool // the log has the warning about children that are not contenders
 
 	// version is the version of the data after this client's last write.
 	version int32
@@ -33,7 +34,8 @@ type parent struct {
 
 	used time.Time // when it was last looked up or added, and was known to exist
 
-	warned bool // the log has the warning about children that are not contenders
+	newest newest  // our newest contender below it
+	warmth *warmth // what that proves, now that it is gone; nil: nothing
 }
 
 // maxParents bounds the cache to some tens of megabytes.
@@ -59,7 +61,7 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 }
 
 // add stores what was found out about a parent. It keeps what the cache knows about the
-// last release and the warning.
+// last release, the warning and our newest contender.
 func (p *parents) add(found parent) {
 	if found.createdHere && p.onCreate != nil {
 		defer p.onCreate() // without mu
@@ -68,7 +70,9 @@ func (p *parents) add(found parent) {
 	defer p.mu.Unlock()
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
-		found.releasedOn, found.warned = e.Value.(*parent).releasedOn, e.Value.(*parent).warned
+		before := e.Value.(*parent)
+		found.releasedOn, found.warned = before.releasedOn, before.warned
+		found.newest, found.warmth = before.newest, before.warmth
 		e.Value = &found
 		p.recent.MoveToFront(e)
 		return

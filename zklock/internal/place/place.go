@@ -46,12 +46,15 @@ type Place struct {
 	Zxid     int64        // of the transaction that created them; 0 while that is not known
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 
+	before      *warmth // what our contender before it proves, if it has one name; nil: nothing
+	parentCzxid int64   // its parent's, if it has one name, and a set or a warm name has shown it
+
 	Granted   time.Time // when it was first granted; zero if it was not
 	handovers int       // how often it was handed over since
 
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
-	before, after *Place // guarded by Desk.ownWatches.mu; neighbours in the list of due places
+	previous, next *Place // guarded by Desk.ownWatches.mu; neighbours in the list of due places
 
 	hold  session.Tenant // guarded by Desk.Mu; the hold that has it now; nil if none has
 	share *time.Timer    // guarded by Desk.Mu; see ShareAt

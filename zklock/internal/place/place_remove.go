@@ -95,6 +95,9 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
 		p.unregister()
 		noteRelease(p)
+		if w.Err == nil {
+			p.keepWarm()
+		}
 		return deleted, nil
 	}
 	gone := make(chan struct{})

@@ -114,6 +114,18 @@ func (w *Watched) stale(gen uint64) bool {
 	return w.err != nil || w.Gen != gen || w.fires() != nil
 }
 
+// Holds reports whether the watch was armed on the connection with that generation and has
+// not fired. Then the znode was not deleted, nor its data set, since the read, before the
+// server sent any reply that was read by now.
+func (w *Watched) Holds(gen uint64) bool {
+	select {
+	case <-w.armed:
+	default:
+		return false
+	}
+	return w.Gen != 0 && !w.stale(gen)
+}
+
 // fires returns the event if the watch has fired, and else nil.
 func (w *Watched) fires() *driver.Event {
 	w.mu.Lock()
@@ -148,6 +160,13 @@ func (w *Watched) noteLocked(e driver.Event, ok bool) {
 	case w.fired == nil:
 		w.fired = &driver.Event{Type: driver.EventChanged, Path: w.path}
 	}
+}
+
+// Len returns the number of entries.
+func (ws *watches) Len() int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.byPath)
 }
 
 // Drop removes an entry, if it is still the entry of its path.

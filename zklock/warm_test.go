@@ -1,0 +1,321 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// warm makes a name warm: its next acquire is a create without a set of the parent.
+func warm(t *testing.T, a zklock.Acquirer) {
+	t.Helper()
+	for range 4 {
+		mustRelease(t, mustLock(t)(a.Acquire(t.Context())))
+	}
+	synctest.Wait()
+}
+
+var (
+	warmAcquire = memdriver.Ops{Multis: 1, MultiOps: 1}
+	coldAcquire = memdriver.Ops{Multis: 1, MultiOps: 2}
+)
+
+func TestWarmNameNeedsNoSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		for _, a := range []zklock.Acquirer{c.Mutex("mutex"), c.RWMutex("rw").Reader(), c.Semaphore("semaphore", 3)} {
+			warm(t, a)
+			var before zklock.Token
+			for range 5 {
+				var l *zklock.Lock
+				wantCost(t, "an acquire of warm "+a.Name(), cost(e, func() { l = mustLock(t)(a.Acquire(t.Context())) }), warmAcquire)
+				if token := l.Token(); token.Compare(before) <= 0 {
+					t.Errorf("%s: token %v after %v", a.Name(), token, before)
+				} else {
+					before = token
+				}
+				wantCost(t, "a release of warm "+a.Name(), cost(e, func() { mustRelease(t, l) }), warmAcquire)
+			}
+		}
+	})
+}
+
+// The token of a contender that was created without a set is the czxid of its node.
+func TestTokenOfAWarmName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, s := connect(t, e.Connector(), nil), plain(t, e)
+		warm(t, c.Mutex("a"))
+		l := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+		defer mustRelease(t, l)
+		children, _, err := s.Children(t.Context(), "/zklock/a")
+		if err != nil || len(children) != 1 {
+			t.Fatalf("%q, %v", children, err)
+		}
+		n, err := s.Get(t.Context(), "/zklock/a/"+children[0])
+		if err != nil || n.Stat.Czxid != l.Token().Zxid {
+			t.Errorf("the token is %v, the node's czxid %#x, %v", l.Token(), n.Stat.Czxid, err)
+		}
+	})
+}
+
+// holdNext makes the contender of another program in the queue of a name, so that its client's
+// lock has to wait for it, and returns its path.
+func holdNext(t *testing.T, s driver.Session, name string) string {
+	t.Helper()
+	path, err := s.Create(t.Context(), "/zklock/"+name+"/_c_00000000000000000000000000000001-__WRIT__", nil, driver.EphemeralSequential, driver.OpenACL(driver.PermAll))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWarmNameWaitsForOthers: whatever happens to a warm name between two acquires, the
+// next one waits for a contender that is ahead, and gets the lock when that is gone.
+func TestWarmNameWaitsForOthers(t *testing.T) {
+	// suffix returns the suffix that the next contender of the client would have.
+	next := func(t *testing.T, s driver.Session) int32 {
+		t.Helper()
+		n, err := s.Get(t.Context(), "/zklock/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (n.Stat.Cversion + n.Stat.NumChildren) / 2 // what ZooKeeper shows is twice the creations, less the children
+	}
+	remake := func(t *testing.T, s driver.Session, creations int32) {
+		t.Helper()
+		if err := s.Delete(t.Context(), "/zklock/a", driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Create(t.Context(), "/zklock/a", []byte("zklock"), driver.Container, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		for range creations {
+			child, err := s.Create(t.Context(), "/zklock/a/x", nil, driver.Persistent, driver.OpenACL(driver.PermAll))
+			if err == nil {
+				err = s.Delete(t.Context(), child, driver.AnyVersion)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name string
+		do   func(t *testing.T, e *memdriver.Ensemble, client, s driver.Session) (contender string)
+	}{
+		{"a foreign contender came", func(t *testing.T, _ *memdriver.Ensemble, _, s driver.Session) string {
+			return holdNext(t, s, "a")
+		}},
+		{"foreign contenders came and one has gone", func(t *testing.T, _ *memdriver.Ensemble, _, s driver.Session) string {
+			gone, stays := holdNext(t, s, "a"), holdNext(t, s, "a")
+			if err := s.Delete(t.Context(), gone, driver.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+			return stays
+		}},
+		{"the parent was made again, with the same suffix next", func(t *testing.T, _ *memdriver.Ensemble, _, s driver.Session) string {
+			want := next(t, s)
+			remake(t, s, want-1)
+			path := holdNext(t, s, "a")
+			if got := next(t, s); got != want {
+				t.Fatalf("the next suffix is %d, want %d", got, want)
+			}
+			return path
+		}},
+		{"the same while the client had no connection", func(t *testing.T, e *memdriver.Ensemble, client, s driver.Session) string {
+			cut := memdriver.AroundSession(client.ID()).Reset()
+			e.Partition(cut)
+			synctest.Wait()
+			want := next(t, s)
+			remake(t, s, want-1)
+			path := holdNext(t, s, "a")
+			e.Heal(cut)
+			time.Sleep(time.Second)
+			return path
+		}},
+		{"the same, and the client has not read its events yet", func(t *testing.T, e *memdriver.Ensemble, client, s driver.Session) string {
+			release := e.HoldReplies(client.ID())
+			want := next(t, s)
+			remake(t, s, want-1)
+			path := holdNext(t, s, "a")
+			time.AfterFunc(300*time.Millisecond, release)
+			return path
+		}},
+		{"the connection is lost while the client asks", func(t *testing.T, e *memdriver.Ensemble, client, s driver.Session) string {
+			path := holdNext(t, s, "a")
+			release := e.HoldRequests(client.ID())
+			time.AfterFunc(300*time.Millisecond, func() { e.KillConnection(client.ID()); release() })
+			return path
+		}},
+	} {
+		for servers := range 2 {
+			t.Run(fmt.Sprintf("%s, %d servers", test.name, 1+2*servers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := memdriver.New(memdriver.WithServers(1+2*servers), memdriver.WithLatency(time.Millisecond))
+					if servers > 0 {
+						e.Lag(1, 20*time.Millisecond)
+					}
+					sessions := make(chan driver.Session, 1)
+					c := connect(t, observed{e.Connector(), sessions}, nil)
+					s := plain(t, e)
+					warm(t, c.Mutex("a"))
+					contender := test.do(t, e, <-sessions, s)
+					got := acquiring(t, c.Mutex("a"), t.Context())
+					time.Sleep(2 * time.Second)
+					none(t, "a contender of a name that was warm", got)
+					if err := s.Delete(t.Context(), contender, driver.AnyVersion); err != nil {
+						t.Fatal(err)
+					}
+					mustRelease(t, soon(t, "the contender", got))
+					warm(t, c.Mutex("a"))
+					wantCost(t, "an acquire when the name is warm again", cost(e, func() {
+						mustRelease(t, mustLock(t)(c.Mutex("a").Acquire(t.Context())))
+					}), memdriver.Ops{Multis: 2, MultiOps: 2})
+				})
+			})
+		}
+	}
+}
+
+// observed is a connector that sends each session that it opens, to a channel with room.
+type observed struct {
+	driver.Connector
+	sessions chan driver.Session
+}
+
+func (o observed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := o.Connector.Connect(ctx, timeout)
+	if err == nil {
+		o.sessions <- s
+	}
+	return s, err
+}
+
+// TestWarmNameGetsCold: after each of these a set is needed again, and the lock is granted.
+func TestWarmNameGetsCold(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(t *testing.T, c *zklock.Client, s driver.Session)
+		cost memdriver.Ops // of the next acquire
+	}{
+		{"a plain child was created and deleted", func(t *testing.T, c *zklock.Client, s driver.Session) {
+			child, err := s.Create(t.Context(), "/zklock/a/x", nil, driver.Persistent, driver.OpenACL(driver.PermAll))
+			if err == nil {
+				err = s.Delete(t.Context(), child, driver.AnyVersion)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, memdriver.Ops{Multis: 1, MultiOps: 1, Children: 1, Watches: 1}}, // without a set it cannot know that it is alone: it lists
+		{"the parent's data was set", func(t *testing.T, c *zklock.Client, s driver.Session) {
+			if _, err := s.Set(t.Context(), "/zklock/a", []byte("zklock"), driver.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+		}, coldAcquire},
+		{"the name was acquired together with another one", func(t *testing.T, c *zklock.Client, s driver.Session) {
+			mustRelease(t, mustLock(t)(zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(t.Context())))
+		}, coldAcquire},
+		{"an operator has deleted the holder's node", func(t *testing.T, c *zklock.Client, s driver.Session) {
+			l := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+			children, _, err := s.Children(t.Context(), "/zklock/a")
+			if err != nil || len(children) != 1 {
+				t.Fatalf("%q, %v", children, err)
+			}
+			if err := s.Delete(t.Context(), "/zklock/a/"+children[0], driver.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+				t.Fatal(err)
+			}
+		}, memdriver.Ops{Multis: 1, MultiOps: 2, Events: 1}}, // the set fires the watch that is left
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				c, s := connect(t, e.Connector(), nil), plain(t, e)
+				mustRelease(t, mustLock(t)(c.Mutex("b").Acquire(t.Context())))
+				warm(t, c.Mutex("a"))
+				test.do(t, c, s)
+				wantCost(t, "the next acquire", cost(e, func() {
+					l := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+					t.Cleanup(func() { _ = l.Release(context.Background()) })
+				}), test.cost)
+			})
+		})
+	}
+}
+
+// TestTwoContendersOfAWarmName: of two contenders of one client that are created at the
+// same time, each with its own node, one holds at a time.
+func TestTwoContendersOfAWarmName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		for range 20 {
+			warm(t, c.Mutex("a"))
+			inside, most := 0, 0
+			done := make(chan error, 3)
+			for range cap(done) {
+				go func() {
+					l, err := c.Mutex("a").Acquire(t.Context(), zklock.WithoutHandover())
+					if err == nil {
+						inside++ // in the bubble, a data race shows under the race detector: the lock guards it
+						most = max(most, inside)
+						time.Sleep(10 * time.Millisecond)
+						inside--
+						err = l.Release(t.Context())
+					}
+					done <- err
+				}()
+			}
+			for range cap(done) {
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if most != 1 {
+				t.Fatalf("%d held the lock at once", most)
+			}
+		}
+	})
+}
+
+// TestWarmCreateIsLost: a create without a set of which the outcome is unknown is found
+// again, and the queue is listed.
+func TestWarmCreateIsLost(t *testing.T) {
+	for _, fault := range []faultdriver.Fault{faultdriver.LoseReply(), faultdriver.Drop(), faultdriver.LateAfter(time.Second), faultdriver.Fail(driver.ErrThrottled)} {
+		t.Run(fault.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				faults := faultdriver.NewCounter(faultdriver.Once(about(faultdriver.On(faultdriver.Multi, fault))))
+				strike := faultdriver.NewToggle(faults)
+				c, s := connect(t, faultdriver.Wrap(e.Connector(), strike), nil), plain(t, e)
+				warm(t, c.Mutex("a"))
+				strike.On()
+				first := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+				if faults.Struck() != 1 {
+					t.Fatal("no create was struck")
+				}
+				got := acquiring(t, connect(t, e.Connector(), nil).Mutex("a"), t.Context())
+				time.Sleep(2 * time.Second)
+				none(t, "another client", got)
+				mustRelease(t, first)
+				mustRelease(t, soon(t, "another client", got))
+				time.Sleep(20 * time.Second)
+				if children, _, err := s.Children(t.Context(), "/zklock/a"); err == nil && len(children) > 0 {
+					t.Errorf("%q stay in the queue", children)
+				}
+			})
+		})
+	}
+}
