@@ -1,11 +1,16 @@
-// Command quickstart shows what a zklock mutex does, and checks it.
+// Command quickstart shows on one screen why the library exists, and checks what it
+// shows: replicas that oversell without a lock and do not with one, the holder of a lock
+// that is killed, and one that is paused and writes too late.
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart
 //
-// First fifty goroutines contend for one lock, then an HTTP server handles a
-// burst of requests one at a time per key. The exit status is 0 only if nobody
-// was ever inside together with somebody else.
+// On mem:// the replicas are goroutines, each with a client of its own, in one process;
+// on a real ensemble they are processes. With -plain it prints tables instead: fifty
+// goroutines that contend for one lock, and an HTTP server that handles a burst of
+// requests one at a time per key.
+//
+// The exit status is 0 only if all went as it should.
 package main
 
 import (
@@ -27,12 +32,28 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	var err error
+	if shop, ok := os.LookupEnv(replicaEnv); ok {
+		err = replicaProcess(ctx, os.Getenv(urlEnv), shop)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout)
+	}
 	stop()
 	os.Exit(status(err))
 }
 
-// status says on standard error what went wrong, and returns the exit status.
+// replicaProcess is the whole life of a replica that is a process.
+func replicaProcess(ctx context.Context, url, shop string) error {
+	client, err := zklock.Open(url)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	runReplica(ctx, client, shop, os.Stdin, os.Stdout)
+	return nil
+}
+
+// status prints what went wrong on standard error, and returns the exit status.
 func status(err error) int {
 	if err == nil {
 		return 0
@@ -44,6 +65,7 @@ func status(err error) int {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	url := flags.String("url", "mem://", "the ensemble: zk://host:port/root, or mem:// for one in memory")
+	plain := flags.Bool("plain", false, "print tables of contenders and requests instead of the replicas' story")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -60,9 +82,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := client.Ping(ctx); err != nil {
 		return err
 	}
-	scheme, _, _ := strings.Cut(*url, "://") // the rest may hold a password
+	scheme, _, _ := strings.Cut(*url, "://") // the rest may contain a password
 	fmt.Fprintf(out, "zklock on %s://\n", scheme)
-	return demonstrate(ctx, client.Mutex, out)
+	if *plain {
+		return demonstrate(ctx, client.Mutex, out)
+	}
+	return (&story{out: out, colour: colourful(out), url: *url}).tell(ctx)
+}
+
+// colourful reports whether out is a terminal whose user has not turned colours off
+// (no-color.org).
+func colourful(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // demonstrate runs all parts, prints a summary, and returns what was wrong.
@@ -106,7 +142,7 @@ type result struct {
 }
 
 // work takes its time, and stops when ctx ends: because the lock was lost, or
-// because somebody wants it all to stop.
+// because the user interrupts the program.
 func work(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
