@@ -153,8 +153,8 @@ func TestCheck(t *testing.T) {
 	}{
 		{"no holds", nil, ""},
 		{"one after another", []hold{stay(1, 0, 2), stay(2, 2, 4), stay(5, 6, 7)}, ""},
-		{"two overlap", []hold{stay(1, 0, 2), stay(2, 1, 4)}, "2 were inside at once"},
-		{"one inside another", []hold{stay(1, 0, 9), stay(2, 2, 3), stay(3, 4, 5)}, "2 were inside at once"},
+		{"two overlap", []hold{stay(1, 0, 2), stay(2, 1, 4)}, "2 held the lock at once"},
+		{"one inside another", []hold{stay(1, 0, 9), stay(2, 2, 3), stay(3, 4, 5)}, "2 held the lock at once"},
 		{"token goes back", []hold{stay(2, 0, 1), stay(1, 2, 3)}, "tokens do not increase"},
 		{"token stays", []hold{stay(2, 0, 1), stay(2, 2, 3)}, "tokens do not increase"},
 	} {
