@@ -19,8 +19,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// refusals are hooks that count operations which the server refused for want of
-// rights: what a connection without credentials would meet with acl=creator.
+// refusals returns hooks that count operations which the server refused because of missing
+// rights. A connection without credentials would be refused so with acl=creator.
 func refusals() (zklock.Hooks, *atomic.Int32) {
 	n := new(atomic.Int32)
 	return zklock.Hooks{Operation: func(ctx context.Context, _ zklock.OperationEvent) (context.Context, func(error)) {
@@ -32,13 +32,13 @@ func refusals() (zklock.Hooks, *atomic.Int32) {
 	}}, n
 }
 
-// owning are parameters of clients that own what they make.
+// owning returns the parameters of clients that own the znodes that they create.
 func owning(kv ...string) url.Values {
 	return quick(append([]string{"acl", "creator", "pool_max_sessions", "1", "connect_timeout", patience.String()}, kv...)...)
 }
 
-// credentialsFirst fails the test where a connection asked for anything before it
-// had presented its credentials, or presented them more than once.
+// credentialsFirst fails the test if a connection sent any request before it presented its
+// credentials, or presented them more than once.
 func credentialsFirst(t *testing.T, asked [][]int32) (used int) {
 	t.Helper()
 	for i, ops := range asked {
@@ -55,8 +55,8 @@ func credentialsFirst(t *testing.T, asked [][]int32) (used int) {
 	return used
 }
 
-// TestCredentialsComeFirstOnEveryConnection: they are lost with each connection,
-// and so are requests that wait to be sent, which must not go out before them.
+// TestCredentialsComeFirstOnEveryConnection: a new connection has no credentials until the
+// client presents them. Requests that wait to be sent must not go out before them.
 func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
 	const kills = 25
 	e := sharedEnsemble(t)
@@ -84,30 +84,31 @@ func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
 	for range kills {
 		before, work := c.Stats().Reconnects, done.Load()
 		pause := time.NewTimer(time.Duration(rand.IntN(30)) * time.Millisecond)
-		<-pause.C // so that it strikes anywhere in the exchange
+		<-pause.C // so that the reset comes at a random moment of the exchange
 		w.KillConns()
-		eventually(t, "it has reconnected and goes on", func() bool { return c.Stats().Reconnects > before && done.Load() > work || t.Failed() })
+		eventually(t, "the client has reconnected and goes on", func() bool { return c.Stats().Reconnects > before && done.Load() > work || t.Failed() })
 	}
 	stop()
 	workers.Wait()
 	if err := held.Verify(within(t)); err != nil {
-		t.Errorf("the lock held all the time: %v", err)
+		t.Errorf("the lock that was held all the time: %v", err)
 	}
 	release(t, held)
 	if used := credentialsFirst(t, w.asked(0)); used < kills {
-		t.Errorf("%d connections were used, want more than %d", used, kills)
+		t.Errorf("%d connections were used, want at least %d", used, kills)
 	}
 	if n := refused.Load(); n != 0 {
-		t.Errorf("%d operations were refused", n)
+		t.Errorf("%d operations were refused, want none", n)
 	}
 	if st := c.Stats(); st.SessionsOpened != 1 {
-		t.Errorf("%d sessions were opened", st.SessionsOpened)
+		t.Errorf("%d sessions were opened, want 1", st.SessionsOpened)
 	}
 }
 
-// TestCredentialsRefusedOnReconnect: the holder cannot get back into its session
-// as who it was. It asks for nothing as nobody, loses its lock in time, says why
-// to whoever wants a lock, and works again when its credentials do.
+// TestCredentialsRefusedOnReconnect: after a reconnect the server refuses the holder's
+// credentials. The client sends no requests without an identity, and its lock is lost in
+// time. It reports the reason to callers that want a lock. It works again when the server
+// accepts its credentials.
 func TestCredentialsRefusedOnReconnect(t *testing.T) {
 	e := sharedEnsemble(t)
 	w := newWiretap(t, e.Hosts())
@@ -122,44 +123,44 @@ func TestCredentialsRefusedOnReconnect(t *testing.T) {
 	w.KillConns()
 	receive(t, "the loss", held.Done())
 	if err := held.Err(); !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrClosed) {
-		t.Errorf("the lock ended with %v", err)
+		t.Errorf("the lock ended with %v, want ErrLost and not ErrClosed", err)
 	}
 	for range 3 {
 		began := time.Now()
 		_, err := c.Mutex("x").Acquire(within(t))
 		if !errors.Is(err, zklock.ErrNoAuth) || !errors.Is(err, driver.ErrAuthFailed) {
-			t.Errorf("with credentials that are refused: %v", err)
+			t.Errorf("Acquire with refused credentials: %v, want ErrNoAuth and ErrAuthFailed", err)
 		}
 		if d := time.Since(began); d > atOnce {
-			t.Errorf("told after %v", d)
+			t.Errorf("Acquire with refused credentials failed after %v, want at once", d)
 		}
 	}
 	for i, ops := range w.asked(before) {
 		for _, op := range ops {
 			if op != codeAuth && op != codeClose {
-				t.Errorf("connection %d asked for %v though its credentials were refused", i, ops)
+				t.Errorf("connection %d sent the operations %v although its credentials were refused", i, ops)
 				break
 			}
 		}
 	}
 	if n := w.made() - before; n < 4 {
-		t.Errorf("%d connections were made: it has not tried again", n)
+		t.Errorf("%d connections were made, want at least 4: the client has not tried again", n)
 	}
 
 	w.spoil.Store(false)
-	w.KillConns() // none may have got through in between
+	w.KillConns() // the next connections present credentials that the server accepts
 	l := next.must(t)
 	if !isDone(held) {
-		t.Error("the next one got in before the loss")
+		t.Error("the next client acquired the lock before the loss")
 	}
 	release(t, l)
 	release(t, acquire(t, c.Mutex("x")))
 	if n := refused.Load(); n != 0 {
-		t.Errorf("%d operations were refused", n)
+		t.Errorf("%d operations were refused, want none", n)
 	}
 }
 
-// TestExpiryWithCredentials: the session is gone, and the next one has the same
+// TestExpiryWithCredentials: after the session has expired, the next session gets the same
 // identity before it is used.
 func TestExpiryWithCredentials(t *testing.T) {
 	e := sharedEnsemble(t)
@@ -175,7 +176,7 @@ func TestExpiryWithCredentials(t *testing.T) {
 		receive(t, "the loss", held.Done())
 		l := next.must(t) // the session has expired
 		if held.Valid() {
-			t.Error("two hold")
+			t.Error("the lock is valid although another client holds it")
 		}
 		w.Heal()
 		release(t, l)
@@ -183,15 +184,15 @@ func TestExpiryWithCredentials(t *testing.T) {
 	}
 	credentialsFirst(t, w.asked(0))
 	if n := refused.Load(); n != 0 {
-		t.Errorf("%d operations were refused", n)
+		t.Errorf("%d operations were refused, want none", n)
 	}
 	if st := c.Stats(); st.SessionsOpened < 3 {
-		t.Errorf("%d sessions were opened, want one for each expiry", st.SessionsOpened)
+		t.Errorf("%d sessions were opened, want the first and one for each expiry", st.SessionsOpened)
 	}
 }
 
-// TestPingSaysWhichRightIsMissingOnRealServers: what a server answers about each
-// part of a transaction that it refuses is what Ping reads.
+// TestPingSaysWhichRightIsMissingOnRealServers: Ping finds the missing rights in the server's
+// results for each operation of a refused transaction.
 func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 	const all = zk.PermRead | zk.PermCreate | zk.PermDelete
 	e := sharedEnsemble(t)
@@ -212,7 +213,7 @@ func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		perms int32
-		says  []string // in the error; nil: there is none
+		says  []string // the texts in the error; nil: Ping succeeds
 	}{
 		{"all", all, nil},
 		{"no READ", all &^ zk.PermRead, []string{"no READ on " + root + ","}},
@@ -228,30 +229,30 @@ func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.Reset()
-		// One that has a session already, and one that has to open it.
+		// One client has a session already, and the other has to open one.
 		for who, client := range map[string]*zklock.Client{"early": early, "late": dial(t, e.Hosts(), quick(), zklock.WithRoot(root))} {
 			err := client.Ping(within(t))
 			if (err == nil) != (c.says == nil) || err != nil && (!errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `as user "`+canaryUser+`"`)) {
 				t.Errorf("%s, %s: %v", c.what, who, err)
 			}
 			for i, word := range c.says {
-				if err != nil && !strings.Contains(err.Error(), word) && (i == 0 || who == "early") { // without READ there is no session to ask for more
-					t.Errorf("%s, %s: %q does not say %q", c.what, who, err, word)
+				if err != nil && !strings.Contains(err.Error(), word) && (i == 0 || who == "early") { // without READ no session is opened that could find more
+					t.Errorf("%s, %s: %q does not contain %q", c.what, who, err, word)
 				}
 			}
 		}
 		if told := strings.Contains(log.String(), "permission=DELETE on="+root); told != (c.what == "no DELETE") {
-			t.Errorf("%s: logged %q", c.what, log.String())
+			t.Errorf("%s: logged %q, want a warning about DELETE only if that right is missing", c.what, log.String())
 		}
 	}
-	before.Aversion = stat(t, operator, root).Aversion // the access list's
+	before.Aversion = stat(t, operator, root).Aversion // SetACL raises only this version
 	if after := stat(t, operator, root); *after != *before {
-		t.Errorf("the root was %+v and is %+v", before, after)
+		t.Errorf("the root was %+v and is %+v, want it unchanged", before, after)
 	}
 }
 
-// TestWrongPasswordIsToldByLocksOnRealServers: the root is open, and so it is only
-// at what others have made that a wrong password shows.
+// TestWrongPasswordIsToldByLocksOnRealServers: the root is open to all clients. So a wrong
+// password shows only at znodes that other clients have created.
 func TestWrongPasswordIsToldByLocksOnRealServers(t *testing.T) {
 	e := sharedEnsemble(t)
 	if _, err := dialRaw(t, e.Hosts(), patience).Create(rootOf(t), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -264,7 +265,7 @@ func TestWrongPasswordIsToldByLocksOnRealServers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = wrong.Close() })
 	if err := wrong.Ping(within(t)); err != nil {
-		t.Errorf("Ping, which looks at no lock: %v", err)
+		t.Errorf("Ping, which does not read locks: %v", err)
 	}
 	for what, use := range map[string]func() error{
 		"Acquire":    func() error { _, err := wrong.Mutex("x").Acquire(within(t)); return err },

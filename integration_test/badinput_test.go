@@ -21,14 +21,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// atOnce is how long a mistake may take to be told: less than the
+// atOnce is the longest time for an error that is reported at once. It is less than the
 // connect_timeout of these tests, and enough for a busy machine.
 const atOnce = 5 * time.Second
 
 func TestMalformedURLIsRefusedByOpen(t *testing.T) {
 	for _, c := range []struct {
 		name, url string
-		says      []string // in the error
+		says      []string // texts in the error
 	}{
 		{"no scheme", "127.0.0.1:2181/locks", []string{"scheme"}},
 		{"unknown scheme", "zookeeper://127.0.0.1:2181/locks", []string{`"zookeeper"`, "zk", "zks"}},
@@ -61,11 +61,11 @@ func TestMalformedURLIsRefusedByOpen(t *testing.T) {
 				t.Fatalf("Open(%q) succeeded", c.url)
 			}
 			if d := time.Since(began); d > atOnce {
-				t.Errorf("refused after %v", d)
+				t.Errorf("refused after %v, want at once", d)
 			}
 			var wrapped *zklock.Error
 			if !errors.As(err, &wrapped) || wrapped.Op != "open" {
-				t.Errorf("%v: want a *zklock.Error of open", err)
+				t.Errorf("%v: want a *zklock.Error with Op open", err)
 			}
 			saysAll(t, err, c.says)
 			if strings.Contains(err.Error(), "secret") {
@@ -79,13 +79,13 @@ func saysAll(t *testing.T, err error, words []string) {
 	t.Helper()
 	for _, word := range words {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
+			t.Errorf("%q does not contain %q", err, word)
 		}
 	}
 }
 
 func TestBadNameIsRefusedWithoutARequest(t *testing.T) {
-	// Nothing listens there: a request would take connect_timeout to fail.
+	// No server listens there: a request would fail only after connect_timeout.
 	c := dial(t, unusedAddr(t), quick("connect_timeout", patience.String()))
 	for _, b := range []struct{ what, name, says string }{
 		{"empty", "", "empty"},
@@ -112,24 +112,24 @@ func TestBadNameIsRefusedWithoutARequest(t *testing.T) {
 					t.Fatalf("%s: %v, %v, want ErrInvalidName", verb, l, err)
 				}
 				if d := time.Since(began); d > atOnce {
-					t.Errorf("%s: refused after %v", verb, d)
+					t.Errorf("%s: refused after %v, want at once", verb, d)
 				}
 				saysAll(t, err, []string{b.says})
 				if msg := err.Error(); !utf8.ValidString(msg) || strings.ContainsAny(msg, "\x00\n\u0085") {
-					t.Errorf("%s: %q has the name's bytes in it as they are", verb, err.Error())
+					t.Errorf("%s: %q contains the name's bytes without escapes", verb, err.Error())
 				}
 			}
 			if p := c.Mutex(b.name).Path(); p != "" {
-				t.Errorf("it has the path %q", p)
+				t.Errorf("the mutex has the path %q, want none", p)
 			}
 		})
 	}
 	if n := c.Stats().SessionsOpened; n != 0 {
-		t.Errorf("%d sessions were opened", n)
+		t.Errorf("%d sessions were opened, want none", n)
 	}
 }
 
-// unusedAddr is an address where connections are refused.
+// unusedAddr returns an address where connections are refused.
 func unusedAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,14 +140,14 @@ func unusedAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// TestPortOfAnotherProtocolIsRefusedAtOnce: what answers, and not as a
-// ZooKeeper server does, will not do so later.
+// TestPortOfAnotherProtocolIsRefusedAtOnce: a server that answers with another protocol will
+// not become a ZooKeeper server later, so calls fail at once.
 func TestPortOfAnotherProtocolIsRefusedAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name, answer string
 		says         []string
 	}{
-		// As many web servers do as soon as they see a byte that is no HTTP.
+		// Many web servers answer so as soon as they read a byte that is not HTTP.
 		{"HTTP", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", []string{"HTTP"}},
 		{"TLS", "\x15\x03\x01\x00\x02\x02\x46", []string{"TLS", "zks://"}}, // an alert
 		{"SMTP", "220 mail.example.com ESMTP\r\n", []string{"220 mail"}},
@@ -162,7 +162,7 @@ func TestPortOfAnotherProtocolIsRefusedAtOnce(t *testing.T) {
 					t.Fatalf("%s: %v, want ErrUnavailable because of ErrProtocol", verb, err)
 				}
 				if d := time.Since(began); d > atOnce {
-					t.Errorf("%s: refused after %v", verb, d)
+					t.Errorf("%s: refused after %v, want at once", verb, d)
 				}
 				saysAll(t, err, append(c.says, addr, "not a ZooKeeper server"))
 			}
@@ -170,8 +170,8 @@ func TestPortOfAnotherProtocolIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// answering is the address of a server that answers whatever it reads first
-// with that text.
+// answering runs a server that answers the first bytes that it reads with that text. It
+// returns the server's address.
 func answering(t testing.TB, text string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +185,7 @@ func answering(t testing.TB, text string) string {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Read(make([]byte, 4<<10)) // all of a handshake, so that closing resets nothing
+			_, _ = conn.Read(make([]byte, 4<<10)) // the whole handshake, so that the close does not become a reset
 			_, _ = io.WriteString(conn, text)
 			_ = conn.Close()
 		}
@@ -197,8 +197,8 @@ func answering(t testing.TB, text string) string {
 	return l.Addr().String()
 }
 
-// TestPasswordIsInNoOutput looks at all that a process prints which meets every
-// kind of trouble with a password in its URL.
+// TestPasswordIsInNoOutput searches all output of a process that meets every kind of error
+// with a password in its URL.
 func TestPasswordIsInNoOutput(t *testing.T) {
 	zk := sharedEnsemble(t)
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -216,7 +216,7 @@ func TestPasswordIsInNoOutput(t *testing.T) {
 	w := startWorker(t, task{Role: "refuse", URLs: []string{
 		with(server),                            // works
 		with(server, "acl", "open"),             // works
-		with(server, "create_root", "perhaps"),  // and so on: fails
+		with(server, "create_root", "perhaps"),  // fails, like the others without a comment
 		with(server, "session_timeout", canary), // a password in the wrong place
 		with(server, "session_timeout", "1ms"),
 		with(unusedAddrs(t)),
@@ -231,13 +231,13 @@ func TestPasswordIsInNoOutput(t *testing.T) {
 		"zk://app:" + canary + "%zz@" + server + root,
 		"zk://app:" + canary + "/x@" + server + root,
 		"zk://app:" + canary + "?@" + server + root,
-		"zk://app:" + canary + server + root, // the @ forgotten
+		"zk://app:" + canary + server + root, // without the @
 		"zk://:" + canary + "@" + server + root,
 		"//" + user + server + root,
 		"z k://" + user + server + root,
 		"zoo://" + user + server + root,
 		"zk://" + user + server + "/../x",
-		"zks://" + user + server + root + "?" + quick("connect_timeout", "2s").Encode(), // no TLS there
+		"zks://" + user + server + root + "?" + quick("connect_timeout", "2s").Encode(), // the server does not speak TLS
 		"zk://app@" + server + root + "?" + quick("password_file", file).Encode(),       // works
 		"zk://app@" + server + root + "?password_file=" + url.QueryEscape(file+"x"),
 	}})
@@ -255,21 +255,22 @@ func TestPasswordIsInNoOutput(t *testing.T) {
 	}
 	for line := range strings.Lines(w.stderr.String()) {
 		if strings.Contains(line, canary) {
-			t.Errorf("the password is in what was logged: %s", line)
+			t.Errorf("the password is in the log: %s", line)
 		}
 	}
 	if !strings.Contains(w.stderr.String(), "looking for canaries") {
-		t.Errorf("nothing was logged, so this looked at nothing")
+		t.Errorf("the worker logged nothing, so the test searched nothing")
 	}
 	if opened != 3 || refused != len(w.task.URLs)-3 {
 		t.Errorf("%d URLs worked, %d were refused, want 3 and %d", opened, refused, len(w.task.URLs)-3)
 	}
 }
 
-// unusedAddrs is a list of addresses where nothing is.
+// unusedAddrs returns a list of addresses where connections are refused.
 func unusedAddrs(t testing.TB) string { return unusedAddr(t) + "," + unusedAddr(t) }
 
-// refuse opens all URLs, uses what opens, and prints every error in every way.
+// refuse opens all URLs, uses the clients that open, and prints every error in several
+// formats.
 func (w *worker) refuse() error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	logger.Info("looking for canaries")
@@ -277,14 +278,14 @@ func (w *worker) refuse() error {
 	defer cancel()
 	for _, u := range w.task.URLs {
 		if err := w.visit(ctx, u, logger); err != nil {
-			w.tell(report{What: "refused", Err: fmt.Sprintf("%v | %+v | %#v | %q", err, err, err, err)})
+			w.print(report{What: "refused", Err: fmt.Sprintf("%v | %+v | %#v | %q", err, err, err, err)})
 			for e := err; e != nil; e = errors.Unwrap(e) {
 				fmt.Fprintf(os.Stderr, "%v | %+v | %#v\n", e, e, e)
 			}
 			logger.Error("refused", "error", err)
 			continue
 		}
-		w.tell(report{What: "held"})
+		w.print(report{What: "held"})
 	}
 	return nil
 }

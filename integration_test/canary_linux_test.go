@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// endWithParent has a process killed when this one is: it could not be searched
-// any more, and nobody else would end it. The goroutine that starts it keeps its
-// thread, which is what the kernel takes for the parent.
+// endWithParent makes the kernel kill a process when this one ends. After that its output
+// could not be searched, and no other process would end it. The kernel takes the thread that
+// starts a process for its parent. So the goroutine that starts it has to keep its thread.
 func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

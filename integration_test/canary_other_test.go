@@ -4,5 +4,5 @@ package integration_test
 
 import "os/exec"
 
-// endWithParent does nothing where the system cannot.
+// endWithParent does nothing: only Linux can kill a process when its parent ends.
 func endWithParent(*exec.Cmd) {}

@@ -20,16 +20,15 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// canary is the password of (almost) every client in these tests. Whatever they,
-// their worker processes, loggers, hooks and exporters bring out is searched for
-// it, and the run fails if it shows, though every test has passed.
+// canary is the password of almost every client in these tests. The tests search all output
+// for it: that of the tests, their worker processes, loggers, hooks and exporters. If it
+// is found, the run fails even if every test has passed.
 const (
 	canary     = "Qm9vIQ-canary-7f3"
 	canaryUser = "app"
 )
 
-// canaryForms are the canary and what it looks like to those who think that they
-// hide it.
+// canaryForms are the canary and its usual encodings, none of which hides it.
 var canaryForms = [][]byte{
 	[]byte(canary),
 	[]byte(hex.EncodeToString([]byte(canary))),
@@ -37,12 +36,12 @@ var canaryForms = [][]byte{
 	[]byte(base64.StdEncoding.EncodeToString([]byte(canary))[:20]),
 	[]byte(base64.StdEncoding.EncodeToString([]byte(canaryUser + ":" + canary))[:24]),
 	[]byte(strings.Trim(fmt.Sprint([]byte(canary)), "[]")),                                             // %v of the bytes
-	[]byte(strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(canary)), "[]"), " ", ",")),               // and in JSON
-	[]byte(strings.TrimPrefix(strings.TrimSuffix(fmt.Sprintf("%#v", []byte(canary)), "}"), "[]byte{")), // and %#v
+	[]byte(strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(canary)), "[]"), " ", ",")),               // the same in JSON
+	[]byte(strings.TrimPrefix(strings.TrimSuffix(fmt.Sprintf("%#v", []byte(canary)), "}"), "[]byte{")), // %#v of the bytes
 	fmt.Appendf(nil, "% x", canary),
 }
 
-// everyError calls f for an error and for all that it wraps, by one %w or several.
+// everyError calls f for an error and for all errors that it wraps, with one %w or several.
 func everyError(err error, f func(error)) {
 	if err == nil {
 		return
@@ -58,8 +57,8 @@ func everyError(err error, f func(error)) {
 	}
 }
 
-// withCanary puts the canary into a URL that has no user. Znodes stay open to
-// everybody, as without a user, unless the URL says otherwise.
+// withCanary adds the canary to a URL without a user. Unless the URL sets acl, it also sets
+// acl=open, so that znodes stay open to all clients, as without a user.
 func withCanary(url string) string {
 	if strings.Contains(url, "@") || !strings.HasPrefix(url, "zk") {
 		return url
@@ -80,7 +79,7 @@ var sighted struct {
 	where []string
 }
 
-// search looks for the canary in something that has come out.
+// search looks for the canary in some output.
 func search(where string, what []byte) {
 	for _, form := range canaryForms {
 		i := bytes.Index(what, form)
@@ -94,14 +93,14 @@ func search(where string, what []byte) {
 	}
 }
 
-// searched is a writer that looks for the canary in what is written, wherever it
-// is cut, and passes it on.
+// searched is a writer that looks for the canary in the bytes that are written to it, also
+// across several writes, and passes them on.
 type searched struct {
 	where string
 	to    io.Writer
 
 	mu   sync.Mutex
-	tail []byte // of what was written, shorter than the longest form; guarded by mu
+	tail []byte // the last written bytes, fewer than the longest form has; guarded by mu
 }
 
 func (w *searched) Write(p []byte) (int, error) {
@@ -115,7 +114,7 @@ func (w *searched) Write(p []byte) (int, error) {
 	search(w.where, all)
 	w.tail = bytes.Clone(all[max(0, len(all)-longest+1):])
 	if bytes.HasSuffix(p, []byte("\n")) {
-		w.tail = nil // no form has a line's end in it
+		w.tail = nil // none of the forms contains the end of a line
 	}
 	return w.to.Write(p)
 }
@@ -125,7 +124,7 @@ func searchedLog() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(&searched{where: "log", to: io.Discard}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// searchedHooks look at all that hooks get to see.
+// searchedHooks search all values that hooks get.
 func searchedHooks() zklock.Hooks {
 	show := func(where string, values ...any) {
 		for _, v := range values {
@@ -160,19 +159,19 @@ func searchedHooks() zklock.Hooks {
 	}
 }
 
-// searchStats looks at what a client counts.
+// searchStats searches a client's Stats.
 func searchStats(c *zklock.Client) {
 	stats := c.Stats()
 	marshalled, err := json.Marshal(stats)
 	search("Stats", fmt.Appendf(nil, "%v %+v %#v %s %v", stats, stats, stats, marshalled, err))
 }
 
-// searchedEnv is set in a process whose output is searched by its parent.
+// searchedEnv is set in a process whose output its parent searches.
 const searchedEnv = "ZKLOCK_TEST_SEARCHED"
 
-// runSearched runs this test binary once more, with the same arguments, and
-// searches all it prints, until its very end: a panic's trace too. ran is false
-// in that process and in those that it starts.
+// runSearched runs this test binary a second time, with the same arguments, and searches all
+// its output until its end, including the trace of a panic. ran is false in that second
+// process and in the processes that it starts.
 func runSearched() (code int, ran bool) {
 	if os.Getenv(searchedEnv) != "" {
 		return 0, false
@@ -193,8 +192,8 @@ func runSearched() (code int, ran bool) {
 		cmd.Stderr = out // one pipe keeps the order
 	}
 	endWithParent(cmd)
-	// What is meant for the tests goes on to them: go test asks for a trace, and
-	// somebody at a terminal for an end.
+	// Signals are passed on to the second process: go test asks for a trace with
+	// SIGQUIT, and a user at a terminal interrupts.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
@@ -217,16 +216,16 @@ func runSearched() (code int, ran bool) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	return max(code, tellSighted()), true
+	return max(code, reportSighted()), true
 }
 
-// tellSighted returns 1, and says why, if the canary was seen.
-func tellSighted() int {
+// reportSighted returns 1, and prints where, if the canary was seen. Otherwise it returns 0.
+func reportSighted() int {
 	sighted.Lock()
 	defer sighted.Unlock()
 	for i, where := range sighted.where {
 		if i == 5 {
-			fmt.Fprintf(os.Stderr, "... and %d times more\n", len(sighted.where)-i)
+			fmt.Fprintf(os.Stderr, "... and in %d more places\n", len(sighted.where)-i)
 			break
 		}
 		fmt.Fprintf(os.Stderr, "FAIL: the password of a client was seen in %s\n", where)

@@ -10,19 +10,19 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestTenThousandCancelledWaitsLeaveNothing has clients wait for a name that
-// somebody else holds, each time for no longer than until they wait. What is
-// left after the first thousand is what there is after ten thousand: queue
-// nodes, goroutines, memory, and watches on the server.
+// TestTenThousandCancelledWaitsLeaveNothing: clients wait for a name that another client
+// holds, and cancel each wait as soon as it has begun. After ten thousand waits there are
+// no more queue nodes, goroutines, memory, and watches on the server than after the first
+// thousand.
 func TestTenThousandCancelledWaitsLeaveNothing(t *testing.T) {
 	const (
 		waits   = 10_000
 		clients = 8
 		first   = 1000
 
-		// slackHeap is for what the garbage collector and the buffers of
-		// connections have more or less at one time or another. A watch of its
-		// own for each wait would take twice as much.
+		// slackHeap allows for differences of the garbage collector and of the
+		// connections' buffers at different times. A separate watch for each wait
+		// would take twice as much.
 		slackHeap = 300_000
 	)
 	zk := sharedEnsemble(t)
@@ -33,8 +33,8 @@ func TestTenThousandCancelledWaitsLeaveNothing(t *testing.T) {
 
 	var all []*zklock.Client
 	for range clients {
-		// A wait is cancelled as soon as it has begun: the hook has the cancel
-		// function of its context.
+		// The hook cancels a wait as soon as it has begun: it finds the cancel
+		// function in the wait's context.
 		all = append(all, dial(t, zk.Hosts(), quick("pool_max_sessions", "1"), zklock.WithHooks(zklock.Hooks{
 			Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
 				ctx.Value(cancelKey{}).(context.CancelFunc)()
@@ -69,7 +69,7 @@ func TestTenThousandCancelledWaitsLeaveNothing(t *testing.T) {
 	}
 	measure := func() (l left) {
 		runtime.GC()
-		runtime.GC() // finalizers of the first round have run
+		runtime.GC() // the finalizers of the first call have run
 		var mem runtime.MemStats
 		runtime.ReadMemStats(&mem)
 		stats, err := zk.Server(0).Stats()
@@ -83,13 +83,13 @@ func TestTenThousandCancelledWaitsLeaveNothing(t *testing.T) {
 	before := measure()
 	waiting(waits - first)
 	var after left
-	// The holder watches its own node from some moment on; and a session keeps
-	// a few idle goroutines for requests that are under way together.
-	eventually(t, "goroutines and watches are as many as before", func() bool {
+	// The holder may have begun to watch its own node since. A session keeps a few idle
+	// goroutines for concurrent requests.
+	eventually(t, "goroutines and watches are not more than before", func() bool {
 		after = measure()
 		return after.goroutines <= before.goroutines+2*clients && after.watches <= before.watches+1
 	})
-	t.Logf("%d waits left %+v, %d waits %+v", first, before, waits, after)
+	t.Logf("after %d waits: %+v; after %d waits: %+v", first, before, waits, after)
 	if after.heap > before.heap+slackHeap {
 		t.Errorf("the heap grew from %d to %d bytes", before.heap, after.heap)
 	}
@@ -99,5 +99,5 @@ func TestTenThousandCancelledWaitsLeaveNothing(t *testing.T) {
 	release(t, held)
 }
 
-// cancelKey is the key of a context's own cancel function.
+// cancelKey is the key under which a context carries its cancel function.
 type cancelKey struct{}

@@ -13,29 +13,29 @@ import (
 	"github.com/zklock/go-zklock/integration_test/proxy"
 )
 
-// The servers of the chaos test expire a session after three seconds, and one
-// that is cut from its leader notices after six: for about two seconds it goes
-// on answering a client whose locks others have got.
+// The servers of the chaos test expire a session after three seconds. A server that is cut
+// off from its leader notices after six. So for about two seconds it goes on answering a
+// client whose locks other clients have already got.
 const (
 	chaosTick      = 500 * time.Millisecond
 	chaosSyncLimit = 12
 	chaosSession   = 3 * time.Second
 
-	// chaosConns is how many connections a worker has: two sessions, and one
+	// chaosConns is the number of a worker's connections: two for its sessions, and one
 	// for each side of the control.
 	chaosConns = 4
 )
 
-// wholeSync makes the leader send a server that comes back all its data. From the
-// transactions that a server has missed, which is the default, some releases of
-// ZooKeeper lose a few on the disk of the server (ZOOKEEPER-4785, mended in 3.8.4 and
-// 3.9.2; ZOOKEEPER-4925, of 3.9.3 alone). Its next restart brings the loss to light:
-// it answers its clients from data that no other server has, for ever.
+// wholeSync makes the leader send all its data to a server that comes back. By default the
+// leader sends only the transactions that the server has missed. Some releases of ZooKeeper
+// then fail to write a few of these to the server's disk (ZOOKEEPER-4785, fixed in 3.8.4
+// and 3.9.2; ZOOKEEPER-4925, in 3.9.3 only). After its next restart such a server answers
+// its clients for ever from data that no other server has.
 const wholeSync = "forceSnapshotSync=true"
 
-// kind is one kind of fault. strike ends when the fault is over and has been
-// recovered from as far as that is part of it; it calls lifted at the moment
-// from which on nothing keeps the workers from going on.
+// kind is one kind of fault. strike returns when the fault is over, and when the workers
+// have recovered if that is part of the fault. It calls lift at the moment from which on
+// nothing prevents the workers from continuing.
 type kind struct {
 	name   string
 	strike func(*chaos, *stroke) error
@@ -44,17 +44,17 @@ type kind struct {
 // stroke is one fault of a kind.
 type stroke struct {
 	kind   string
-	victim *victim    // whose connections or process it strikes
-	rng    *rand.Rand // of the schedule
+	victim *victim    // the worker whose connections or process the fault strikes
+	rng    *rand.Rand // the random numbers of the schedule
 
 	struck, lifted int64         // monotonic
-	election       time.Duration // until another server led, where one had to
+	election       time.Duration // the time until another server led, if the fault was about the leader
 }
 
-// lift notes that the fault is over.
+// lift records that the fault is over.
 func (s *stroke) lift() { s.lifted = monotonic() }
 
-// atLeast is a stretch of d to 1.3 d.
+// atLeast returns a random time from d to 1.3 d.
 func (s *stroke) atLeast(d time.Duration) time.Duration {
 	return d + time.Duration(s.rng.Int64N(int64(d)*3/10))
 }
@@ -73,8 +73,8 @@ var kinds = []kind{
 	{"client's link slow", slowClient},
 }
 
-// killLeader measures the recovery from the kill on, not from the server's
-// return: the other two are a quorum.
+// killLeader kills the leader. The recovery counts from the kill, not from the server's
+// restart, because the other two servers are a quorum.
 func killLeader(c *chaos, s *stroke) error {
 	leader, err := c.ensemble.Leader()
 	if err != nil {
@@ -95,8 +95,8 @@ func killLeader(c *chaos, s *stroke) error {
 	return leader.AwaitServing()
 }
 
-// elected waits until another server leads in place of one that has just gone.
-// What workers take longer than that to recover is theirs.
+// elected waits until another server leads instead of gone, and records how long that took.
+// If the workers need longer to recover, the rest is their own time.
 func (c *chaos) elected(s *stroke, gone *ensemble.Server) error {
 	began := time.Now()
 	_, err := c.ensemble.AwaitLeader(gone)
@@ -104,7 +104,7 @@ func (c *chaos) elected(s *stroke, gone *ensemble.Server) error {
 	return err
 }
 
-// stopLeader stops it until another one leads: it wakes up deposed.
+// stopLeader stops the leader until another server leads, so that it wakes up deposed.
 func stopLeader(c *chaos, s *stroke) error {
 	leader, err := c.ensemble.Leader()
 	if err != nil {
@@ -123,8 +123,7 @@ func stopLeader(c *chaos, s *stroke) error {
 	return err
 }
 
-// stopFollower stops it for longer than the sessions of its clients live without
-// it.
+// stopFollower stops a follower for so long that sessions of its clients expire.
 func stopFollower(c *chaos, s *stroke) error {
 	follower, free, err := c.followerOf(s)
 	if err != nil {
@@ -139,8 +138,8 @@ func stopFollower(c *chaos, s *stroke) error {
 	return follower.Thaw()
 }
 
-// stallDisks makes a quorum wait for its logs, again and again: it goes on
-// answering reads and pings.
+// stallDisks makes two servers, a quorum, wait for their transaction logs, again and again.
+// Meanwhile they go on answering reads and pings.
 func stallDisks(c *chaos, s *stroke) error {
 	leader, err := c.ensemble.Leader()
 	if err != nil {
@@ -167,7 +166,7 @@ func stallDisks(c *chaos, s *stroke) error {
 	return nil
 }
 
-// restartAll restarts one server after the other, in good order.
+// restartAll stops each server with SIGTERM and starts it again, one after the other.
 func restartAll(c *chaos, s *stroke) error {
 	for _, i := range s.rng.Perm(len(c.ensemble.Servers())) {
 		server := c.ensemble.Server(i)
@@ -185,10 +184,10 @@ func restartAll(c *chaos, s *stroke) error {
 	return nil
 }
 
-// cutFollower cuts the follower that the victim is connected to until the
-// victim's session must have expired, and not so long that the follower notices.
-// Mostly the victim can reach no other server meanwhile: else it takes its
-// session there in time, and loses nothing.
+// cutFollower cuts the follower that the victim is connected to off from the leader. The cut
+// is so long that the victim's session expires, and not so long that the follower notices.
+// In two of three cases the victim cannot reach another server meanwhile. Otherwise it moves
+// its session to another server in time, and loses nothing.
 func cutFollower(c *chaos, s *stroke) error {
 	follower, free, err := c.followerOf(s)
 	if err != nil {
@@ -202,7 +201,7 @@ func cutFollower(c *chaos, s *stroke) error {
 	if err != nil {
 		return err
 	}
-	// Who gets the victim's locks has to be elsewhere.
+	// The client that gets the victim's locks has to be on another server.
 	c.confine(c.neighbour(s.victim), leader)()
 	if err := c.ensemble.CutFromLeader(follower); err != nil {
 		return err
@@ -214,7 +213,7 @@ func cutFollower(c *chaos, s *stroke) error {
 	return follower.AwaitServing()
 }
 
-// stopClient stops the process for longer than its session lives.
+// stopClient stops the victim's process for so long that its session expires.
 func stopClient(c *chaos, s *stroke) error {
 	process := s.victim.process.cmd.Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
@@ -225,7 +224,7 @@ func stopClient(c *chaos, s *stroke) error {
 	return process.Signal(syscall.SIGCONT)
 }
 
-// cutClient resets the connections a few times.
+// cutClient resets the victim's connections a few times.
 func cutClient(c *chaos, s *stroke) error {
 	for range 1 + s.rng.IntN(5) {
 		for _, p := range s.victim.links {
@@ -237,8 +236,8 @@ func cutClient(c *chaos, s *stroke) error {
 	return nil
 }
 
-// silenceClient makes what the client sends vanish, or what it is sent, or both,
-// for longer than its session lives.
+// silenceClient drops the bytes that the client sends, or those that it is sent, or both,
+// for so long that its session expires.
 func silenceClient(c *chaos, s *stroke) error {
 	way := proxy.Direction(1 + s.rng.IntN(3))
 	for _, p := range s.victim.links {
@@ -266,18 +265,18 @@ func slowClient(c *chaos, s *stroke) error {
 	return nil
 }
 
-// followerOf is a follower that the victim is connected to from now on.
+// followerOf chooses a follower and makes the victim connect to it until free is called.
 func (c *chaos) followerOf(s *stroke) (f *ensemble.Server, free func(), err error) {
 	followers := c.ensemble.Followers()
 	if len(followers) == 0 {
-		return nil, nil, errors.New("no server follows")
+		return nil, nil, errors.New("the ensemble has no follower")
 	}
 	f = followers[s.rng.IntN(len(followers))]
 	return f, c.confine(s.victim, f), nil
 }
 
-// confine makes the victim connect to one server, by refusing it at the others
-// until free is called. A client that takes too long is struck where it is.
+// confine makes the victim connect to one server: the proxies to the others refuse it until
+// free is called. If the victim does not connect in time, the fault strikes it where it is.
 func (c *chaos) confine(v *victim, to *ensemble.Server) (free func()) {
 	for i, p := range v.links {
 		if i != to.Index() {
@@ -287,7 +286,7 @@ func (c *chaos) confine(v *victim, to *ensemble.Server) (free func()) {
 	for giveUp := time.Now().Add(chaosSession); v.links[to.Index()].Conns() < chaosConns && time.Now().Before(giveUp); {
 		c.pause(20 * time.Millisecond)
 	}
-	c.pause(chaosTick) // the control takes its lock up again
+	c.pause(chaosTick) // time for the control to acquire its lock again
 	return func() {
 		for i, p := range v.links {
 			if i != to.Index() {

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// chaosPermits is how many hold the semaphore at once.
+	// chaosPermits is the number of the semaphore's permits.
 	chaosPermits = 2
 
-	// chaosHold is the longest turn of those that are long: some times as long
-	// as a session lives, so that a fault that outlasts a session mostly meets
-	// a holder who has not finished by then.
+	// chaosHold is the longest time of a long turn. It is several times the session
+	// timeout, so that a fault that outlasts a session usually meets a holder that has
+	// not finished by then.
 	chaosHold = 20 * time.Second
 )
 
-// job is what one goroutine of a chaos worker does again and again.
+// job is the turn that one goroutine of a chaos worker repeats.
 type job struct {
 	pick func(*rand.Rand) zklock.Acquirer
 	work func(*visit)
-	long bool // it holds for so long that others of its kind wait for it
+	long bool // it holds for so long that other jobs of its kind wait for it
 }
 
-// jobs are those of one worker. Each worker has one lock that it holds for long
-// stretches most of the time, and its neighbour in between, so that whatever
-// server or client a fault strikes, something is held behind it.
+// jobs returns the jobs of one worker. Each worker has one lock that it holds most of the
+// time, in long turns; between them its neighbour holds that lock. So at any time each
+// client holds a lock, whichever server or client a fault strikes.
 func (c *chaosWorker) jobs() []job {
 	always := func(a zklock.Acquirer) func(*rand.Rand) zklock.Acquirer {
 		return func(*rand.Rand) zklock.Acquirer { return a }
@@ -67,8 +67,8 @@ func (v *visit) linger() {
 	v.held()
 }
 
-// update raises the registers of the lock's names. It may go wrong only if the
-// lock is lost.
+// update raises the registers of the lock's names by one. It may fail only if the lock is
+// lost.
 func (v *visit) update() {
 	read, err := v.registers.read(v.lock)
 	if v.turnedDown(err) {
@@ -83,8 +83,8 @@ func (v *visit) update() {
 	}
 }
 
-// turnedDown reports whether the registers did not do what was asked for: for
-// who has lost the lock and nobody else.
+// turnedDown reports whether the registers refused a request. It reports a violation if they
+// refuse a holder that has not lost its lock, or if they fail in another way.
 func (v *visit) turnedDown(err error) bool {
 	switch {
 	case err == nil:
@@ -92,14 +92,14 @@ func (v *visit) turnedDown(err error) bool {
 	case !errors.Is(err, errStale):
 		v.violation("the registers failed: %v", err)
 	case v.lock.Valid():
-		v.violation("%s %v: %v, though the lock is valid", v.lock.Name(), v.lock.Token(), err)
+		v.violation("%s %v: %v, although the lock is valid", v.lock.Name(), v.lock.Token(), err)
 	default:
 		v.count("write: stale")
 	}
 	return true
 }
 
-// readTwice reads a register as a reader: no writer gets in between.
+// readTwice reads a register twice as a reader, and checks that no writer wrote in between.
 func (v *visit) readTwice() {
 	first, err := v.registers.read(v.lock)
 	if v.turnedDown(err) {
@@ -115,8 +115,8 @@ func (v *visit) readTwice() {
 	}
 }
 
-// updateZnode writes the register in ZooKeeper, whose value is the znode's
-// version: once to see what it is, and once to raise it by one.
+// updateZnode writes the register in ZooKeeper twice. The register's value is the znode's
+// version. The first write returns it, and the second one has to raise it by exactly one.
 func (v *visit) updateZnode() {
 	first, ok := v.txn()
 	if !ok {
@@ -128,7 +128,7 @@ func (v *visit) updateZnode() {
 	}
 }
 
-// txn writes the znode, and returns the version that this made.
+// txn writes the znode, and returns its version after the write.
 func (v *visit) txn() (version int32, ok bool) {
 	results, err := v.lock.Txn(context.Background(), driver.SetOp(v.task.Chaos.Znode, []byte(v.lock.Token().String()), driver.AnyVersion))
 	switch {
@@ -144,14 +144,14 @@ func (v *visit) txn() (version int32, ok bool) {
 	case errors.Is(err, zklock.ErrUnavailable):
 		v.count("txn: unavailable")
 	default:
-		v.violation("Txn: an error of no known class: %v", err)
+		v.violation("Txn: an error of an unknown class: %v", err)
 	}
 	return 0, false
 }
 
-// stay holds the lock for half of most to most, and mostly to the end if it is lost. Then it
-// writes without a look at it, as a process does that was stopped just after the
-// look.
+// stay holds the lock for a random time from half of most to most. If the lock is lost, it
+// usually goes on to the end of that time nevertheless. Then it writes without checking
+// the lock, like a process that was stopped just after the check.
 func (v *visit) stay(most time.Duration) {
 	read, err := v.registers.read(v.lock)
 	if v.turnedDown(err) {
@@ -169,8 +169,8 @@ func (v *visit) stay(most time.Duration) {
 	}
 }
 
-// control runs one side of the trusting client, for the control's lock of that
-// number, until the worker stops.
+// control runs one side of the trusting client, with the control's lock number i, until the
+// worker stops.
 func (c *chaosWorker) control(i int, side func(*trusting)) {
 	k := c.task.Chaos
 	t, err := newTrusting(k.Hosts, k.Timeout, fmt.Sprint("/control-", i))
@@ -187,10 +187,10 @@ func (c *chaosWorker) control(i int, side func(*trusting)) {
 	}
 }
 
-// trust holds the control's lock for as long as it believes to.
+// trust holds the control's lock for as long as the control believes that it does.
 func (c *chaosWorker) trust(t *trusting) { c.believe(t, time.Hour) }
 
-// covet holds it for a moment and gives it back: mostly it waits.
+// covet holds the control's lock for a moment and releases it. Most of the time it waits.
 func (c *chaosWorker) covet(t *trusting) {
 	c.believe(t, 200*time.Millisecond)
 	if err := t.conn.Delete(t.path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -199,7 +199,7 @@ func (c *chaosWorker) covet(t *trusting) {
 	c.pause(200 * time.Millisecond)
 }
 
-// believe notes for how long the control took itself for the holder.
+// believe records for how long the control believed that it held its lock.
 func (c *chaosWorker) believe(t *trusting, most time.Duration) {
 	e := entry{Worker: c.task.Chaos.Index, Name: t.path, Mode: zklock.Exclusive}
 	for end := monotonic() + int64(most); c.stop.Err() == nil && monotonic() < end; c.pause(10 * time.Millisecond) {

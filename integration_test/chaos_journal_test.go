@@ -12,36 +12,35 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// entry is what a goroutine of a chaos worker notes of one turn with a lock, or
-// of one write.
+// entry is a goroutine's record of one turn with a lock, or of one write.
 type entry struct {
 	Worker, Goroutine int
 	Name              string
 	Mode              zklock.Mode
 	Token             zklock.Token
 
-	// Version is what a write made of the znode it wrote, from 1; 0 says that
-	// the entry is about a turn.
+	// Version is the znode's version after a write, from 1. 0 means that the entry is
+	// about a turn.
 	Version int32
 
 	// Began is when Acquire was called, Ended when Release had returned.
 	Began, Ended int64
 
-	// From and To are the first and the last moment at which the lock was held
-	// for certain: Valid was true afterwards. Both are 0 if there was none.
+	// From and To are the first and the last moment at which the lock was certainly
+	// held, because Valid was true afterwards. Both are 0 if there was no such moment.
 	From, To int64
 
 	// Lost is when the lock was lost, or 0.
 	Lost int64
 }
 
-// journal is the file that a worker notes entries in.
+// journal is the file that a worker writes its entries to.
 type journal struct {
 	mu   sync.Mutex
 	file *os.File
 	buf  *bufio.Writer
 	enc  *gob.Encoder
-	err  error // the first one
+	err  error // the errors of all writes so far
 }
 
 func createJournal(path string) (*journal, error) {
@@ -65,7 +64,7 @@ func (j *journal) close() error {
 	return errors.Join(j.err, j.buf.Flush(), j.file.Close())
 }
 
-// readJournal returns what a worker has noted.
+// readJournal returns the entries of a worker's journal.
 func readJournal(path string) (entries []entry, err error) {
 	file, err := os.Open(path)
 	if err != nil {

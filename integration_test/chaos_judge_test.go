@@ -10,16 +10,16 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// finding is what a judge finds in the journals.
+// finding is one fault that judge finds in the journals.
 type finding struct {
 	at      int64
-	overlap bool // two held what only one may hold
+	overlap bool // too many held the lock at the same time
 	text    string
 }
 
-// judge looks at what was noted about one name: nobody is beside an exclusive
-// holder, no more permits are held than there are, and tokens are in the order
-// of the holders.
+// judge checks the entries of one name. While an exclusive holder has the lock, no other
+// contender holds it; no more permits are held than exist; and tokens are in the order of
+// the holders.
 func judge(entries []entry) (found []finding) {
 	held := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.Version > 0 || e.From == 0 })
 	slices.SortFunc(held, func(a, b entry) int { return cmp.Compare(a.From, b.From) })
@@ -29,7 +29,7 @@ func judge(entries []entry) (found []finding) {
 		inside = slices.DeleteFunc(inside, func(other entry) bool { return other.To < e.From })
 		for _, other := range inside {
 			if e.Mode == zklock.Exclusive || other.Mode == zklock.Exclusive {
-				found = append(found, finding{e.From, true, fmt.Sprintf("%s: worker %d held it (%v, token %v) beside worker %d (%v, token %v) for %d ns",
+				found = append(found, finding{e.From, true, fmt.Sprintf("%s: worker %d held it (%v, token %v) at the same time as worker %d (%v, token %v) for %d ns",
 					e.Name, e.Worker, e.Mode, e.Token, other.Worker, other.Mode, other.Token, min(e.To, other.To)-e.From)})
 			}
 		}
@@ -57,8 +57,8 @@ func judge(entries []entry) (found []finding) {
 	return found
 }
 
-// judgeWrites looks at the acknowledged writes of the register in ZooKeeper: no
-// two made the same version, and versions follow the order of tokens.
+// judgeWrites checks the acknowledged writes of the register in ZooKeeper: no two writes
+// made the same version, and versions follow the order of tokens.
 func judgeWrites(entries []entry) (found []finding) {
 	writes := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.Version == 0 })
 	slices.SortFunc(writes, func(a, b entry) int { return cmp.Compare(a.Version, b.Version) })
@@ -86,9 +86,9 @@ func TestChaosJudgeFindsWhatIsWrong(t *testing.T) {
 	}{
 		{"one after the other", []entry{turn(x, 2, 30, 40), turn(x, 1, 10, 20), turn(s, 3, 50, 60), turn(s, 4, 55, 58), turn(x, 5, 61, 61)}, nil},
 		{"never held for certain", []entry{turn(x, 1, 10, 20), turn(x, 2, 0, 0)}, nil},
-		{"two writers", []entry{turn(x, 1, 10, 20), turn(x, 2, 20, 30)}, []string{"beside"}},
-		{"a writer beside readers", []entry{turn(s, 1, 10, 20), turn(s, 1, 10, 40), turn(x, 2, 30, 35)}, []string{"beside"}},
-		{"a reader within a writer's turn", []entry{turn(x, 1, 10, 50), turn(s, 2, 20, 30)}, []string{"beside"}},
+		{"two writers", []entry{turn(x, 1, 10, 20), turn(x, 2, 20, 30)}, []string{"same time"}},
+		{"a writer within a reader's turn", []entry{turn(s, 1, 10, 20), turn(s, 1, 10, 40), turn(x, 2, 30, 35)}, []string{"same time"}},
+		{"a reader within a writer's turn", []entry{turn(x, 1, 10, 50), turn(s, 2, 20, 30)}, []string{"same time"}},
 		{"the same token", []entry{turn(x, 1, 10, 20), turn(x, 1, 30, 40)}, []string{"after a writer's"}},
 		{"a reader's token is older", []entry{turn(x, 2, 10, 20), turn(s, 1, 30, 40)}, []string{"after a writer's"}},
 		{"a writer's token is older than a reader's", []entry{turn(s, 2, 10, 20), turn(x, 1, 30, 40)}, []string{"after a reader's"}},

@@ -13,9 +13,8 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// queues prints every name's queue, the sessions and the watches as each server has
-// them: a contender that nobody removes looks different from a waiter that nobody
-// wakes.
+// queues prints every name's queue, the sessions and the watches, as each server has them.
+// They show whether a contender was not removed, or a waiter was not woken.
 func (c *chaos) queues() {
 	for _, s := range c.ensemble.Servers() {
 		queues := c.queuesOn(s)
@@ -27,7 +26,7 @@ func (c *chaos) queues() {
 	}
 }
 
-// queuesOn is what one server has of every name, in the order of the queue.
+// queuesOn returns every name's contenders on one server, in the order of the queue.
 func (c *chaos) queuesOn(s *ensemble.Server) string {
 	raw := dialRaw(c.t, s.Addr(), 10*time.Second)
 	var b strings.Builder
@@ -43,7 +42,7 @@ func (c *chaos) queuesOn(s *ensemble.Server) string {
 			fmt.Fprintf(&b, "%s: %v\n", name, err)
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %d changes of its queue, the newest by %#x\n", name, stat.Cversion, stat.Pzxid)
+		fmt.Fprintf(&b, "%s: %d changes of its queue, the newest by transaction %#x\n", name, stat.Cversion, stat.Pzxid)
 		slices.SortFunc(nodes, func(a, b string) int { return strings.Compare(sequence(a), sequence(b)) })
 		for _, node := range nodes {
 			fmt.Fprintf(&b, "    %s: %s\n", node, describeNode(raw, dir+"/"+node))
@@ -52,14 +51,14 @@ func (c *chaos) queuesOn(s *ensemble.Server) string {
 	return b.String()
 }
 
-// describeNode says whose a contender is, and which transactions wrote it.
+// describeNode returns a contender's session, the transactions that wrote it, and its data.
 func describeNode(raw *zk.Conn, path string) string {
 	data, stat, err := raw.Get(path)
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("session %#x, made by %#x, changed by %#x, %s", stat.EphemeralOwner, stat.Czxid, stat.Mzxid, data)
+	return fmt.Sprintf("session %#x, created by transaction %#x, changed by %#x, %s", stat.EphemeralOwner, stat.Czxid, stat.Mzxid, data)
 }
 
-// sequence is the end of a sequential node's name.
+// sequence returns the sequence number at the end of a node's name.
 func sequence(node string) string { return node[max(0, len(node)-10):] }

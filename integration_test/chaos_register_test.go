@@ -16,27 +16,27 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// registers are counters, one for each name of a lock, that refuse the tokens of
-// holders that others have followed. A counter is raised in two requests, one
-// that reads it and one that writes: who writes says what it has read, so that
-// an update that overwrites another one is noticed. Reads carry tokens, too: a
-// read is what a later write builds on.
+// registers are counters, one for each lock name. They refuse the token of a holder if a
+// later holder's token has been seen. A holder raises a counter with two requests: one reads
+// it and one writes it. The write has the value that the holder has read, so that an update
+// that overwrites another one is noticed. Reads carry tokens, too, because a later write
+// builds on them.
 type registers struct {
 	guard fence.Guard
 
 	mu     sync.Mutex
 	values map[string]int
-	stale  int      // requests refused
+	stale  int      // the number of refused requests
 	lost   []string // updates that overwrote others
 }
 
 // registered is the answer to a request.
 type registered struct {
-	Values []int  // of the counters, in the order of the sequencers, before the write
-	Stale  string // why it was refused
+	Values []int  // the counters before the write, in the order of the sequencers
+	Stale  string // why the request was refused; "" if it was not
 }
 
-// serveRegisters runs them on loopback until the test is over.
+// serveRegisters runs the registers on 127.0.0.1 until the test is over.
 func serveRegisters(t testing.TB) (r *registers, url string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,8 +57,8 @@ func serveRegisters(t testing.TB) (r *registers, url string) {
 	return r, "http://" + ln.Addr().String()
 }
 
-// ServeHTTP reads the counters of the locks whose sequencers the request has
-// and, if it says what it has read before, raises them.
+// ServeHTTP returns the counters of the locks whose sequencers are in the request. If the
+// request also has the values that its holder has read, ServeHTTP raises the counters.
 func (r *registers) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	seqs, err := fence.ParseValues(req.Header.Values(fence.Key), "")
 	read := req.URL.Query()["read"]
@@ -77,7 +77,7 @@ func (r *registers) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 				continue
 			}
 			if read[i] != strconv.Itoa(now) {
-				r.lost = append(r.lost, fmt.Sprintf("%s: %v read %s and wrote over %d", s.Name, s.Token, read[i], now))
+				r.lost = append(r.lost, fmt.Sprintf("%s: token %v read %s and overwrote %d", s.Name, s.Token, read[i], now))
 			}
 			r.values[s.Name] = now + 1
 		}
@@ -89,10 +89,10 @@ func (r *registers) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.stale++
 		r.mu.Unlock()
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the worker is gone if this fails
+	_ = json.NewEncoder(w).Encode(answer) // an error means that the worker is gone
 }
 
-// registerClient is how a worker reaches them.
+// registerClient is a worker's client of the registers.
 type registerClient struct {
 	url  string
 	http *http.Client
@@ -102,13 +102,13 @@ func newRegisterClient(url string) *registerClient {
 	return &registerClient{url, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: patience}}
 }
 
-// errStale means that a holder was refused.
+// errStale means that the registers refused a holder's token.
 var errStale = errors.New("refused by the registers")
 
 // read returns the counters of a lock's names.
 func (c *registerClient) read(l *zklock.Lock) ([]int, error) { return c.send(l, nil) }
 
-// write raises them; read is what was read before.
+// write raises the counters of a lock's names; read has the values that were read before.
 func (c *registerClient) write(l *zklock.Lock, read []int) error {
 	_, err := c.send(l, read)
 	return err

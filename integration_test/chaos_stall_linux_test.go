@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// stallLog stops the thread of a ZooKeeper server that writes its transaction
-// log, and no other, as a disk does that takes its time: what the server has to
-// acknowledge waits, what it answers from memory does not. It takes the right to
-// trace one's own child processes.
+// stallLog stops the thread of a ZooKeeper server that writes its transaction log, and no
+// other thread. This has the effect of a slow disk: transactions that the server has to
+// acknowledge wait, replies from its memory do not. It needs the right to trace child
+// processes.
 func stallLog(pid int, d time.Duration) error {
 	tid, err := threadOf(pid, "SyncThread")
 	if err != nil {
 		return err
 	}
-	// A thread is let go by the thread that stopped it.
+	// Only the thread that attached to another thread can detach from it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := syscall.PtraceAttach(tid); err != nil {
-		return fmt.Errorf("attach to the log's thread of %d: %w", pid, err)
+		return fmt.Errorf("attach to the log thread of process %d: %w", pid, err)
 	}
 	var status syscall.WaitStatus
-	const all = 0x40000000 // __WALL: threads, too
+	const all = 0x40000000 // __WALL: wait for threads, too
 	_, err = syscall.Wait4(tid, &status, all, nil)
 	<-time.After(d)
 	return errors.Join(err, syscall.PtraceDetach(tid))
 }
 
-// threadOf is the newest thread of a process whose name begins so: a server that
-// was in another role before may still have that role's.
+// threadOf returns the newest thread of a process whose name begins with name. A server
+// that had another role before may still have that role's thread, too.
 func threadOf(pid int, name string) (tid int, err error) {
 	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", pid))
 	if err != nil {

@@ -14,16 +14,17 @@ import (
 	"time"
 )
 
-// maxFindings is how many of one name are printed; the table counts all.
+// maxFindings is the number of findings about one name that are printed. The table counts
+// all of them.
 const maxFindings = 5
 
-// row is what happened under one kind of fault.
+// row has the figures of one kind of fault.
 type row struct {
 	injected, lost, overlaps, control int
 	recovery, election, turn          time.Duration
 }
 
-// judge reads the journals, prints the table, and fails the test if anything is
+// judge reads the journals, prints the table, and fails the test if it finds something
 // wrong.
 func (c *chaos) judge(registers *registers, znode string) {
 	byName := make(map[string][]entry)
@@ -35,7 +36,7 @@ func (c *chaos) judge(registers *registers, znode string) {
 		rows[s.kind].injected++
 		rows[s.kind].election = max(rows[s.kind].election, s.election)
 	}
-	during := func(at int64) *row { // the last fault that had struck
+	during := func(at int64) *row { // the kind of the last fault before that time
 		i := sort.Search(len(c.strokes), func(i int) bool { return c.strokes[i].struck > at })
 		if i == 0 {
 			return &row{}
@@ -43,7 +44,7 @@ func (c *chaos) judge(registers *registers, znode string) {
 		return rows[c.strokes[i-1].kind]
 	}
 	counts := make(map[string]int)
-	goroutines := make(map[[2]int][]entry) // turns
+	goroutines := make(map[[2]int][]entry) // the turns by worker and goroutine
 	for _, v := range c.victims {
 		for _, text := range v.violations {
 			c.t.Errorf("worker %d: %s", v.index, text)
@@ -90,8 +91,8 @@ func (c *chaos) judge(registers *registers, znode string) {
 	c.print(rows, counts, registers)
 }
 
-// judgeRegisters demands that each update that was acknowledged is in the value,
-// and that none overwrote another.
+// judgeRegisters checks that each acknowledged update is in the register's value, and that
+// no update overwrote another.
 func (c *chaos) judgeRegisters(r *registers, counts map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +106,8 @@ func (c *chaos) judgeRegisters(r *registers, counts map[string]int) {
 	}
 }
 
-// judgeZnode does the same for the register in ZooKeeper, where the outcome of
-// some updates is unknown.
+// judgeZnode checks the same for the register in ZooKeeper, where the outcome of some
+// updates is unknown.
 func (c *chaos) judgeZnode(znode string, entries []entry, counts map[string]int) {
 	for _, f := range judgeWrites(entries) {
 		c.t.Errorf("znode: %s", f.text)
@@ -127,9 +128,9 @@ func (c *chaos) judgeZnode(znode string, entries []entry, counts map[string]int)
 	}
 }
 
-// timeRows measures how long it took after each fault until the last goroutine
-// had completed a turn that began when the fault was over, and the longest turn
-// from the call of Acquire to the return of Release.
+// timeRows measures two times. The recovery is the time from the end of a fault until each
+// goroutine has completed a turn that began after it. The turn is the longest time from a
+// call of Acquire until Release returned.
 func (c *chaos) timeRows(rows map[string]*row, during func(int64) *row, goroutines map[[2]int][]entry) {
 	for g, turns := range goroutines {
 		slices.SortFunc(turns, func(a, b entry) int { return cmp.Compare(a.Began, b.Began) })
@@ -140,7 +141,7 @@ func (c *chaos) timeRows(rows map[string]*row, during func(int64) *row, goroutin
 		for _, s := range c.strokes {
 			k := sort.Search(len(turns), func(k int) bool { return turns[k].Began > s.lifted })
 			if k == len(turns) {
-				c.t.Errorf("goroutine %v did nothing any more after: %s", g, s.kind)
+				c.t.Errorf("goroutine %v completed no turn after: %s", g, s.kind)
 				continue
 			}
 			rows[s.kind].recovery = max(rows[s.kind].recovery, time.Duration(turns[k].Ended-s.lifted))
@@ -188,7 +189,7 @@ func (c *chaos) print(rows map[string]*row, counts map[string]int, r *registers)
 	}
 	c.t.Logf("\n%s", b.String())
 	if len(c.kinds) < len(kinds) {
-		return // some kinds alone need not show anything
+		return // some kinds alone may be too weak for the checks below
 	}
 	if sum.lost == 0 {
 		c.t.Error("no lock was lost: the faults were too weak to prove anything")

@@ -23,20 +23,20 @@ import (
 	"github.com/zklock/go-zklock/integration_test/proxy"
 )
 
-// chaos is one run: workers on an ensemble, each behind proxies of its own, and
-// faults.
+// chaos is one run of the chaos test: workers that use an ensemble, each through separate
+// proxies, and faults.
 type chaos struct {
 	t        *testing.T
 	ensemble *ensemble.Ensemble
 	root     string
 	raw      *zk.Conn // not behind any proxy
-	kinds    []kind   // of fault
+	kinds    []kind   // the kinds of fault that this run makes
 	victims  []*victim
 	strokes  []*stroke
-	denied   []string // kinds that take rights which are not there
+	denied   []string // the kinds of fault for which the test lacks rights on this machine
 }
 
-// victim is a worker and what can be done to it.
+// victim is a worker, with the proxies through which faults strike it.
 type victim struct {
 	index   int
 	process *process
@@ -52,14 +52,14 @@ type victim struct {
 const (
 	chaosWorkers = 3
 
-	// chaosProgress is how often the test tells how it gets on.
+	// chaosProgress is the time between two lines of progress in the test's log.
 	chaosProgress = 10 * time.Second
 )
 
-// TestChaos has processes guard registers with locks of all kinds on three real
-// servers while servers and clients are killed, stopped, cut off and slowed
-// down. ZKLOCK_CHAOS says for how long, ZKLOCK_SEED repeats a schedule, and
-// ZKLOCK_FAULTS takes only those kinds of fault whose names match it.
+// TestChaos starts processes that protect registers with locks of all kinds, on three real
+// servers. Meanwhile it kills, stops, cuts off and slows down servers and clients.
+// ZKLOCK_CHAOS is the length of the run, and ZKLOCK_SEED repeats a schedule. If
+// ZKLOCK_FAULTS is set, only the kinds of fault whose names match it are used.
 func TestChaos(t *testing.T) {
 	length := chaosLength(t)
 	ensemble.Require(t)
@@ -93,12 +93,12 @@ func TestChaos(t *testing.T) {
 	c.torment(rand.New(rand.NewPCG(seed, 0)), length)
 
 	for _, v := range c.victims {
-		v.process.start() // stops it
+		v.process.start() // the second line: the worker stops
 	}
 	c.must(c.until("all workers are idle", func() bool { return c.all(func(v *victim) bool { return v.idle }) }))
 	c.nothingLeft()
 	for _, v := range c.victims {
-		v.process.start() // closes it
+		v.process.start() // the third line: the worker closes its client
 	}
 	c.must(c.until("all workers have ended", func() bool { return c.all(func(v *victim) bool { return v.ended }) }))
 	watching.Wait()
@@ -129,7 +129,7 @@ func (c *chaos) startVictim(i int, registers, znode string) {
 	c.victims = append(c.victims, v)
 }
 
-// watch follows what the worker tells, until it has ended.
+// watch follows the worker's reports until it has ended.
 func (v *victim) watch() {
 	for r := range v.process.reports {
 		v.mu.Lock()
@@ -149,12 +149,12 @@ func (v *victim) watch() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.ended {
-		v.violations = append(v.violations, "it ended before its time: "+v.process.stderr.String())
+		v.violations = append(v.violations, "it ended too early: "+v.process.stderr.String())
 		v.idle, v.ended = true, true
 	}
 }
 
-// chosenKinds are the kinds of fault to make.
+// chosenKinds returns the kinds of fault that ZKLOCK_FAULTS matches.
 func chosenKinds(t *testing.T) []kind {
 	pattern, err := regexp.Compile(os.Getenv("ZKLOCK_FAULTS"))
 	if err != nil {
@@ -167,11 +167,11 @@ func chosenKinds(t *testing.T) []kind {
 	return some
 }
 
-// torment makes faults: all kinds in some order, then again until the time is
-// over. Each begins when the workers have recovered from the one before.
+// torment makes faults: all kinds in a random order, and then again until the time is over.
+// Each fault begins when the workers have recovered from the one before.
 func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
 	begun := time.Now()
-	c.must(c.recovered(&stroke{lifted: monotonic()})) // it can be done at all
+	c.must(c.recovered(&stroke{lifted: monotonic()})) // the workers work before the first fault
 	told := begun
 	for round := 0; round == 0 || time.Since(begun) < length; round++ {
 		for _, i := range rng.Perm(len(c.kinds)) {
@@ -183,7 +183,7 @@ func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
 			err := c.kinds[i].strike(c, s)
 			switch {
 			case errors.Is(err, syscall.EPERM):
-				c.t.Logf("not allowed on this machine: %v", err)
+				c.t.Logf("%s: not allowed on this machine: %v", s.kind, err)
 				c.denied = append(c.denied, s.kind)
 				s.lift()
 			case err != nil:
@@ -202,7 +202,7 @@ func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
 	}
 }
 
-// progress tells how far it is.
+// progress logs how far the run is.
 func (c *chaos) progress(after time.Duration) {
 	cycles, lost, violations := 0, 0, 0
 	for _, v := range c.victims {
@@ -224,7 +224,7 @@ func (c *chaos) recovered(s *stroke) error {
 	})
 }
 
-// stacks has the workers that have not ended print what their goroutines do, and
+// stacks makes the workers that have not ended print the stacks of their goroutines and
 // end.
 func (c *chaos) stacks() {
 	for _, v := range c.victims {
@@ -240,7 +240,7 @@ func (c *chaos) stacks() {
 	}
 }
 
-// all reports whether something holds for all workers, or cannot any more.
+// all reports whether a condition holds for every worker that has not ended.
 func (c *chaos) all(holds func(*victim) bool) bool {
 	for _, v := range c.victims {
 		v.mu.Lock()
@@ -253,16 +253,16 @@ func (c *chaos) all(holds func(*victim) bool) bool {
 	return true
 }
 
-// neighbour is the worker that shares the victim's locks of long turns.
+// neighbour returns the worker that shares the lock which the victim holds for long.
 func (c *chaos) neighbour(v *victim) *victim {
 	return c.victims[(v.index+len(c.victims)-1)%len(c.victims)]
 }
 
-// until polls a condition for as long as there is patience.
+// until polls a condition until it holds, or patience is over.
 func (c *chaos) until(what string, holds func() bool) error {
 	for giveUp := time.Now().Add(patience); !holds(); c.pause(20 * time.Millisecond) {
 		if time.Now().After(giveUp) {
-			return fmt.Errorf("waited %v until %s, in vain", patience, what)
+			return fmt.Errorf("not within %v: %s", patience, what)
 		}
 	}
 	return nil
@@ -277,8 +277,8 @@ func (c *chaos) must(err error) {
 	}
 }
 
-// nothingLeft demands, with all clients still open, that no contender is left in
-// any queue and no watch, on any server.
+// nothingLeft checks, while all clients are still open, that no contender is left in any
+// queue, and no watch on any server.
 func (c *chaos) nothingLeft() {
 	for _, s := range c.ensemble.Servers() {
 		raw := dialRaw(c.t, s.Addr(), 10*time.Second)
@@ -308,7 +308,7 @@ func (c *chaos) nothingLeft() {
 	}
 }
 
-// contenders are all nodes in all queues, if all could be listed.
+// contenders returns all nodes in all queues, and whether all queues could be listed.
 func (c *chaos) contenders(raw *zk.Conn) (nodes []string, all bool) {
 	names, _, err := raw.Children(c.root)
 	if err != nil {

@@ -16,28 +16,26 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// chaosTask is what a worker of the chaos test needs beside a task's URL and
-// Log.
+// chaosTask is the part of a task that only workers of the chaos test need.
 type chaosTask struct {
-	Index, Of int      // which of how many workers it is
-	Registers string   // URL
-	Znode     string   // the register in ZooKeeper
-	Hosts     []string // of the control
-	Timeout   time.Duration
+	Index, Of int           // this worker's index, and the number of workers
+	Registers string        // the registers' URL
+	Znode     string        // the path of the register in ZooKeeper
+	Hosts     []string      // the addresses for the control
+	Timeout   time.Duration // the session timeout of the control
 }
 
-// chaosReport is what such a worker tells a few times a second.
+// chaosReport is what a worker of the chaos test reports several times a second.
 type chaosReport struct {
-	Since  int64          // all goroutines whose turns are short have completed one that began at this time or later
-	Cycles int            // turns completed
-	Lost   int            // locks lost
-	Counts map[string]int // errors by their class, and writes acknowledged; at the end only
+	Since  int64          // each goroutine with short turns has completed one that began at this time or later
+	Cycles int            // the number of completed turns
+	Lost   int            // the number of lost locks
+	Counts map[string]int // the numbers of errors by class, and of acknowledged writes
 }
 
-// chaosWorker is the inside of a worker of the chaos test. Its goroutines take
-// all kinds of locks and write to registers under them, until it is told to
-// stop. Nothing is an error of the worker that an application has to expect:
-// what is, is told as a violation.
+// chaosWorker is a worker of the chaos test. Its goroutines acquire locks of all kinds and
+// write to registers under them, until the test stops it. It counts the errors that an
+// application has to expect, and reports all others as violations.
 type chaosWorker struct {
 	*worker
 	client    *zklock.Client
@@ -45,7 +43,7 @@ type chaosWorker struct {
 	journal   *journal
 	stop      context.Context
 
-	since  []atomic.Int64 // by goroutine: when the newest turn began that was completed
+	since  []atomic.Int64 // by goroutine: when its newest completed turn began
 	cycles atomic.Int64
 	lost   atomic.Int64
 
@@ -54,15 +52,15 @@ type chaosWorker struct {
 }
 
 const (
-	// reportInterval is how often a worker tells how it gets on.
+	// reportInterval is the time between two reports of a worker.
 	reportInterval = 100 * time.Millisecond
 
 	// maxThought is the longest pause between two turns of a goroutine.
 	maxThought = 16 * time.Millisecond
 )
 
-// chaos runs a worker of the chaos test. Standard input has one line for each of
-// start, stop, and close.
+// chaos runs a worker of the chaos test. It reads three lines from standard input: at the
+// first it starts, at the second it stops, at the third it closes its client.
 func (w *worker) chaos() error {
 	k := w.task.Chaos
 	client, err := zklock.Open(w.task.URL)
@@ -81,14 +79,14 @@ func (w *worker) chaos() error {
 		return err
 	}
 	lines := bufio.NewReader(os.Stdin)
-	w.tell(report{What: "ready"})
+	w.print(report{What: "ready"})
 	if _, err := lines.ReadString('\n'); err != nil {
-		return fmt.Errorf("before the start: %w", err)
+		return fmt.Errorf("read the line for the start: %w", err)
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	c.stop = stop
-	var all, telling sync.WaitGroup
+	var all, reporting sync.WaitGroup
 	jobs := c.jobs()
 	c.since = make([]atomic.Int64, len(jobs))
 	for g, j := range jobs {
@@ -102,31 +100,31 @@ func (w *worker) chaos() error {
 	all.Go(func() { c.control(k.Index, c.trust) })
 	all.Go(func() { c.control((k.Index+1)%k.Of, c.covet) })
 	quiet := make(chan struct{})
-	telling.Go(func() { c.tellUntil(quiet, jobs) })
+	reporting.Go(func() { c.reportUntil(quiet, jobs) })
 
 	if _, err := lines.ReadString('\n'); err != nil {
-		return fmt.Errorf("before the stop: %w", err)
+		return fmt.Errorf("read the line for the stop: %w", err)
 	}
 	cancel()
 	all.Wait()
 	close(quiet)
-	telling.Wait()
+	reporting.Wait()
 	c.registers.http.CloseIdleConnections()
-	w.tell(report{What: "idle", Chaos: c.report(jobs)})
+	w.print(report{What: "idle", Chaos: c.report(jobs)})
 	if _, err := lines.ReadString('\n'); err != nil {
-		return fmt.Errorf("before the close: %w", err)
+		return fmt.Errorf("read the line for the close: %w", err)
 	}
 	return errors.Join(client.Close(), log.close(), goleak.Find())
 }
 
-// tellUntil reports until quiet is closed.
-func (c *chaosWorker) tellUntil(quiet <-chan struct{}, jobs []job) {
+// reportUntil reports until quiet is closed.
+func (c *chaosWorker) reportUntil(quiet <-chan struct{}, jobs []job) {
 	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			c.tell(report{What: "progress", Chaos: c.report(jobs)})
+			c.print(report{What: "progress", Chaos: c.report(jobs)})
 		case <-quiet:
 			return
 		}
@@ -154,9 +152,9 @@ func (c *chaosWorker) count(what string) {
 	c.counts[what]++
 }
 
-// violation tells of something that must not happen.
+// violation reports something that must not happen.
 func (c *chaosWorker) violation(format string, args ...any) {
-	c.tell(report{What: "violation", Err: fmt.Sprintf(format, args...)})
+	c.print(report{What: "violation", Err: fmt.Sprintf(format, args...)})
 }
 
 // pause waits for d, or until the worker stops.
@@ -174,12 +172,12 @@ type visit struct {
 	*chaosWorker
 	lock     *zklock.Lock
 	rng      *rand.Rand
-	from, to int64
+	from, to int64 // see entry.From and entry.To
 	writes   []entry
 }
 
-// held notes that the lock is held now, and reports whether it is. The clock is
-// read before Valid: if that is true, the lock was held when it was read.
+// held reports whether the lock is held now, and records that time if it is. It reads the
+// clock before it calls Valid: if Valid is true, the lock was held when the clock was read.
 func (v *visit) held() bool {
 	now := monotonic()
 	if !v.lock.Valid() {
@@ -192,8 +190,8 @@ func (v *visit) held() bool {
 	return true
 }
 
-// turn takes a lock, works under it, and gives it back. One in ten has no
-// patience.
+// turn acquires a lock, works under it, and releases it. One turn in ten waits for the lock
+// for a short time only.
 func (c *chaosWorker) turn(g int, j job, rng *rand.Rand) {
 	c.pause(time.Duration(rng.Int64N(int64(maxThought))))
 	ctx, cancel := c.stop, context.CancelFunc(func() {})
@@ -219,7 +217,7 @@ func (c *chaosWorker) turn(g int, j job, rng *rand.Rand) {
 	case errors.Is(err, zklock.ErrLost):
 		c.count("release: lost")
 	default:
-		c.violation("Release: an error of no known class: %v", err)
+		c.violation("Release: an error of an unknown class: %v", err)
 	}
 	e := entry{Worker: c.task.Chaos.Index, Goroutine: g, Mode: l.Mode(), Token: l.Token(), Began: began, Ended: monotonic(),
 		From: v.from, To: v.to}
@@ -239,8 +237,7 @@ func (c *chaosWorker) turn(g int, j job, rng *rand.Rand) {
 	c.since[g].Store(began)
 }
 
-// refused checks the error of an Acquire: who waits for others gives up only
-// with its context.
+// refused checks the error of an Acquire: a waiter gives up only when its context ends.
 func (c *chaosWorker) refused(ctx context.Context, err error) {
 	switch ended := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
 	case errors.Is(err, zklock.ErrUnavailable):
@@ -248,6 +245,6 @@ func (c *chaosWorker) refused(ctx context.Context, err error) {
 	case errors.Is(err, zklock.ErrNotAcquired) && ended:
 		c.count("acquire: gave up")
 	default:
-		c.violation("Acquire: an error of no class that fits (context: %v): %v", ctx.Err(), err)
+		c.violation("Acquire: an error of an unexpected class (the context's error is %v): %v", ctx.Err(), err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// TestConformance holds zkdriver to the contract of package driver, and that
-// contract to what ZooKeeper does.
+// TestConformance checks zkdriver against the contract of package driver, on real servers. So
+// it also checks the contract against the behaviour of ZooKeeper.
 func TestConformance(t *testing.T) {
 	ensemble.Require(t)
 	t.Run("standalone", func(t *testing.T) { testConformance(t, 1) })
@@ -38,18 +38,18 @@ func testConformance(t *testing.T, servers int) {
 	})
 }
 
-// reaping is how often the servers look for empty containers.
+// reaping is the time between two checks of the servers for empty containers.
 const reaping = 500 * time.Millisecond
 
-// harness is a drivertest.Harness: each connector has a proxy of its own, to
+// harness is a drivertest.Harness. Each connector has a separate proxy. The proxies lead to
 // the servers in turn.
 type harness struct {
 	t       *testing.T
 	servers []*ensemble.Server
 
 	mu    sync.Mutex
-	next  int                    // guarded by mu; server for the next connector
-	links map[int64]*proxy.Proxy // guarded by mu; by session
+	next  int                    // guarded by mu; the server for the next connector
+	links map[int64]*proxy.Proxy // guarded by mu; by session id
 }
 
 var _ drivertest.Harness = (*harness)(nil)
@@ -70,7 +70,7 @@ func (h *harness) connector(u driver.URL) driver.Connector {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	// Registered before the sessions' own clean-up, this runs after it.
+	// This cleanup is registered before those of the sessions, so it runs after them.
 	h.t.Cleanup(func() { _ = p.Close() })
 	u.Scheme, u.Hosts = "zk", []string{p.Addr()}
 	c, err := zkdriver.Driver{}.OpenConnector(u)
@@ -80,7 +80,7 @@ func (h *harness) connector(u driver.URL) driver.Connector {
 	return &linked{Connector: c, h: h, link: p}
 }
 
-// linked is a connector that tells its harness which proxy its sessions use.
+// linked is a connector that records in its harness the proxy of its sessions.
 type linked struct {
 	driver.Connector
 	h    *harness
@@ -93,8 +93,8 @@ func (c *linked) Connect(ctx context.Context, timeout time.Duration) (driver.Ses
 		return nil, err
 	}
 	if timeout == c.h.Timeout() {
-		// What shows Expire that the session is over: a closed session's
-		// ephemerals go in one transaction.
+		// By this node Expire sees that the session is over: all ephemeral nodes of a
+		// closed session are deleted in one transaction.
 		if _, err := s.Create(ctx, witness(s), nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
 			return nil, errors.Join(err, s.Close(ctx))
 		}
@@ -105,7 +105,7 @@ func (c *linked) Connect(ctx context.Context, timeout time.Duration) (driver.Ses
 	return s, nil
 }
 
-// witness is an ephemeral node of a session that is to be expired.
+// witness returns the path of an ephemeral node of a session that Expire may expire.
 func witness(s driver.Session) string { return fmt.Sprintf("/witness-%x", uint64(s.ID())) }
 
 func (h *harness) link(s driver.Session) *proxy.Proxy {
@@ -118,7 +118,7 @@ func (h *harness) Timeout() time.Duration { return 2 * time.Second }
 
 func (h *harness) Limits() (shortest, longest time.Duration) { return time.Second, 10 * time.Second }
 
-// Expire keeps the session from its servers until they have given it up.
+// Expire cuts the session off from the servers until they have expired it.
 func (h *harness) Expire(ctx context.Context, s driver.Session) error {
 	c := h.Connector()
 	defer c.Close()
@@ -130,7 +130,7 @@ func (h *harness) Expire(ctx context.Context, s driver.Session) error {
 	defer observer.Close(ctx)
 	_, events, err := observer.Watch(ctx, witness(s))
 	if err != nil {
-		return fmt.Errorf("the session to expire seems not to be alive: %w", err)
+		return fmt.Errorf("watch the session's ephemeral node, to see when the session expires: %w", err)
 	}
 	heal := h.Cut(s)
 	defer heal()

@@ -11,12 +11,12 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// cost is what some calls sent to the ensemble, pings aside, and what watch
-// events came back. Heartbeats are none: with a session timeout of minutes none
-// is due while a test runs.
+// cost has the numbers of requests that some calls sent to the ensemble, except pings, and
+// of the watch events that came back. It has no heartbeats: with a session timeout of
+// minutes, no heartbeat is due while a test runs.
 type cost struct {
 	requests map[string]int // by ZooKeeper's name of the operation
-	multis   map[string]int // of these, the transactions, by what they consist of
+	multis   map[string]int // the transactions among them, by the operations in them
 	events   int
 }
 
@@ -34,14 +34,14 @@ type counted struct {
 	proxy *proxy.Proxy
 }
 
-// since is what was sent and received after old.
+// since returns the cost since old was taken.
 func (c counted) since(old proxy.Counts) cost {
 	d := c.proxy.Counts().Sub(old)
 	delete(d.Requests, "ping")
 	return cost{d.Requests, d.Multis, d.Events}
 }
 
-// costOf is what f costs.
+// costOf calls f and returns its cost.
 func (c counted) costOf(f func()) cost {
 	before := c.proxy.Counts()
 	f()
@@ -56,22 +56,22 @@ func total(m map[string]int) int {
 	return n
 }
 
-// calm starts a server whose sessions may be so long that clients of calmDial
-// send nothing of their own accord.
+// calm starts a server that allows session timeouts so long that the clients of calmDial
+// send no heartbeats during a test.
 func calm(t *testing.T) *ensemble.Ensemble {
 	t.Helper()
 	ensemble.Require(t)
 	return ensemble.Start(t, ensemble.Config{MaxSessionTimeout: time.Hour})
 }
 
-// calmDial opens a client of one session, and the session.
+// calmDial opens a client with one session, and opens that session.
 func calmDial(t *testing.T, zk *ensemble.Ensemble, opts ...zklock.Option) counted {
 	t.Helper()
 	p, err := proxy.NewCounting(zk.Hosts())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Close() }) // after the client's
+	t.Cleanup(func() { _ = p.Close() }) // after the client is closed
 	c := dial(t, p.Addr(), quick("session_timeout", "30m", "pool_max_sessions", "1"), opts...)
 	if err := c.Ping(within(t)); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 		}
 	}
 
-	// A name that others made has to be read once.
+	// A znode that another client created has to be read once.
 	read := cost{map[string]int{"createContainer": 1, "getData": 1, "multi": 1}, enqueuing, 0}
 	if got := other.costOf(func() { l = acquire(t, other.Mutex("a")) }); !got.equal(read) {
 		t.Errorf("Acquire of a name first seen here: %v, want %v", got, read)
@@ -126,8 +126,8 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 	}
 }
 
-// TestReleaseWakesOneOfFiftyClients looks at every client's own connection, so
-// that it sees not only how many were woken but who.
+// TestReleaseWakesOneOfFiftyClients counts the requests of each client separately. So it
+// shows which clients were woken, not only how many.
 func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 	zk := calm(t)
 	const waiters = 50
@@ -140,8 +140,8 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 		before := c.proxy.Counts()
 		attempts = append(attempts, try(t, within(t), c.Mutex("herd")))
 		receive(t, "the next waiter", waiting)
-		// Its name was made by another client, and has to be looked at; then
-		// it takes its place, lists the queue, and watches the one ahead.
+		// The name's znode was created by another client and has to be read. Then the
+		// client enters the queue, lists it, and watches the contender ahead.
 		want := cost{map[string]int{"createContainer": 1, "getData": 2, "multi": 1, "getChildren2": 1}, enqueuing, 0}
 		if got := c.since(before); !got.equal(want) {
 			t.Errorf("waiter %d: %v, want %v", i, got, want)
@@ -149,8 +149,8 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 		clients = append(clients, c)
 	}
 
-	// What a client has been sent when it is answered a Ping, it had been sent
-	// before: so there is nothing to wait for.
+	// The reply to a Ping arrives after everything that the server has sent before. So
+	// the test need not wait any longer. checked takes a Ping's requests out of a cost.
 	checked := func(got cost) cost {
 		for _, n := range []struct {
 			m   map[string]int
@@ -171,7 +171,7 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 		release(t, held)
 		next := attempts[i+1].must(t)
 		if next.Token().Compare(held.Token()) <= 0 {
-			t.Errorf("token %v after %v", next.Token(), held.Token())
+			t.Errorf("token %v after %v, want a greater one", next.Token(), held.Token())
 		}
 		held = next
 		for j, c := range clients {
@@ -181,9 +181,9 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 			got := checked(c.since(before[j]))
 			ok, want := got.equal(nothing), "nothing"
 			switch j {
-			case i: // whoever waited for the lock has watched its own node since
+			case i: // a client that waited for the lock watches its own node
 				ok, want = got.equal(cost{oneMulti, deleting, min(i, 1)}), "one delete and its own event"
-			case i + 1: // looks who is ahead now and whether its own node is still there
+			case i + 1: // looks for contenders ahead, and whether its own node still exists
 				reads := got.requests["getData"] + got.requests["getChildren2"]
 				ok, want = got.events == 1 && reads <= 2 && reads == total(got.requests), "one event and at most two reads"
 			}
@@ -195,7 +195,7 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			t.FailNow() // the others would only say the same
+			t.FailNow() // the other releases would fail in the same way
 		}
 	}
 	release(t, held)

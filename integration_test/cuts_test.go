@@ -14,18 +14,18 @@ const (
 	cutProcesses  = 2
 	cutGoroutines = 8
 
-	// longestStall is what a cut may cost a caller at most. The cut itself
-	// takes no time: connections are reset and can be made again at once.
+	// longestStall is the longest delay that a cut may cause for a caller. The cut
+	// itself takes no time: connections are reset and can be made again at once.
 	longestStall = time.Second
 )
 
-// chaosLength is for how long the chaos test makes faults: as long as
-// ZKLOCK_CHAOS says. Without it the test is skipped, see make chaos.
+// chaosLength returns how long the chaos test makes faults: the value of ZKLOCK_CHAOS. If
+// that is not set, the test is skipped; make chaos sets it.
 func chaosLength(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ZKLOCK_CHAOS")
 	if text == "" {
-		t.Skip("ZKLOCK_CHAOS is not set: make chaos sets it")
+		t.Skip("ZKLOCK_CHAOS is not set: run this test with make chaos")
 	}
 	length, err := time.ParseDuration(text)
 	if err != nil {
@@ -34,10 +34,9 @@ func chaosLength(t *testing.T) time.Duration {
 	return length
 }
 
-// TestThroughputUnderCuts resets all connections again and again while two
-// processes hand a lock to each other: callers notice nothing but a moment's
-// delay. kazoo, the best of the other libraries here, does the same in the same
-// run, for comparison.
+// TestThroughputUnderCuts resets all connections again and again while two processes pass a
+// lock to each other. Callers must not notice more than a moment's delay. For comparison,
+// the same is done in the same run with kazoo, the best of the other libraries here.
 func TestThroughputUnderCuts(t *testing.T) {
 	chaosLength(t)
 	ensemble.Require(t)
@@ -55,29 +54,29 @@ func TestThroughputUnderCuts(t *testing.T) {
 			ours, cuts := cycleUnderCuts(t, p, c.every, c.length)
 			theirs := kazooUnderCuts(t, p, c.every, c.length)
 			rate := func(n int) float64 { return float64(n) / c.length.Seconds() }
-			t.Logf("zklock: %d cuts, %.0f cycles/s, %d of %d with a place of their own, longest %v, %d reconnects, %d sessions lost, errors: %q",
+			t.Logf("zklock: %d cuts, %.0f cycles/s, %d of %d with a new place in the queue, longest %v, %d reconnects, %d sessions lost, errors: %q",
 				cuts, rate(ours.Cycles), ours.Places, ours.Cycles, ours.Longest, ours.Reconnects, ours.SessionsLost, ours.Errors)
 			t.Logf("kazoo: %.0f cycles/s, longest %v, %d errors, %d threads hung", rate(theirs.cycles), theirs.longest, theirs.errors, theirs.hung)
 			if len(ours.Errors) > 0 || ours.SessionsLost > 0 {
-				t.Errorf("errors reached callers, or sessions were lost")
+				t.Errorf("callers got the errors %q, and %d sessions were lost, want none", ours.Errors, ours.SessionsLost)
 			}
 			if ours.Longest > longestStall {
-				t.Errorf("a caller was held up for %v, want at most %v", ours.Longest, longestStall)
+				t.Errorf("a caller was delayed for %v, want at most %v", ours.Longest, longestStall)
 			}
 			if theirs.cycles == 0 {
-				t.Errorf("kazoo got nothing done: there is nothing to compare with")
+				t.Errorf("kazoo completed no cycle: nothing to compare with")
 			}
 			if rate(ours.Cycles) < 2*rate(theirs.cycles) {
 				t.Errorf("%.0f cycles/s, kazoo %.0f: want at least twice as many", rate(ours.Cycles), rate(theirs.cycles))
 			}
 			if ours.Places < cuts || ours.Reconnects < uint64(cuts) {
-				t.Errorf("%d places, %d reconnects in %d cuts: the lock hardly went from process to process, or was not cut off", ours.Places, ours.Reconnects, cuts)
+				t.Errorf("%d places and %d reconnects in %d cuts, want at least one for each cut: the processes hardly contended, or were not cut off", ours.Places, ours.Reconnects, cuts)
 			}
 		})
 	}
 }
 
-// cut resets all connections at intervals until done, and returns how often.
+// cut resets all connections at intervals until done, and returns the number of resets.
 func cut(p *proxy.Proxy, every time.Duration, done <-chan struct{}) (cuts int) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -116,7 +115,7 @@ func cycleUnderCuts(t *testing.T, p *proxy.Proxy, every, length time.Duration) (
 	return sum, 0
 }
 
-// kazooFigures is what kazoo did.
+// kazooFigures are the figures that the kazoo processes report.
 type kazooFigures struct {
 	cycles, errors, hung int
 	longest              time.Duration
@@ -129,7 +128,7 @@ func kazooUnderCuts(t *testing.T, p *proxy.Proxy, every, length time.Duration) (
 		peer.expect(t, "ready")
 	}
 	for _, peer := range peers {
-		peer.tell("cycle /kazoo-%d %d %g", int(every.Milliseconds()), cutGoroutines, length.Seconds())
+		peer.send("cycle /kazoo-%d %d %g", int(every.Milliseconds()), cutGoroutines, length.Seconds())
 	}
 	over := make(chan struct{})
 	counted := make(chan int)
@@ -139,7 +138,7 @@ func kazooUnderCuts(t *testing.T, p *proxy.Proxy, every, length time.Duration) (
 		var f kazooFigures
 		var longest int
 		if _, err := fmt.Sscanf(answer, "cycles %d errors %d longest %d hung %d", &f.cycles, &f.errors, &longest, &f.hung); err != nil {
-			t.Errorf("kazoo says %q: %v", answer, err)
+			t.Errorf("kazoo answered %q: %v", answer, err)
 		}
 		sum.cycles += f.cycles
 		sum.errors += f.errors

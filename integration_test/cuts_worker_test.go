@@ -11,18 +11,17 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// cycleReport is what a worker did that acquired and released one name for a
-// while.
+// cycleReport has the figures of a worker that acquired and released one name for a while.
 type cycleReport struct {
 	Cycles  int
-	Places  int           // of the cycles, those that took a place in ZooKeeper's queue
+	Places  int           // the cycles that created a place in ZooKeeper's queue
 	Longest time.Duration // from the call of Acquire to the return of Release
 	Errors  []string
 
 	Reconnects, SessionsLost uint64
 }
 
-// cycle acquires and releases the name in several goroutines.
+// cycle acquires and releases the task's name in several goroutines.
 func (w *worker) cycle() error {
 	c, err := zklock.Open(w.task.URL)
 	if err != nil {
@@ -34,9 +33,9 @@ func (w *worker) cycle() error {
 	if err := c.Ping(ctx); err != nil {
 		return err
 	}
-	w.tell(report{What: "ready"})
+	w.print(report{What: "ready"})
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return fmt.Errorf("before the start: %w", err)
+		return fmt.Errorf("read the line for the start: %w", err)
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -69,11 +68,11 @@ func (w *worker) cycle() error {
 	all.Wait()
 	st := c.Stats()
 	sum.Reconnects, sum.SessionsLost = st.Reconnects, st.SessionsLost
-	w.tell(report{What: "cycled", Cycle: &sum})
+	w.print(report{What: "cycled", Cycle: &sum})
 	return c.Close()
 }
 
-// add sums up what two have done.
+// add adds another report's figures.
 func (r *cycleReport) add(o cycleReport) {
 	r.Cycles += o.Cycles
 	r.Places += o.Places

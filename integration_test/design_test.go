@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// declared are the names that the design document may speak of.
+// declared has the names that the design document may use.
 type declared struct {
-	members map[string]bool // of the core's types: type.method and type.field
-	names   map[string]bool // of the core, at the top level; of what is below it, with the package: driver.Session
-	tests   map[string]bool // anywhere
+	members map[string]bool // the methods and fields of the core's types: type.method, type.field
+	names   map[string]bool // the core's top-level names; those of packages below it with the package: driver.Session
+	tests   map[string]bool // the functions in all test files
 }
 
-// declarations reads the core's files, and all tests.
+// declarations reads the core's files and all test files.
 func declarations(t *testing.T) declared {
 	t.Helper()
 	d := declared{members: make(map[string]bool), names: make(map[string]bool), tests: make(map[string]bool)}
@@ -96,21 +96,21 @@ func TestDesignNamesWhatExists(t *testing.T) {
 		case kind[2] != "":
 			tests++
 			if !d.tests[name] {
-				t.Errorf("there is no test %s", name)
+				t.Errorf("the document names the test %s, which does not exist", name)
 			}
 		case kind[3] != "":
 			functions++
 			if !d.members[name] && !d.names[name] {
-				t.Errorf("the core has no %s", name)
+				t.Errorf("the document names %s, which the core does not declare", name)
 			}
 		default:
 			functions++
-			if !d.names[name] && name != "syncLimit" { // which is the servers'
-				t.Errorf("the core declares no %s", name)
+			if !d.names[name] && name != "syncLimit" { // a setting of the servers
+				t.Errorf("the document names %s, which the core does not declare", name)
 			}
 		}
 	}
 	if files < 30 || functions < 50 || tests < 30 {
-		t.Errorf("the document names %d files, %d functions and %d tests only", files, functions, tests)
+		t.Errorf("the document names only %d files, %d functions and %d tests: the test does not find the names any more", files, functions, tests)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// recipes are those of other libraries, with what the table says about them.
+// recipes are the locks of other libraries, with what the documentation says about them.
 var recipes = []struct {
 	library, kind string
-	shares        []string // the dialects that share the lock with it
-	use           string   // what the others advise
+	shares        []string // the dialects in which zklock's mutex and this lock exclude each other
+	use           string   // the dialect that the error in other dialects names
 }{
 	{"curator", "write", []string{"zklock"}, "zklock"},
 	{"curator", "read", []string{"zklock"}, "zklock"},
@@ -27,8 +27,7 @@ var recipes = []struct {
 	{"kazoo", "read", []string{"kazoo"}, "kazoo"},
 }
 
-// TestDialects has processes of the real libraries beside this one's, three of
-// each.
+// TestDialects runs three processes of each of the other libraries together with zklock.
 func TestDialects(t *testing.T) {
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	conn := dialRaw(t, hosts, patience)
@@ -44,7 +43,7 @@ func TestDialects(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if err := c.Ping(within(t)); err != nil { // makes the root
+		if err := c.Ping(within(t)); err != nil { // creates the root
 			t.Fatal(err)
 		}
 		clients[dialect] = c
@@ -55,10 +54,10 @@ func TestDialects(t *testing.T) {
 			p.expect(t, "ready")
 		}
 	}
-	// queue waits until that many are in a queue.
+	// queue waits until a queue has n contenders.
 	queue := func(t *testing.T, dir string, n int) {
 		t.Helper()
-		eventually(t, "the queue has its length", func() bool {
+		eventually(t, "the queue has the expected number of contenders", func() bool {
 			names, _, err := conn.Children(dir)
 			return err == nil && len(names) == n || errors.Is(err, zk.ErrNoNode) && n == 0
 		})
@@ -70,7 +69,7 @@ func TestDialects(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				p, m := peers[f.library][0], c.Mutex(name)
 				if !slices.Contains(f.shares, dialect) {
-					p.tell("acquire %s %s", f.kind, m.Path())
+					p.send("acquire %s %s", f.kind, m.Path())
 					p.expect(t, "held")
 					if _, err := m.Acquire(within(t)); !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), "dialect="+f.use+" ") {
 						t.Errorf("Acquire = %v, want a conflict that names dialect=%s", err, f.use)
@@ -79,24 +78,24 @@ func TestDialects(t *testing.T) {
 						t.Errorf("TryAcquire = %v, want a conflict", err)
 					}
 					queue(t, m.Path(), 1)
-					p.tell("release")
+					p.send("release")
 					p.expect(t, "released")
 					return
 				}
-				l := acquire(t, m) // they wait for us
-				p.tell("acquire %s %s", f.kind, m.Path())
+				l := acquire(t, m) // the other library waits for zklock
+				p.send("acquire %s %s", f.kind, m.Path())
 				queue(t, m.Path(), 2)
 				p.silent(t)
 				release(t, l)
 				p.expect(t, "held")
 
-				a := try(t, within(t), m) // we wait for them
+				a := try(t, within(t), m) // zklock waits for the other library
 				queue(t, m.Path(), 2)
 				if _, err := clients[dialect].Mutex(name).TryAcquire(within(t)); !errors.Is(err, zklock.ErrNotAcquired) {
-					t.Errorf("TryAcquire = %v", err)
+					t.Errorf("TryAcquire = %v, want ErrNotAcquired", err)
 				}
 				a.pending(t)
-				p.tell("release")
+				p.send("release")
 				p.expect(t, "released")
 				release(t, a.must(t))
 				queue(t, m.Path(), 0)
@@ -104,36 +103,37 @@ func TestDialects(t *testing.T) {
 		}
 	}
 
-	// Readers of ours, where the other library has readers, too.
+	// zklock's readers, where the other library has readers, too.
 	for _, f := range []struct{ library, dialect string }{{"curator", "zklock"}, {"kazoo", "kazoo"}} {
 		t.Run(f.library+"-readers", func(t *testing.T) {
 			rw := clients[f.dialect].RWMutex(f.library + "-readers")
 			dir, p := rw.Writer().Path(), peers[f.library][0]
-			l := acquire(t, rw.Reader()) // beside a reader of ours: readers get in, writers wait
-			p.tell("acquire read %s", dir)
+			l := acquire(t, rw.Reader()) // while zklock's reader holds, readers hold too, and writers wait
+			p.send("acquire read %s", dir)
 			p.expect(t, "held")
-			p.tell("release")
+			p.send("release")
 			p.expect(t, "released")
-			p.tell("acquire write %s", dir)
+			p.send("acquire write %s", dir)
 			queue(t, dir, 2)
 			p.silent(t)
 			release(t, l)
 			p.expect(t, "held")
-			a := try(t, within(t), rw.Reader()) // beside a writer of theirs a reader of ours waits
+			a := try(t, within(t), rw.Reader()) // while their writer holds, zklock's reader waits
 			queue(t, dir, 2)
 			a.pending(t)
-			p.tell("release")
+			p.send("release")
 			p.expect(t, "released")
 			release(t, a.must(t))
-			p.tell("acquire read %s", dir)
+			p.send("acquire read %s", dir)
 			p.expect(t, "held")
 			release(t, acquire(t, rw.Reader()))
-			p.tell("release")
+			p.send("release")
 			p.expect(t, "released")
 		})
 	}
 
-	// Names in the dialects of others are paths, which anybody may have made.
+	// Names in the other libraries' dialects are paths, which any program may have
+	// created.
 	t.Run("paths", func(t *testing.T) {
 		for library, dialect := range map[string]string{"curator": "curator", "gozk": "zk", "kazoo": "kazoo"} {
 			kind := map[string]string{"curator": "mutex", "gozk": "lock", "kazoo": "lock"}[library]
@@ -143,22 +143,22 @@ func TestDialects(t *testing.T) {
 				if first == "ours" {
 					l = acquire(t, m)
 				}
-				p.tell("acquire %s %s", kind, m.Path())
+				p.send("acquire %s %s", kind, m.Path())
 				if first == "ours" {
 					queue(t, m.Path(), 2)
 					p.silent(t)
 					release(t, l)
 				}
 				p.expect(t, "held")
-				p.tell("release")
+				p.send("release")
 				p.expect(t, "released")
 				release(t, acquire(t, m))
 			}
 		}
 	})
 
-	// All at once. kazoo's readers and writers would deadlock, if only among
-	// themselves.
+	// All processes contend at the same time. kazoo's readers and writers do not take
+	// part: they would deadlock, even among themselves.
 	const rounds = "50"
 	for _, contest := range []struct {
 		name  string
@@ -175,7 +175,7 @@ func TestDialects(t *testing.T) {
 			}
 			for who, kinds := range contest.kinds {
 				for i, p := range peers[who] {
-					p.tell("contend %s %s %s %s", kinds[i%len(kinds)], dir, rounds, guard)
+					p.send("contend %s %s %s %s", kinds[i%len(kinds)], dir, rounds, guard)
 				}
 			}
 			for who := range contest.kinds {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// folder is a package as go list sees it: where it is, and its files.
+// folder is a package as go list describes it: its folder and its files.
 type folder struct {
 	pkg, dir string // pkg without the module's path
 	files    []string
@@ -45,14 +45,14 @@ func folders(t *testing.T) []folder {
 		found = append(found, folder{pkg: pkg, dir: f[1], files: split(f[2]), tests: split(f[3])})
 	}
 	if len(found) < 10 {
-		t.Fatalf("go list told of %d packages only", len(found))
+		t.Fatalf("go list returned only %d packages", len(found))
 	}
 	return found
 }
 
-// TestDocumentedIsEverythingExported fails for every exported name of every
-// importable package that has no comment of its own: types, their fields and
-// methods, functions, constants, variables, and the packages themselves.
+// TestDocumentedIsEverythingExported fails for every exported name of every importable package
+// without its own comment: types, their fields and methods, functions, constants, variables.
+// Each package also needs one package comment.
 func TestDocumentedIsEverythingExported(t *testing.T) {
 	for _, f := range folders(t) {
 		fset := token.NewFileSet()
@@ -66,7 +66,7 @@ func TestDocumentedIsEverythingExported(t *testing.T) {
 				packageDocs++
 			}
 			if ast.IsGenerated(file) {
-				continue // its comments are those of the .proto
+				continue // its comments come from the .proto file
 			}
 			for _, missing := range undocumented(file) {
 				t.Errorf("%s: %s has no comment", fset.Position(missing.at), missing.name)
@@ -78,8 +78,8 @@ func TestDocumentedIsEverythingExported(t *testing.T) {
 	}
 }
 
-// TestDocumentedIsEveryPackage: those that a program can import are in docs and in the
-// changelog.
+// TestDocumentedIsEveryPackage: every package that a program can import is mentioned in
+// docs/packages.md and in the changelog.
 func TestDocumentedIsEveryPackage(t *testing.T) {
 	for _, document := range []string{"docs/packages.md", "CHANGELOG.md"} {
 		text, err := os.ReadFile("../" + document)
@@ -88,7 +88,7 @@ func TestDocumentedIsEveryPackage(t *testing.T) {
 		}
 		for _, f := range folders(t) {
 			if strings.HasPrefix(f.pkg, "integration_test/") {
-				continue // for this module's own tests
+				continue // only this module's tests use it
 			}
 			if !strings.Contains(string(text), "`"+f.pkg+"`") {
 				t.Errorf("%s does not mention package %s", document, f.pkg)
@@ -103,7 +103,7 @@ type bare struct {
 	at   token.Pos
 }
 
-// undocumented lists what a file exports without a comment.
+// undocumented lists the names that a file exports without a comment.
 func undocumented(file *ast.File) (found []bare) {
 	look := func(name *ast.Ident, of string, comments ...*ast.CommentGroup) {
 		if name.IsExported() && !slices.ContainsFunc(comments, func(c *ast.CommentGroup) bool { return strings.TrimSpace(c.Text()) != "" }) {
@@ -124,7 +124,7 @@ func undocumented(file *ast.File) (found []bare) {
 				case *ast.ValueSpec:
 					own := []*ast.CommentGroup{s.Doc, s.Comment}
 					if !d.Lparen.IsValid() {
-						own = append(own, d.Doc) // one comment for one name
+						own = append(own, d.Doc) // a comment of the declaration counts for a single name
 					}
 					for _, name := range s.Names {
 						look(name, "", own...)
@@ -145,7 +145,7 @@ func undocumented(file *ast.File) (found []bare) {
 	return found
 }
 
-// receiver is the name of a method's type.
+// receiver returns the name of a method's type.
 func receiver(d *ast.FuncDecl) string {
 	x := d.Recv.List[0].Type
 	if p, ok := x.(*ast.StarExpr); ok {
@@ -154,7 +154,7 @@ func receiver(d *ast.FuncDecl) string {
 	return strings.TrimRight(fmt.Sprint(x), "[]")
 }
 
-// members are the fields of a struct or the methods of an interface.
+// members returns the fields of a struct, or the methods of an interface.
 func members(x ast.Expr) []*ast.Field {
 	switch x := x.(type) {
 	case *ast.StructType:

@@ -10,25 +10,25 @@ import (
 	"testing"
 )
 
-// shownTypes are the types whose methods users call, by package: each of these
-// methods has to be in an example, too.
+// shownTypes are the types whose methods users call, by package. An example has to use each
+// of these methods, too.
 var shownTypes = map[string][]string{
 	"zklock":       {"Client", "Lock", "Mutex", "RWMutex", "Token"},
 	"zklock/fence": {"Guard"},
 }
 
-// notShown are functions for which an example is of no use, and why.
+// notShown are functions that need no example, with the reason.
 var notShown = map[string]string{
-	"zklock.Register":               "drivers call it; ExampleDrivers shows what comes of it",
+	"zklock.Register":               "drivers call it; ExampleDrivers shows its effect",
 	"zklock.Token.MarshalText":      "encoding packages call it",
 	"zklock.Token.UnmarshalText":    "encoding packages call it",
-	"zklock/drivertest.Run":         "it takes a *testing.T: the package documentation has it, and each driver's conformance test",
+	"zklock/drivertest.Run":         "it needs a *testing.T; the package documentation and each driver's conformance test show it",
 	"zklock/drivertest.RunSynctest": "like Run",
 }
 
-// TestExamplesAreThereForEveryEntryPoint fails for every function, and every
-// method of the types above, that no example with an output uses: examples
-// without one are compiled only.
+// TestExamplesAreThereForEveryEntryPoint fails for every exported function, and every method
+// of shownTypes, that no example with an output uses. Examples without an output are only
+// compiled, not run.
 func TestExamplesAreThereForEveryEntryPoint(t *testing.T) {
 	entries := 0
 	for _, f := range folders(t) {
@@ -47,18 +47,18 @@ func TestExamplesAreThereForEveryEntryPoint(t *testing.T) {
 			why, exempt := notShown[f.pkg+"."+entry]
 			switch {
 			case exempt && used[name]:
-				t.Errorf("%s.%s is in an example: it need not be excused as %q", f.pkg, entry, why)
+				t.Errorf("%s.%s is in an example: remove its exception %q", f.pkg, entry, why)
 			case !exempt && !used[name]:
 				t.Errorf("no example with an output uses %s.%s", f.pkg, entry)
 			}
 		}
 	}
 	if entries < 120 {
-		t.Errorf("%d functions and methods only", entries)
+		t.Errorf("only %d functions and methods found", entries)
 	}
 }
 
-// exampled are the names that the examples of a file use, as x.Name.
+// exampled returns the names that the examples of a file use in the form x.Name.
 func exampled(t *testing.T, path string) (names []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
@@ -79,8 +79,8 @@ func exampled(t *testing.T, path string) (names []string) {
 	return names
 }
 
-// entryPoints are the functions of a package, and the methods of its types that
-// users call.
+// entryPoints returns the exported functions of a package, and the exported methods of its
+// shownTypes.
 func entryPoints(t *testing.T, f folder) (names []string) {
 	t.Helper()
 	for _, name := range f.files {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// commands are those that the README and docs tell their readers to run, with what runs
-// them before: a line of .ci/run, or a test.
+// commands are the commands in the README and docs. The value of each is the line of .ci/run,
+// or the test, that runs it.
 var commands = map[string]string{
 	"go run ./examples/quickstart": `.ci/run: timeout 120 go run ./examples/quickstart`,
 	"make test":                    `.ci/run: make --no-print-directory test`,
@@ -31,11 +31,12 @@ var commands = map[string]string{
 	"ZOOKEEPER_HOME=/path/to/apache-zookeeper-3.9.5-bin make test":     "TestHomeIsAnUnpackedRelease",
 }
 
-// onServers are the examples that take -url, and run to their end on mem://
-// without it. The others have tests on servers of their own.
+// onServers are the examples with the flag -url. Without it they run on mem:// to their end.
+// The tests of the other examples start servers themselves.
 var onServers = []string{"gin", "grpc", "http", "quickstart", "testing"}
 
-// TestCommandsOfTheReadmeAreRun finds what looks like a command in the README and in docs.
+// TestCommandsOfTheReadmeAreRun finds the commands in the README and in docs, and checks that
+// CI or a test runs each of them.
 func TestCommandsOfTheReadmeAreRun(t *testing.T) {
 	readme := []byte(guide(t))
 	found := make(map[string]bool)
@@ -58,19 +59,19 @@ func TestCommandsOfTheReadmeAreRun(t *testing.T) {
 	}
 	for command, by := range commands {
 		if !found[command] {
-			t.Errorf("neither the README nor docs have %q", command)
+			t.Errorf("neither the README nor docs have the command %q", command)
 		}
 		if line, ok := strings.CutPrefix(by, ".ci/run: "); ok {
 			if !bytes.Contains(ci, []byte(line)) {
-				t.Errorf(".ci/run has no %q", line)
+				t.Errorf(".ci/run does not have the line %q", line)
 			}
 		} else if !declaredInTests(t, by) {
-			t.Errorf("there is no %s", by)
+			t.Errorf("the test %s, which should run %q, does not exist", by, command)
 		}
 	}
 }
 
-// declaredInTests reports whether there is a test of that name.
+// declaredInTests reports whether a test of that name exists.
 func declaredInTests(t *testing.T, name string) bool {
 	t.Helper()
 	for _, pattern := range []string{"*_test.go", "*/*_test.go"} {
@@ -91,15 +92,15 @@ func declaredInTests(t *testing.T, name string) bool {
 	return false
 }
 
-// onServersOnly are the examples that cannot run on mem://, and why.
-var onServersOnly = map[string]string{"herd": "it prints the counters of the server, which the model has none of"}
+// onServersOnly are the examples that cannot run on mem://, with the reason.
+var onServersOnly = map[string]string{"herd": "it prints the counters of the server, which mem:// does not have"}
 
-// TestExamplesAreRunInMemoryAndOnAServer: each has a test of its own for mem://,
-// and for a real ZooKeeper one of its own or TestExamplesWorkOnAServer.
+// TestExamplesAreRunInMemoryAndOnAServer: the tests of each example run it on mem://. On a real
+// ZooKeeper it is run by its own tests, or by TestExamplesWorkOnAServer.
 func TestExamplesAreRunInMemoryAndOnAServer(t *testing.T) {
 	programs, err := filepath.Glob("../examples/*/main.go")
 	if err != nil || len(programs) < 7 {
-		t.Fatalf("%d examples, %v", len(programs), err)
+		t.Fatalf("only %d examples found, %v", len(programs), err)
 	}
 	for _, program := range programs {
 		dir := filepath.Dir(program)
@@ -120,18 +121,18 @@ func TestExamplesAreRunInMemoryAndOnAServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// By its argument, or by that of -url where it is not given.
+		// mem:// is either in the test's call of run, or the default of -url.
 		inMemory := regexp.MustCompile(`\b(run|demonstrates)\([^\n]*"mem://`).MatchString(own.String()) ||
 			regexp.MustCompile(`\brun\(t\.Context\(\), nil, `).MatchString(own.String()) && strings.Contains(string(text), `"url", "mem://`)
 		why, exempt := onServersOnly[name]
 		switch {
 		case exempt && inMemory:
-			t.Errorf("%s has a test on mem://: it need not be excused as %q", dir, why)
+			t.Errorf("%s has a test on mem://: remove its exception %q", dir, why)
 		case !exempt && !inMemory:
-			t.Errorf("%s has no test that runs it on mem://", dir)
+			t.Errorf("%s needs a test that runs it on mem://", dir)
 		}
 		if !slices.Contains(onServers, name) && !strings.Contains(own.String(), "ensemble.Start(") {
-			t.Errorf("%s is not run on a real ZooKeeper", dir)
+			t.Errorf("no test runs %s on a real ZooKeeper", dir)
 		}
 	}
 }
@@ -150,7 +151,8 @@ func goRun(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// Those that no other test and nothing in CI runs as it stands in the README.
+// TestReadmeCommandsWork runs the commands of the README that neither CI nor another test runs
+// in exactly this form.
 func TestReadmeCommandsWork(t *testing.T) {
 	for command, by := range commands {
 		if by != "TestReadmeCommandsWork" {
@@ -158,26 +160,26 @@ func TestReadmeCommandsWork(t *testing.T) {
 		}
 		args := strings.Fields(command)
 		if len(args) != 3 || args[0] != "go" || args[1] != "run" {
-			t.Fatalf("%q is no command for this test", command)
+			t.Fatalf("%q is not of the form go run PACKAGE, which this test needs", command)
 		}
 		goRun(t, args[2])
 	}
 }
 
-// TestExamplesWorkOnAServer runs on a real ZooKeeper what the examples' own
-// tests run on mem://. Each of them checks what came of it and fails if anybody
-// got in anybody's way.
+// TestExamplesWorkOnAServer runs on a real ZooKeeper the programs that the examples' own tests
+// run on mem://. Each program checks its result, and fails if two holders had a lock at the
+// same time.
 func TestExamplesWorkOnAServer(t *testing.T) {
 	hosts := sharedEnsemble(t).Hosts()
 	for _, example := range onServers {
-		// The server's ticks are shorter than the defaults, so its session
-		// timeouts are too.
+		// The server's tick is shorter than the default. So its longest session
+		// timeout is shorter, too.
 		goRun(t, "./examples/"+example, "-url", "zk://"+hosts+"/example-"+example+"?session_timeout=4s&tick_time=1s")
 	}
 }
 
-// TestExamplesAreShort keeps every file of an example within what one reads at
-// a sitting, and every example under test.
+// TestExamplesAreShort: every file of an example is short enough to be read at once, and every
+// example has a test.
 func TestExamplesAreShort(t *testing.T) {
 	const longest = 150
 	programs := 0
@@ -194,11 +196,11 @@ func TestExamplesAreShort(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if ast.IsGenerated(file) || filepath.Base(dir) == "picture" { // that one draws the pictures of a README
+		if ast.IsGenerated(file) || filepath.Base(dir) == "picture" { // it draws the pictures of a README
 			return nil
 		}
 		if n := bytes.Count(text, []byte("\n")); n >= longest {
-			t.Errorf("%s has %d lines, want less than %d", path, n, longest)
+			t.Errorf("%s has %d lines, want fewer than %d", path, n, longest)
 		}
 		if file.Name.Name == "main" && filepath.Base(path) == "main.go" {
 			programs++
@@ -212,6 +214,6 @@ func TestExamplesAreShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if programs < 7 {
-		t.Errorf("%d examples only", programs)
+		t.Errorf("only %d examples found", programs)
 	}
 }

@@ -11,15 +11,14 @@ import (
 	"testing"
 )
 
-// table is a table of a document in Markdown. A cell of the first column that is
-// empty stands for the one above it.
+// table is a Markdown table. An empty cell of the first column has the value of the cell
+// above it.
 type table struct {
 	head []string
 	rows [][]string
 }
 
-// tables finds those of a document, and the lines between them that are not
-// empty.
+// tables finds the tables of a document, and the other lines that are not empty.
 func tables(text string) (found []table, lines []string) {
 	inside := false
 	for line := range strings.Lines(text) {
@@ -52,7 +51,7 @@ func tables(text string) (found []table, lines []string) {
 	return found, lines
 }
 
-// has reports whether a table has a row with these cells below these heads.
+// has reports whether the table has a row with these cells in the columns with these heads.
 func (t table) has(head, row []string) bool {
 	return slices.ContainsFunc(t.rows, func(r []string) bool {
 		for i, h := range head {
@@ -65,9 +64,10 @@ func (t table) has(head, row []string) bool {
 	})
 }
 
-// unmeasured lists what a document shows and the results do not have: rows of
-// which no table there has the same cells below the same heads, and other lines
-// that are not there word by word. A document may leave out rows and columns.
+// unmeasured lists the parts of a document that are not in the results. A row is missing if
+// no table of the results has a row with the same cells in the columns with the same heads.
+// Other lines are missing if the results do not have them literally. A document may leave out
+// rows and columns. rows is the number of rows in the document.
 func unmeasured(shown, results string) (missing []string, rows int) {
 	there, thereLines := tables(results)
 	here, lines := tables(shown)
@@ -87,8 +87,8 @@ func unmeasured(shown, results string) (missing []string, rows int) {
 	return missing, rows
 }
 
-// TestDocumentedFiguresAreTheMeasuredOnes: the figures of the README and of docs are
-// those that make bench-peers has written, and there are none until it has been run.
+// TestDocumentedFiguresAreTheMeasuredOnes: the README and docs have only figures that make
+// bench-peers has written to bench/results.md.
 func TestDocumentedFiguresAreTheMeasuredOnes(t *testing.T) {
 	results, err := os.ReadFile("bench/results.md")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -101,14 +101,14 @@ func TestDocumentedFiguresAreTheMeasuredOnes(t *testing.T) {
 		}
 		between := regexp.MustCompile(`(?ms)^<!-- figures: [^\n]*-->$(.*?)^<!-- end of figures -->$`).FindAllStringSubmatch(string(text), -1)
 		if len(between) != 1 {
-			t.Fatalf("%s has %d places for figures, want 1", path, len(between))
+			t.Fatalf("%s has %d sections of figures, want 1", path, len(between))
 		}
 		missing, rows := unmeasured(between[0][1], string(results))
 		for _, m := range missing {
-			t.Errorf("%s: bench/results.md has nothing like %q", path, m)
+			t.Errorf("%s: bench/results.md does not have %q", path, m)
 		}
 		if err == nil && rows < 3 {
-			t.Errorf("bench/results.md is there, and %s shows %d rows of it, want some", path, rows)
+			t.Errorf("%s shows %d rows of bench/results.md, want at least 3", path, rows)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestDocumentedFiguresCheckSeesWhatWasNotMeasured(t *testing.T) {
 | --- | --- | --- |
 | alone | cycles/s | 1x |
 
-| workload | who | cycles/s | p50 |
+| workload | library | cycles/s | p50 |
 | --- | --- | --- | --- |
 | alone | zklock | 1500 | 400µs |
 |  | zk.Lock | 1300 | 460µs |
@@ -133,10 +133,10 @@ func TestDocumentedFiguresCheckSeesWhatWasNotMeasured(t *testing.T) {
 	}{
 		{"", 0, ""},
 		{results, 4, ""},
-		{"- 2 cores\n\n| who | cycles/s | workload |\n|---|---|---|\n| zk.Lock | 1300 | alone |\n", 1, ""},
-		{"| workload | who | cycles/s |\n|---|---|---|\n| alone | zklock | 1500 |\n| | zk.Lock | 1300 |\n", 2, ""},
-		{"| workload | who | cycles/s |\n|---|---|---|\n| alone | zk.Lock | 1500 |\n", 1, "workload | who | cycles/s: alone | zk.Lock | 1500"},
-		{"| workload | who | cycles/s |\n|---|---|---|\n| crowd | zk.Lock | 1300 |\n", 1, "workload | who | cycles/s: crowd | zk.Lock | 1300"},
+		{"- 2 cores\n\n| library | cycles/s | workload |\n|---|---|---|\n| zk.Lock | 1300 | alone |\n", 1, ""},
+		{"| workload | library | cycles/s |\n|---|---|---|\n| alone | zklock | 1500 |\n| | zk.Lock | 1300 |\n", 2, ""},
+		{"| workload | library | cycles/s |\n|---|---|---|\n| alone | zk.Lock | 1500 |\n", 1, "workload | library | cycles/s: alone | zk.Lock | 1500"},
+		{"| workload | library | cycles/s |\n|---|---|---|\n| crowd | zk.Lock | 1300 |\n", 1, "workload | library | cycles/s: crowd | zk.Lock | 1300"},
 		{"| workload | p90 |\n|---|---|\n| alone | 400µs |\n", 1, "workload | p90: alone | 400µs"},
 		{"Twice as fast.\n", 0, "Twice as fast."},
 	} {

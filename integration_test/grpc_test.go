@@ -32,16 +32,16 @@ import (
 )
 
 const (
-	grpcURLEnv  = "ZKLOCK_TEST_GRPC_URL"  // makes TestGRPCProcess a process of the test below
-	grpcDirEnv  = "ZKLOCK_TEST_GRPC_DIR"  // of a server: where it works
-	grpcDialEnv = "ZKLOCK_TEST_GRPC_DIAL" // of a client: whom it calls
+	grpcURLEnv  = "ZKLOCK_TEST_GRPC_URL"  // makes TestGRPCProcess a process of TestGRPCServersTakeTurns
+	grpcDirEnv  = "ZKLOCK_TEST_GRPC_DIR"  // for a server: the folder of its files
+	grpcDialEnv = "ZKLOCK_TEST_GRPC_DIAL" // for a client: the address of the server that it calls
 )
 
 // TestGRPCProcess is a server or client process of TestGRPCServersTakeTurns.
 func TestGRPCProcess(t *testing.T) {
 	zkURL := os.Getenv(grpcURLEnv)
 	if zkURL == "" {
-		t.Skip("started by TestGRPCServersTakeTurns only")
+		t.Skip("TestGRPCServersTakeTurns runs it in separate processes")
 	}
 	c, err := zklock.Open(zkURL)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestGRPCProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent process closes it, or is gone
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent process closes it or has ended
 		server.GracefulStop()
 	}()
 	fmt.Printf("ready %s\n", listener.Addr())
@@ -71,8 +71,8 @@ func TestGRPCProcess(t *testing.T) {
 	}
 }
 
-// abandonGRPC holds a lock of the client's and, through a stream, one of the
-// server's, until somebody kills the process.
+// abandonGRPC holds a lock of the client and, through a stream, a lock of the server, until
+// the test kills the process.
 func abandonGRPC(t *testing.T, c *zklock.Client, address string) {
 	stream, err := orderspb.NewOrdersClient(dialGRPC(t, address, grpc.WithStreamInterceptor(interceptors.StreamClientInterceptor(fixed(c, "client/killed"))))).Fill(context.Background())
 	if err != nil {
@@ -99,19 +99,19 @@ func dialGRPC(t testing.TB, address string, opts ...grpc.DialOption) *grpc.Clien
 	return conn
 }
 
-// ledger counts in files, which all servers share. That of an order is read,
-// and written later: two who do that at once lose a count, or meet.
+// ledger counts in files that all servers share. It reads an order's file, and writes it
+// later. Two calls that do so at the same time lose a count, or find each other's guard file.
 type ledger struct {
 	orderspb.UnimplementedOrdersServer
 	dir string
 }
 
-// count adds n to what an order's file says once work has been done.
+// count reads an order's file, calls work, and writes the old number plus n to the file.
 func (l *ledger) count(order string, work func() (n int, err error)) error {
 	path := filepath.Join(l.dir, order)
 	guard, err := os.OpenFile(path+".guard", os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return status.Errorf(codes.DataLoss, "two calls have order %s at once: %v", order, err)
+		return status.Errorf(codes.DataLoss, "two calls hold order %s at the same time: %v", order, err)
 	}
 	defer os.Remove(guard.Name())
 	defer guard.Close()
@@ -124,7 +124,7 @@ func (l *ledger) count(order string, work func() (n int, err error)) error {
 }
 
 func readCount(path string) int {
-	text, _ := os.ReadFile(path) // there is none at first
+	text, _ := os.ReadFile(path) // the file does not exist at first
 	n, _ := strconv.Atoi(string(text))
 	return n
 }
@@ -157,8 +157,8 @@ func (l *ledger) Fill(stream orderspb.Orders_FillServer) error {
 	return stream.SendAndClose(&orderspb.Receipt{})
 }
 
-// startGRPC runs this test binary as a process of the test until the test is
-// over, and returns what it says when it is ready.
+// startGRPC runs this test binary as a TestGRPCProcess until the test is over. When that is
+// ready, startGRPC returns its command and, for a server, its address.
 func startGRPC(t *testing.T, env ...string) (cmd *exec.Cmd, says string) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0], "-test.run=^TestGRPCProcess$", "-test.timeout=10m")
@@ -186,13 +186,13 @@ func startGRPC(t *testing.T, env ...string) (cmd *exec.Cmd, says string) {
 	})
 	line, err := lines.ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "ready") {
-		t.Fatalf("a process said %q, %v", line, err)
+		t.Fatalf("a process printed %q, %v, want ready", line, err)
 	}
 	return cmd, strings.TrimSpace(strings.TrimPrefix(line, "ready"))
 }
 
-// TestGRPCServersTakeTurns has two server processes that share nothing but the
-// ensemble and the files that they count in.
+// TestGRPCServersTakeTurns runs two server processes. They share only the ensemble and the
+// files that they count in.
 func TestGRPCServersTakeTurns(t *testing.T) {
 	const (
 		unary, streams, items = 2000, 200, 3
@@ -233,12 +233,12 @@ func TestGRPCServersTakeTurns(t *testing.T) {
 	for o := range orders {
 		n := readCount(filepath.Join(strings.TrimPrefix(dir, grpcDirEnv+"="), fmt.Sprint(o)))
 		if n == 0 {
-			t.Errorf("order %d has no calls", o)
+			t.Errorf("no call of order %d was counted", o)
 		}
 		total += n
 	}
 	if want := unary + streams*items; total != want {
-		t.Errorf("%d are counted, want %d", total, want)
+		t.Errorf("%d payments and items were counted, want %d", total, want)
 	}
 	t.Logf("%d unary calls and %d streams over %d orders at two servers in %v", unary, streams, orders, took)
 
@@ -260,13 +260,13 @@ func TestGRPCServersTakeTurns(t *testing.T) {
 		}
 		awaitTaken(t, stubs[1], "abandoned")
 		if n := c.Stats().Held; n != 1 {
-			t.Errorf("the client holds %d locks", n)
+			t.Errorf("the client holds %d locks, want 1", n)
 		}
 		abandon()
 		if _, err := stubs[1].Pay(within(t), &orderspb.PayRequest{OrderId: "abandoned"}); err != nil {
-			t.Errorf("behind the abandoned stream: %v", err)
+			t.Errorf("a call behind the abandoned stream: %v", err)
 		}
-		eventually(t, "the client's lock is given back", func() bool { return c.Stats().Held == 0 })
+		eventually(t, "the client's lock is released", func() bool { return c.Stats().Held == 0 })
 	})
 	t.Run("a killed client leaves nothing", func(t *testing.T) {
 		victim, _ := startGRPC(t, at(2), grpcDialEnv+"="+addresses[0])
@@ -275,7 +275,7 @@ func TestGRPCServersTakeTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := stubs[1].Pay(within(t), &orderspb.PayRequest{OrderId: "killed"}); err != nil {
-			t.Errorf("behind the killed client: %v", err)
+			t.Errorf("a call behind the killed client: %v", err)
 		}
 	})
 	raw := dialRaw(t, zkServers.Hosts(), 10*time.Second)
@@ -297,11 +297,11 @@ func TestGRPCServersTakeTurns(t *testing.T) {
 		return left == 0
 	})
 	if seen == 0 {
-		t.Error("the killed client's own lock was never seen: this looks in the wrong place")
+		t.Error("the killed client's lock was never in a queue: the test looks at the wrong queues")
 	}
 }
 
-// callGRPC is one call: a payment, or a stream of items.
+// callGRPC makes one call: a payment, or a stream of items.
 func callGRPC(ctx context.Context, stub orderspb.OrdersClient, order string, stream bool, items int) error {
 	if !stream {
 		_, err := stub.Pay(ctx, &orderspb.PayRequest{OrderId: order})
@@ -313,14 +313,14 @@ func callGRPC(ctx context.Context, stub orderspb.OrdersClient, order string, str
 	}
 	for range items {
 		if err := s.Send(&orderspb.Item{OrderId: order}); err != nil {
-			break // CloseAndRecv says why
+			break // CloseAndRecv returns the reason
 		}
 	}
 	_, err = s.CloseAndRecv()
 	return err
 }
 
-// awaitTaken waits until somebody has an order.
+// awaitTaken waits until a call holds an order's lock.
 func awaitTaken(t *testing.T, stub orderspb.OrdersClient, order string) {
 	t.Helper()
 	eventually(t, "order "+order+" is taken", func() bool {
@@ -329,7 +329,7 @@ func awaitTaken(t *testing.T, stub orderspb.OrdersClient, order string) {
 	})
 }
 
-// TestGRPCExampleRunsOnZooKeeper runs the example as its reader would.
+// TestGRPCExampleRunsOnZooKeeper runs the example as its readers would.
 func TestGRPCExampleRunsOnZooKeeper(t *testing.T) {
 	e := sharedEnsemble(t)
 	out, err := exec.CommandContext(within(t), "go", "run", "../examples/grpc", "-url", e.URL(rootOf(t), url.Values{})).CombinedOutput()

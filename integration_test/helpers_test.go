@@ -17,11 +17,11 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// patience bounds everything a test waits for. It is no expectation about
-// speed: a test that meets it has found a hang.
+// patience bounds every wait of a test. It does not test speed: a test that reaches it has
+// found a hang.
 const patience = 2 * time.Minute
 
-// keys makes URL parameters of key and value in turn.
+// keys makes URL parameters from alternating keys and values.
 func keys(kv ...string) url.Values {
 	v := make(url.Values)
 	for i := 0; i < len(kv); i += 2 {
@@ -30,19 +30,19 @@ func keys(kv ...string) url.Values {
 	return v
 }
 
-// quick are the keys for ensembles with this project's usual tick of 500ms.
+// quick returns URL parameters for ensembles with these tests' usual tick of 500ms.
 func quick(kv ...string) url.Values {
 	return keys(append([]string{"session_timeout", "10s", "tick_time", "500ms"}, kv...)...)
 }
 
-// roots are those in use, by test.
+// roots are the roots in use, by test.
 var roots struct {
 	sync.Mutex
 	of    map[testing.TB]string
 	given int
 }
 
-// rootOf is a root that no other test uses, nor another run of the same one.
+// rootOf returns a root that no other test uses, and no other run of the same test.
 func rootOf(t testing.TB) string {
 	roots.Lock()
 	defer roots.Unlock()
@@ -63,7 +63,7 @@ func rootOf(t testing.TB) string {
 	return root
 }
 
-// dial opens a client of its own root, which is closed with the test.
+// dial opens a client with the test's root. It is closed at the end of the test.
 func dial(t testing.TB, hosts string, params url.Values, opts ...zklock.Option) *zklock.Client {
 	t.Helper()
 	opts = append([]zklock.Option{zklock.WithLogger(searchedLog()), zklock.WithHooks(searchedHooks())}, opts...)
@@ -80,8 +80,8 @@ func dial(t testing.TB, hosts string, params url.Values, opts ...zklock.Option) 
 	return c
 }
 
-// dialRaw opens a plain ZooKeeper session, for what operators and other people
-// do.
+// dialRaw opens a plain ZooKeeper session, for the actions of operators and of other
+// programs.
 func dialRaw(t testing.TB, hosts string, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect(strings.Split(hosts, ","), timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}))
@@ -105,7 +105,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// within is a context for one wait.
+// within returns a context for one wait.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -128,14 +128,14 @@ func release(t testing.TB, l *zklock.Lock) {
 	}
 }
 
-// attempt is an Acquire in a goroutine of its own.
+// attempt is a call of Acquire in a separate goroutine.
 type attempt struct {
 	lock *zklock.Lock
 	err  error
 	done chan struct{} // closed when lock and err are set
 }
 
-// try starts an attempt that ends with the test at the latest.
+// try starts an attempt. It is cancelled at the end of the test.
 func try(t testing.TB, ctx context.Context, a zklock.Acquirer, opts ...zklock.AcquireOption) *attempt {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &attempt{done: make(chan struct{})}
@@ -150,14 +150,14 @@ func try(t testing.TB, ctx context.Context, a zklock.Acquirer, opts ...zklock.Ac
 	return p
 }
 
-// result waits for the attempt's end.
+// result waits for the attempt's end and returns its result.
 func (p *attempt) result(t testing.TB) (*zklock.Lock, error) {
 	t.Helper()
 	receive(t, "the end of Acquire", p.done)
 	return p.lock, p.err
 }
 
-// must waits for the attempt's success.
+// must waits for the attempt's end and fails the test if it has failed.
 func (p *attempt) must(t testing.TB) *zklock.Lock {
 	t.Helper()
 	l, err := p.result(t)
@@ -177,7 +177,8 @@ func (p *attempt) pending(t testing.TB) {
 	}
 }
 
-// waits are hooks that tell of everybody who begins to wait, by name.
+// waits returns hooks, and a channel to which they send the lock's name whenever a caller
+// begins to wait.
 func waits() (zklock.Hooks, <-chan string) {
 	names := make(chan string, 1<<14)
 	return zklock.Hooks{Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
@@ -195,7 +196,7 @@ func receive[T any](t testing.TB, what string, ch <-chan T) T {
 	case v := <-ch:
 		return v
 	case <-limit.C:
-		t.Fatalf("waited %v for %s, in vain", patience, what)
+		t.Fatalf("waited %v for %s", patience, what)
 		panic("unreachable")
 	}
 }
@@ -211,7 +212,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("waited %v until %s, in vain", patience, what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// register keeps numbers, and keeps books about who is at work on which. Its
-// only protection are the fencing tokens of its callers.
+// register stores a number for each key, and records which process is working on which key.
+// Only the fencing tokens of the requests protect the numbers.
 type register struct {
 	url string
 
 	mu      sync.Mutex
 	values  map[string]int // guarded by mu
-	holders map[string]int // guarded by mu; key -> process between its GET and its PUT
-	applied map[string]int // guarded by mu; id -> process
-	dead    map[int]bool   // guarded by mu; processes
+	holders map[string]int // guarded by mu; key -> process, between its GET and its PUT
+	applied map[string]int // guarded by mu; request id -> process
+	dead    map[int]bool   // guarded by mu; the killed processes
 	faults  []string       // guarded by mu
-	most    int            // guarded by mu; keys at work on at once
+	most    int            // guarded by mu; the largest number of keys in use at the same time
 	half    int            // guarded by mu
-	reached chan struct{}  // closed when half ids are applied
+	reached chan struct{}  // closed when half requests are applied
 }
 
 func newRegister(t *testing.T) *register {
@@ -45,15 +45,15 @@ func (g *register) serve(w http.ResponseWriter, r *http.Request) {
 	key, id := q.Get("key"), q.Get("id")
 	pid, _ := strconv.Atoi(q.Get("pid"))
 	if len(r.Header.Values(fence.Key)) != 1 {
-		g.fault("%s %s: no token came along", r.Method, r.URL)
+		g.fault("%s %s: the request has no token", r.Method, r.URL)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r.Method == http.MethodGet {
 		if by, busy := g.holders[key]; busy {
-			g.faults = append(g.faults, fmt.Sprintf("process %d is at work on key %s, and process %d begins", by, key, pid))
+			g.faults = append(g.faults, fmt.Sprintf("process %d is working on key %s, and process %d begins to", by, key, pid))
 		}
-		if !g.dead[pid] { // or it was on its way when its process was killed
+		if !g.dead[pid] { // a dead process's request may arrive after the kill
 			g.holders[key] = pid
 			g.most = max(g.most, len(g.holders))
 		}
@@ -62,10 +62,10 @@ func (g *register) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	delete(g.holders, key)
 	if _, again := g.applied[id]; again {
-		return // its answer was lost the first time
+		return // sent again: the answer to the first PUT was lost
 	}
 	if value := q.Get("value"); value != strconv.Itoa(g.values[key]+1) {
-		g.faults = append(g.faults, fmt.Sprintf("key %s: %s written over %d", key, value, g.values[key]))
+		g.faults = append(g.faults, fmt.Sprintf("key %s: %s overwrites %d", key, value, g.values[key]))
 	}
 	g.values[key]++
 	g.applied[id] = pid
@@ -88,7 +88,7 @@ func (g *register) halfway(n int) <-chan struct{} {
 	return g.reached
 }
 
-// bury takes note that a process is no more, and so not at work on anything.
+// bury records that a process was killed, and so does not work on any key.
 func (g *register) bury(pid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,10 +123,10 @@ func (g *register) check(t *testing.T, requests, keys int) {
 	}
 	for key := range keys {
 		if n := g.values[strconv.Itoa(key)]; n != requests/keys {
-			t.Errorf("key %d was counted to %d, want %d", key, n, requests/keys)
+			t.Errorf("key %d has the number %d, want %d", key, n, requests/keys)
 		}
 	}
 	if g.most < keys/4 {
-		t.Errorf("at most %d keys were at work on at once: they were in each other's way", g.most)
+		t.Errorf("at most %d keys were in use at the same time: requests for different keys wait for each other", g.most)
 	}
 }

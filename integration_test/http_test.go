@@ -20,16 +20,16 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// The environment of a process that serves HTTP for the test below.
+// The environment variables of a server process of TestHTTPServersOnOneEnsemble.
 const (
 	httpEnvURL      = "ZKLOCK_TEST_HTTP_URL"
 	httpEnvRegister = "ZKLOCK_TEST_HTTP_REGISTER"
 )
 
-// TestHTTPServersOnOneEnsemble runs two server processes, sends them 2,000
-// requests for 20 keys, and kills one of them half-way. Each request has a
-// server read a number at a register that knows nothing of locks, and write it
-// back one higher: what comes out tells whether they were ever together.
+// TestHTTPServersOnOneEnsemble runs two server processes, sends them 2,000 requests for 20
+// keys, and kills one of them after half of the requests. For each request, a server reads a
+// number from a register that does not know of locks, and writes back the next number. A
+// wrong number at the end shows that two requests for a key ran at the same time.
 func TestHTTPServersOnOneEnsemble(t *testing.T) {
 	const (
 		requests = 2000
@@ -45,8 +45,8 @@ func TestHTTPServersOnOneEnsemble(t *testing.T) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	// send has a request served by one of the servers, whichever can. A request
-	// whose answer is lost may have been served: it keeps its id.
+	// send sends a request to the two servers in turn until one serves it. A request
+	// whose answer was lost may have been served: it is sent again with the same id.
 	send := func(id int) error {
 		var err error
 		for try, deadline := id, time.Now().Add(patience); time.Now().Before(deadline); try++ {
@@ -93,27 +93,27 @@ func TestHTTPServersOnOneEnsemble(t *testing.T) {
 
 	reg.check(t, requests, keys)
 	if n := reg.servedBy(servers[1].pid()); n < requests/2 {
-		t.Errorf("the server that was left served %d requests", n)
+		t.Errorf("the surviving server served %d requests, want at least %d", n, requests/2)
 	}
 	if n := reg.servedBy(servers[0].pid()); n == 0 {
-		t.Error("the server that was killed had served nothing")
+		t.Error("the killed server had served no request")
 	}
 	servers[1].stop(t)
-	t.Logf("%d requests in %v, %v of it after the kill; up to %d keys at once", requests, took, after, reg.most)
+	t.Logf("%d requests in %v, %v of it after the kill; up to %d keys in use at the same time", requests, took, after, reg.most)
 
 	conn := dialRaw(t, zk.Hosts(), 10*time.Second)
 	c := dial(t, zk.Hosts(), quick())
 	for key := range keys {
 		m := c.Mutex(fmt.Sprintf("counters/%d", key))
-		eventually(t, "nobody is left in the queue of "+m.Name(), func() bool { return len(contenders(t, conn, m)) == 0 })
+		eventually(t, "the queue of "+m.Name()+" is empty", func() bool { return len(contenders(t, conn, m)) == 0 })
 	}
 }
 
-// TestHTTPServerProcess is the inside of a server process.
+// TestHTTPServerProcess is the code of a server process of TestHTTPServersOnOneEnsemble.
 func TestHTTPServerProcess(t *testing.T) {
 	url, register := os.Getenv(httpEnvURL), os.Getenv(httpEnvRegister)
 	if url == "" {
-		t.Skip("it is run by TestHTTPServersOnOneEnsemble in processes of its own")
+		t.Skip("TestHTTPServersOnOneEnsemble runs it in separate processes")
 	}
 	client, err := zklock.Open(url)
 	if err != nil {
@@ -158,7 +158,7 @@ func TestHTTPServerProcess(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	fmt.Printf("serving on %s\n", l.Addr())
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the test closes it, or is no more
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test closes it or has ended
 	if err := errors.Join(srv.Shutdown(within(t)), client.Shutdown(within(t))); err != nil {
 		t.Error(err)
 	}
@@ -172,7 +172,7 @@ type httpServer struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	addr  string
-	ended func() error // waits for the end
+	ended func() error // waits for the process's end
 }
 
 func startHTTPServer(t *testing.T, url, register string) *httpServer {
@@ -209,19 +209,19 @@ func startHTTPServer(t *testing.T, url, register string) *httpServer {
 		}
 		fmt.Fprintln(&rest, lines.Text())
 	}
-	t.Fatalf("the server does not serve: %v", s.ended())
+	t.Fatalf("the server ended before it served: %v", s.ended())
 	return nil
 }
 
 func (s *httpServer) pid() int { return s.cmd.Process.Pid }
 
-// kill ends the process without a word, and returns when it is gone.
+// kill kills the process, and returns when it is gone.
 func (s *httpServer) kill() {
 	_ = s.cmd.Process.Kill()
 	_ = s.ended()
 }
 
-// stop has the process end in order.
+// stop asks the process to end and waits for its end.
 func (s *httpServer) stop(t *testing.T) {
 	t.Helper()
 	_ = s.stdin.Close()

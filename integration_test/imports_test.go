@@ -12,21 +12,22 @@ import (
 // module is the path of the module under test.
 const module = "github.com/zklock/go-zklock"
 
-// imports says what a package may be built from, beside the standard library.
+// imports lists the packages that a package may depend on, in addition to the standard
+// library.
 type imports struct {
-	// ours are packages of this module, without the module's path.
+	// ours are the packages of this module, without the module's path.
 	ours []string
 
-	// foreign are prefixes of packages of other modules that it may import.
-	// What those import themselves is theirs to say.
+	// foreign are prefixes of the packages of other modules that it may import. The
+	// dependencies of these packages are not restricted.
 	foreign []string
 }
 
-// importRules has a rule for every package that an application can import. The
-// core and the drivers stay free of dependencies, an adapter knows no driver
-// and no other adapter, and whoever uses one adapter never compiles the
-// dependencies of another. What adapters share, such as the format of names, is
-// in a package that imports the core and nothing else.
+// importRules has a rule for every package that an application can import. The core does not
+// depend on other modules, nor do the drivers, except zkdriver on go-zookeeper. An adapter
+// does not depend on a driver or on another adapter, except ginlock on middleware. So an
+// application that uses one adapter never compiles the dependencies of another. Code that
+// adapters share, such as the format of names, is in a package that imports the core only.
 var importRules = map[string]imports{
 	"zklock/driver":           {},
 	"zklock/internal/errs":    {},
@@ -53,7 +54,7 @@ var importRules = map[string]imports{
 	"examples/":               {ours: []string{""}, foreign: []string{""}},
 }
 
-// rule finds the rule for a package: its own, or that of a folder above it.
+// rule finds the rule for a package: the package's rule, or that of a folder above it.
 func rule(pkg string) (imports, bool) {
 	if r, ok := importRules[pkg]; ok {
 		return r, true
@@ -66,15 +67,15 @@ func rule(pkg string) (imports, bool) {
 	return imports{}, false
 }
 
-// violations are the packages p is built from against the rules.
+// violations returns the packages that p depends on against the rules.
 func violations(p goPackage, r imports) []string {
 	var found []string
 	for _, dep := range p.Deps {
 		if name, ok := strings.CutPrefix(dep, module+"/"); ok && !matches(name, r.ours) {
 			found = append(found, dep)
 		}
-		// A dependency that others brought in is as much compiled as one that
-		// was imported: without any allowed, there may be none at all.
+		// An indirect dependency is compiled like a direct one. So a package without
+		// allowed foreign packages must not depend on any, even indirectly.
 		if len(r.foreign) == 0 && foreign(dep) {
 			found = append(found, dep)
 		}
@@ -87,7 +88,9 @@ func violations(p goPackage, r imports) []string {
 	return found
 }
 
-// matches reports whether name is one of those, or below one of those.
+// matches reports whether package name is in those, or is below one of them. A pattern with
+// a slash at its end, or in another module, also matches the packages below it; "" matches
+// all packages.
 func matches(name string, those []string) bool {
 	for _, x := range those {
 		if x == "" || name == x || strings.HasSuffix(x, "/") && strings.HasPrefix(name, x) ||
@@ -105,7 +108,7 @@ func foreign(pkg string) bool {
 	return strings.Contains(first, ".") && pkg != module && !strings.HasPrefix(pkg, module+"/")
 }
 
-// goPackage is what go list tells about a package, tests aside.
+// goPackage is go list's description of a package, without its tests.
 type goPackage struct {
 	ImportPath string
 	Imports    []string
@@ -131,18 +134,18 @@ func TestImportsFollowTheRules(t *testing.T) {
 		}
 		name := strings.TrimPrefix(p.ImportPath, module+"/")
 		if name == "integration_test" {
-			continue // tests only
+			continue // it has only tests
 		}
 		r, ok := rule(name)
 		if !ok {
 			t.Errorf("package %s has no rule in importRules", name)
 		}
 		if bad := violations(p, r); len(bad) > 0 {
-			t.Errorf("package %s must not be built from\n\t%s", name, strings.Join(bad, "\n\t"))
+			t.Errorf("package %s must not depend on\n\t%s", name, strings.Join(bad, "\n\t"))
 		}
 	}
 	if seen < 5 {
-		t.Errorf("go list told of %d packages only", seen)
+		t.Errorf("go list returned only %d packages", seen)
 	}
 }
 
@@ -174,6 +177,6 @@ func TestImportsRulesCatchViolations(t *testing.T) {
 		}
 	}
 	if _, ok := rule("unheard-of"); ok {
-		t.Error("a package nobody thought of has a rule")
+		t.Error("an unknown package has a rule")
 	}
 }

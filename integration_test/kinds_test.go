@@ -14,9 +14,9 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// plays say what locks of every kind do to each other. Each line is what one
-// client does, and after the colon what clients are told then, in any order; or
-// the state of a name's queue, in order.
+// plays are scripts for locks of all kinds. A line is the action of one client and, after the
+// colon, the results that clients then get, in any order. Or it is "queue", a name, and that
+// name's contenders, in order.
 var plays = map[string]string{
 	"mutex": `
 		a mutex x: a held
@@ -110,8 +110,8 @@ var plays = map[string]string{
 		b releases:`,
 }
 
-// TestKindsOfLocks has the same plays on the embedded default and on a real
-// server: what a user's tests see on mem:// is what happens on ZooKeeper.
+// TestKindsOfLocks runs the same plays on mem:// and on a real server. So users' tests on
+// mem:// get the same results as on ZooKeeper.
 func TestKindsOfLocks(t *testing.T) {
 	ensemble.Require(t)
 	server := ensemble.Start(t, ensemble.Config{})
@@ -156,16 +156,16 @@ type stage struct {
 	actors map[string]*actor
 }
 
-// actor is a client of its own, with at most one lock.
+// actor is one of a play's clients, with at most one lock.
 type actor struct {
 	name   string
 	client *zklock.Client
-	cancel context.CancelFunc // of the acquisition under way
-	told   chan string        // what happened to it
+	cancel context.CancelFunc // cancels the acquisition under way
+	told   chan string        // the results that the actor gets
 	lock   *zklock.Lock
 }
 
-// act does what a line says, and compares.
+// act performs a line's action, and compares the results.
 func (s stage) act(line string) {
 	s.Helper()
 	what, told, _ := strings.Cut(line, ":")
@@ -194,15 +194,15 @@ func (s stage) act(line string) {
 		select {
 		case got := <-s.actors[who].told:
 			if got != want {
-				s.Fatalf("%s: %s is told %q", line, who, got)
+				s.Fatalf("%s: the result of %s is %q, want %q", line, who, got, want)
 			}
 		case <-time.After(patience):
-			s.Fatalf("%s: %s is not told", line, who)
+			s.Fatalf("%s: %s gets no result, want %q", line, who, want)
 		}
 	}
 }
 
-// acquires starts an acquisition; its outcome is told.
+// acquires starts an acquisition, which sends its outcome to the actor's channel.
 func (a *actor) acquires(t *testing.T, words []string) {
 	ctx, cancel := context.WithCancel(within(t))
 	a.cancel = cancel
@@ -253,8 +253,8 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// queue waits until a name's queue is as wanted: who gives up leaves it in the
-// background.
+// queue waits until a name's queue is as wanted. A waiter that gives up leaves the queue in
+// the background, and so a little later.
 func (s stage) queue(name, want string) {
 	s.Helper()
 	var got string
@@ -263,7 +263,7 @@ func (s stage) queue(name, want string) {
 			s.Errorf("the queue of %s is %q, want %q", name, got, want)
 		}
 	}()
-	eventually(s.T, "the queue of "+name+" to be "+want, func() bool {
+	eventually(s.T, "the queue of "+name+" is "+want, func() bool {
 		queue, err := s.actors["d"].client.Contenders(within(s), name)
 		if err != nil {
 			s.Fatal(err)
@@ -281,7 +281,7 @@ func (s stage) queue(name, want string) {
 	})
 }
 
-// breaks takes away what somebody holds.
+// breaks breaks the place of an actor in a name's queue, as an operator does.
 func (s stage) breaks(who, name string) {
 	c := s.actors["d"].client
 	queue, err := c.Contenders(within(s), name)

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// limited opens a client whose requests are counted, with limits.
+// limited opens a client with limits, whose requests are counted.
 func limited(t *testing.T, hosts string, kv ...string) counted {
 	t.Helper()
 	p, err := proxy.NewCounting(hosts)
@@ -22,13 +22,13 @@ func limited(t *testing.T, hosts string, kv ...string) counted {
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	c := dial(t, p.Addr(), quick(append(kv, "session_timeout", "30m", "pool_max_sessions", "1")...))
-	release(t, acquire(t, c.Mutex("x"))) // the name is known from here on
+	release(t, acquire(t, c.Mutex("x"))) // from here on the client knows the name
 	return counted{c, p}
 }
 
-// TestMaxContendersIsExactInOneRoundTrip: the limit is counted by the transaction
-// that queues. Who is too many learns it from the reply, and only takes its node
-// back; who is not pays nothing.
+// TestMaxContendersIsExactInOneRoundTrip: the transaction that creates the queue node also
+// returns the number of contenders. A contender beyond the limit learns it from the reply and
+// sends only the delete of its node. The others need no additional requests.
 func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
 	e := calm(t)
 	const limit = 3
@@ -37,13 +37,13 @@ func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
 	m := holder.Mutex("x")
 	var held *zklock.Lock
 	if got := holder.costOf(func() { held = acquire(t, m) }); !got.equal(cost{oneMulti, enqueuing, 0}) {
-		t.Errorf("the first: %v", got)
+		t.Errorf("Acquire of the first contender: %v, want one transaction", got)
 	}
 	var waiting []*attempt
 	for n := 2; n <= limit; n++ {
 		c := limitedWaiter(t, e.Hosts(), limit)
 		waiting = append(waiting, try(t, within(t), c.Mutex("x")))
-		eventually(t, "it is in the queue", func() bool { return len(contenders(t, conn, m)) == n })
+		eventually(t, "the waiter is in the queue", func() bool { return len(contenders(t, conn, m)) == n })
 	}
 	for range 3 {
 		c := limitedWaiter(t, e.Hosts(), limit)
@@ -51,12 +51,12 @@ func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
 		before := c.proxy.Counts()
 		l, err = c.Mutex("x").Acquire(within(t))
 		if l != nil || !errors.Is(err, zklock.ErrTooManyWaiters) || !strings.Contains(err.Error(), "max_contenders=3") {
-			t.Errorf("one too many: %v, %v", l, err)
+			t.Errorf("Acquire beyond the limit: %v, %v, want ErrTooManyWaiters", l, err)
 		}
-		eventually(t, "its node is gone", func() bool { return len(contenders(t, conn, m)) == limit })
-		want := cost{map[string]int{"createContainer": 1, "getData": 1, "multi": 1, "delete": 1}, enqueuing, 0} // a name made by others is read once
+		eventually(t, "the node of the contender beyond the limit is gone", func() bool { return len(contenders(t, conn, m)) == limit })
+		want := cost{map[string]int{"createContainer": 1, "getData": 1, "multi": 1, "delete": 1}, enqueuing, 0} // a znode that another client created is read once
 		if got := c.since(before); !got.equal(want) {
-			t.Errorf("one too many: %v, want %v", got, want)
+			t.Errorf("Acquire beyond the limit: %v, want %v", got, want)
 		}
 	}
 	release(t, held)
@@ -64,9 +64,9 @@ func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
 		release(t, w.must(t))
 	}
 
-	// Many at once, while somebody holds: as many are let in as there is room for,
-	// the first ones to be queued, since nobody of them leaves; all others are
-	// refused, whatever else is in the queue for a moment.
+	// Many contenders queue at once while the lock is held. The first ones are admitted, as
+	// many as the limit allows: none of them leaves. All others are refused, whatever
+	// nodes are in the queue for a moment.
 	held = acquire(t, m)
 	ctx, stop := context.WithCancel(within(t))
 	defer stop()
@@ -83,19 +83,19 @@ func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
 		}()
 	}
 	for range 4*limit - (limit - 1) {
-		if err := receive(t, "those who are too many", refused); !errors.Is(err, zklock.ErrTooManyWaiters) {
+		if err := receive(t, "the refusal of the contenders beyond the limit", refused); !errors.Is(err, zklock.ErrTooManyWaiters) {
 			t.Error(err)
 		}
 	}
-	eventually(t, "the nodes of those refused are gone", func() bool { return len(contenders(t, conn, m)) == limit })
+	eventually(t, "the nodes of the refused contenders are gone", func() bool { return len(contenders(t, conn, m)) == limit })
 	release(t, held)
 	for range limit - 1 {
-		release(t, receive(t, "the turn of one who was let in", locks))
+		release(t, receive(t, "the grant of an admitted contender", locks))
 	}
 	if len(refused) > 0 {
-		t.Errorf("one more was refused: %v", <-refused)
+		t.Errorf("one contender too many was refused: %v", <-refused)
 	}
-	eventually(t, "nothing is left", func() bool { return len(contenders(t, conn, m)) == 0 })
+	eventually(t, "the queue is empty", func() bool { return len(contenders(t, conn, m)) == 0 })
 }
 
 func limitedWaiter(t *testing.T, hosts string, limit int) counted {
@@ -112,7 +112,8 @@ func limitedWaiter(t *testing.T, hosts string, limit int) counted {
 	return c
 }
 
-// TestLocalLimitsAreExactAndCostNothing: they are known in this process.
+// TestLocalLimitsAreExactAndCostNothing: max_waiters and max_names are checked in the
+// process, without a request.
 func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 	e := calm(t)
 	c := limited(t, e.Hosts(), "max_waiters", "2", "max_names", "2")
@@ -139,7 +140,7 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 	} {
 		if got := c.costOf(func() {
 			if err := refuse(); !errors.Is(err, zklock.ErrTooManyWaiters) {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: %v, want ErrTooManyWaiters", what, err)
 			}
 		}); !got.equal(nothing) {
 			t.Errorf("%s: %v, want no request", what, got)
@@ -147,15 +148,15 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 	}
 	if got := c.costOf(func() {
 		if _, err := c.Mutex("x").TryAcquire(within(t)); !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrTooManyWaiters) {
-			t.Errorf("a try: %v", err)
+			t.Errorf("TryAcquire: %v, want ErrNotAcquired", err)
 		}
 	}); !got.equal(nothing) {
-		t.Errorf("a try: %v, want no request", got)
+		t.Errorf("TryAcquire: %v, want no request", got)
 	}
 	release(t, another)
-	release(t, acquire(t, c.Mutex("z"))) // there is room for another name again
+	release(t, acquire(t, c.Mutex("z"))) // the limit allows another name again
 	release(t, held)
-	select { // whichever queued first
+	select { // the waiter that queued first
 	case <-first.done:
 	case <-second.done:
 		first, second = second, first
@@ -163,8 +164,8 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 	release(t, first.must(t))
 	release(t, second.must(t))
 
-	// All at once: for a name that is free, and for one that another process has,
-	// which shows only when it was asked for.
+	// Many callers at once, for a free name, and for a name that another client holds. The
+	// client learns of the other holder only when it asks the server.
 	other := dial(t, e.Hosts(), quick("session_timeout", "30m"))
 	for what, holders := range map[string]int{"free": 1, "taken": 0} {
 		var theirs *zklock.Lock
@@ -186,24 +187,25 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 			}()
 		}
 		for range callers - limit - holders {
-			if err := receive(t, what+": those who are too many", refused); !errors.Is(err, zklock.ErrTooManyWaiters) {
+			if err := receive(t, what+": the refusal of the callers beyond the limit", refused); !errors.Is(err, zklock.ErrTooManyWaiters) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 		if theirs != nil {
-			eventually(t, "all who are left wait", func() bool { return c.Stats().Waiting == limit })
+			eventually(t, "all admitted callers wait", func() bool { return c.Stats().Waiting == limit })
 			release(t, theirs)
 		}
 		for range limit + holders {
-			release(t, receive(t, what+": the turn of one who was let in", locks))
+			release(t, receive(t, what+": the grant of an admitted caller", locks))
 		}
 		if len(refused) > 0 {
-			t.Errorf("%s: one more was refused: %v", what, <-refused)
+			t.Errorf("%s: one caller too many was refused: %v", what, <-refused)
 		}
 	}
 }
 
-// TestNodeDataIsBounded: whatever goes into a queue node, it stays below 1 KiB.
+// TestNodeDataIsBounded: the data of a queue node are at most 1 KiB, however long the label
+// and the host name are.
 func TestNodeDataIsBounded(t *testing.T) {
 	e := sharedEnsemble(t)
 	huge := strings.Repeat("\u2028\"\x01", 10000) // JSON writes each as six bytes
@@ -215,11 +217,11 @@ func TestNodeDataIsBounded(t *testing.T) {
 	conn := dialRaw(t, e.Hosts(), patience)
 	names := contenders(t, conn, c.Mutex("x"))
 	if len(names) != 1 {
-		t.Fatalf("contenders: %v", names)
+		t.Fatalf("contenders: %v, want one", names)
 	}
 	data, _, err := conn.Get(c.Mutex("x").Path() + "/" + names[0])
 	if err != nil || len(data) == 0 || len(data) > 1<<10 {
-		t.Errorf("%d bytes, %v", len(data), err)
+		t.Errorf("the node has %d bytes of data, %v, want at most 1 KiB", len(data), err)
 	}
 	if list, err := c.Contenders(within(t), "x"); err != nil || len(list) != 1 || list[0].Foreign || list[0].PID != 1<<30 {
 		t.Errorf("%+v, %v", list, err)

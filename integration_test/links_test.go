@@ -9,22 +9,22 @@ import (
 	"testing"
 )
 
-// measuredFiles are written by make bench-peers and make bench-growth, which take
-// long: what is documented may link to them before they are there.
+// measuredFiles are written by make bench-peers and make bench-growth, which take long.
+// Documents may link to them before they exist.
 var measuredFiles = map[string]bool{
 	"../integration_test/bench/results.md": true,
 	"../integration_test/bench/growth.md":  true,
 	"../integration_test/bench/growth.svg": true,
 }
 
-// documents lists the files in Markdown of the project.
+// documents lists the project's Markdown files.
 func documents(t *testing.T) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || path == "../bin"): // bin is what make unpacks
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || path == "../bin"): // make unpacks other programs into bin
 			return fs.SkipDir
 		case filepath.Ext(path) == ".md":
 			paths = append(paths, path)
@@ -35,12 +35,12 @@ func documents(t *testing.T) (paths []string) {
 		t.Fatal(err)
 	}
 	if len(paths) < 9 {
-		t.Fatalf("%d documents only: %v", len(paths), paths)
+		t.Fatalf("only %d documents found: %v", len(paths), paths)
 	}
 	return paths
 }
 
-// guide returns the text that users read: the README, and then what is in docs.
+// guide returns the text that users read: the README, and then the files in docs.
 func guide(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -55,7 +55,7 @@ func guide(t *testing.T) string {
 	return text.String()
 }
 
-// guides are the files of guide.
+// guides returns the paths of the files that users read.
 func guides(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob("../docs/*.md")
@@ -65,8 +65,7 @@ func guides(t *testing.T) []string {
 	return append([]string{"../README.md"}, docs...)
 }
 
-// links are the targets that a document's links lead to, and the headings that
-// links can lead to within it.
+// links returns the targets of a document's links, and the anchors of its headings.
 func links(t *testing.T, path string) (to []string, anchors map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -84,16 +83,16 @@ func links(t *testing.T, path string) (to []string, anchors map[string]bool) {
 	return to, anchors
 }
 
-// Every file and heading that a document links to is there.
+// Every file and heading that a document links to exists.
 func TestDocumentedLinksLead(t *testing.T) {
 	for _, path := range documents(t) {
 		to, anchors := links(t, path)
 		for _, link := range to {
 			switch {
-			case strings.HasPrefix(link, "https://"): // not asked: tests do not leave the machine
+			case strings.HasPrefix(link, "https://"): // not checked: tests do not use other machines
 			case strings.HasPrefix(link, "#"):
 				if !anchors[link] {
-					t.Errorf("%s: no heading for %s", path, link)
+					t.Errorf("%s: the link %s leads to a heading that does not exist", path, link)
 				}
 			default:
 				file, heading, _ := strings.Cut(link, "#")
@@ -108,18 +107,18 @@ func TestDocumentedLinksLead(t *testing.T) {
 					continue
 				}
 				if _, there := links(t, target); !there["#"+heading] {
-					t.Errorf("%s: no heading for %s", path, link)
+					t.Errorf("%s: the link %s leads to a heading that does not exist", path, link)
 				}
 			}
 		}
 	}
 }
 
-// The README is where people begin: it links to everything that is for them to read.
+// Users begin with the README: it links to every other document.
 func TestDocumentedIsWhereTheReadmeLeads(t *testing.T) {
 	to, _ := links(t, "../README.md")
 	if len(to) < 20 {
-		t.Fatalf("%d links only", len(to))
+		t.Fatalf("only %d links found in the README", len(to))
 	}
 	reached := make(map[string]bool)
 	for _, link := range to {

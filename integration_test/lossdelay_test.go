@@ -9,10 +9,10 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestLossDelayOnRealServers: the holder is out of touch until its lock is lost,
-// and in touch again right after that, with a session that is still alive. The
-// next one has no loss_delay and knows of none. It is a promise about time, so
-// time is measured: from when Done was closed to when Acquire has returned.
+// TestLossDelayOnRealServers: the holder cannot reach the server until its lock is lost. It
+// reaches the server again right after that, when its session is still alive. The next
+// client has no loss_delay and does not know of the holder's. The test measures the time
+// from when the lost lock's Done is closed until the next client's Acquire returns.
 func TestLossDelayOnRealServers(t *testing.T) {
 	const delay = 2 * time.Second
 	e := sharedEnsemble(t)
@@ -22,7 +22,7 @@ func TestLossDelayOnRealServers(t *testing.T) {
 		most time.Duration // 0: no limit
 	}{
 		{"with", []string{"loss_delay", delay.String()}, 0},
-		{"without", nil, delay}, // or the above shows nothing
+		{"without", nil, delay}, // otherwise the first case would prove nothing
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := proxy.New(e.Hosts())
@@ -34,7 +34,7 @@ func TestLossDelayOnRealServers(t *testing.T) {
 			other := dial(t, e.Hosts(), quick("session_timeout", "8s"))
 			held := acquire(t, holder.Mutex("x"))
 			waiting := try(t, within(t), other.Mutex("x"))
-			eventually(t, "the next one is in the queue", func() bool {
+			eventually(t, "the next client is in the queue", func() bool {
 				q, err := other.Contenders(within(t), "x")
 				return err == nil && len(q) == 2
 			})
@@ -45,21 +45,21 @@ func TestLossDelayOnRealServers(t *testing.T) {
 			next := waiting.must(t)
 			gap := time.Since(at)
 			if c.most == 0 && gap < delay {
-				t.Errorf("the next one got in %v after the loss, want no less than %v", gap, delay)
+				t.Errorf("the next client acquired the lock %v after the loss, want at least %v", gap, delay)
 			}
 			if c.most != 0 && gap >= c.most {
-				t.Errorf("the next one got in %v after the loss, though there is no loss_delay and the session was closed", gap)
+				t.Errorf("the next client acquired the lock %v after the loss, too late: the holder has not set loss_delay and has closed its session", gap)
 			}
 			t.Logf("%v after the loss", gap)
 			if !errors.Is(held.Err(), zklock.ErrLeaseOver) {
-				t.Errorf("lost because of %v", held.Err())
+				t.Errorf("the lock was lost because of %v, want ErrLeaseOver", held.Err())
 			}
 			began := time.Now()
 			again := try(t, within(t), holder.Mutex("x"))
 			release(t, next)
 			release(t, again.must(t))
 			if d := time.Since(began); c.most == 0 && d >= delay+atOnce {
-				t.Errorf("a release was followed by a grant after %v", d)
+				t.Errorf("a release was followed by a grant after %v, want no delay", d)
 			}
 		})
 	}

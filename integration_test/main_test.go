@@ -1,6 +1,6 @@
-// Package integration_test holds the tests that need a real ZooKeeper. Each
-// starts what it needs; without a ZooKeeper they are skipped, or, with
-// ZKLOCK_TEST_REQUIRED=1, fail.
+// Package integration_test has the tests that need real ZooKeeper servers. Each test starts
+// the servers that it needs. If no ZooKeeper is installed, these tests are skipped; with
+// ZKLOCK_TEST_REQUIRED=1 they fail.
 package integration_test
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// shared is the server of the tests that do nothing to their server. It is
-// started by the first of them and ends with the process.
+// shared is the server of the tests that do not disturb their server. The first of these
+// tests starts it, and it ends with the process.
 var shared struct {
 	once     sync.Once
 	ensemble *ensemble.Ensemble
 	err      error
 }
 
-// sharedEnsemble returns one running server for a test that does not disturb
-// it, and that works under a root of its own.
+// sharedEnsemble returns the shared server. A test that uses it must not disturb it, and
+// has to use a separate root.
 func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 	t.Helper()
 	ensemble.Require(t)
@@ -38,7 +38,7 @@ func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 }
 
 func TestMain(m *testing.M) {
-	runtime.LockOSThread() // the searched process ends with the thread that started it
+	runtime.LockOSThread() // the kernel ends the searched process when the thread that started it ends
 	if code, ran := runSearched(); ran {
 		os.Exit(code)
 	}
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	if code, ran := runWorker(); ran {
 		os.Exit(code)
 	}
-	slog.SetDefault(searchedLog()) // where drivers log to
+	slog.SetDefault(searchedLog()) // drivers log there
 	code := m.Run()
 	if shared.ensemble != nil {
 		if err := shared.ensemble.Close(); err != nil {
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	os.Exit(max(code, tellSighted()))
+	os.Exit(max(code, reportSighted()))
 }
 
 func TestSharedEnsembleServesUnderItsURL(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/go-zklock/integration_test/proxy"
 )
 
-// A client is cut off from a real server with thousands of locks on its session and
-// hundreds of waiters behind it: every context has ended before another client is
-// granted one of the names. ZKLOCK_LOSSES=20 does it twenty times.
+// A client with thousands of locks on its session, and hundreds of waiters, is cut off from
+// a real server. Every lock's context has ended before another client is granted its name.
+// ZKLOCK_LOSSES=20 repeats the test twenty times.
 func TestThousandsOfLossesOnARealServer(t *testing.T) {
 	runs := 1
 	if s := os.Getenv("ZKLOCK_LOSSES"); s != "" {
@@ -25,7 +25,7 @@ func TestThousandsOfLossesOnARealServer(t *testing.T) {
 	for i := range runs {
 		alone := cutOffCrowd(t, "alone"+strconv.Itoa(i), crowd.Crowd{Held: n.Held, Rivals: n.Rivals})
 		took := cutOffCrowd(t, "crowded"+strconv.Itoa(i), n)
-		t.Logf("last of %d contexts ended %v after the lease without waiters, %v after it with %d in the queue and %d in the process: %.1f times as long",
+		t.Logf("the last of %d contexts ended %v after the lease without waiters, and %v after it with %d waiters in the queue and %d in the process: %.1f times as long",
 			n.Held, alone.Round(time.Millisecond), took.Round(time.Millisecond), n.Queued, n.Local, took.Seconds()/alone.Seconds())
 	}
 }

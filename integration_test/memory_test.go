@@ -18,23 +18,25 @@ const (
 	manyNodes      = 1000
 	manyReconnects = 30
 
-	// growth is how many objects more there may be after all reconnects than after
-	// the first few. One object for each node and reconnect would be 25,000.
+	// growth is the number of additional objects on the heap that all reconnects may
+	// leave, compared with the first few. One object for each node and reconnect would
+	// be 25,000.
 	growth = 5 * manyNodes
 )
 
-// objects is how many there are on the heap once garbage is gone.
+// objects returns the number of objects on the heap after garbage collection.
 func objects() int64 {
 	var m runtime.MemStats
-	for range 3 { // what a pool keeps goes with the second; finalizers need one more
+	for range 3 { // the second call frees the objects in pools; finalizers need another one
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapObjects)
 }
 
-// flatOverReconnects cuts the connections of a proxy again and again and lets
-// restored wait, each time, until its client has read and watched its nodes again.
+// flatOverReconnects resets the connections of a proxy many times. Each time it calls
+// restored, which waits until the client has read and watched its nodes again. It fails the
+// test if the number of objects or goroutines grows.
 func flatOverReconnects(t *testing.T, link *proxy.Proxy, restored func(reconnects int)) {
 	t.Helper()
 	const first = 5
@@ -48,15 +50,15 @@ func flatOverReconnects(t *testing.T, link *proxy.Proxy, restored func(reconnect
 		}
 	}
 	if more := objects() - heap; more > growth {
-		t.Errorf("%d reconnects with %d nodes to watch left %d objects more on the heap, want at most %d",
+		t.Errorf("%d reconnects with %d nodes to watch left %d additional objects on the heap, want at most %d",
 			manyReconnects-first, manyNodes, more, growth)
 	}
 	if more := runtime.NumGoroutine() - goroutines; more > manyNodes/10 {
-		t.Errorf("%d reconnects left %d goroutines more", manyReconnects-first, more)
+		t.Errorf("%d reconnects left %d additional goroutines, want at most %d", manyReconnects-first, more, manyNodes/10)
 	}
 }
 
-// link makes a proxy to the shared server that ends with the test.
+// link returns a proxy to the shared server. It is closed at the end of the test.
 func link(t *testing.T) *proxy.Proxy {
 	t.Helper()
 	p, err := proxy.NewCounting(sharedEnsemble(t).Server(0).Addr())
@@ -67,9 +69,9 @@ func link(t *testing.T) *proxy.Proxy {
 	return p
 }
 
-// TestMemoryOfWatchesIsFlatOverReconnects: a session's user that watches its nodes
-// again after each reconnect, as package zklock does, gets each change once
-// and makes nothing grow.
+// TestMemoryOfWatchesIsFlatOverReconnects: a program that watches its nodes again after
+// each reconnect, as package zklock does, gets each change once, and its memory does not
+// grow.
 func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 	p := link(t)
 	connect := func(host string) driver.Session {
@@ -142,9 +144,8 @@ func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 	}
 }
 
-// TestMemoryOfHeldLocksIsFlatOverReconnects holds locks through one proxy, which
-// resets its connections again and again: a client that keeps its session and its
-// locks keeps its size, too.
+// TestMemoryOfHeldLocksIsFlatOverReconnects holds locks through one proxy, which resets its
+// connections many times. A client that keeps its session and its locks must not grow.
 func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
 	p := link(t)
 	c := dial(t, p.Addr(), keys("session_timeout", "10s", "tick_time", "500ms", "pool_max_sessions", "1"))

@@ -20,17 +20,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// section is one stretch for which a goroutine held something, on the machine's
-// monotonic clock.
+// section is an interval during which a goroutine held a lock, on the machine's monotonic
+// clock.
 type section struct {
 	Goroutine int
 	Names     []string
-	Modes     []zklock.Mode // of the names
+	Modes     []zklock.Mode // the mode of each name
 	Token     zklock.Token
 	From, To  int64
 }
 
-// heldName is one name of a section.
+// heldName is one name of a section, with the mode in which it was held.
 type heldName struct {
 	section
 	mode zklock.Mode
@@ -42,7 +42,7 @@ const (
 	mixPermits    = 3
 )
 
-// mix has many goroutines hold locks of all kinds for a while.
+// mix runs many goroutines that acquire and release locks of all kinds for a while.
 func (w *worker) mix(c *zklock.Client) error {
 	r, err := dialTally(w.task.Register)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *worker) mix(c *zklock.Client) error {
 			for ctx.Err() == nil && err == nil {
 				err = m.cycle(context.WithoutCancel(ctx))
 				if g == 0 && len(m.held)%10 == 0 {
-					w.tell(report{What: "mixing"}) // silence would mean that it hangs
+					w.print(report{What: "mixing"}) // without reports the test would take the worker for hung
 				}
 			}
 			mu.Lock()
@@ -84,7 +84,7 @@ func (w *worker) mix(c *zklock.Client) error {
 	return os.WriteFile(w.task.Log, text, 0o600)
 }
 
-// mixer is one of the goroutines.
+// mixer is one of mix's goroutines.
 type mixer struct {
 	*zklock.Client
 	remote
@@ -92,16 +92,16 @@ type mixer struct {
 	rng       *rand.Rand
 	held      []section
 
-	// What it wrote to the register in an earlier cycle, and has not tried to
-	// write again.
+	// The values and sequencers of a write to the register in an earlier cycle, which
+	// the next cycle repeats.
 	late map[string]uint64
 	with []fence.Sequencer
 }
 
-// cycle acquires something, works with it, and releases it. Now and then it
-// then does what a holder does that was stopped in the middle: it writes again
-// what it wrote in an earlier cycle. If nobody has had the lock since, that
-// changes nothing; else the register has to refuse it, or an update is lost.
+// cycle acquires a lock, works under it, and releases it. Sometimes it then behaves like a
+// holder that was stopped in the middle of its work: it repeats the write of an earlier
+// cycle. If no other holder had the lock since, that changes nothing. Otherwise the register
+// has to refuse the write, or an update is lost.
 func (m *mixer) cycle(ctx context.Context) error {
 	l, err := mixed(m.Client, m.rng).Acquire(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (m *mixer) cycle(ctx context.Context) error {
 	return err
 }
 
-// mixed picks what to hold.
+// mixed picks a lock at random.
 func mixed(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 	name := func() string { return fmt.Sprint("name-", rng.IntN(mixNames)) }
 	switch rng.IntN(10) {
@@ -140,9 +140,9 @@ func mixed(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 	return zklock.All(c.Mutex(name()), c.Mutex(name()), c.RWMutex(name()).Reader())
 }
 
-// TestProcessesMixLocksOfAllKinds looks at what three processes held together,
-// by the clock and by what they did to a register under their tokens, and at how
-// long each of their goroutines went without. ZKLOCK_MIX makes it last longer.
+// TestProcessesMixLocksOfAllKinds runs three processes that use locks of all kinds. It checks
+// the exclusion by the clock, and by their writes to a register under their tokens. It also
+// checks that no goroutine starves. ZKLOCK_MIX sets the length of the run.
 func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	ensemble.Require(t)
 	length := 20 * time.Second
@@ -197,10 +197,10 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 			}
 		}
 		if got := register.values[name]; got != writes {
-			t.Errorf("%s: the register has counted %d, there were %d writers: updates were lost", name, got, writes)
+			t.Errorf("%s: the register counted %d, want %d, the number of writers: updates were lost", name, got, writes)
 		}
 	}
-	t.Logf("%v, names held by mode: %v; the register let %d accesses in and refused %d", length, cycles, register.accesses, register.refused)
+	t.Logf("%v, names held by mode: %v; the register accepted %d accesses and refused %d", length, cycles, register.accesses, register.refused)
 	if len(cycles) != 3 {
 		t.Errorf("not all modes were held: %v", cycles)
 	}
@@ -224,15 +224,15 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	}
 }
 
-// grant is when one of the goroutines got something.
+// grant is the moment at which a goroutine acquired a lock.
 type grant struct {
 	at  int64
-	who int
+	who int // the goroutine's number
 }
 
-// checkProgress demands that nobody starves: between two grants of one goroutine
-// the others had so many that it should have had some dozens of its own. Counting
-// grants and not time, it does not matter how fast the machine is.
+// checkProgress checks that no goroutine starves: between two of its grants, the others must
+// not have so many that its fair share would be some dozens. It counts grants instead of
+// time, so that the machine's speed does not matter.
 func checkProgress(t *testing.T, grants []grant, goroutines int) {
 	t.Helper()
 	const most = 50 // times a fair share
@@ -241,7 +241,7 @@ func checkProgress(t *testing.T, grants []grant, goroutines int) {
 	longest := 0
 	check := func(who, i int) {
 		if gap := i - last[who]; gap > most*goroutines {
-			t.Errorf("goroutine %d of process %d: %d grants to others, from the %dth on, and none to it", who%mixGoroutines, who/mixGoroutines, gap, last[who])
+			t.Errorf("goroutine %d of process %d starved: %d grants to other goroutines, and none to it, after grant %d", who%mixGoroutines, who/mixGoroutines, gap, last[who])
 		} else {
 			longest = max(longest, gap)
 		}
@@ -253,12 +253,12 @@ func checkProgress(t *testing.T, grants []grant, goroutines int) {
 	for who := range goroutines {
 		check(who, len(grants))
 	}
-	t.Logf("%d grants to %d goroutines; the longest that one of them went without: %d to others", len(grants), goroutines, longest)
+	t.Logf("%d grants to %d goroutines; at most %d grants to others between two grants of one goroutine", len(grants), goroutines, longest)
 }
 
-// checkSections demands of what was held under one name: nobody beside an
-// exclusive holder, no more permits than there are, and tokens in the order of
-// the holders.
+// checkSections checks the sections of one name. While an exclusive holder has the lock, no
+// other contender holds it; no more permits are held than exist; and tokens are in the order
+// of the holders.
 func checkSections(t *testing.T, name string, sections []heldName) {
 	t.Helper()
 	slices.SortFunc(sections, func(a, b heldName) int { return int(a.From - b.From) })
@@ -268,13 +268,13 @@ func checkSections(t *testing.T, name string, sections []heldName) {
 		inside = slices.DeleteFunc(inside, func(other heldName) bool { return other.To < s.From })
 		for _, other := range inside {
 			if s.mode == zklock.Exclusive || other.mode == zklock.Exclusive {
-				t.Errorf("%s: %v %v held beside %v %v", name, s.mode, s.Token, other.mode, other.Token)
+				t.Errorf("%s: held as %v with token %v and as %v with token %v at the same time", name, s.mode, s.Token, other.mode, other.Token)
 			}
 		}
 		inside = append(inside, s)
 		if s.mode == zklock.Permit {
 			if len(inside) > mixPermits {
-				t.Errorf("%s: %d permits held at once", name, len(inside))
+				t.Errorf("%s: %d permits were held at the same time, want at most %d", name, len(inside), mixPermits)
 			}
 			continue
 		}

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// monotonic reads a clock that all processes of this machine share and that
-// nobody sets, in nanoseconds.
+// monotonic reads a clock that all processes of this machine share, and that is never set,
+// in nanoseconds.
 func monotonic() int64 {
 	const clockMonotonic = 1
 	var ts syscall.Timespec

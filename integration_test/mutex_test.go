@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestFiftyGoroutines has a plain counter that only the lock protects: the race
-// detector sees what the count does not.
+// TestFiftyGoroutines raises a plain counter that only the lock protects. The race detector
+// finds violations that the final count does not show.
 func TestFiftyGoroutines(t *testing.T) {
 	const n = 50
 	e := sharedEnsemble(t)
@@ -28,8 +28,8 @@ func TestFiftyGoroutines(t *testing.T) {
 		name  string
 		mutex func(i int) *zklock.Mutex
 	}{
-		{"each by a Mutex of its own", func(int) *zklock.Mutex { return clients[0].Mutex("own") }},
-		{"all by one Mutex", func(int) *zklock.Mutex { return one }},
+		{"each with a separate Mutex", func(int) *zklock.Mutex { return clients[0].Mutex("own") }},
+		{"all with one Mutex", func(int) *zklock.Mutex { return one }},
 		{"of five clients", func(i int) *zklock.Mutex { return clients[i%len(clients)].Mutex("several") }},
 	} {
 		t.Run(contest.name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestFiftyGoroutines(t *testing.T) {
 						}
 						read := counter
 						tokens = append(tokens, l.Token())
-						err := l.Verify(ctx) // takes a while
+						err := l.Verify(ctx) // takes some time
 						counter = read + 1
 						return err
 					})
@@ -68,7 +68,7 @@ func TestFiftyGoroutines(t *testing.T) {
 		st := c.Stats()
 		acquired += st.Acquired
 		if st.Held != 0 || st.Acquiring != 0 || st.Lost != 0 || st.Failed != 0 {
-			t.Errorf("in the end: %+v", st)
+			t.Errorf("the client's figures at the end: %+v, want nothing held, lost or failed", st)
 		}
 	}
 	if acquired != 3*n {
@@ -76,7 +76,7 @@ func TestFiftyGoroutines(t *testing.T) {
 	}
 }
 
-// TestFiftyNamesDoNotWaitForEachOther: nobody leaves before all are in.
+// TestFiftyNamesDoNotWaitForEachOther: no holder releases its name before all names are held.
 func TestFiftyNamesDoNotWaitForEachOther(t *testing.T) {
 	const n = 50
 	e := sharedEnsemble(t)
@@ -88,7 +88,7 @@ func TestFiftyNamesDoNotWaitForEachOther(t *testing.T) {
 	for i := range n {
 		out.Go(func() {
 			arrived := sync.OnceFunc(in.Done)
-			defer arrived() // an error of one is no reason for the others to stay
+			defer arrived() // after an error the others must not wait for this one
 			err := zklock.Do(within(t), c.Mutex(fmt.Sprintf("own/%d", i)), func(ctx context.Context) error {
 				arrived()
 				select {
@@ -105,12 +105,12 @@ func TestFiftyNamesDoNotWaitForEachOther(t *testing.T) {
 	}
 	out.Wait()
 	if st := c.Stats(); st.Acquired != n || st.Contended != 0 || st.Held != 0 {
-		t.Errorf("in the end: %+v", st)
+		t.Errorf("the client's figures at the end: %+v, want %d acquired without waiting, and nothing held", st, n)
 	}
 }
 
-// TestCloseWithHoldersAndWaiters: its holders know that they are none before
-// anybody else gets in, and nothing of it stays.
+// TestCloseWithHoldersAndWaiters: when a client is closed, its holders are notified before
+// another client acquires their locks. The client leaves nothing in the queue.
 func TestCloseWithHoldersAndWaiters(t *testing.T) {
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
@@ -152,21 +152,22 @@ func TestCloseWithHoldersAndWaiters(t *testing.T) {
 		t.Error(err)
 	}
 	if !<-doneFirst {
-		t.Error("the other client was in before the holder's Done was closed")
+		t.Error("the other client acquired the lock before the holder's Done was closed")
 	}
 	if _, err := c.Mutex("x").Acquire(within(t)); !errors.Is(err, zklock.ErrClosed) {
 		t.Errorf("Acquire of a closed client: %v, want ErrClosed", err)
 	}
-	eventually(t, "nobody is in the queue", func() bool { return len(contenders(t, raw, c.Mutex("x"))) == 0 })
+	eventually(t, "the queue is empty", func() bool { return len(contenders(t, raw, c.Mutex("x"))) == 0 })
 }
 
-// TestOtherPeoplesDataIsNotWritten: a name may be somebody's znode already.
+// TestOtherPeoplesDataIsNotWritten: a lock's name may be the znode of another program, whose
+// data the client must not overwrite.
 func TestOtherPeoplesDataIsNotWritten(t *testing.T) {
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	c, other := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick())
 	m := c.Mutex("theirs")
-	const data = "somebody's settings"
+	const data = "another program's settings"
 	for _, node := range []struct{ path, data string }{{rootOf(t), "root's"}, {m.Path(), data}} {
 		if _, err := raw.Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func TestOtherPeoplesDataIsNotWritten(t *testing.T) {
 	for path, want := range map[string]string{rootOf(t): "root's", m.Path(): data} {
 		got, stat, err := raw.Get(path)
 		if err != nil || string(got) != want || stat.Version != 0 {
-			t.Errorf("%s has %q, version %d, %v, want %q as it was", path, got, stat.Version, err, want)
+			t.Errorf("%s has %q, version %d, %v, want %q, unchanged", path, got, stat.Version, err, want)
 		}
 	}
 }

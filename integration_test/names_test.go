@@ -15,10 +15,10 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// TestNamesUsedOnceLeaveTheRootAsItWas, on a server that would not look at
-// containers itself for an hour. What others made stays, to the last version
-// number, whether this client has used it as a lock or not. ZKLOCK_NAMES makes
-// there be more names.
+// TestNamesUsedOnceLeaveTheRootAsItWas: the client removes the znodes of names that it does
+// not use any more. The server itself would not look for empty containers for an hour.
+// Znodes that others created stay, with the same version numbers, whether this client has
+// used them as locks or not. ZKLOCK_NAMES changes the number of names.
 func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	ensemble.Require(t)
 	n := 5000
@@ -34,7 +34,7 @@ func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	root := rootOf(t)
 	kept := acquire(t, c.Mutex("kept"))
 
-	const container = 4 // the flag
+	const container = 4 // the flag of a container
 	theirs := []string{root + "/settings", root + "/settings/below", root + "/lock", root + "/empty", root + "/container"}
 	was := map[string]*zk.Stat{}
 	for i, path := range theirs {
@@ -75,7 +75,7 @@ func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	wg.Wait()
 	took := time.Since(began)
 	most := stat(t, raw, root)
-	eventually(t, "the root has the children it had", func() bool { return stat(t, raw, root).NumChildren <= before.NumChildren })
+	eventually(t, "the root has no more children than before", func() bool { return stat(t, raw, root).NumChildren <= before.NumChildren })
 	after := stat(t, raw, root)
 	t.Logf("the root's children and cversion: before %d and %d; after %d names, in %v, %d and %d; %v later %d and %d", before.NumChildren, before.Cversion,
 		n, took, most.NumChildren, most.Cversion, time.Since(began)-took, after.NumChildren, after.Cversion)
@@ -85,7 +85,7 @@ func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	for _, path := range theirs {
 		now, was := stat(t, raw, path), was[path]
 		if slices.Contains(used, strings.TrimPrefix(path, root+"/")) {
-			// Queue nodes have come and gone below it.
+			// Queue nodes were created and deleted below it.
 			was.Cversion, was.Pzxid = now.Cversion, now.Pzxid
 		}
 		if *now != *was {
@@ -93,7 +93,7 @@ func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 		}
 	}
 	if kept.Err() != nil || !kept.Valid() {
-		t.Errorf("the lock held meanwhile: %v, valid: %v", kept.Err(), kept.Valid())
+		t.Errorf("the lock that was held meanwhile: %v, valid: %v, want it to be held still", kept.Err(), kept.Valid())
 	}
 	release(t, kept)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestOperatorDeletesTheHoldersNode: the holder learns that it is one no more,
-// whether it got in at once or after a wait.
+// TestOperatorDeletesTheHoldersNode: the holder learns that it has lost the lock, whether it
+// acquired it at once or after a wait.
 func TestOperatorDeletesTheHoldersNode(t *testing.T) {
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
@@ -26,21 +26,21 @@ func TestOperatorDeletesTheHoldersNode(t *testing.T) {
 	second := next.must(t)
 	wantLost(t, first)
 	if st := c.Stats(); st.SessionsLost != 0 || st.Held != 0 || st.Lost != 1 {
-		t.Errorf("%+v, want a session that was not lost", st)
+		t.Errorf("%+v, want one lost lock, and no lost session", st)
 	}
 
 	deleteOldest(t, raw, c.Mutex("x"))
 	wantLost(t, second)
 	release(t, acquire(t, c.Mutex("x")))
 
-	// Nobody told this one before it looked by itself.
+	// This holder may not know yet when it calls Verify.
 	third := acquire(t, c.Mutex("y"))
 	deleteOldest(t, raw, c.Mutex("y"))
 	if err := third.Verify(within(t)); !errors.Is(err, zklock.ErrLost) {
 		t.Errorf("Verify: %v, want ErrLost", err)
 	}
 	wantLost(t, third)
-	// Nor this one.
+	// This holder may not know yet when it calls Release.
 	fourth := acquire(t, c.Mutex("z"))
 	deleteOldest(t, raw, c.Mutex("z"))
 	if err := fourth.Release(within(t)); !errors.Is(err, zklock.ErrLost) {
@@ -57,7 +57,7 @@ func wantLost(t *testing.T, l *zklock.Lock) {
 	}
 }
 
-// deleteOldest does what an operator does to the one in front.
+// deleteOldest deletes the first contender's node, as an operator may do.
 func deleteOldest(t *testing.T, raw *zk.Conn, m *zklock.Mutex) {
 	t.Helper()
 	if err := raw.Delete(m.Path()+"/"+queue(t, raw, m)[0], -1); err != nil {
@@ -65,7 +65,7 @@ func deleteOldest(t *testing.T, raw *zk.Conn, m *zklock.Mutex) {
 	}
 }
 
-// queue lists the contenders in order of their sequence numbers.
+// queue lists the contenders in the order of their sequence numbers.
 func queue(t *testing.T, raw *zk.Conn, m *zklock.Mutex) []string {
 	t.Helper()
 	q := contenders(t, raw, m)
@@ -73,8 +73,8 @@ func queue(t *testing.T, raw *zk.Conn, m *zklock.Mutex) []string {
 	return q
 }
 
-// TestOperatorDeletesAWaitersNode: the one behind it must not take the absence
-// for its turn, and the waiter itself goes to the tail.
+// TestOperatorDeletesAWaitersNode: when a waiter's node is deleted, the waiter behind it must
+// not conclude that its turn has come. The waiter without a node queues again at the tail.
 func TestOperatorDeletesAWaitersNode(t *testing.T) {
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
@@ -104,16 +104,16 @@ func TestOperatorDeletesAWaitersNode(t *testing.T) {
 	release(t, held)
 	l := third.must(t)
 	if l.Token().Compare(held.Token()) <= 0 {
-		t.Errorf("token %v after %v", l.Token(), held.Token())
+		t.Errorf("token %v after %v, want a greater one", l.Token(), held.Token())
 	}
-	// The second has queued anew: then there are two nodes, and it still waits.
-	eventually(t, "the second is in the queue again", func() bool { return len(contenders(t, raw, m)) == 2 })
+	// The second client has queued again when the queue has two nodes. It still waits.
+	eventually(t, "the second client is in the queue again", func() bool { return len(contenders(t, raw, m)) == 2 })
 	second.pending(t)
 	release(t, l)
 	last := second.must(t)
 	if last.Token().Compare(l.Token()) <= 0 {
-		t.Errorf("token %v after %v", last.Token(), l.Token())
+		t.Errorf("token %v after %v, want a greater one", last.Token(), l.Token())
 	}
 	release(t, last)
-	eventually(t, "nobody is in the queue", func() bool { return len(contenders(t, raw, m)) == 0 })
+	eventually(t, "the queue is empty", func() bool { return len(contenders(t, raw, m)) == 0 })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestReleaseWhileDisconnectedIsDoneOnceConnected: the handle ends at once, the
-// node goes later, and the session is none the worse.
+// TestReleaseWhileDisconnectedIsDoneOnceConnected: the handle ends at once, the node is
+// deleted after the reconnect, and the session lives on.
 func TestReleaseWhileDisconnectedIsDoneOnceConnected(t *testing.T) {
 	e := sharedEnsemble(t)
 	p := newProxy(t, e.Hosts())
@@ -36,7 +36,7 @@ func TestReleaseWhileDisconnectedIsDoneOnceConnected(t *testing.T) {
 	p.Heal()
 	release(t, next.must(t))
 	if st := c.Stats(); st.SessionsLost != 0 || st.Reconnects == 0 || st.Lost != 0 {
-		t.Errorf("%+v, want the session to have reconnected", st)
+		t.Errorf("%+v, want a reconnect of the session without a loss", st)
 	}
 	release(t, acquire(t, c.Mutex("x")))
 }
@@ -51,7 +51,8 @@ func newProxy(t testing.TB, target string) *proxy.Proxy {
 	return p
 }
 
-// TestServerRestartLosesNothing if it is shorter than the sessions.
+// TestServerRestartLosesNothing: a restart that is shorter than the session timeout loses no
+// session and no lock.
 func TestServerRestartLosesNothing(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{MaxSessionTimeout: time.Minute})
@@ -64,7 +65,7 @@ func TestServerRestartLosesNothing(t *testing.T) {
 
 	server := e.Server(0)
 	for i, end := range []func() error{
-		server.Stop, // in good order
+		server.Stop,
 		func() error { server.Kill(); return nil },
 	} {
 		if err := end(); err != nil {
@@ -80,14 +81,14 @@ func TestServerRestartLosesNothing(t *testing.T) {
 			})
 		}
 		if err := held.Verify(within(t)); err != nil || !held.Valid() || isDone(held) {
-			t.Errorf("after restart %d: %v, valid %v, done %v, want it to be held", i+1, err, held.Valid(), isDone(held))
+			t.Errorf("after restart %d: %v, valid %v, done %v, want the lock to be held still", i+1, err, held.Valid(), isDone(held))
 		}
 		next.pending(t)
 	}
 	release(t, held)
 	l := next.must(t)
 	if l.Token().Compare(held.Token()) <= 0 {
-		t.Errorf("token %v after %v", l.Token(), held.Token())
+		t.Errorf("token %v after %v, want a greater one", l.Token(), held.Token())
 	}
 	release(t, l)
 	for _, c := range clients {
@@ -97,8 +98,8 @@ func TestServerRestartLosesNothing(t *testing.T) {
 	}
 }
 
-// TestEnsembleDown: connect_timeout is how long a call goes on without a
-// session, whatever the ensemble does instead of serving.
+// TestEnsembleDown: a call without a session fails after connect_timeout, in whatever way
+// the ensemble fails to serve.
 func TestEnsembleDown(t *testing.T) {
 	const limit = time.Second
 	params := quick("connect_timeout", limit.String(), "pool_max_sessions", "1")

@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// What the tests in this file are made with: the servers' sample configuration,
-// and sessions of three ticks, which are the shortest it can be used with.
+// The tests in this file use the servers' sample configuration, and sessions of three ticks,
+// the shortest that can be used with it.
 const (
 	sampleTick      = 2 * time.Second
 	sampleSyncLimit = 5
@@ -34,9 +34,9 @@ func sampleEnsemble(t *testing.T) (e *ensemble.Ensemble, leader *ensemble.Server
 	return e, leader, followers
 }
 
-// duels are several locks, each held by a client of its own on one side of a
-// partition to come and wanted by one client on the other side. The holders
-// differ in when their heartbeats are due.
+// duels are several locks before and during a partition. Each lock is held by a separate
+// client on one side. One client on the other side waits for all of them. The holders'
+// heartbeats are due at different times.
 type duels struct {
 	t         *testing.T
 	holders   []*zklock.Client
@@ -45,16 +45,16 @@ type duels struct {
 	ends      []chan ending
 }
 
-// ending is how a duel went.
+// ending is the result of a duel.
 type ending struct {
 	lock      *zklock.Lock
 	err       error
-	doneFirst bool // when the contender's Acquire returned, the holder's Done was closed
-	valid     bool // and the holder's lock was valid
-	lead      time.Duration
+	doneFirst bool          // whether the holder's Done was closed when the contender's Acquire returned
+	valid     bool          // whether the holder's lock was valid then
+	lead      time.Duration // the time from the close of Done until Acquire returned
 }
 
-// startDuels returns when all locks are held and waited for.
+// startDuels acquires all locks, and returns when the contender waits for each.
 func startDuels(t *testing.T, holding, waiting string) *duels {
 	t.Helper()
 	const n = 4
@@ -100,18 +100,18 @@ func startDuels(t *testing.T, holding, waiting string) *duels {
 
 func name(i int) string { return fmt.Sprintf("duel/%d", i) }
 
-// judge waits for the contender to win all duels and fails the test where the
-// holder did not know by then.
+// judge waits until the contender has acquired all locks. It fails the test if a holder did
+// not know of its loss by then.
 func (d *duels) judge() {
 	d.t.Helper()
 	for i, end := range d.ends {
-		e := receive(d.t, "the contender to get in", end)
+		e := receive(d.t, "the contender's Acquire", end)
 		if e.err != nil {
-			d.t.Errorf("%s: the contender did not get in: %v", name(i), e.err)
+			d.t.Errorf("%s: the contender's Acquire: %v", name(i), e.err)
 			continue
 		}
 		if !e.doneFirst || e.valid || e.lead < 0 {
-			d.t.Errorf("%s: when the contender had the lock, Done of the holder's was closed: %v (%v before), it was valid: %v; want true and false",
+			d.t.Errorf("%s: when the contender had the lock, the holder's Done was closed: %v (for %v), and its lock was valid: %v; want true and false",
 				name(i), e.doneFirst, e.lead, e.valid)
 			continue
 		}
@@ -124,7 +124,7 @@ func (d *duels) judge() {
 			d.t.Errorf("%s: Release of the lost lock: %v, want ErrLost", name(i), err)
 		}
 		if e.lock.Token().Compare(held.Token()) <= 0 {
-			d.t.Errorf("%s: token %v after %v", name(i), e.lock.Token(), held.Token())
+			d.t.Errorf("%s: token %v after %v, want a greater one", name(i), e.lock.Token(), held.Token())
 		}
 		if !e.lock.Valid() {
 			d.t.Errorf("%s: the contender's lock is not valid", name(i))
@@ -132,20 +132,21 @@ func (d *duels) judge() {
 	}
 }
 
-// overlapped checks that the control was fooled: when the next client has its
-// lock, it still takes itself for the holder.
+// overlapped checks that the partition deceives the control, a client that trusts its
+// connection: when the next client has the control's lock, the control still believes that
+// it holds it.
 func overlapped(t *testing.T, control *trusting, taken <-chan error) {
 	t.Helper()
 	if err := receive(t, "the control's lock to be free", taken); err != nil {
 		t.Fatalf("the control's lock was not taken over: %v", err)
 	}
 	if !control.believes() {
-		t.Errorf("the control knew that its lock was lost (%v): this partition proves nothing", control.conn.State())
+		t.Errorf("the control noticed that its lock was lost (%v): this partition proves nothing", control.conn.State())
 	}
 }
 
-// TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn: the holder's server goes
-// on answering pings and reads while its leader expires the session.
+// TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn: the holder's server, which is cut off
+// from the leader, goes on answering pings and reads while the leader expires the session.
 func TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn(t *testing.T) {
 	e, leader, followers := sampleEnsemble(t)
 	cut := followers[0]
@@ -163,13 +164,13 @@ func TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn(t *testing.T) {
 	overlapped(t, control, taken)
 	d.judge()
 	if role, err := cut.Role(); err != nil {
-		t.Logf("in the end the cut server was %q, %v", role, err)
+		t.Logf("at the end the cut server's role was %q, %v", role, err)
 	}
 }
 
-// TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn: the holder's
-// server was the leader and does not know yet that it is not any more. It takes
-// up the session again when its client connects anew, as if all were well.
+// TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn: the holder's server was
+// the leader and does not know yet that it is deposed. When the holder reconnects, that
+// server resumes the session as if it still led.
 func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing.T) {
 	e, old, followers := sampleEnsemble(t)
 	p, err := proxy.New(old.Addr())
@@ -192,8 +193,8 @@ func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Late, so that a lease counted from the new handshake would be longer than
-	// what the new leader gives the session; but not too late to be answered.
+	// The reconnect comes late, so that a lease counted from the new handshake would end
+	// after the new leader expires the session. But the deposed leader still answers.
 	eventually(t, "the holders' leases are half over", func() bool {
 		return time.Until(d.locks[0].Until()) < shortSession/2
 	})
@@ -205,9 +206,9 @@ func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing
 		}
 	}
 	if role, err := old.Role(); err != nil || role != ensemble.Leader {
-		t.Fatalf("the deposed leader %v takes itself for %q, %v: this partition proves nothing", old, role, err)
+		t.Fatalf("the deposed leader %v reports the role %q, %v: this partition proves nothing", old, role, err)
 	}
-	t.Logf("%v leads in the place of %v; %d connections were cut and made again", next, old, cutConns)
+	t.Logf("%v leads instead of %v; %d connections were reset and made again", next, old, cutConns)
 	overlapped(t, control, taken)
 	d.judge()
 }

@@ -22,17 +22,19 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// A peer is a process that takes locks as it is told, in one of four languages
-// and libraries: this test binary with zklock or go-zookeeper's Lock, Java with
-// Curator, Python with kazoo. It reads a line and answers with one:
+// A peer is a process that acquires and releases locks on command, with one of four
+// libraries: this test binary with zklock or with go-zookeeper's Lock, a Java program with
+// Curator, a Python program with kazoo. It reads one line for a command and answers with one
+// line:
 //
 //	acquire KIND PATH               held
 //	release                         released
-//	contend KIND PATH ROUNDS GUARD  done, or overlap and whom it met
+//	contend KIND PATH ROUNDS GUARD  done, or overlap and the nodes of the others
+//	cycle PATH THREADS SECONDS      kazoo only: its figures
 //
-// or, to any of them, with error and its text. The arbiter of contend is below
-// the znode GUARD: who is alone there is named writer, the others reader-NAME;
-// everybody enters his name first and then looks who else is there.
+// The answer to each of them may also be error and its text. contend checks the exclusion
+// with nodes below the znode GUARD. A holder first creates a node there: writer if it holds
+// the lock exclusively, or else reader-NAME. Then it lists the nodes of the other holders.
 type peer struct {
 	t       testing.TB
 	name    string
@@ -79,15 +81,15 @@ func startPeer(t testing.TB, name string, env []string, command ...string) *peer
 	return p
 }
 
-// tell gives a peer a command.
-func (p *peer) tell(format string, args ...any) {
+// send sends a command to a peer.
+func (p *peer) send(format string, args ...any) {
 	p.t.Helper()
 	if _, err := fmt.Fprintf(p.stdin, format+"\n", args...); err != nil {
 		p.t.Fatalf("%s: %v", p.name, err)
 	}
 }
 
-// expect waits for an answer.
+// expect waits for the next answer, which has to be want.
 func (p *peer) expect(t testing.TB, want string) {
 	t.Helper()
 	limit := time.NewTimer(patience)
@@ -98,27 +100,27 @@ func (p *peer) expect(t testing.TB, want string) {
 			t.Fatalf("%s has ended: %s", p.name, p.stderr.String())
 		}
 		if got != want {
-			t.Fatalf("%s says %q, want %q", p.name, got, want)
+			t.Fatalf("%s answered %q, want %q", p.name, got, want)
 		}
 	case <-limit.C:
-		t.Fatalf("%s does not say %q", p.name, want)
+		t.Fatalf("%s did not answer within %v, want %q", p.name, patience, want)
 	}
 }
 
-// silent fails if the peer says anything soon: who is told to acquire and finds
-// nobody ahead says so within milliseconds.
+// silent fails the test if the peer answers soon. A peer that acquires a lock without a
+// contender ahead answers within milliseconds.
 func (p *peer) silent(t testing.TB) {
 	t.Helper()
 	soon := time.NewTimer(150 * time.Millisecond)
 	defer soon.Stop()
 	select {
 	case got := <-p.answers:
-		t.Fatalf("%s says %q, it should wait", p.name, got)
+		t.Fatalf("%s answered %q, want it to wait", p.name, got)
 	case <-soon.C:
 	}
 }
 
-// goPeers runs this binary n times.
+// goPeers runs this test binary as n peers.
 func goPeers(t testing.TB, n int, library, hosts string, more ...string) (peers []*peer) {
 	t.Helper()
 	self, err := os.Executable()
@@ -133,7 +135,7 @@ func goPeers(t testing.TB, n int, library, hosts string, more ...string) (peers 
 	return peers
 }
 
-// curatorPeers compiles the Java program and runs it n times.
+// curatorPeers compiles the Java program and runs it as n peers.
 func curatorPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	t.Helper()
 	jars := []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "slf4j-nop"}
@@ -165,8 +167,8 @@ func curatorPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	return peers
 }
 
-// kazooPeers runs the Python program n times. The distribution's Python has the
-// distribution's packages; another one in the path may not.
+// kazooPeers runs the Python program as n peers. It tries /usr/bin/python3 first, because
+// that has the distribution's packages. Another Python in the path may not have them.
 func kazooPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	t.Helper()
 	var python string
@@ -187,16 +189,17 @@ func kazooPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	return peers
 }
 
-// lacks skips a test, or fails it where skipping is forbidden.
+// lacks skips a test because a program is not installed, or fails it if skipping is
+// forbidden.
 func lacks(t testing.TB, what string, err error) {
 	t.Helper()
 	if os.Getenv(ensemble.RequiredEnv) == "1" {
-		t.Fatalf("no %s: %v (%s=1 forbids skipping)", what, err, ensemble.RequiredEnv)
+		t.Fatalf("%s not found: %v (%s=1 forbids skipping)", what, err, ensemble.RequiredEnv)
 	}
-	t.Skipf("no %s: %v", what, err)
+	t.Skipf("%s not found: %v", what, err)
 }
 
-// runPeer is this binary as a peer, if the environment says so.
+// runPeer runs this binary as a peer, if the environment says so.
 func runPeer() (code int, ran bool) {
 	text := os.Getenv(peerEnv)
 	if text == "" {
@@ -209,7 +212,7 @@ func runPeer() (code int, ran bool) {
 	return 0, true
 }
 
-// takes acquires a lock and returns what gives it back.
+// takes acquires a lock and returns the function that releases it.
 type takes func(kind, path string) (release func() error, err error)
 
 func servePeer(args []string) error {
@@ -258,7 +261,7 @@ func servePeer(args []string) error {
 	return nil
 }
 
-// ours takes locks of a client by their paths below its root.
+// ours returns a function that acquires a zklock client's locks by their paths.
 func ours(c *zklock.Client, root string) takes {
 	return func(kind, path string) (func() error, error) {
 		name := strings.TrimPrefix(path, root+"/")
@@ -273,6 +276,8 @@ func ours(c *zklock.Client, root string) takes {
 	}
 }
 
+// contend acquires and releases a lock several times. It returns overlap and the nodes below
+// the guard that must not be there while the lock is held, or done.
 func contend(conn *zk.Conn, name string, take takes, words []string) (string, error) {
 	kind, path, guard := words[0], words[1], words[3]
 	rounds, err := strconv.Atoi(words[2])

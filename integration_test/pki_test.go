@@ -47,8 +47,8 @@ func newAuthority(t testing.TB, name string) *authority {
 	return a
 }
 
-// issue signs a certificate for both sides, of that common name and for the
-// hosts named. It ends after life, which may be over.
+// issue signs a certificate for clients and servers, with that common name and for the named
+// hosts. It expires after life. A negative life makes an expired certificate.
 func (a *authority) issue(life time.Duration, name string, hosts ...string) issued {
 	a.t.Helper()
 	key := newKey(a.t)
@@ -90,7 +90,7 @@ func serial(t testing.TB) *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-// config is for connections that a test makes itself.
+// config returns the TLS configuration for connections that a test itself opens.
 func (i issued) config(t testing.TB, trusted ...*authority) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(i.cert, i.key)
@@ -104,7 +104,7 @@ func (i issued) config(t testing.TB, trusted ...*authority) *tls.Config {
 	return c
 }
 
-// pemFiles are files that a test writes, and writes anew.
+// pemFiles is a folder with files that a test writes and replaces.
 type pemFiles struct {
 	t   testing.TB
 	dir string
@@ -112,7 +112,8 @@ type pemFiles struct {
 
 func newPEMFiles(t testing.TB) pemFiles { return pemFiles{t, t.TempDir()} }
 
-// write replaces a file as those do who rotate certificates: nobody sees half.
+// write replaces a file by a rename, as programs that rotate certificates do, so that a reader
+// never sees half of it.
 func (f pemFiles) write(name string, parts ...[]byte) string {
 	f.t.Helper()
 	var content []byte
@@ -135,9 +136,8 @@ type secured struct {
 	files pemFiles
 }
 
-// secureEnsemble starts one server whose TLS port has that certificate, and takes
-// the subject of certificates that clients of these authorities show for an
-// identity.
+// secureEnsemble starts one server whose TLS port has that certificate. The server accepts
+// client certificates of these authorities. A certificate's subject is the client's identity.
 func secureEnsemble(t testing.TB, server issued, clients []*authority, config ensemble.Config) secured {
 	t.Helper()
 	ensemble.Require(t)
@@ -153,5 +153,5 @@ func secureEnsemble(t testing.TB, server issued, clients []*authority, config en
 	return e
 }
 
-// show gives the server another certificate, from its next start on.
+// show replaces the server's certificate. The server reads it at its next start.
 func (e secured) show(i issued) (path string) { return e.files.write("server.pem", i.key, i.cert) }

@@ -10,10 +10,10 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// TestTwoProcessesTakeTurnsInQueueOrder sees the exclusion with a file that can
-// be made only once, and with intervals on the machine's monotonic clock. A
-// token is the transaction that took the place in the queue: if tokens grow in
-// the order of the grants, grants follow the queue.
+// TestTwoProcessesTakeTurnsInQueueOrder checks the exclusion with a file that only one
+// process can create, and with intervals on the machine's monotonic clock. A token is the
+// transaction that created the queue node. So if tokens grow in the order of the grants,
+// the grants follow the queue.
 func TestTwoProcessesTakeTurnsInQueueOrder(t *testing.T) {
 	ensemble.Require(t)
 	const rounds = 50
@@ -50,36 +50,36 @@ func TestTwoProcessesTakeTurnsInQueueOrder(t *testing.T) {
 	for i, next := range turns[1:] {
 		last := turns[i]
 		if next.From <= last.At {
-			t.Errorf("process %d held from %d to %d, process %d from %d: both at once", last.worker, last.From, last.At, next.worker, next.From)
+			t.Errorf("process %d held the lock from %d to %d, and process %d from %d: both at the same time", last.worker, last.From, last.At, next.worker, next.From)
 		}
 		if next.Token.Compare(last.Token) <= 0 {
-			t.Errorf("token %v followed by %v, want each above the one before", last.Token, next.Token)
+			t.Errorf("token %v followed by %v, want each token to be greater than the one before", last.Token, next.Token)
 		}
 		if next.worker != last.worker {
 			switches++
 		}
 	}
-	// They cannot both have been in the queue all the time, since one of them
-	// begins and the other one ends, but mostly they were.
+	// Both processes are in the queue most of the time. Not all of it: they do not
+	// begin and end at the same moment.
 	if switches < rounds {
-		t.Errorf("the lock went from one process to the other %d times in %d turns: they hardly contended", switches, len(turns))
+		t.Errorf("the lock passed between the processes %d times in %d turns: they hardly contended for it", switches, len(turns))
 	}
-	t.Logf("%d turns, %d of them after the other process, in %v", len(turns), switches, time.Duration(turns[len(turns)-1].At-turns[0].From))
+	t.Logf("%d turns, %d of them after a turn of the other process, in %v", len(turns), switches, time.Duration(turns[len(turns)-1].At-turns[0].From))
 }
 
-// TestKilledHolderIsFollowedAfterItsSessionTimeout has a bound on either side.
-// Not before: a session lives for its timeout T from the last request that a
-// quorum answered. Not long after: the leader may have heard of the victim half
-// a tick after its last sign of life, and expires sessions in steps of a tick,
-// so two ticks are half a tick more than it takes.
+// TestKilledHolderIsFollowedAfterItsSessionTimeout checks both bounds. The next holder does
+// not come too early: a session lives for its timeout from the last request that a quorum
+// answered. It does not come too late either: the leader may hear of the victim's last
+// request half a tick after it was sent, and it expires sessions in steps of a tick. So the
+// limit of two ticks after the timeout is half a tick more than needed.
 func TestKilledHolderIsFollowedAfterItsSessionTimeout(t *testing.T) {
 	ensemble.Require(t)
 	const (
 		tick    = time.Second
 		timeout = 4 * time.Second
 
-		// slack is for the processes of this test, and the servers', to get
-		// their turn on a busy machine.
+		// slack allows for a busy machine, on which the processes of this test
+		// and the servers have to wait for a processor.
 		slack = 2 * time.Second
 	)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick})
@@ -107,14 +107,14 @@ func TestKilledHolderIsFollowedAfterItsSessionTimeout(t *testing.T) {
 	}
 	got := heir.await("held")
 	if got.Token.Compare(held.Token) <= 0 {
-		t.Errorf("token %v after %v", got.Token, held.Token)
+		t.Errorf("token %v after %v, want a greater one", got.Token, held.Token)
 	}
-	t.Logf("killed %v after the last heartbeat was sent, followed %v after the kill",
+	t.Logf("killed %v after the last heartbeat was sent; the next holder came %v after the kill",
 		time.Duration(killed-sent), time.Duration(got.At-killed))
 	if d := time.Duration(got.At - sent); d < timeout {
-		t.Errorf("followed %v after the last committed heartbeat was sent, want at least %v", d, timeout)
+		t.Errorf("the next holder came %v after the last committed heartbeat was sent, want at least %v", d, timeout)
 	}
 	if d := time.Duration(got.At - killed); d > timeout+2*tick+slack {
-		t.Errorf("followed %v after the kill, want at most %v", d, timeout+2*tick+slack)
+		t.Errorf("the next holder came %v after the kill, want at most %v", d, timeout+2*tick+slack)
 	}
 }

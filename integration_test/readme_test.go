@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// snippet is one code block of the README, or of docs, that a test compiles. Its name is in
-// a comment in front of it: what is around it in testdata/readme/NAME.go.txt
-// makes a program of it.
+// snippet is one code block of the README, or of docs, that a test compiles. Its name is in a
+// comment in front of it. testdata/readme/NAME.go.txt has the rest of its program.
 type snippet struct{ name, language, text string }
 
 var (
 	blocks = regexp.MustCompile("(?m)(?:^<!-- snippet: ([a-z-]+) -->\n)?^```([a-z]*)\n((?:.*\n)*?)```$")
 
-	// place is where a snippet goes in its program.
+	// place is the line of a program that its snippet replaces.
 	place = regexp.MustCompile(`(?m)^[\t ]*// SNIPPET$`)
 
-	// expected is the comment at the end of a program that says what it prints.
+	// expected is the comment at the end of a program with its output.
 	expected = regexp.MustCompile(`(?s)\n// Output:\n(.*)$`)
 )
 
-// snippets are the code blocks of the README and of docs in Go, or that change Go.
+// snippets returns the code blocks of the README and of docs that are Go code, or diffs of Go
+// code.
 func snippets(t *testing.T) []snippet {
 	t.Helper()
 	var found []snippet
@@ -37,7 +37,7 @@ func snippets(t *testing.T) []snippet {
 			continue
 		}
 		if s.name == "" {
-			t.Errorf("a snippet has no name, and is not compiled:\n%s", s.text)
+			t.Errorf("a snippet without a name is not compiled: put <!-- snippet: NAME --> in front of it:\n%s", s.text)
 			continue
 		}
 		found = append(found, s)
@@ -45,8 +45,8 @@ func snippets(t *testing.T) []snippet {
 	return found
 }
 
-// side is the Go code before or after a change: lines with that sign, and those
-// without one.
+// side returns the Go code before or after a diff: the lines with that sign, and the lines
+// without a sign.
 func side(diff string, sign byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(diff) {
@@ -57,9 +57,9 @@ func side(diff string, sign byte) string {
 	return b.String()
 }
 
-// TestReadmeSnippetsWork puts every snippet of the README and of docs into an empty module
-// beside the project, which knows the project by a replace directive only. All
-// have to compile, and those that say what they print are run.
+// TestReadmeSnippetsWork puts every snippet of the README and of docs into a separate module
+// that refers to the project by a replace directive. All programs have to compile. Those with
+// an expected output are run.
 func TestReadmeSnippetsWork(t *testing.T) {
 	programs := make(map[string]string) // by name
 	for _, s := range snippets(t) {
@@ -70,11 +70,11 @@ func TestReadmeSnippetsWork(t *testing.T) {
 				t.Fatalf("the first snippet has no %s and %s:\n%s", url, driver, s.text)
 			}
 			inMemory := strings.NewReplacer(url, "mem:///shop/locks", driver, "zklock/memdriver").Replace(s.text)
-			programs["first"] = s.text // on a server below
+			programs["first"] = s.text // run on a server below
 			programs["first-mem"] = inMemory + "\n// Output:\n// alone with order 42, token 0000000100000005.00000000\n"
 		case s.language == "diff":
 			programs[s.name] = surround(t, s.name, side(s.text, '+'))
-			if s.name != "from-redsync" { // which is no dependency of this module
+			if s.name != "from-redsync" { // this module does not depend on redsync
 				programs[s.name+"-before"] = surround(t, s.name+"-before", side(s.text, '-'))
 			}
 		default:
@@ -82,7 +82,7 @@ func TestReadmeSnippetsWork(t *testing.T) {
 		}
 	}
 	if len(programs) < 12 {
-		t.Fatalf("%d programs only", len(programs))
+		t.Fatalf("only %d programs found", len(programs))
 	}
 
 	mod := emptyModule(t)
@@ -123,7 +123,7 @@ func TestReadmeSnippetsWork(t *testing.T) {
 		t.Logf("%s printed:\n%s", name, out)
 	}
 	if ran < 9 {
-		t.Errorf("%d programs say what they print, want the first one and that of each adapter at least", ran)
+		t.Errorf("%d programs have an expected output, want at least 9: the first one and those of the adapters among them", ran)
 	}
 
 	t.Run("first on a server", func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestReadmeSnippetsWork(t *testing.T) {
 	})
 }
 
-// surround makes a program of a snippet.
+// surround puts a snippet into its program.
 func surround(t *testing.T, name, text string) string {
 	t.Helper()
 	around, err := os.ReadFile(filepath.Join("testdata", "readme", name+".go.txt"))
@@ -147,13 +147,13 @@ func surround(t *testing.T, name, text string) string {
 		t.Fatal(err)
 	}
 	if n := len(place.FindAllIndex(around, -1)); n != 1 {
-		t.Fatalf("%s has %d places for its snippet, want 1", name, n)
+		t.Fatalf("testdata/readme/%s.go.txt has %d lines // SNIPPET, want 1", name, n)
 	}
 	return place.ReplaceAllLiteralString(string(around), text)
 }
 
-// emptyModule makes a module that requires this one and nothing else. It has
-// this one's checksums: its dependencies have to be the same.
+// emptyModule creates a module that requires only this one. It has this module's go.sum, so
+// its dependencies have to be the same.
 func emptyModule(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")

@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// look has values searched for the canary in every form in which they can come
-// out. It returns how much there was to look at.
+// look searches values for the canary, in every format in which they can be printed. It
+// returns the number of bytes that it searched.
 func look(where string, values ...any) (n int) {
 	for _, v := range values {
 		marshalled, err := json.Marshal(v)
@@ -29,10 +29,9 @@ func look(where string, values ...any) (n int) {
 	return n
 }
 
-// TestSecretsAreInNothingThatComesOut has clients meet every trouble that has to
-// do with a password, and looks at what they tell of it: errors, spans, metrics,
-// and themselves when they are printed. What is logged or told to hooks is looked
-// at in all tests.
+// TestSecretsAreInNothingThatComesOut causes every kind of error that involves a password. It
+// searches the clients' errors, spans and metrics, and the clients themselves when they are
+// printed. Logs and the values that hooks get are searched in all tests.
 func TestSecretsAreInNothingThatComesOut(t *testing.T) {
 	e := sharedEnsemble(t)
 	w := newWiretap(t, e.Hosts())
@@ -44,7 +43,7 @@ func TestSecretsAreInNothingThatComesOut(t *testing.T) {
 	note := func(what string, err error) {
 		t.Helper()
 		if err == nil {
-			t.Errorf("%s: no error to look at", what)
+			t.Errorf("%s: no error, want one to search", what)
 		}
 		trouble = append(trouble, err)
 	}
@@ -63,25 +62,25 @@ func TestSecretsAreInNothingThatComesOut(t *testing.T) {
 	note("its release", l.Release(within(t)))
 	_, err = c.Mutex("x").Acquire(within(t))
 	if !errors.Is(err, driver.ErrAuthFailed) {
-		t.Errorf("with credentials that are refused: %v", err)
+		t.Errorf("Acquire with refused credentials: %v, want ErrAuthFailed", err)
 	}
 	note("credentials that are refused", err)
 	note("Ping with them", c.Ping(within(t)))
 	w.spoil.Store(false)
 
 	owner := dial(t, e.Hosts(), owning())
-	if err := owner.Ping(within(t)); err == nil { // its root is there already, open to everybody
+	if err := owner.Ping(within(t)); err == nil { // the root exists already and is open to all clients
 		release(t, acquire(t, owner.Mutex("owned")))
 	}
-	wrong, err := zklock.Open("zk://someone:"+canary+"-wrong@"+e.Hosts()+rootOf(t)+"?"+owning().Encode(), zklock.WithLogger(searchedLog()))
+	wrong, err := zklock.Open("zk://other:"+canary+"-wrong@"+e.Hosts()+rootOf(t)+"?"+owning().Encode(), zklock.WithLogger(searchedLog()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = wrong.Mutex("owned").Acquire(within(t))
 	if !errors.Is(err, zklock.ErrNoAuth) {
-		t.Errorf("somebody else's lock: %v", err)
+		t.Errorf("Acquire of a lock that belongs to another user: %v, want ErrNoAuth", err)
 	}
-	note("somebody else's lock", err)
+	note("a lock that belongs to another user", err)
 
 	spans := tracetest.SpanStubsFromReadOnlySpans(c.spans.Ended())
 	failed := 0
@@ -96,18 +95,18 @@ func TestSecretsAreInNothingThatComesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := look("metrics", metrics); n < 1000 || len(spans) < 5 || failed < 2 {
-		t.Errorf("%d bytes of metrics and %d spans, %d with errors, are little to look at", n, len(spans), failed)
+		t.Errorf("searched only %d bytes of metrics and %d spans, %d of them with errors", n, len(spans), failed)
 	}
 	for _, err := range trouble {
 		everyError(err, func(err error) { look("an error", err) })
 	}
 	for _, client := range []*zklock.Client{c.Client, wrong} {
-		_ = client.Close() // it stands still now, and can be printed as a whole
+		_ = client.Close() // its goroutines have ended now, so that it can be printed as a whole
 		look("a client", client, client.Stats(), struct{ c any }{client})
 	}
 }
 
-// TestCanaryIsFoundInEveryForm: or the search for it would show nothing.
+// TestCanaryIsFoundInEveryForm: otherwise the search for the canary would prove nothing.
 func TestCanaryIsFoundInEveryForm(t *testing.T) {
 	found := func(show func()) (n int) {
 		sighted.Lock()
@@ -142,19 +141,19 @@ func TestCanaryIsFoundInEveryForm(t *testing.T) {
 		"an error under several": func() { everyError(inside, func(err error) { search("", []byte(err.Error())) }) },
 	} {
 		if found(show) == 0 {
-			t.Errorf("%s: not found", what)
+			t.Errorf("%s: the canary was not found", what)
 		}
 	}
 }
 
-// silentError does not show what it wraps.
+// silentError does not print the error that it wraps.
 type silentError struct{ error }
 
 func (silentError) Error() string   { return "something" }
 func (e silentError) Unwrap() error { return e.error }
 
-// TestSecretsAreInNoPanic: a process ends with everything it has in its last
-// words, and a trace of all its goroutines. startWorker has them searched.
+// TestSecretsAreInNoPanic: a process ends with a panic that prints all its values, and with a
+// trace of all its goroutines. startWorker searches this output.
 func TestSecretsAreInNoPanic(t *testing.T) {
 	e := sharedEnsemble(t)
 	p := startWorker(t, task{Role: "panic", URL: e.URL(rootOf(t), quick("acl", "creator")), Name: "x"})
@@ -162,15 +161,15 @@ func TestSecretsAreInNoPanic(t *testing.T) {
 	p.start()
 	for r, ok := p.next(); ok; r, ok = p.next() {
 		if r.What == "done" {
-			t.Error("it has not panicked")
+			t.Error("the worker ended without a panic")
 		}
 	}
 	if words := p.stderr.String(); !strings.Contains(words, "last words") || strings.Count(words, "goroutine ") < 5 {
-		t.Errorf("its last words were %q", words)
+		t.Errorf("the worker's output was %q, want the panic and a trace of all goroutines", words)
 	}
 }
 
-// panic ends the process with a lock in its hands.
+// panic ends the process with a panic while it holds a lock.
 func (w *worker) panic(ctx context.Context, c *zklock.Client) error {
 	l, err := c.Mutex(w.task.Name).Acquire(ctx)
 	if err != nil {
@@ -182,7 +181,7 @@ func (w *worker) panic(ctx context.Context, c *zklock.Client) error {
 		lock   zklock.Lock
 		err    error
 	}
-	// Not from here: what is deferred would close the client first.
+	// A panic of this goroutine would run the deferred close of the client first.
 	go panic(fmt.Sprintf("last words: %+v %#v", all{c, *l, err}, l))
 	<-ctx.Done()
 	return ctx.Err()

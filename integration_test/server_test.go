@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestServerForTryingServesUntilItIsInterrupted is what make server runs.
+// TestServerForTryingServesUntilItIsInterrupted runs the command of make server.
 func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
 	ensemble.Require(t)
 	program := filepath.Join(t.TempDir(), "server")
@@ -36,7 +36,7 @@ func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || !strings.Contains(line, "zk://127.0.0.1:"+port) {
-		t.Errorf("it said %q (%v), want the address with port %s", line, err, port)
+		t.Errorf("it printed %q (%v), want the address with port %s", line, err, port)
 	}
 	c := dial(t, addr, nil)
 	lock, err := zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(within(t))
@@ -51,9 +51,9 @@ func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("after an interrupt: %v", err)
+		t.Errorf("its end after an interrupt: %v, want no error", err)
 	}
 	if again := exec.CommandContext(ctx, program, "-port", strconv.Itoa(-1)); again.Run() == nil {
-		t.Error("it takes -1 for a port")
+		t.Error("it accepts the port -1")
 	}
 }

@@ -13,36 +13,36 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// tally is the register that the locks of a test protect: a number a name, in the
-// test's own process, which other processes read and write with their fencing
-// tokens. It knows nothing of locks. An update that is lost, because somebody
-// else wrote between a holder's read and its write, shows in the sum.
+// tally is the register that the locks of a test protect. It has a number for each name, in
+// the test's own process. Other processes read and write the numbers with their fencing
+// tokens. It does not know of locks. If another process writes between a holder's read and
+// its write, an update is lost, and the sum is wrong.
 //
-// The rule is the guard's. A writer's token has to be no older than any seen
-// for the name. A reader's has to be no older than any writer's: readers that
-// hold together come in any order.
+// The guard decides which tokens are accepted. A writer's token must not be older than any
+// token seen for the name. A reader's token must not be older than any writer's token:
+// readers that hold at the same time come in any order.
 type tally struct {
 	guard fence.Guard
 
 	mu       sync.Mutex
 	values   map[string]uint64 // guarded by mu
-	accesses int               // guarded by mu; let in
-	refused  int               // guarded by mu; because of a newer token
+	accesses int               // guarded by mu; the number of accepted accesses
+	refused  int               // guarded by mu; the number of refused accesses
 }
 
-// TallyCall is what a process asks of the register; package rpc wants it exported.
+// TallyCall is a request to the register. It is exported because package rpc requires it.
 type TallyCall struct {
 	Sequencers []string
-	Write      map[string]uint64 // nothing: only read
+	Write      map[string]uint64 // the new values; empty: the access only reads
 }
 
-// TallyAnswer is what it gets.
+// TallyAnswer is the answer to a TallyCall.
 type TallyAnswer struct {
-	Stale  string            // why it was refused, if it was
-	Values map[string]uint64 // of the names of the sequencers
+	Stale  string            // why the access was refused; "" if it was not
+	Values map[string]uint64 // the values of the sequencers' names
 }
 
-// Use is one access, for package rpc.
+// Use is the method that package rpc calls for one access.
 func (r *tally) Use(call TallyCall, answer *TallyAnswer) error {
 	seqs, err := fence.ParseValues(call.Sequencers, "")
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *tally) Use(call TallyCall, answer *TallyAnswer) error {
 	return err
 }
 
-// serveTally runs one until the test is over. addr is for dialTally.
+// serveTally runs a tally until the test is over. addr is its address for dialTally.
 func serveTally(t *testing.T) (r *tally, addr string) {
 	t.Helper()
 	r = &tally{values: make(map[string]uint64)}
@@ -80,7 +80,7 @@ func serveTally(t *testing.T) (r *tally, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conns sync.WaitGroup // each ends when its process closes it, or ends
+	var conns sync.WaitGroup // each ends when its process closes it or ends
 	conns.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -105,7 +105,7 @@ func dialTally(addr string) (remote, error) {
 	return remote{c}, err
 }
 
-// use makes one access. stale says why it was refused, if it was.
+// use makes one access. stale is the reason for which it was refused, or "".
 func (r remote) use(seqs []fence.Sequencer, write map[string]uint64) (values map[string]uint64, stale string, err error) {
 	call := TallyCall{Write: write}
 	for _, s := range seqs {
@@ -116,9 +116,9 @@ func (r remote) use(seqs []fence.Sequencer, write map[string]uint64) (values map
 	return answer.Values, answer.Stale, err
 }
 
-// work does what l is held for, in two accesses: it adds one to each name that is
-// held for writing, and must see the same again of those held for reading. Nothing is to be done
-// under a permit. It returns what a writer wrote.
+// work uses the register under the lock l, in two accesses. It adds one to the value of each
+// name that is held exclusively, and checks that the other values have not changed. Under a
+// permit it does nothing. It returns the sequencers and the values that it wrote.
 func (r remote) work(l *zklock.Lock) (seqs []fence.Sequencer, wrote map[string]uint64, err error) {
 	if seqs = fence.Of(l); len(seqs) == 0 {
 		return nil, nil, nil
@@ -141,15 +141,15 @@ func (r remote) work(l *zklock.Lock) (seqs []fence.Sequencer, wrote map[string]u
 	}
 	maps.Copy(before, wrote)
 	if !maps.Equal(before, after) {
-		return nil, nil, fmt.Errorf("%v, held with token %v, should be %v and are %v", l.Names(), l.Token(), before, after)
+		return nil, nil, fmt.Errorf("%v are held with token %v: the values should be %v and are %v", l.Names(), l.Token(), before, after)
 	}
 	return seqs, wrote, nil
 }
 
-// refusal is the error of a holder that the register turned down.
+// refusal returns the error of a holder that the register refused.
 func refusal(l *zklock.Lock, stale string) error {
 	if stale == "" {
 		return nil
 	}
-	return fmt.Errorf("while %v is held, %v: %s", l.Names(), l.Mode(), stale)
+	return fmt.Errorf("the register refused %v while it is held as %v: %s", l.Names(), l.Mode(), stale)
 }

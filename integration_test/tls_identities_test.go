@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestSecureIdentities: who made a lock's znodes, by password or by certificate,
-// owns them, and nobody else sees or breaks it.
+// TestSecureIdentities: the identity that created a lock's znodes, by password or by
+// certificate, owns them. Other identities can neither see nor break the lock.
 func TestSecureIdentities(t *testing.T) {
 	ours := newAuthority(t, "ours")
 	files := newPEMFiles(t)
@@ -30,9 +30,9 @@ func TestSecureIdentities(t *testing.T) {
 	}
 	for _, who := range []struct {
 		name            string
-		user, cert      string // of the owner
-		otherU, otherC  string // of the second identity
-		scheme, subject string // what is in the access list
+		user, cert      string // the owner's
+		otherU, otherC  string // the second identity's
+		scheme, subject string // the entry in the access list
 	}{
 		{"digest", canaryUser + ":" + canary + "@", "", "mallory:" + canary + "@", "", "digest", canaryUser + ":"},
 		{"digest with a wrong password", canaryUser + ":" + canary + "@", "", canaryUser + ":wrong@", "", "digest", canaryUser + ":"},
@@ -58,7 +58,7 @@ func TestSecureIdentities(t *testing.T) {
 
 			secondParams := params(who.otherC)
 			if who.otherU == "" && who.otherC == "" {
-				secondParams.Set("acl", "open") // it has no identity to give znodes to
+				secondParams.Set("acl", "open") // without an identity it cannot own znodes
 			}
 			second := dialTLS(t, who.otherU, hosts, secondParams)
 			for verb, call := range map[string]func() error{
@@ -71,13 +71,13 @@ func TestSecureIdentities(t *testing.T) {
 			} {
 				began := time.Now()
 				if err := call(); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), rootOf(t)) {
-					t.Errorf("%s by the second identity: %v, want ErrNoAuth with the path", verb, err)
+					t.Errorf("%s by the second identity: %v, want ErrNoAuth and the path in the text", verb, err)
 				}
 				if d := time.Since(began); d > atOnce {
-					t.Errorf("%s: refused after %v", verb, d)
+					t.Errorf("%s: refused after %v, want at once", verb, d)
 				}
 			}
-			// Past the client's own checks, too.
+			// The server refuses the second identity, too, without zklock's checks.
 			config := ours.issue(time.Hour, who.otherC).config(t, ours)
 			if who.otherC == "" {
 				config.Certificates = nil
@@ -98,14 +98,14 @@ func TestSecureIdentities(t *testing.T) {
 				"open": func() error { _, err := raw.SetACL(dir, zk.WorldACL(zk.PermAll), -1); return err },
 			} {
 				if err := call(); !errors.Is(err, zk.ErrNoAuth) {
-					t.Errorf("%s past the client: %v, want %v", op, err, zk.ErrNoAuth)
+					t.Errorf("%s with a plain client: %v, want %v", op, err, zk.ErrNoAuth)
 				}
 			}
 			if err := held.Verify(within(t)); err != nil {
-				t.Errorf("after all that the holder's lock: %v", err)
+				t.Errorf("the holder's lock after that: %v", err)
 			}
 
-			// The access lists are those of the owner and of nobody else.
+			// The access lists have one entry, for the owner.
 			asOwner := dialRawTLS(t, e.SecureHosts(), ours.issue(time.Hour, "service-a").config(t, ours))
 			if who.user != "" {
 				if err := asOwner.AddAuth("digest", []byte(strings.TrimSuffix(who.user, "@"))); err != nil {
@@ -115,7 +115,7 @@ func TestSecureIdentities(t *testing.T) {
 			for _, path := range []string{rootOf(t), dir, node} {
 				acl, _, err := asOwner.GetACL(path)
 				if err != nil || len(acl) != 1 || acl[0].Scheme != who.scheme || !strings.HasPrefix(acl[0].ID, who.subject) {
-					t.Errorf("access list of %s: %d entries %v, %v", path, len(acl), schemes(acl), err)
+					t.Errorf("the access list of %s has %d entries %v, %v, want one of the owner", path, len(acl), schemes(acl), err)
 				}
 			}
 			release(t, held)

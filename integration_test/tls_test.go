@@ -20,7 +20,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// byName is a server's address with the name that is in its certificate.
+// byName replaces the IP address in a server's address by the name in its certificate.
 func byName(t testing.TB, addr string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(addr)
@@ -40,7 +40,7 @@ func dialTLS(t testing.TB, user, hosts string, params url.Values, opts ...zklock
 	}
 	t.Cleanup(func() {
 		searchStats(c)
-		_ = c.Close() // of one that never had a session it says so
+		_ = c.Close() // an error of a client that never had a session is expected
 	})
 	return c
 }
@@ -65,9 +65,9 @@ func is[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// TestServerIsVerified: the certificate has to be of the right authority, for the
-// name that was dialled, and in time; else nothing is sent. The server does the same
-// with the client's. What fails, fails at once.
+// TestServerIsVerified: the server's certificate has to be from a trusted authority, for the
+// name that the client dialled, and not expired. Otherwise the client sends no request. The
+// server verifies the client's certificate in the same way. A call that fails, fails at once.
 func TestServerIsVerified(t *testing.T) {
 	ours, other := newAuthority(t, "ours"), newAuthority(t, "other")
 	files := newPEMFiles(t)
@@ -88,7 +88,7 @@ func TestServerIsVerified(t *testing.T) {
 	for _, c := range []struct {
 		name, hosts string
 		keys        []string
-		refused     func(error) bool // nil: it works
+		refused     func(error) bool // recognizes the error; nil: the client works
 	}{
 		{"right authority, right name", named, []string{"tls_ca", ca}, nil},
 		{"wrong authority", named, []string{"tls_ca", otherCA}, is[x509.UnknownAuthorityError]},
@@ -118,18 +118,18 @@ func TestServerIsVerified(t *testing.T) {
 					t.Errorf("%s: %v", verb, err)
 				}
 				if d := time.Since(began); d > atOnce {
-					t.Errorf("%s: refused after %v", verb, d)
+					t.Errorf("%s: refused after %v, want at once", verb, d)
 				}
 			}
 			if n := client.Stats().SessionsOpened; n != 0 {
-				t.Errorf("%d sessions were opened", n)
+				t.Errorf("%d sessions were opened, want none", n)
 			}
 		})
 	}
 }
 
-// TestOldTLSIsRefused: the server would speak TLS 1.1, and does with a client
-// that asks for it.
+// TestOldTLSIsRefused: zklock's client refuses a server that offers only TLS 1.1. The test
+// checks first that the server accepts another client that asks for it.
 func TestOldTLSIsRefused(t *testing.T) {
 	ours := newAuthority(t, "ours")
 	files := newPEMFiles(t)
@@ -144,8 +144,8 @@ func TestOldTLSIsRefused(t *testing.T) {
 	})
 	old := ours.issue(time.Hour, "old").config(t, ours)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS11, tls.VersionTLS11
-	// The TLS port is opened after the plain one, by which servers are waited for.
-	eventually(t, "the server speaks TLS 1.1 with who asks for it", func() bool {
+	// Package ensemble waits for the plain port, and the TLS port is opened after it.
+	eventually(t, "the server speaks TLS 1.1 with a client that asks for it", func() bool {
 		conn, err := tls.Dial("tcp", e.SecureHosts(), old)
 		if err == nil {
 			_ = conn.Close()
@@ -156,14 +156,15 @@ func TestOldTLSIsRefused(t *testing.T) {
 	began := time.Now()
 	err := client.Ping(within(t))
 	if !errors.Is(err, zklock.ErrUnavailable) || !errors.Is(err, driver.ErrTLS) || !strings.Contains(err.Error(), "protocol version") {
-		t.Errorf("Ping over TLS 1.1: %v", err)
+		t.Errorf("Ping over TLS 1.1: %v, want ErrUnavailable and ErrTLS", err)
 	}
 	if d := time.Since(began); d > atOnce {
-		t.Errorf("refused after %v", d)
+		t.Errorf("refused after %v, want at once", d)
 	}
 }
 
-// TestSilentTLSServerIsGivenUp: it takes connections and never says a word.
+// TestSilentTLSServerIsGivenUp: the client gives up a server that accepts connections and
+// never sends a byte.
 func TestSilentTLSServerIsGivenUp(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -196,12 +197,12 @@ func TestSilentTLSServerIsGivenUp(t *testing.T) {
 		t.Errorf("given up after %v, want connect_timeout=%v", d, limit)
 	}
 	if len(accepted) < 2 {
-		t.Errorf("%d connections: a handshake that hangs has to be given up for the next try", len(accepted))
+		t.Errorf("%d connections, want at least 2: a handshake that hangs has to be given up for another try", len(accepted))
 	}
 }
 
-// TestCertificatesRotate: client and server get certificates of another
-// authority, and neither the client nor what it holds is disturbed.
+// TestCertificatesRotate: client and server get certificates of another authority. The
+// client keeps its session and its lock.
 func TestCertificatesRotate(t *testing.T) {
 	first, second := newAuthority(t, "first"), newAuthority(t, "second")
 	files := newPEMFiles(t)
@@ -220,8 +221,8 @@ func TestCertificatesRotate(t *testing.T) {
 	held := acquire(t, client.Mutex("x"))
 	reconnects := func() uint64 { return client.Stats().Reconnects }
 	identity := func() string {
-		// What the server takes the session's connection for, it gives a znode of
-		// scheme auth to.
+		// The server gives a znode with the scheme auth to the identity that it has
+		// seen on the session's connection.
 		path := rootOf(t) + "-" + time.Now().Format("150405.000000000")
 		l := acquire(t, client.Mutex("probe"))
 		defer release(t, l)
@@ -234,10 +235,10 @@ func TestCertificatesRotate(t *testing.T) {
 				return name
 			}
 		}
-		return "nobody known"
+		return "unknown"
 	}
 	if who := identity(); who != "before" {
-		t.Fatalf("the client is %s", who)
+		t.Fatalf("the client's identity is %s, want before", who)
 	}
 
 	// The client's certificate.
@@ -246,10 +247,11 @@ func TestCertificatesRotate(t *testing.T) {
 	p.KillConns()
 	eventually(t, "the client has reconnected", func() bool { return reconnects() > n })
 	if who := identity(); who != "after" {
-		t.Errorf("with a new certificate the client is %s", who)
+		t.Errorf("the client's identity with its new certificate is %s, want after", who)
 	}
 
-	// The server's, which the client's list of authorities has to know first.
+	// The server's certificate. Before that, the new authority has to be in the client's
+	// list.
 	files.write("ca.pem", first.pem, second.pem)
 	e.show(second.issue(time.Hour, "server", "localhost"))
 	n = reconnects()
@@ -262,13 +264,13 @@ func TestCertificatesRotate(t *testing.T) {
 	if err := e.AwaitServing(); err != nil {
 		t.Fatal(err)
 	}
-	files.write("ca.pem", second.pem) // and forget the first
+	files.write("ca.pem", second.pem) // without the first authority
 	eventually(t, "the client has reconnected", func() bool { return reconnects() > n })
 	if err := held.Verify(within(t)); err != nil {
 		t.Errorf("the lock that was held all the time: %v", err)
 	}
 	release(t, held)
 	if st := client.Stats(); st.SessionsOpened != 1 || st.Lost != 0 {
-		t.Errorf("%d sessions were opened, %d locks lost", st.SessionsOpened, st.Lost)
+		t.Errorf("%d sessions were opened and %d locks lost, want 1 and 0", st.SessionsOpened, st.Lost)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// traced is a client with providers of its own, as a process of an application
-// has them.
+// traced is a client with separate OpenTelemetry providers, like a separate process of an
+// application.
 type traced struct {
 	*zklock.Client
 	app    trace.Tracer
@@ -49,7 +49,7 @@ func (p *traced) span(t *testing.T, name string) sdktrace.ReadOnlySpan {
 	return found[0]
 }
 
-// counts returns how often each histogram was recorded into.
+// counts returns the number of values in each histogram.
 func (p *traced) counts(t *testing.T) map[string]uint64 {
 	t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -69,8 +69,8 @@ func (p *traced) counts(t *testing.T) map[string]uint64 {
 	return counts
 }
 
-// What links the two is what the holder wrote into its queue node: nothing but
-// the ensemble is between the clients.
+// The waiter's span links to the holder's span. The waiter finds that in the data of the
+// holder's queue node: the clients share only the ensemble.
 func TestWaitSpanLinksAcrossClientsOverZooKeeper(t *testing.T) {
 	hosts := sharedEnsemble(t).Server(0).Addr()
 	waiting, names := waits()
@@ -101,18 +101,18 @@ func TestWaitSpanLinksAcrossClientsOverZooKeeper(t *testing.T) {
 		t.Errorf("the wait span links to %+v, want the holder's %+v", links, blocker.SpanContext())
 	}
 	if waited.SpanContext().TraceID() != slow.SpanContext().TraceID() || waited.Parent().SpanID() != waiter.span(t, tracing.SpanAcquire).SpanContext().SpanID() {
-		t.Error("the wait span is no part of the request that waited")
+		t.Error("the wait span does not belong to the request that waited")
 	}
 	if links := waiter.span(t, tracing.SpanRelease).Links(); len(links) != 1 || links[0].SpanContext.SpanID() != waited.Parent().SpanID() {
 		t.Errorf("the release span links to %+v, want its acquisition", links)
 	}
 	if c := waiter.counts(t); c[tracing.MetricWaitDuration] != 1 || c[tracing.MetricHoldDuration] != 1 || c[tracing.MetricOperationDuration] == 0 {
-		t.Errorf("recorded %v", c)
+		t.Errorf("the histograms have %v values, want one wait, one hold, and some operations", c)
 	}
 }
 
-// The traceparent travels in requests that are made anyway: as many with spans
-// as without.
+// The traceparent is part of requests that are sent anyway. So there are as many requests
+// with tracing as without.
 func TestTracingCostsNoRequests(t *testing.T) {
 	hosts := sharedEnsemble(t).Server(0).Addr()
 	operations := func(opts ...zklock.Option) map[string]int {
@@ -123,7 +123,7 @@ func TestTracingCostsNoRequests(t *testing.T) {
 		}}
 		waiting, names := waits()
 		c := dial(t, hosts, quick("handover_limit", "0"), append(opts, zklock.WithHooks(zklock.JoinHooks(count, waiting)))...)
-		release(t, acquire(t, c.Mutex("m"))) // what is made once is made
+		release(t, acquire(t, c.Mutex("m"))) // creates what is created only once
 		held := acquire(t, c.Mutex("m"))
 		attempt := try(t, within(t), c.Mutex("m"))
 		receive(t, "the wait", names)
@@ -152,6 +152,6 @@ func TestTracingCostsNoRequests(t *testing.T) {
 		}
 	}
 	if plain["enqueue"] != 3 || plain["watch"] == 0 {
-		t.Errorf("requests %v: that is not the contention it should be", plain)
+		t.Errorf("requests %v, want 3 of kind enqueue and some of kind watch: the test had no contention", plain)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// trusting is the lock client that this project is not: it holds a lock while
-// its connection is up, as its client library tells. Tests of partitions and of
-// chaos run it beside ours: if it did not fail, they would prove nothing.
+// trusting is a lock client with a mistake that this project avoids: it believes that it
+// holds its lock while its client library reports a session. The partition and chaos tests
+// run it as a control. If the faults did not deceive it, these tests would prove nothing.
 type trusting struct {
 	conn    *zk.Conn
 	path    string
 	expired atomic.Bool
 }
 
-// newTrusting makes one, which connects in the background; hosts is one address
-// or several.
+// newTrusting returns a trusting client, which connects in the background. hosts has one
+// address or several.
 func newTrusting(hosts []string, timeout time.Duration, path string) (*trusting, error) {
 	c := &trusting{path: path}
 	conn, _, err := zk.Connect(hosts, timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}),
@@ -32,7 +32,8 @@ func newTrusting(hosts []string, timeout time.Duration, path string) (*trusting,
 	return c, err
 }
 
-// dialTrusting opens the session of one that ends with the test.
+// dialTrusting returns a trusting client with an open session. It is closed at the end of the
+// test.
 func dialTrusting(t testing.TB, hosts []string, timeout time.Duration, path string) *trusting {
 	t.Helper()
 	c, err := newTrusting(hosts, timeout, path)
@@ -44,24 +45,25 @@ func dialTrusting(t testing.TB, hosts []string, timeout time.Duration, path stri
 	return c
 }
 
-// believes reports whether it takes itself for the holder, once it has taken the
-// lock.
+// believes reports whether the client believes that it holds the lock. It is valid after take
+// has succeeded.
 func (c *trusting) believes() bool { return !c.expired.Load() && c.conn.State() == zk.StateHasSession }
 
-// take makes the node that is the lock, unless another session's is there.
+// take creates the node that is the lock. It returns zk.ErrNodeExists if the node of another
+// session exists.
 func (c *trusting) take() error {
-	c.expired.Store(false) // of a session before
+	c.expired.Store(false) // an earlier session may have expired
 	_, err := c.conn.Create(c.path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	if !errors.Is(err, zk.ErrNodeExists) {
 		return err
 	}
 	if there, st, e := c.conn.Exists(c.path); e == nil && there && st.EphemeralOwner == c.conn.SessionID() {
-		return nil // it was made in spite of an error, or held before the connection was cut
+		return nil // created in spite of an error, or held since before the connection was cut
 	}
 	return err
 }
 
-// wait takes the lock when its holder's session is over, and sends how.
+// wait takes the lock when its holder's session is over, and sends the result.
 func (c *trusting) wait() <-chan error {
 	taken := make(chan error, 1)
 	go func() {
@@ -77,7 +79,7 @@ func (c *trusting) wait() <-chan error {
 			if errors.Is(err, zk.ErrNodeExists) {
 				there, _, event, err := c.conn.ExistsW(c.path)
 				if err == nil && there {
-					<-event // comes when the client is closed, too
+					<-event // also comes when the client is closed
 				}
 			}
 			<-pause.C

@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestPortWithoutAnAnswerIsToldOf: servers that are down, or have no quorum, may
-// come up, so this takes connect_timeout; but then it is told who did what.
+// TestPortWithoutAnAnswerIsToldOf: servers that are down, or have no quorum, may come up. So
+// a call fails only after connect_timeout. Its error then names the address and the symptom.
 func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
 	const limit = 2 * time.Second
 	web := httptest.NewServer(http.NotFoundHandler()) // waits for the rest of the line
@@ -43,10 +43,10 @@ func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
 	}
 }
 
-// TestCallerInAHurryIsToldWhy: who waits for less than connect_timeout gets to know
-// what was met so far.
+// TestCallerInAHurryIsToldWhy: a caller whose context ends before connect_timeout gets an
+// error with the symptoms so far.
 func TestCallerInAHurryIsToldWhy(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +61,14 @@ func TestCallerInAHurryIsToldWhy(t *testing.T) {
 			err := call(ctx)
 			cancel()
 			if !errors.Is(err, zklock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %v, want ErrUnavailable by the caller's deadline", verb, err)
+				t.Errorf("%s: %v, want ErrUnavailable and the context's error", verb, err)
 			}
 			saysAll(t, err, []string{c.addr, c.says})
 		}
 	}
 }
 
-// calls are the ways in which a client first meets its ensemble.
+// calls returns the calls by which a client may first contact its ensemble.
 func calls(c *zklock.Client) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Ping": c.Ping,

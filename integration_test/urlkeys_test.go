@@ -11,14 +11,14 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// takenKeys are the URL keys that Open takes for a scheme: what its error about
-// an unknown one lists.
+// takenKeys returns the URL keys that Open accepts for a scheme. It reads them from the error
+// about an unknown key.
 func takenKeys(t *testing.T, scheme string) []string {
 	t.Helper()
 	c, err := zklock.Open(scheme + "://127.0.0.1/root?no-such-key=1")
 	if err == nil {
 		_ = c.Close()
-		t.Fatalf("%s takes a key that does not exist", scheme)
+		t.Fatalf("Open accepts an unknown key for %s", scheme)
 	}
 	_, list, ok := strings.Cut(err.Error(), "(known: ")
 	if !ok {
@@ -27,7 +27,7 @@ func takenKeys(t *testing.T, scheme string) []string {
 	return strings.Split(strings.TrimSuffix(list, ")"), ", ")
 }
 
-// keysIn finds the keys that a text documents: those in matches of a pattern.
+// keysIn finds the keys that a document lists, in the first groups of a pattern's matches.
 func keysIn(t *testing.T, path, pattern string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -43,8 +43,8 @@ func keysIn(t *testing.T, path, pattern string) []string {
 	return found
 }
 
-// TestURLKeysAreDocumented compares what Open takes with the tables: each key
-// once, and no other.
+// TestURLKeysAreDocumented compares the keys that Open accepts with the documented tables:
+// each key is in a table once, and a table has no other keys.
 func TestURLKeysAreDocumented(t *testing.T) {
 	core := takenKeys(t, "mem")
 	all := slices.Compact(slices.Sorted(slices.Values(append(takenKeys(t, "zks"), core...))))
@@ -67,7 +67,7 @@ func TestURLKeysAreDocumented(t *testing.T) {
 		}
 		for _, key := range got {
 			if !slices.Contains(c.want, key) {
-				t.Errorf("%s has %s in its table, which Open does not take", c.path, key)
+				t.Errorf("%s has %s in its table, which Open does not accept", c.path, key)
 			}
 		}
 	}

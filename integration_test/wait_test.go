@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestEndedWaitLeavesNoNode: neither the contender's node nor its place among
-// others, however the wait ends.
+// TestEndedWaitLeavesNoNode: in whatever way a wait ends, the contender leaves the queue and
+// its node is deleted.
 func TestEndedWaitLeavesNoNode(t *testing.T) {
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
@@ -42,22 +42,23 @@ func TestEndedWaitLeavesNoNode(t *testing.T) {
 		t.Errorf("deadline: %v, want ErrNotAcquired and context.DeadlineExceeded", err)
 	}
 	if _, err := m.Acquire(within(t), zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("WithWait: %v, want ErrNotAcquired and no context's error", err)
+		t.Errorf("WithWait: %v, want ErrNotAcquired without the context's error", err)
 	}
 	if _, err := m.TryAcquire(within(t)); !errors.Is(err, zklock.ErrNotAcquired) {
 		t.Errorf("TryAcquire: %v, want ErrNotAcquired", err)
 	}
 
-	eventually(t, "the holder and the one who still waits are alone in the queue", func() bool {
+	eventually(t, "only the holder and the remaining waiter are in the queue", func() bool {
 		return len(contenders(t, raw, m)) == 2
 	})
 	behind.pending(t)
 	release(t, held)
 	release(t, behind.must(t))
-	eventually(t, "nobody is in the queue", func() bool { return len(contenders(t, raw, m)) == 0 })
+	eventually(t, "the queue is empty", func() bool { return len(contenders(t, raw, m)) == 0 })
 }
 
-// TestFiveThousandEndedWaitsLeaveNothing, neither here nor there.
+// TestFiveThousandEndedWaitsLeaveNothing: they leave no queue nodes on the server, and no
+// goroutines in the process.
 func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 	const waits, atATime, sessions = 5000, 100, 10
 	e := sharedEnsemble(t)
@@ -66,7 +67,7 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 	m := holder.Mutex("x")
 	held := acquire(t, m)
 	before := runtime.NumGoroutine()
-	var clients []*zklock.Client // several, so that there are several nodes at a time
+	var clients []*zklock.Client // several, so that several nodes exist at the same time
 	for range sessions {
 		clients = append(clients, dial(t, e.Hosts(), quick("pool_max_sessions", "1")))
 	}
@@ -75,7 +76,8 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 		m := clients[i%sessions].Mutex("x")
 		wg.Go(func() {
 			for range waits / atATime {
-				// At any moment: before the enqueue, during it, while waiting.
+				// The context ends at a random moment: before the enqueue,
+				// during it, or while the caller waits.
 				ctx, cancel := context.WithTimeout(context.Background(), rand.N(30*time.Millisecond))
 				if _, err := m.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) ||
 					!errors.Is(err, zklock.ErrNotAcquired) && !errors.Is(err, zklock.ErrUnavailable) {
@@ -86,21 +88,21 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "the holder is alone in the queue", func() bool { return len(contenders(t, raw, m)) == 1 })
+	eventually(t, "only the holder is in the queue", func() bool { return len(contenders(t, raw, m)) == 1 })
 	// A session has a dozen goroutines, and its driver keeps some for requests.
 	const perSession = 50
 	eventually(t, "the goroutines of the waits have ended", func() bool { return runtime.NumGoroutine() <= before+sessions*perSession })
 	t.Logf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 	for _, c := range clients {
 		if st := c.Stats(); st.Acquiring != 0 || st.Held != 0 || st.Acquired != 0 || st.Failed != waits/sessions {
-			t.Errorf("in the end: %+v", st)
+			t.Errorf("the client's figures after all waits: %+v, want %d failed and nothing held", st, waits/sessions)
 		}
-		release(t, acquire(t, c.Mutex("y"))) // it works as before
+		release(t, acquire(t, c.Mutex("y"))) // the client still works
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	const ofHolder = 20 // it goes on meanwhile, with a watch on its node for example
+	const ofHolder = 20 // the holder may start goroutines meanwhile, for the watch on its node for example
 	eventually(t, "all goroutines of the clients have ended", func() bool { return runtime.NumGoroutine() <= before+ofHolder })
 	if held.Err() != nil || !held.Valid() {
 		t.Errorf("the lock was lost meanwhile: %v", held.Err())
@@ -108,8 +110,8 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 	release(t, held)
 }
 
-// TestSessionExpiresWhileWaiting: the wait goes on, with another session, at
-// the tail.
+// TestSessionExpiresWhileWaiting: the wait goes on with another session, at the tail of the
+// queue.
 func TestSessionExpiresWhileWaiting(t *testing.T) {
 	e := sharedEnsemble(t)
 	p := newProxy(t, e.Hosts())
@@ -125,12 +127,12 @@ func TestSessionExpiresWhileWaiting(t *testing.T) {
 
 	p.Blackhole(proxy.Both)
 	behind := try(t, within(t), other.Mutex("x"))
-	receive(t, "one to wait behind", waiting)
+	receive(t, "the wait of the next client", waiting)
 	eventually(t, "the session has expired", func() bool { return !slices.Contains(contenders(t, raw, m), node) })
 	cut.pending(t)
 	behind.pending(t)
 	p.Heal()
-	eventually(t, "it is in the queue again", func() bool { return len(contenders(t, raw, m)) == 3 })
+	eventually(t, "the client that lost its session is in the queue again", func() bool { return len(contenders(t, raw, m)) == 3 })
 	cut.pending(t)
 	release(t, held)
 	second := behind.must(t)
@@ -138,10 +140,10 @@ func TestSessionExpiresWhileWaiting(t *testing.T) {
 	release(t, second)
 	last := cut.must(t)
 	if last.Token().Compare(second.Token()) <= 0 {
-		t.Errorf("token %v after %v", last.Token(), second.Token())
+		t.Errorf("token %v after %v, want a greater one", last.Token(), second.Token())
 	}
 	if st := c.Stats(); st.SessionsLost != 1 || st.SessionsOpened != 2 || st.Lost != 0 {
-		t.Errorf("%+v, want one session lost and another one open", st)
+		t.Errorf("%+v, want one lost session and two opened ones", st)
 	}
 	release(t, last)
 }

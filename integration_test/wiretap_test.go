@@ -16,16 +16,16 @@ import (
 const (
 	codePing  = 11
 	codeAuth  = 100
-	codeClose = -11 // of the session; nobody needs a right for that
+	codeClose = -11 // closes the session; it needs no rights
 )
 
-// wiretap is a proxy that knows what each connection asked for, in order: what
-// passes it is what the server gets to see.
+// wiretap is a proxy that records the operations of each connection's requests, in order, as
+// the server receives them.
 type wiretap struct {
 	*proxy.Proxy
 
-	// spoil makes credentials that pass ones of a scheme that the server does
-	// not know, which it refuses.
+	// spoil replaces the scheme of credentials by one that the server does not know,
+	// so that the server refuses them.
 	spoil atomic.Bool
 
 	mu    sync.Mutex
@@ -46,12 +46,12 @@ func newWiretap(t testing.TB, target string) *wiretap {
 		t.Fatal(err)
 	}
 	w.Proxy = p
-	t.Cleanup(func() { _ = p.Close() }) // after the clients'
+	t.Cleanup(func() { _ = p.Close() }) // after the clients are closed
 	return w
 }
 
-// asked returns the operations of each connection that was made since a number of
-// them, without handshakes and pings.
+// asked returns the operations of each connection from number since on, without handshakes
+// and pings.
 func (w *wiretap) asked(since int) [][]int32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,14 +64,14 @@ func (w *wiretap) asked(since int) [][]int32 {
 	return all
 }
 
-// made is how many connections there were.
+// made returns the number of connections so far.
 func (w *wiretap) made() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.conns)
 }
 
-// tapped is what one client sends.
+// tapped is the stream that a client sends on one connection.
 type tapped struct {
 	w    *wiretap
 	from io.Reader

@@ -17,23 +17,23 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// workerEnv, set to a task, makes this test binary a process that contends for
-// locks instead of one that runs tests.
+// workerEnv is an environment variable. If it has a task, this test binary is a worker
+// process that contends for locks, instead of running tests.
 const workerEnv = "ZKLOCK_TEST_WORKER"
 
-// task is what a worker process does.
+// task is the work of a worker process.
 type task struct {
 	Role   string   // contend, hold, panic, mix, refuse, chaos or cycle
-	URL    string   // of its client
+	URL    string   // the client's URL
 	URLs   []string // for refuse
-	Name   string   // of the lock
-	Rounds int      // for contend: how often it takes the lock
-	Guard  string   // for contend: a file that exists while somebody holds the lock
+	Name   string   // the lock's name
+	Rounds int      // for contend: how often it acquires the lock
+	Guard  string   // for contend: a file that exists while a worker holds the lock
 
-	For time.Duration // for mix and cycle: how long
+	For time.Duration // for mix and cycle: how long it runs
 
 	Goroutines int    // for cycle
-	Log        string // for mix and chaos: the file that gets what was held
+	Log        string // for mix and chaos: the file to which it writes the locks that it held
 
 	Register string // for mix: the address of the register that the locks protect
 
@@ -42,9 +42,9 @@ type task struct {
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, gave, beat, mixing, refused, progress, idle, violation, done, error
-	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was had
-	At    int64  // monotonic, when the line was made
+	What  string // ready, waiting, held, gave, beat, mixing, refused, progress, idle, cycled, violation, done, error
+	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired
+	At    int64  // monotonic; when the line was printed
 	Token zklock.Token
 	Err   string
 
@@ -52,13 +52,13 @@ type report struct {
 	Cycle *cycleReport `json:",omitempty"`
 }
 
-// worker is the inside of a worker process.
+// worker runs the task of a worker process.
 type worker struct {
 	task task
-	mu   sync.Mutex // of os.Stdout
+	mu   sync.Mutex // for os.Stdout
 }
 
-// runWorker runs the task that the environment holds, if there is one.
+// runWorker runs the task in the environment, if there is one.
 func runWorker() (code int, ran bool) {
 	text := os.Getenv(workerEnv)
 	if text == "" {
@@ -70,16 +70,16 @@ func runWorker() (code int, ran bool) {
 		err = w.run()
 	}
 	if err != nil {
-		w.tell(report{What: "error", Err: err.Error()})
+		w.print(report{What: "error", Err: err.Error()})
 		return 1, true
 	}
-	w.tell(report{What: "done"})
+	w.print(report{What: "done"})
 	return 0, true
 }
 
-// tell prints a line with one write, so that what a killed process has told
-// can be read.
-func (w *worker) tell(r report) {
+// print prints a report as one line, with a single write. So the reports of a process that
+// is killed are complete lines.
+func (w *worker) print(r report) {
 	r.At = monotonic()
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -109,10 +109,10 @@ func (w *worker) run() error {
 	if err := c.Ping(ctx); err != nil {
 		return err
 	}
-	w.tell(report{What: "ready"})
+	w.print(report{What: "ready"})
 	stdin := bufio.NewReader(os.Stdin)
 	if _, err := stdin.ReadString('\n'); err != nil {
-		return fmt.Errorf("before the start: %w", err)
+		return fmt.Errorf("read the line for the start: %w", err)
 	}
 	switch w.task.Role {
 	case "panic":
@@ -130,15 +130,14 @@ func (w *worker) run() error {
 	return nil
 }
 
-// hooks tell of waits and of committed heartbeats with the time before each was
-// sent.
+// hooks report waits, and committed heartbeats with the time before each was sent.
 func (w *worker) hooks() zklock.Hooks {
 	if w.task.Role == "mix" {
-		return zklock.Hooks{} // too many waits to tell of
+		return zklock.Hooks{} // too many waits to report
 	}
 	return zklock.Hooks{
 		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-			w.tell(report{What: "waiting"})
+			w.print(report{What: "waiting"})
 			return ctx, nil
 		},
 		Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
@@ -148,25 +147,25 @@ func (w *worker) hooks() zklock.Hooks {
 			sent := monotonic()
 			return ctx, func(err error) {
 				if err == nil {
-					w.tell(report{What: "beat", From: sent})
+					w.print(report{What: "beat", From: sent})
 				}
 			}
 		},
 	}
 }
 
-// hold takes the lock and keeps it until the parent process says or dies.
+// hold acquires the lock and holds it until the parent process writes a line or dies.
 func (w *worker) hold(ctx context.Context, c *zklock.Client, stdin *bufio.Reader) error {
 	l, err := c.Mutex(w.task.Name).Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	w.tell(report{What: "held", Token: l.Token()})
+	w.print(report{What: "held", Token: l.Token()})
 	_, _ = stdin.ReadString('\n')
 	return l.Release(ctx)
 }
 
-// round takes the lock once and looks whether anybody else has it.
+// round acquires the lock once and checks that no other worker holds it.
 func (w *worker) round(ctx context.Context, c *zklock.Client) (err error) {
 	l, err := c.Mutex(w.task.Name).Acquire(ctx)
 	if err != nil {
@@ -177,17 +176,17 @@ func (w *worker) round(ctx context.Context, c *zklock.Client) (err error) {
 	if err != nil {
 		return fmt.Errorf("while the lock is held with token %v: %w", l.Token(), err)
 	}
-	err = errors.Join(l.Verify(ctx), guard.Close(), os.Remove(w.task.Guard)) // Verify takes a while
-	w.tell(report{What: "gave", From: held, Token: l.Token()})
+	err = errors.Join(l.Verify(ctx), guard.Close(), os.Remove(w.task.Guard)) // Verify takes some time
+	w.print(report{What: "gave", From: held, Token: l.Token()})
 	return errors.Join(err, l.Release(ctx))
 }
 
-// process is a worker process as its parent sees it.
+// process is the parent's view of a worker process.
 type process struct {
 	t       testing.TB
 	task    task
 	cmd     *exec.Cmd
-	start   func() // lets a worker that is ready begin
+	start   func() // writes a line to the worker: a worker that is ready begins
 	reports chan report
 	stderr  bytes.Buffer // complete once reports is closed
 }
@@ -263,14 +262,14 @@ func (p *process) next() (report, bool) {
 	}
 }
 
-// await waits for a report of that kind.
+// await waits for a report with that What.
 func (p *process) await(what string) report {
 	p.t.Helper()
 	for {
 		r, ok := p.next()
 		switch {
 		case !ok:
-			p.t.Fatalf("worker %d ended before it was %s\n%s", p.cmd.Process.Pid, what, p.stderr.String())
+			p.t.Fatalf("worker %d ended before it reported %s\n%s", p.cmd.Process.Pid, what, p.stderr.String())
 		case r.What == what:
 			return r
 		}

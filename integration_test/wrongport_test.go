@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestWrongPortIsRefusedAtOnce: ZooKeeper closes connections whose first bytes it
-// does not understand, and a web server waits for the rest of a line. Neither will
-// change, so no caller has to wait for connect_timeout.
+// TestWrongPortIsRefusedAtOnce: a ZooKeeper server closes connections whose first bytes it
+// does not understand. A web server waits for the rest of a line. Neither will change while
+// a caller waits, so calls fail at once instead of after connect_timeout.
 func TestWrongPortIsRefusedAtOnce(t *testing.T) {
 	ours := newAuthority(t, "ours")
 	secure := secureEnsemble(t, ours.issue(time.Hour, "server", "localhost"), []*authority{ours}, ensemble.Config{})
@@ -42,7 +42,7 @@ func TestWrongPortIsRefusedAtOnce(t *testing.T) {
 					t.Fatalf("%s: %v, want ErrUnavailable", verb, err)
 				}
 				if d := time.Since(began); d > atOnce {
-					t.Errorf("%s: refused after %v", verb, d)
+					t.Errorf("%s: refused after %v, want at once", verb, d)
 				}
 				saysAll(t, err, c.says)
 			}
@@ -50,8 +50,8 @@ func TestWrongPortIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestLimitOnConnectionsIsNamed: a server that has as many connections from one
-// address as it allows closes the next one without a word.
+// TestLimitOnConnectionsIsNamed: a server that has the largest allowed number of connections
+// from one address closes the next connection without a reply. The error names that limit.
 func TestLimitOnConnectionsIsNamed(t *testing.T) {
 	const limit = 3
 	e := ensemble.Start(t, ensemble.Config{Extra: []string{fmt.Sprintf("maxClientCnxns=%d", limit)}})
@@ -68,7 +68,7 @@ func TestLimitOnConnectionsIsNamed(t *testing.T) {
 	saysAll(t, err, []string{e.Hosts(), "maxClientCnxns", fmt.Sprintf("this process alone has %d", limit)})
 	for _, other := range []string{"TLS", "not a ZooKeeper server", "tcp", "EOF"} {
 		if strings.Contains(err.Error(), other) {
-			t.Errorf("%q guesses %q, of a server that answers others of this process", err, other)
+			t.Errorf("%q mentions %q, although the server answers other clients of this process", err, other)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// BenchmarkAdded measures what the interceptors add to a Do, as ns-added/op. The
-// two take turns, and the best of many short runs of each counts: what else the
-// machine does would drown the difference otherwise.
+// BenchmarkAdded measures how much time the interceptors add to a Do, as ns-added/op. The
+// two run in turns, and it compares the best of many short runs of each. Otherwise other
+// processes of the machine would hide the difference.
 func BenchmarkAdded(b *testing.B) {
 	for name, locked := range lockedBy(mem(b)) {
 		b.Run(name, func(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkAdded(b *testing.B) {
 	}
 }
 
-// lockedBy are calls under one lock, by what is locked how.
+// lockedBy returns calls under one lock, by side and pick.
 func lockedBy(c *zklock.Client) map[string]func() {
 	return map[string]func(){
 		"server":   lockedServer(fixedPick(c)),
@@ -48,8 +48,8 @@ func lockedBy(c *zklock.Client) map[string]func() {
 	}
 }
 
-// plainDo is a Do as one does it by hand: with a limit on the wait, and on a
-// mutex whose name is made for the call.
+// plainDo calls Do without an interceptor, also with a limit on the wait and with a mutex
+// whose name is made for the call.
 func plainDo(c *zklock.Client) func() {
 	wait := zklock.WithWait(10 * time.Second)
 	ctx, order := arrived(), &shoppb.Order{Id: "42"}
@@ -62,7 +62,7 @@ func fixedPick(c *zklock.Client) interceptors.Pick {
 	return func(context.Context, interceptors.Call) zklock.Acquirer { return c.Mutex("orders/42") }
 }
 
-// arrived is the context of a call with the metadata that every call has.
+// arrived returns the context of a call with the metadata that every call has.
 func arrived() context.Context {
 	return metadata.NewIncomingContext(context.Background(), metadata.Pairs(
 		":authority", "shop.example", "content-type", "application/grpc", "user-agent", "grpc-go", "grpc-accept-encoding", "gzip"))
@@ -103,7 +103,7 @@ func TestInterceptorsAddFewAllocations(t *testing.T) {
 	for name, f := range lockedBy(c) {
 		locked := testing.AllocsPerRun(2000, f)
 		if locked-plain > maxAllocs {
-			t.Errorf("%s: %.1f allocations, %.1f without: want at most %d more", name, locked, plain, maxAllocs)
+			t.Errorf("%s: %.1f allocations, %.1f without the interceptor: want at most %d more", name, locked, plain, maxAllocs)
 		}
 		t.Logf("%s: %.1f allocations, %.1f without", name, locked, plain)
 	}

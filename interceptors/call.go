@@ -8,39 +8,39 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Call is what a Pick goes by.
+// Call describes a call to a Pick.
 type Call struct {
 	// FullMethod is the method, as in "/shop.v1.Orders/Pay".
 	FullMethod string
 
-	// Request is the request message of a unary call, and the first one of a
-	// stream under WithFirstMessage, or nil if that stream ends without any.
-	// It is nil for all other streams. A Pick must not change or keep it.
+	// Request is the request message of a unary call. With WithFirstMessage it is
+	// the first message of a stream, or nil if the stream ends without one. For
+	// all other streams it is nil. A Pick must not change or keep it.
 	Request any
 
-	// Metadata is what came with the call on a server, and what goes with it on
-	// a client. It is the Pick's own copy.
+	// Metadata is the metadata of the call: on a server what came with it, on a
+	// client what is sent with it. It is a copy, which the Pick may change.
 	Metadata metadata.MD
 
-	// ClientStream says that the client may send more than one message.
+	// ClientStream is true if the client may send more than one message.
 	ClientStream bool
 
-	// ServerStream says that the server may send more than one message.
+	// ServerStream is true if the server may send more than one message.
 	ServerStream bool
 }
 
-// Pick says which lock a call needs; nil lets it pass without one. It is called
-// once a call, by the goroutine that makes or serves it, and many of them call
-// it at once.
+// Pick chooses the lock that a call needs. If it returns nil, the call is made or
+// served without a lock. It is called once per call, by a goroutine that makes or
+// serves the call. Many goroutines may call a Pick at once.
 type Pick = func(ctx context.Context, call Call) zklock.Acquirer
 
-// incoming is the metadata of a call on the server.
+// incoming returns the metadata of a call on the server.
 func incoming(ctx context.Context) metadata.MD {
 	md, _ := metadata.FromIncomingContext(ctx)
 	return md
 }
 
-// outgoing is the metadata of a call on the client.
+// outgoing returns the metadata of a call on the client.
 func outgoing(ctx context.Context) metadata.MD {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	return md

@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// fake is a stream that ends as a test says.
+// fake is a stream whose methods return the errors that a test sets.
 type fake struct {
 	grpc.ClientStream
 	header, send, recv error
@@ -31,7 +31,8 @@ func (f fake) CloseSend() error             { return nil }
 func (f fake) SendMsg(any) error            { return f.send }
 func (f fake) RecvMsg(any) error            { return f.recv }
 
-// TestFakeStreamIsGivenBackOnce ends one stream in several ways, and at once.
+// TestFakeStreamIsGivenBackOnce: a stream ends in several ways at the same time, and its
+// lock is released once.
 func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 	boom := status.Error(codes.DataLoss, "boom")
 	for _, c := range []struct {
@@ -55,7 +56,7 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := stream.SendMsg(&shoppb.Order{}); !errors.Is(err, c.fake.send) {
-					t.Errorf("SendMsg: %v", err)
+					t.Errorf("SendMsg: %v, want %v", err, c.fake.send)
 				}
 				switch {
 				case c.fake.send != nil:
@@ -65,7 +66,7 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 					_ = stream.RecvMsg(&shoppb.Reply{})
 				}
 				if held := w.client.Stats().Held; held != 0 {
-					t.Error("still held behind the error")
+					t.Error("the lock is held after the error")
 				}
 				ended := make(chan error)
 				go func() { _, err := stream.Header(); ended <- err }()
@@ -73,22 +74,22 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 				go func() { cancel(); ended <- nil }()
 				for range 3 {
 					if err := <-ended; err != nil && err != boom {
-						t.Errorf("%v, want %v", err, boom)
+						t.Errorf("error %v, want %v", err, boom)
 					}
 				}
 				synctest.Wait()
 				if held := w.client.Stats().Held; held != 0 || w.locks() != 1 {
-					t.Errorf("%d held of %d", held, w.locks())
+					t.Errorf("%d locks held of %d acquired, want 0 of 1", held, w.locks())
 				}
 				if stream.Trailer() != nil || stream.CloseSend() != nil {
-					t.Error("the stream does not pass through")
+					t.Error("Trailer and CloseSend do not return what the inner stream returns")
 				}
 			})
 		})
 	}
 }
 
-// TestFirstMessageOpensTheStream is about what a client may do before it.
+// TestFirstMessageOpensTheStream calls a stream's other methods before the first SendMsg.
 func TestFirstMessageOpensTheStream(t *testing.T) {
 	t.Run("others wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +99,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			if stream.Trailer() != nil || stream.Context() == nil {
-				t.Error("there is a trailer, or no context, before anything was sent")
+				t.Error("before the first message: want an empty trailer and a context")
 			}
 			received := make(chan string)
 			go func() {
@@ -110,13 +111,13 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 			}()
 			synctest.Wait()
 			if w.locks() != 0 {
-				t.Error("locked without a message")
+				t.Error("the lock was acquired before the first message")
 			}
 			if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
 				t.Fatal(err)
 			}
 			if got := <-received; got != "42" {
-				t.Errorf("received %q", got)
+				t.Errorf("received %q, want 42", got)
 			}
 			w.wantHeld()
 			_ = stream.CloseSend()
@@ -150,7 +151,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 				t.Error(err)
 			}
 			if w.locks() != 1 {
-				t.Errorf("%d locks", w.locks())
+				t.Errorf("%d locks were acquired, want 1", w.locks())
 			}
 		})
 	})
@@ -164,10 +165,10 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := stream.Recv(); status.Code(err) != codes.DeadlineExceeded {
-				t.Errorf("Recv: %v", err)
+				t.Errorf("Recv: %v, want DeadlineExceeded", err)
 			}
 			if _, err := stream.Header(); status.Code(err) != codes.DeadlineExceeded {
-				t.Errorf("Header: %v", err)
+				t.Errorf("Header: %v, want DeadlineExceeded", err)
 			}
 		})
 	})
@@ -216,8 +217,8 @@ func TestNilPickPassesThrough(t *testing.T) {
 	}
 }
 
-// TestEndOfAnAttemptIsNotTheEndOfAStream has an interceptor inside that tries
-// again: gRPC finishes its first stream, and the lock is for all of them.
+// TestEndOfAnAttemptIsNotTheEndOfAStream: an inner interceptor opens a second stream when
+// gRPC has finished the first. The lock is held during both.
 func TestEndOfAnAttemptIsNotTheEndOfAStream(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
 		attempts := 0

@@ -13,19 +13,24 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// StreamClientInterceptor holds a lock around a stream: for servers that do not
-// lock by themselves. pick says which, by method and metadata or, with
-// WithFirstMessage, by the first message; nil lets the stream pass without one.
+// StreamClientInterceptor holds a lock during a stream, for servers that do not lock.
+// pick chooses the lock, by method and metadata or, with WithFirstMessage, by the first
+// message. If it returns nil, the stream is opened without a lock.
 //
-// The lock is given back once, as soon as the stream has come to its end:
-// RecvMsg returned io.EOF or another error, or the one answer of a method that
-// sends no more; Header found that there is none; SendMsg failed, be it with
-// io.EOF; the stream could not be opened; its context ended; the connection was
-// closed. A stream that is left alone without any of these holds its lock for
-// ever, as it holds what gRPC needs for it: cancel its context.
+// The lock is released once, as soon as the stream has ended. That is when
 //
-// The stream ends when the lock is lost. It may go on on the server for a while,
-// as may any stream that is given up by the client, without the lock.
+//   - RecvMsg has returned io.EOF or another error, or the only message of a method
+//     whose server sends one message;
+//   - Header has found that the server sent no header;
+//   - SendMsg has failed, also with io.EOF;
+//   - the stream could not be opened, its context has ended, or the connection was
+//     closed.
+//
+// A stream that is abandoned without any of these holds its lock forever, and the
+// resources of gRPC too. So cancel its context.
+//
+// The stream ends when the lock is lost. Like any stream that the client gives up, it may
+// continue on the server for a while, without the lock.
 //
 // It panics if pick is nil.
 func StreamClientInterceptor(pick Pick, opts ...Option) grpc.StreamClientInterceptor {
@@ -38,7 +43,7 @@ func StreamClientInterceptor(pick Pick, opts ...Option) grpc.StreamClientInterce
 			opened: make(chan struct{}),
 		}
 		s.stream = func(ctx context.Context) (grpc.ClientStream, error) {
-			// Of the ends of a stream, this one shows nowhere else.
+			// No method of the stream reports that the connection was closed.
 			closed := grpc.OnFinish(func(error) {
 				if cc != nil && cc.GetState() == connectivity.Shutdown {
 					_ = s.giveBack()
@@ -63,34 +68,34 @@ func StreamClientInterceptor(pick Pick, opts ...Option) grpc.StreamClientInterce
 	}
 }
 
-// clientStream is a stream that a lock is held around.
+// clientStream is a stream during which a lock is held.
 type clientStream struct {
 	*config
 	call   Call
-	caller context.Context // of the one who wants the stream
+	caller context.Context // the context with which the caller asked for the stream
 	stream func(context.Context) (grpc.ClientStream, error)
 
-	// What follows is set by open before opened is closed, and immutable after;
-	// held is set before anything can end the stream.
+	// The other fields are set by open before opened is closed, and do not change
+	// after that. held is set before anything can end the stream.
 	opened  chan struct{}
 	inner   grpc.ClientStream // nil if the stream could not be opened
-	failed  error             // why not
-	late    *lateContext      // nil if there is no lock
-	held    *hold             // likewise
-	forsake func() bool       // no more giving back when the context ends
+	failed  error             // why it could not
+	late    *lateContext      // nil if the stream has no lock
+	held    *hold             // nil if the stream has no lock
+	forsake func() bool       // stops the release at the end of the context
 }
 
 var _ grpc.ClientStream = (*clientStream)(nil)
 
-// errNotOpened is the error of a stream whose opening has panicked.
+// errNotOpened is the error of a stream if a panic occurred while it was opened.
 var errNotOpened = status.Error(codes.Internal, "the stream was not opened")
 
-// open takes the lock and opens the stream, once: it is called by the first
-// SendMsg or CloseSend, which must not be called by two at a time.
+// open acquires the lock and opens the stream. It is called once. With WithFirstMessage
+// the first SendMsg or CloseSend calls it; two goroutines must not call these at once.
 func (s *clientStream) open(a zklock.Acquirer) error {
 	s.failed = errNotOpened
 	defer func() {
-		if s.failed == errNotOpened { // something has panicked
+		if s.failed == errNotOpened { // a panic
 			_ = s.giveBack()
 			if s.late != nil {
 				s.late.cancel(errNotOpened)
@@ -120,7 +125,8 @@ func (s *clientStream) open(a zklock.Acquirer) error {
 	return nil
 }
 
-// openWith picks by the first message, or by none, and opens the stream.
+// openWith picks by the first message m, which is nil if there is none, and opens the
+// stream.
 func (s *clientStream) openWith(m any) error {
 	s.call.Request = m
 	return s.open(s.pick(s.caller, s.call))
@@ -136,7 +142,8 @@ func (s *clientStream) isOpen() bool {
 	}
 }
 
-// await waits until the stream is open, and returns why it is not to be.
+// await waits until the stream is open. It returns an error if the stream could not be
+// opened.
 func (s *clientStream) await() error {
 	select {
 	case <-s.opened:
@@ -148,7 +155,7 @@ func (s *clientStream) await() error {
 	return s.failed
 }
 
-// giveBack releases the lock, if there is one and that has not been done.
+// giveBack releases the lock, if there is one, unless that was done before.
 func (s *clientStream) giveBack() error {
 	if s.held == nil {
 		return nil
@@ -156,8 +163,8 @@ func (s *clientStream) giveBack() error {
 	return s.held.giveBack()
 }
 
-// end gives the lock back since the stream has come to its end with err, and
-// returns what to tell the caller.
+// end releases the lock, because the stream has ended with err, and returns the error for
+// the caller.
 func (s *clientStream) end(err error) error {
 	if s.held == nil {
 		return err
@@ -200,8 +207,8 @@ func (s *clientStream) SendMsg(m any) error {
 	switch err {
 	case nil:
 	case io.EOF:
-		// The server is done with the call. What it has sent before can still be
-		// received, and so can the status, with which RecvMsg ends the rest.
+		// The server has ended the call. RecvMsg still returns the messages that the
+		// server sent before, and then the status.
 		_ = s.giveBack()
 	default:
 		return s.end(err)
@@ -212,7 +219,7 @@ func (s *clientStream) SendMsg(m any) error {
 // CloseSend implements grpc.ClientStream.
 func (s *clientStream) CloseSend() error {
 	if !s.isOpen() {
-		_ = s.openWith(nil) // RecvMsg tells
+		_ = s.openWith(nil) // RecvMsg returns the error
 	}
 	if s.inner == nil {
 		return nil
@@ -230,7 +237,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	case err != nil:
 		return md, s.end(err)
 	case md == nil:
-		// The stream has ended, with a status that RecvMsg tells.
+		// The stream has ended, with a status that RecvMsg returns.
 		_ = s.giveBack()
 	}
 	return md, nil

@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// bothWays runs a test of a client's stream that is locked at its start, and by
-// its first message.
+// bothWays runs a test of a client's stream twice: with a lock that is acquired at the
+// stream's start, and with one that is acquired with its first message.
 func bothWays(t *testing.T, test func(t *testing.T, w *world, opts ...interceptors.Option)) {
 	for _, first := range []bool{false, true} {
 		t.Run(fmt.Sprintf("first message %v", first), func(t *testing.T) {
@@ -28,7 +28,7 @@ func bothWays(t *testing.T, test func(t *testing.T, w *world, opts ...intercepto
 	}
 }
 
-// echo answers each message with one, and ends with the client.
+// echo replies to each message with one, and returns when the client ends the stream.
 func echo(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
 	for {
 		o, err := stream.Recv()
@@ -68,10 +68,10 @@ func TestClientStreamIsGivenBackAtItsEnd(t *testing.T) {
 			t.Errorf("the end is %v, want io.EOF", err)
 		}
 		if held := w.client.Stats().Held; held != 0 {
-			t.Error("still held at the end")
+			t.Error("the lock is held after the end of the stream")
 		}
 		if _, err := stream.Recv(); err != io.EOF {
-			t.Errorf("behind the end: %v, want io.EOF", err)
+			t.Errorf("after the end: %v, want io.EOF", err)
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestClientStreamIsGivenBackAtAnError(t *testing.T) {
 			t.Errorf("the end is %v, want NotFound", err)
 		}
 		if held := w.client.Stats().Held; held != 0 {
-			t.Error("still held at the end")
+			t.Error("the lock is held after the end of the stream")
 		}
 	})
 }
@@ -122,10 +122,10 @@ func TestClientStreamIsGivenBackAtItsOneAnswer(t *testing.T) {
 		}
 		r, err := stream.CloseAndRecv()
 		if err != nil || r.GetText() != "3" {
-			t.Errorf("%v, %v", r, err)
+			t.Errorf("reply %v, error %v", r, err)
 		}
 		if held := w.client.Stats().Held; held != 0 {
-			t.Error("still held at the end")
+			t.Error("the lock is held after the end of the stream")
 		}
 	})
 }
@@ -155,7 +155,7 @@ func TestClientStreamThatIsAbandonedIsGivenBackWithItsContext(t *testing.T) {
 				}
 				synctest.Wait()
 				if held := w.client.Stats().Held; held != 0 {
-					t.Error("still held when the context has ended")
+					t.Error("the lock is held after the end of the context")
 				}
 			})
 		})
@@ -178,7 +178,7 @@ func TestClientStreamIsGivenBackWhenItsConnectionIsClosed(t *testing.T) {
 		}
 		synctest.Wait()
 		if held := w.client.Stats().Held; held != 0 {
-			t.Error("still held when the connection is closed")
+			t.Error("the lock is held after the connection was closed")
 		}
 	})
 }
@@ -188,30 +188,30 @@ func TestClientStreamIsGivenBackWhenItCannotBeOpened(t *testing.T) {
 		opts2 := append(onClient(w.fixed, opts...), grpc.WithDefaultCallOptions(grpc.CallContentSubtype("no-such-codec")))
 		err := chat(t.Context(), serve(t, &shop{}, opts2...))
 		if status.Code(err) != codes.Internal || interceptors.Reason(err) != "" {
-			t.Errorf("%v, want gRPC's own Internal", err)
+			t.Errorf("error %v, want gRPC's own Internal", err)
 		}
 		if w.locks() != 1 || w.client.Stats().Held != 0 {
-			t.Errorf("%d locks, %d held", w.locks(), w.client.Stats().Held)
+			t.Errorf("%d locks were acquired, %d are held; want 1 and 0", w.locks(), w.client.Stats().Held)
 		}
 	})
 }
 
 func TestClientStreamIsGivenBackWhenItCannotSend(t *testing.T) {
-	t.Run("what is no message", func(t *testing.T) {
+	t.Run("a value that is not a message", func(t *testing.T) {
 		bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
 			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...)).Chat(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := stream.SendMsg("no message"); status.Code(err) != codes.Internal {
-				t.Errorf("%v, want Internal", err)
+				t.Errorf("SendMsg: %v, want Internal", err)
 			}
 			if w.locks() != 1 || w.client.Stats().Held != 0 {
-				t.Errorf("%d locks, %d held", w.locks(), w.client.Stats().Held)
+				t.Errorf("%d locks were acquired, %d are held; want 1 and 0", w.locks(), w.client.Stats().Held)
 			}
 		})
 	})
-	t.Run("since the server is done", func(t *testing.T) {
+	t.Run("after the server has ended the stream", func(t *testing.T) {
 		bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
 			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
 				for range 3 {
@@ -229,12 +229,12 @@ func TestClientStreamIsGivenBackWhenItCannotSend(t *testing.T) {
 				synctest.Wait()
 			}
 			if err != io.EOF {
-				t.Errorf("%v, want io.EOF", err)
+				t.Errorf("Send: %v, want io.EOF", err)
 			}
 			if held := w.client.Stats().Held; held != 0 {
-				t.Error("still held when the server is done")
+				t.Error("the lock is held after the server has ended the stream")
 			}
-			// What it sent is to be had all the same, the status last.
+			// The messages that the server has sent still arrive, and then the status.
 			for range 3 {
 				if _, err := stream.Recv(); err != nil {
 					t.Error(err)
@@ -257,12 +257,12 @@ func TestClientStreamIsGivenBackWhenThereIsNoHeader(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = stream.Send(&shoppb.Order{}) // the server may be done already
+				_ = stream.Send(&shoppb.Order{}) // fails if the server has ended the stream already
 				if md, err := stream.Header(); md != nil || err != nil {
-					t.Errorf("Header: %v, %v", md, err)
+					t.Errorf("Header: %v, %v; want neither header nor error", md, err)
 				}
 				if held := w.client.Stats().Held; held != 0 {
-					t.Error("still held when there is no header")
+					t.Error("the lock is held after Header has found the end of the stream")
 				}
 				if _, err := stream.Recv(); code == codes.OK && err != io.EOF || code != codes.OK && status.Code(err) != code {
 					t.Errorf("the end is %v, want %v", err, code)
@@ -290,7 +290,7 @@ func TestHeaderOfALivingStreamReleasesNothing(t *testing.T) {
 			t.Errorf("Header: %v, %v", md, err)
 		}
 		if l, ok := zklock.FromContext(stream.Context()); !ok || l.Name() != "orders/42" {
-			t.Error("the stream's context carries no lock")
+			t.Error("the stream's context does not carry the lock")
 		}
 		w.wantHeld()
 		_ = stream.CloseSend()

@@ -1,4 +1,4 @@
-// Package interceptors holds a lock around gRPC calls: in all processes that use
+// Package interceptors holds a lock during gRPC calls. In all processes that use
 // the same ensemble, calls that pick the same lock are served one after another.
 //
 //	pick := interceptors.ByMethod(map[string]interceptors.Pick{
@@ -8,9 +8,9 @@
 //		grpc.ChainUnaryInterceptor(interceptors.UnaryServerInterceptor(pick)),
 //		grpc.ChainStreamInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage())))
 //
-// Calls of other services, such as health checks and reflection, are not in that
-// table and pass without a lock. Or the service says in its .proto what its
-// methods lock, and FromProto is all that there is to write:
+// Calls of services that are not in the table, such as health checks and
+// reflection, are served without a lock. Alternatively, the service's .proto file
+// declares what its methods lock, and FromProto is the pick:
 //
 //	import "zklock/v1/lock.proto";
 //
@@ -18,68 +18,75 @@
 //	  option (zklock.v1.lock) = { name: "orders/{order_id}" mode: EXCLUSIVE wait: "2s" };
 //	}
 //
-// Package lockpb has the file to import, and says how protoc finds it.
+// Package lockpb contains the file to import, and says how protoc finds it.
 //
-// # From acquire to release
+// # Acquiring and releasing
 //
-// A call waits for its lock for up to 10 s (WithWait), as long as its client is
-// there and its own deadline allows. The handler gets a context that carries the
-// lock and ends, with the cause, when the lock is lost. The lock goes back when
-// the handler has returned or panicked, be the client gone or not, and never
-// before: a handler that goes on working in goroutines of its own must give them
-// zklock.Detach(context.WithoutCancel(ctx)) and expect no protection. The release
-// takes a round trip to the ensemble, which the end of the call waits for.
+// A call waits for its lock for up to 10 s (WithWait). The wait ends earlier if
+// the client cancels the call or the call's own deadline passes. The handler gets
+// a context that carries the lock. That context ends when the lock is lost, with
+// the loss as its cause.
 //
-// A stream holds its lock for all its life. It is locked from its start by
-// method and metadata, or by its first message with WithFirstMessage.
+// The interceptor releases the lock when the handler has returned or panicked, and
+// not before, even if the client has disconnected. Goroutines that outlive the
+// handler need zklock.Detach(context.WithoutCancel(ctx)) as their context, and the
+// lock does not protect them. The release takes a round trip to the ensemble, and
+// the end of the call waits for it.
 //
-// # How it can end
+// A stream holds its lock until it ends. It acquires the lock at its start, picked
+// by method and metadata. With WithFirstMessage it acquires the lock when its first
+// message arrives, picked by that message.
+//
+// # Errors
 //
 //	contended: the try failed, the wait is over, too many wait   Aborted (WithCode)   LOCK_CONTENDED
-//	no ensemble to be reached, or the Client was closed          Unavailable          LOCK_UNAVAILABLE
+//	the ensemble cannot be reached, or the Client was closed     Unavailable          LOCK_UNAVAILABLE
 //	the call's own deadline passed during the wait               DeadlineExceeded     LOCK_CONTENDED, or LOCK_UNAVAILABLE
-//	the client is gone                                           Canceled
+//	the call was canceled during the wait                        Canceled
 //	the lock was lost, and the handler returned                  Aborted              LOCK_LOST
-//	  nothing, or that its context has ended
+//	  nil, or that its context has ended
 //	the lock was lost, and the handler returned another error    that error
-//	the call names no lock, or a bad one                         InvalidArgument      LOCK_NAME
+//	the call names no lock, or the name is invalid               InvalidArgument      LOCK_NAME
 //	the call's sequencer is stale (WithSequencerCheck)           FailedPrecondition   LOCK_STALE
 //	anything else, such as zklock.ErrDeadlock or ErrMisuse;      Internal             LOCK_ERROR
 //	  it is logged (WithLogger)
 //
-// The last column is the reason of an ErrorInfo with Domain as its domain, which
-// Reason finds; the first two rows have a RetryInfo, too. The statuses tell
-// nothing about locks and servers. In this process errors.Is and errors.As see
-// through them, to zklock's errors and the handler's own.
+// The last column is the reason of an ErrorInfo whose domain is Domain. Reason
+// returns it. The first two rows also have a RetryInfo. The statuses contain no
+// names of locks or servers. In the process that locks, errors.Is and errors.As
+// also find zklock's errors and the handler's own in these errors.
 //
-// A loss counts though the handler knows nothing of it: it may not have been
-// alone. From the loss on it can send nothing more, and receive nothing.
+// After a loss, the handler may not have been the only holder. So the call fails
+// even if the handler has not noticed the loss. From the loss on, the handler of a
+// stream can neither send nor receive.
 //
-// # On the client
+// # Clients
 //
-// UnaryClientInterceptor and StreamClientInterceptor hold a lock around calls to
-// servers that do not lock by themselves. They fail in the same way. A call that
-// is given up, because of its context or the lock's loss, may go on for a while
-// on the server: what is locked where the work is done is locked better.
+// UnaryClientInterceptor and StreamClientInterceptor hold a lock during calls to
+// servers that do not lock. Their errors are the same. If the client gives a call
+// up, because of its context or because the lock is lost, the server may continue
+// the call for a while. So it is safer to lock in the server, where the work is
+// done.
 //
-// # Where to put it
+// # Order of interceptors
 //
-// Inside of everything that looks at calls as a whole, close around the handler:
+// The lock belongs close to the handler, inside everything that handles calls as a
+// whole:
 //
-//   - Inside of recovery, which then sees a panic after the lock was released.
-//   - Inside of authentication: strangers should not queue.
-//   - Stats handlers such as otelgrpc's are around all interceptors; their spans
-//     comprise the wait.
-//   - On a client outside of retries: one lock around all attempts. Inside, each
-//     attempt queues anew.
+//   - Inside recovery, which then sees a panic after the lock was released.
+//   - Inside authentication, so that unknown clients cannot queue.
+//   - Stats handlers such as otelgrpc's are outside all interceptors. Their spans
+//     include the wait.
+//   - On a client, outside retries: one lock for all attempts. Inside, each attempt
+//     queues again.
 //
-// A selector around it is as good as a Pick that returns nil.
+// A selector around the interceptor has the same effect as a Pick that returns nil.
 //
-// # Between services
+// # Calls to other services
 //
-// A lock protects from other holders, not from a holder of before that was
-// stopped for a while. Where that matters for calls to other services,
-// WithSequencers sends the lock's name and fencing token along, and
-// WithSequencerCheck on the other side refuses those that are stale; see package
-// fence for databases and resources in memory.
+// A lock keeps out other holders. It does not stop a former holder that was
+// paused, lost the lock, and continues. Where that matters for calls to other
+// services, WithSequencers sends the lock's name and fencing token with each call,
+// and WithSequencerCheck in the receiving service refuses stale ones. Package
+// fence does the same for databases and for resources in memory.
 package interceptors

@@ -22,7 +22,7 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// orders is a service that tells under which lock it works.
+// orders is a service that prints the name of the lock it holds.
 type orders struct{ shoppb.UnimplementedShopServer }
 
 func (orders) Pay(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
@@ -35,7 +35,7 @@ func (orders) Pay(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
 }
 
 func (orders) Upload(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
-	if _, err := stream.Recv(); err != nil { // the first message, which says what to lock
+	if _, err := stream.Recv(); err != nil { // the first message, which names the lock
 		return err
 	}
 	lock, _ := zklock.FromContext(stream.Context())
@@ -67,8 +67,8 @@ func dialed(server []grpc.ServerOption, client ...grpc.DialOption) (conn *grpc.C
 	return conn, func() { _ = conn.Close(); s.Stop(); <-ended }
 }
 
-// A field is in the requests of one's own methods only: calls for health checks
-// and reflection, which have none, must not be asked for it.
+// Only the requests of the program's own methods have the field. With ByMethod, calls of
+// other services, such as health checks and reflection, need no lock.
 func ExampleByField() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -94,7 +94,7 @@ func ExampleByField() {
 	// SERVING <nil>
 }
 
-// A program looks at its declarations when it starts.
+// A program checks its declarations when it starts.
 func ExampleCheckProto() {
 	server := grpc.NewServer()
 	shoppb.RegisterShopServer(server, orders{})
@@ -102,7 +102,7 @@ func ExampleCheckProto() {
 	// Output: <nil>
 }
 
-// The service's .proto says what its methods lock.
+// The service's .proto file declares what its methods lock.
 func ExampleFromProto() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -132,7 +132,7 @@ func ExampleFromProto() {
 	// <nil>
 }
 
-// Calls that come second are refused at once, in the application's own terms.
+// A call that finds the lock taken is refused at once, with the application's own code.
 func ExampleUnaryServerInterceptor() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -142,12 +142,12 @@ func ExampleUnaryServerInterceptor() {
 
 	shop, stop := connected([]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(
 		interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")}),
-		interceptors.WithTry(), // or, for those who have time: interceptors.WithWait(2 * time.Second)
+		interceptors.WithTry(), // to wait instead: interceptors.WithWait(2 * time.Second)
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
 		interceptors.WithMaxHold(time.Minute),
 		interceptors.WithLabel(func(_ context.Context, call interceptors.Call) string { return call.FullMethod }),
-		interceptors.WithLogger(slog.Default()), // for what is the program's fault
+		interceptors.WithLogger(slog.Default()), // for errors of the program
 	))})
 	defer stop()
 
@@ -166,7 +166,7 @@ func ExampleUnaryServerInterceptor() {
 	// : InvalidArgument LOCK_NAME
 }
 
-// Each method has a pick of its own; those without one are not locked.
+// Each method has its own pick. Methods without one need no lock.
 func ExampleByMethod() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -199,8 +199,8 @@ func ExampleByMethod() {
 	// InvalidArgument
 }
 
-// A client that locks around its calls, and says so to the server, which
-// refuses calls on behalf of a lock that has passed on.
+// A client that holds a lock during its calls and sends the lock's token with them. The
+// server refuses calls on behalf of a lock that has a newer holder.
 func ExampleUnaryClientInterceptor() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -210,7 +210,7 @@ func ExampleUnaryClientInterceptor() {
 
 	pick := interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")})
 	var guard fence.Guard
-	trust := func(context.Context, interceptors.Call) (origin string, ok bool) { return "shop", true } // in earnest: by certificate
+	trust := func(context.Context, interceptors.Call) (origin string, ok bool) { return "shop", true } // in production: by the client certificate
 	shop, stop := connected(
 		[]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(interceptors.PassThrough, interceptors.WithSequencerCheck(&guard, trust)))},
 		grpc.WithUnaryInterceptor(interceptors.UnaryClientInterceptor(pick, interceptors.WithSequencers())),

@@ -15,23 +15,23 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// ByField picks the mutex named by a field of the request message, put into
-// format in place of its %s. path names the field as the .proto does, and with
-// dots those of the messages that it is in: "order.id". It may be a string, a
-// whole number, a bool or an enum, of which the name counts.
+// ByField picks a mutex. Its name is format, with %s replaced by the value of a field of
+// the request message. path is the field's name in the .proto file. A field of an inner
+// message has a path with dots, such as "order.id". The field must be a string, a whole
+// number, a bool or an enum; the value of an enum is its name.
 //
-// It is for methods whose requests have the field: ByMethod gives it those, and
-// lets calls for health checks and reflection pass.
+// It is for methods whose requests have the field. Put it into a ByMethod with these
+// methods, so that calls of others, such as health checks and reflection, need no lock.
 //
-// A call is refused with InvalidArgument, see Optional, if the field is not set;
-// of fields without presence, which are all but optional and oneof ones in
-// proto3, if it is empty, 0 or false. A request that cannot have the field at
-// all is the program's error, and Internal. Streams need WithFirstMessage.
+// A call is refused with InvalidArgument, see Optional, if the field is not set. In
+// proto3, only optional and oneof fields have presence; all others count as not set if
+// they are empty, 0 or false. If the request's type does not have the field, that is an
+// error of the program, and the call fails with Internal. Streams need WithFirstMessage.
 //
-// On a server the value comes from the client: it is put in as it is, so a lock
-// may be taken under any name that begins and ends as format does. ByField
-// panics if c is nil, if path is none, and if format does not have one %s or makes
-// no name that a lock can have.
+// On a server the value comes from the client and is inserted unchanged. So a client can
+// choose any lock whose name begins and ends as format does. ByField panics if c is nil,
+// if path is malformed, if format does not contain %s exactly once, and if format cannot
+// give a valid lock name.
 func ByField(c *zklock.Client, path, format string) Pick {
 	naming.MustHaveClient("interceptors: ByField", c)
 	name := naming.MustParse("interceptors: ByField", format)
@@ -55,11 +55,11 @@ func ByField(c *zklock.Client, path, format string) Pick {
 	}
 }
 
-// noMessage is picked where a field is wanted of a message that there is not.
-var noMessage zklock.Acquirer = naming.Refusal{Err: fmt.Errorf("%w: the stream ended before a message named it", zklock.ErrInvalidName)}
+// noMessage is picked if the name needs a field of a message, and none was sent.
+var noMessage zklock.Acquirer = naming.Refusal{Err: fmt.Errorf("%w: the stream ended before its first message, which names the lock", zklock.ErrInvalidName)}
 
-// tooEarly stands for noMessage where streams are locked before any message.
-var tooEarly zklock.Acquirer = naming.Refusal{Err: errors.New("the stream is to be locked by a field of its first message: give the interceptor WithFirstMessage")}
+// tooEarly replaces noMessage where the lock is acquired before the first message.
+var tooEarly zklock.Acquirer = naming.Refusal{Err: errors.New("a field of the stream's first message names the lock: give the interceptor WithFirstMessage")}
 
 // requestOf returns the request message of a call, or what to pick instead.
 func requestOf(call Call) (protoreflect.Message, zklock.Acquirer) {
@@ -71,42 +71,42 @@ func requestOf(call Call) (protoreflect.Message, zklock.Acquirer) {
 	case protoadapt.MessageV1:
 		return protoadapt.MessageV2Of(m).ProtoReflect(), nil
 	}
-	return nil, naming.Refusal{Err: fmt.Errorf("the request is a %T, and not a protobuf message", call.Request)}
+	return nil, naming.Refusal{Err: fmt.Errorf("the request is a %T: want a protobuf message", call.Request)}
 }
 
-// fieldPath is the way to a field through the messages that it is in.
+// fieldPath is the path to a field through the messages that contain it.
 type fieldPath []protoreflect.Name
 
-// parsePath reads a path with dots.
+// parsePath parses a path with dots.
 func parsePath(path string) (fieldPath, error) {
 	var p fieldPath
 	for part := range strings.SplitSeq(path, ".") {
 		name := protoreflect.Name(part)
 		if !name.IsValid() {
-			return nil, fmt.Errorf("%q is no path of fields: want names with dots between, such as order.id", path)
+			return nil, fmt.Errorf("%q is not a path of fields: want names with dots between them, such as order.id", path)
 		}
 		p = append(p, name)
 	}
 	return p, nil
 }
 
-// step finds the i-th field of the path in the message that it is in.
+// step returns the i-th field of the path, in the message m that contains it.
 func (p fieldPath) step(i int, m protoreflect.MessageDescriptor) (protoreflect.FieldDescriptor, error) {
 	f := m.Fields().ByName(p[i])
 	switch {
 	case f == nil:
 		return nil, fmt.Errorf("message %s has no field %q", m.FullName(), p[i])
 	case f.Cardinality() == protoreflect.Repeated:
-		return nil, fmt.Errorf("field %s is repeated, and does not have one value", f.FullName())
+		return nil, fmt.Errorf("field %s is repeated: want a field with one value", f.FullName())
 	case i < len(p)-1 && f.Message() == nil:
-		return nil, fmt.Errorf("field %s is no message, and has no field %q", f.FullName(), p[i+1])
+		return nil, fmt.Errorf("field %s is not a message, and has no field %q", f.FullName(), p[i+1])
 	case i == len(p)-1 && !nameable(f.Kind()):
 		return nil, fmt.Errorf("field %s is of type %v: want a string, a whole number, a bool or an enum", f.FullName(), f.Kind())
 	}
 	return f, nil
 }
 
-// check says what is wrong with the path for messages of that type.
+// check returns an error if messages of type m do not have the path.
 func (p fieldPath) check(m protoreflect.MessageDescriptor) error {
 	for i := range p {
 		f, err := p.step(i, m)
@@ -126,8 +126,8 @@ func (p fieldPath) value(m protoreflect.Message) (string, error) {
 			return "", err
 		}
 		if !m.Has(f) {
-			// The rest of the path may be wrong all the same, and whoever sees
-			// calls refused for it wants to know.
+			// The rest of the path may be wrong too. That is an error of the program,
+			// and has to be reported as one.
 			if f.Message() != nil {
 				return "", p[i+1:].check(f.Message())
 			}
@@ -150,8 +150,8 @@ func nameable(k protoreflect.Kind) bool {
 	return true
 }
 
-// text is a value as part of a name. It goes by the kind, since a value that is
-// asked for as an interface allocates one.
+// text returns a value as part of a name. It has a case for each kind, because
+// Value.Interface would allocate.
 func text(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	switch f.Kind() {
 	case protoreflect.StringKind:
@@ -166,5 +166,5 @@ func text(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	case protoreflect.Uint32Kind, protoreflect.Uint64Kind, protoreflect.Fixed32Kind, protoreflect.Fixed64Kind:
 		return strconv.FormatUint(v.Uint(), 10)
 	}
-	return strconv.FormatInt(v.Int(), 10) // of the kinds that are nameable, the rest
+	return strconv.FormatInt(v.Int(), 10) // the other nameable kinds
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// errReturned is the error of a first RecvMsg after the handler's end.
+// errReturned is the error of a first RecvMsg that ends after the handler has returned.
 var errReturned = status.Error(codes.Canceled, "the handler of this stream has returned")
 
-// serveFirst serves a stream that is locked by its first message.
+// serveFirst serves a stream whose first message chooses its lock.
 func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, handler grpc.StreamHandler) (err error) {
 	ctx := newLateContext(ss.Context())
 	s := &firstMessage{
@@ -25,7 +25,7 @@ func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, handler gr
 	defer func() {
 		refusal, released := s.end()
 		if refusal != nil {
-			err = refusal // whatever the handler has made of it
+			err = refusal // instead of the handler's error
 			return
 		}
 		err = settle(err, released)
@@ -33,13 +33,12 @@ func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, handler gr
 	return handler(srv, s)
 }
 
-// firstMessage is the stream that a handler gets which is locked by its first
-// message. The lock is taken by the first RecvMsg, which may be called by
-// another goroutine than the handler's, and still be under way when the handler
-// has returned.
+// firstMessage is a handler's stream if the first message chooses the lock. The first
+// RecvMsg acquires the lock. The handler may call it on another goroutine, and may return
+// before it does.
 //
-// Invariant: a lock that was acquired is either in held before ended is set, so
-// that end gives it back, or given back by the one who acquired it.
+// Invariant: an acquired lock is either in held before ended is set, so that end releases
+// it, or the goroutine that acquired it releases it.
 type firstMessage struct {
 	serverStream
 	*config
@@ -50,7 +49,7 @@ type firstMessage struct {
 	asked  bool  // guarded by mu; there was a first RecvMsg
 	ended  bool  // guarded by mu; the handler has returned
 	held   *hold // guarded by mu
-	failed error // guarded by mu; why there is no lock where there should be one
+	failed error // guarded by mu; why the lock was not acquired
 }
 
 // RecvMsg implements grpc.ServerStream.
@@ -69,7 +68,7 @@ func (s *firstMessage) RecvMsg(m any) error {
 	switch received {
 	case nil:
 		s.call.Request = m
-	case io.EOF: // there is something to lock all the same, maybe
+	case io.EOF: // the pick may choose a lock without a message
 	default:
 		return received
 	}
@@ -82,7 +81,7 @@ func (s *firstMessage) RecvMsg(m any) error {
 	return received
 }
 
-// take picks and takes the lock.
+// take picks and acquires the lock.
 func (s *firstMessage) take() error {
 	a := s.pick(s.late, s.call)
 	if a == nil {
@@ -99,10 +98,10 @@ func (s *firstMessage) take() error {
 	}
 	s.mu.Unlock()
 	if ended {
-		_ = h.giveBack() // nobody is there to be told
+		_ = h.giveBack() // the handler has returned, so an error cannot be reported
 		return errReturned
 	}
-	// Again, since somebody newer may have been here while we waited.
+	// Check again: the guard may have seen a newer holder during the wait.
 	if err := s.checkSequencers(s.late, s.call); err != nil {
 		return s.refuse(s.late, err)
 	}
@@ -110,20 +109,21 @@ func (s *firstMessage) take() error {
 	return stopped(h.lock)
 }
 
-// end is called when the handler has returned or panics. It returns why the
-// stream did not get its lock, and what came of the release of one that it got.
+// end is called when the handler has returned or panics. refusal is the reason why the
+// stream did not get its lock. released is the error of the release of a lock that it
+// got.
 func (s *firstMessage) end() (refusal, released error) {
 	s.mu.Lock()
 	s.ended = true
 	h, failed := s.held, s.failed
 	s.mu.Unlock()
-	// Ends the wait for the lock of a RecvMsg that was left behind.
+	// This ends the wait for the lock of a RecvMsg that has not returned yet.
 	defer s.late.cancel(errReturned)
 	if h != nil {
 		released = h.giveBack()
 	}
 	if errors.Is(failed, zklock.ErrLost) && errors.Is(released, zklock.ErrLost) {
-		failed = nil // settle tells the same, with what the handler made of it
+		failed = nil // settle reports the same loss, together with the handler's error
 	}
 	return failed, released
 }

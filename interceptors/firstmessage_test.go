@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestRecvLeftBehindGetsNoLock has a handler that leaves its receiver alone: at
-// the first message, in the queue for the lock, and just as it gets it.
+// TestRecvLeftBehindGetsNoLock: a handler returns while another goroutine is in its first
+// Recv. That goroutine waits for the message, waits for the lock, or is just getting it.
 func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 	t.Run("waiting for the client", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,10 +38,10 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-left; err == nil {
-				t.Error("it got a message")
+				t.Error("Recv returned a message after the handler's return")
 			}
 			if w.locks() != 0 {
-				t.Error("it got the lock")
+				t.Error("a lock was acquired")
 			}
 		})
 	})
@@ -62,10 +62,10 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-left; err == nil {
-				t.Error("it got a message")
+				t.Error("Recv returned a message after the handler's return")
 			}
 			if st := w.client.Stats(); st.Waiting != 0 {
-				t.Errorf("%d still wait", st.Waiting)
+				t.Errorf("%d acquisitions still wait, want none", st.Waiting)
 			}
 			release()
 		})
@@ -75,7 +75,7 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 			w := newWorld(t)
 			returned := make(chan struct{})
 			left := make(chan error, 1)
-			// An Acquirer that has its lock when the handler has returned.
+			// An Acquirer that gets its lock after the handler has returned.
 			late := lateGrant{w.client.Mutex("orders/42"), returned}
 			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
 				go func() {
@@ -92,16 +92,16 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-left; err == nil {
-				t.Error("it got a message")
+				t.Error("Recv returned a message after the handler's return")
 			}
 			if w.locks() != 1 {
-				t.Errorf("%d locks", w.locks())
+				t.Errorf("%d locks were acquired, want 1", w.locks())
 			}
 		})
 	})
 }
 
-// lateGrant acquires once a channel is closed, whatever its context says.
+// lateGrant acquires when a channel is closed, even if its context has ended.
 type lateGrant struct {
 	zklock.Acquirer
 	when <-chan struct{}
@@ -112,8 +112,8 @@ func (l lateGrant) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*
 	return l.Acquirer.Acquire(context.WithoutCancel(ctx), opts...)
 }
 
-// TestStreamWithoutAMessageIsPickedForAllTheSame: what a handler does at the end
-// of a stream is to be locked even if there was nothing before.
+// TestStreamWithoutAMessageIsPickedForAllTheSame: a handler's work at the end of a stream
+// needs the lock even if no message came before.
 func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -135,8 +135,8 @@ func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
 	})
 }
 
-// TestFirstMessageMayComeInAnotherGoroutine is for -race: the handler sends
-// while its receiver gets the lock.
+// TestFirstMessageMayComeInAnotherGoroutine is a test for the race detector: the handler
+// sends while another goroutine receives and so acquires the lock.
 func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -155,7 +155,7 @@ func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
 			}
 			for _, ctx := range []context.Context{stream.Context(), child} {
 				if l, ok := zklock.FromContext(ctx); !ok || l.Name() != "orders/42" {
-					t.Errorf("the context carries %v", l)
+					t.Errorf("the context carries %v, want orders/42", l)
 				}
 			}
 			return nil
@@ -166,8 +166,8 @@ func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
 	})
 }
 
-// TestContextsMadeBeforeTheFirstMessageEndWithTheLock: a handler may have made
-// its contexts when there was no lock yet.
+// TestContextsMadeBeforeTheFirstMessageEndWithTheLock: a handler may derive contexts
+// before the lock is acquired.
 func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -175,13 +175,13 @@ func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
 			child, cancel := context.WithTimeout(stream.Context(), time.Hour)
 			defer cancel()
 			if _, ok := zklock.FromContext(child); ok {
-				t.Error("it carries a lock before the first message")
+				t.Error("the context carries a lock before the first message")
 			}
 			if _, err := stream.Recv(); err != nil {
 				return err
 			}
 			if l, ok := zklock.FromContext(child); !ok || l.Name() != "orders/42" {
-				t.Errorf("it carries %v", l)
+				t.Errorf("the context carries %v, want orders/42", l)
 			}
 			w.lose(child)
 			return nil

@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is an ensemble with a client, whose hooks see to it that every lock is
-// released exactly once, and never under a running handler.
+// world is an ensemble with a client. The client's hooks check that every lock is
+// released exactly once, and never while its handler runs.
 type world struct {
 	t        *testing.T
 	ensemble *memdriver.Ensemble
@@ -36,8 +36,8 @@ type world struct {
 
 	mu       sync.Mutex
 	released map[*zklock.Lock]int // guarded by mu; 0: held
-	running  map[*zklock.Lock]int // guarded by mu; handlers at work
-	waiting  chan struct{}        // gets one for every wait
+	running  map[*zklock.Lock]int // guarded by mu; running handlers
+	waiting  chan struct{}        // gets one value for every wait
 }
 
 func newWorld(t *testing.T) *world {
@@ -71,7 +71,7 @@ func newWorldOn(t *testing.T, e *memdriver.Ensemble, connector driver.Connector)
 			defer w.mu.Unlock()
 			w.released[e.Lock]++
 			if n := w.running[e.Lock]; n != 0 {
-				t.Errorf("a lock was released under %d running handlers", n)
+				t.Errorf("a lock was released while %d of its handlers were running", n)
 			}
 			return ctx, nil
 		},
@@ -84,9 +84,9 @@ func newWorldOn(t *testing.T, e *memdriver.Ensemble, connector driver.Connector)
 	return w
 }
 
-// close checks the books.
+// close checks that every lock was released.
 func (w *world) close() {
-	eventually(w.t, "all locks to be given back", func() bool { return w.client.Stats().Held == 0 })
+	eventually(w.t, "the release of all locks", func() bool { return w.client.Stats().Held == 0 })
 	if err := w.client.Close(); err != nil {
 		w.t.Error(err)
 	}
@@ -95,19 +95,19 @@ func (w *world) close() {
 	defer w.mu.Unlock()
 	for l, n := range w.released {
 		if n != 1 {
-			w.t.Errorf("lock %q was released %d times", l.Name(), n)
+			w.t.Errorf("lock %q was released %d times, want once", l.Name(), n)
 		}
 	}
 }
 
-// locks is how many were acquired so far.
+// locks returns how many locks were acquired so far.
 func (w *world) locks() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.released)
 }
 
-// watch tells the hooks that a handler runs under the lock that ctx carries.
+// watch records that a handler runs under the lock that ctx carries, for the hooks.
 func (w *world) watch(ctx context.Context) (left func()) {
 	l, ok := zklock.FromContext(ctx)
 	if !ok {
@@ -128,7 +128,7 @@ func (w *world) fixed(context.Context, interceptors.Call) zklock.Acquirer {
 	return w.client.Mutex("orders/42")
 }
 
-// hold takes the mutex that fixed picks, as another client would.
+// hold acquires the mutex that fixed picks, with another client.
 func (w *world) hold() (release func()) {
 	w.t.Helper()
 	other, err := zklock.OpenConnector(w.ensemble.Connector())
@@ -149,22 +149,22 @@ func (w *world) hold() (release func()) {
 	})
 }
 
-// wantHeld checks that the mutex which fixed picks is not to be had.
+// wantHeld checks that the mutex which fixed picks is held.
 func (w *world) wantHeld() {
 	w.t.Helper()
 	l, err := w.client.Mutex("orders/42").TryAcquire(context.Background())
 	if !errors.Is(err, zklock.ErrNotAcquired) {
-		w.t.Errorf("the lock could be had: %v", err)
+		w.t.Errorf("TryAcquire: %v, want ErrNotAcquired", err)
 	}
 	if err == nil {
 		_ = l.Release(context.Background())
 	}
 }
 
-// wantFree waits until nothing is held any more.
+// wantFree waits until no lock is held.
 func (w *world) wantFree() {
 	w.t.Helper()
-	eventually(w.t, "the lock to be given back", func() bool { return w.client.Stats().Held == 0 })
+	eventually(w.t, "the release of the lock", func() bool { return w.client.Stats().Held == 0 })
 }
 
 // lose ends all sessions and waits until the lock that ctx carries is lost.
@@ -176,7 +176,7 @@ func (w *world) lose(ctx context.Context) {
 	}
 }
 
-// shop is a service made of functions. Those that are not set must not run.
+// shop is a service whose methods are functions. Methods without one must not be called.
 type shop struct {
 	shoppb.UnimplementedShopServer
 	t      *testing.T
@@ -220,8 +220,8 @@ func (s *shop) Chat(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply])
 	return s.chat(stream)
 }
 
-// serve runs the service until the test is over, and returns a connection to
-// it. Of opts, server options go to the server and dial options to the client.
+// serve runs the service until the test ends, and returns a connection to it. The server
+// options among opts go to the server, the dial options to the client.
 func serve(t *testing.T, s *shop, opts ...any) *grpc.ClientConn {
 	t.Helper()
 	s.t = t
@@ -234,7 +234,7 @@ func serve(t *testing.T, s *shop, opts ...any) *grpc.ClientConn {
 		case grpc.DialOption:
 			dial = append(dial, o)
 		default:
-			t.Fatalf("%T is no option of either side", o)
+			t.Fatalf("%T is neither a server option nor a dial option", o)
 		}
 	}
 	listener := bufconn.Listen(1 << 16)
@@ -248,9 +248,9 @@ func serve(t *testing.T, s *shop, opts ...any) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = conn.Close() // a test may have
+		_ = conn.Close() // some tests have closed it
 		server.Stop()
-		// A test without a call may be over before the server has begun.
+		// A test without a call may end before Serve has begun.
 		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Error(err)
 		}
@@ -258,7 +258,7 @@ func serve(t *testing.T, s *shop, opts ...any) *grpc.ClientConn {
 	return conn
 }
 
-// onServer are the interceptors of a server.
+// onServer returns the options with a server's interceptors.
 func onServer(pick interceptors.Pick, opts ...interceptors.Option) []any {
 	return []any{
 		grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(pick, opts...)),
@@ -266,7 +266,7 @@ func onServer(pick interceptors.Pick, opts ...interceptors.Option) []any {
 	}
 }
 
-// onClient are the interceptors of a client.
+// onClient returns the options with a client's interceptors.
 func onClient(pick interceptors.Pick, opts ...interceptors.Option) []any {
 	return []any{
 		grpc.WithUnaryInterceptor(interceptors.UnaryClientInterceptor(pick, opts...)),
@@ -274,7 +274,7 @@ func onClient(pick interceptors.Pick, opts ...interceptors.Option) []any {
 	}
 }
 
-// wantStatus checks an error of the interceptors' own, as it arrives.
+// wantStatus checks an error that an interceptor made, as the caller receives it.
 func wantStatus(t *testing.T, err error, code codes.Code, reason string) {
 	t.Helper()
 	if got := status.Code(err); got != code {
@@ -286,7 +286,7 @@ func wantStatus(t *testing.T, err error, code codes.Code, reason string) {
 	wantSilence(t, err)
 }
 
-// retryDelay is the delay in an error's RetryInfo; 0 without one.
+// retryDelay returns the delay in an error's RetryInfo; 0 without one.
 func retryDelay(err error) time.Duration {
 	for _, d := range status.Convert(err).Details() {
 		if info, ok := d.(*errdetails.RetryInfo); ok {
@@ -296,12 +296,13 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// callUnary is a unary call of a server's interceptor without a network.
+// callUnary makes a unary call of a server's interceptor without a network.
 func callUnary(ctx context.Context, i grpc.UnaryServerInterceptor, h grpc.UnaryHandler) (any, error) {
 	return i(ctx, &shoppb.Order{Id: "42"}, &grpc.UnaryServerInfo{FullMethod: shoppb.Shop_Pay_FullMethodName}, h)
 }
 
-// drain receives until the stream ends, and returns why; nil for io.EOF.
+// drain receives until the stream ends. It returns the error that ended it, nil for
+// io.EOF.
 func drain[T any](stream interface{ Recv() (*T, error) }) error {
 	for {
 		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
@@ -323,19 +324,18 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Errorf("waited 10 s in vain for: %s", what)
+			t.Errorf("waited 10 s without success for %s", what)
 			return
 		}
 	}
 }
 
-// wantSilence checks that an error tells the other side nothing about locks and
-// servers.
+// wantSilence checks that an error's status contains no names of locks or servers.
 func wantSilence(t *testing.T, err error) {
 	t.Helper()
 	for _, secret := range []string{"orders", "42", "127.0.0.1", "session", "lock-"} {
 		if strings.Contains(status.Convert(err).Message(), secret) {
-			t.Errorf("the status tells %q: %v", secret, err)
+			t.Errorf("the status contains %q: %v", secret, err)
 		}
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// hold is a lock that is held from one call of a method to another, where
-// zklock.Do cannot be around all of them. Like Do it gives back once.
+// hold is a lock that is held from one method call on a stream to a later one, where
+// zklock.Do cannot be around both. Like Do it releases the lock once.
 type hold struct {
 	lock   *zklock.Lock
-	undo   func()        // ends what serves the hold's context
+	undo   func()        // stops the functions that would end the hold's context
 	begun  atomic.Bool   // giveBack was called
-	done   chan struct{} // closed once err is set
-	err    error         // what the release returned
+	done   chan struct{} // closed after err is set
+	err    error         // the error of the release
 	parent context.Context
 }
 
-// take acquires a and makes ctx carry it. ctx ends when the lock is lost, or
+// take acquires a and makes ctx carry the lock. ctx ends when the lock is lost, or
 // held for longer than WithMaxHold allows.
 func (c *config) take(ctx *lateContext, call Call, a zklock.Acquirer) (*hold, error) {
 	a, opts := c.acquisition(ctx, call, a)
@@ -38,9 +38,9 @@ func (c *config) take(ctx *lateContext, call Call, a zklock.Acquirer) (*hold, er
 	return h, nil
 }
 
-// giveBack releases the lock, if that has not been done, and returns what came
-// of it. Release bounds itself by the session timeout; the caller's context may
-// have ended.
+// giveBack releases the lock, unless that was done before, and returns the error of
+// the release. It does not use the caller's context, which may have ended: Release
+// itself waits at most for the session timeout.
 func (h *hold) giveBack() error {
 	if !h.begun.CompareAndSwap(false, true) {
 		<-h.done
@@ -52,16 +52,16 @@ func (h *hold) giveBack() error {
 	return h.err
 }
 
-// lateContext is the context of a stream that gets its lock when the context is
-// in use already. It ends with its parent and through cancel, and carries the
-// lock from carry on, as do contexts made of it before.
+// lateContext is the context of a stream that acquires its lock when the context is
+// already in use. It ends with its parent or by cancel. After carry it carries the
+// lock, and so do contexts that were derived from it before.
 type lateContext struct {
 	context.Context // ends; has the parent's values
 	cancel          context.CancelCauseFunc
 
-	// carrier has the values of Context and the lock, and never ends: asked for
-	// what the context package keeps among the values, it knows nothing, so that
-	// contexts made of this one always find Context to end with.
+	// carrier has the values of Context and the lock, and never ends. It does not
+	// have the internal values of package context. So contexts that are derived
+	// from this one always find Context, and end with it.
 	carrier atomic.Pointer[context.Context]
 }
 
@@ -80,10 +80,11 @@ func (c *lateContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// carry makes the context carry a lock, and end when it is lost. A release does
-// not end it: what was sent during the hold may still be on its way back.
+// carry makes the context carry a lock, and end when the lock is lost. A release does
+// not end the context: replies to messages that were sent while the lock was held may
+// still arrive.
 func (c *lateContext) carry(lock *zklock.Lock) (undo func()) {
-	// A context of c itself would ask c for the values that c asks it for.
+	// The parent is c.Context and not c: c.Value asks carrier, which would ask c again.
 	inner, cancel := lock.Context(c.Context)
 	carrier := context.WithoutCancel(inner)
 	c.carrier.Store(&carrier)

@@ -12,6 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
+// failing is an Acquirer that fails with a given error.
 type failing struct{ err error }
 
 func (f failing) Name() string { return "orders/42" }
@@ -22,6 +23,9 @@ func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zk
 	return f.Acquire(ctx)
 }
 
+// kinds are the ways to make a call whose lock is not acquired, on either side of the
+// connection. there is the error that the caller gets. here is the error in the process
+// that locks; for a client the two are the same.
 var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error){
 	"unary on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
 		here := make(chan error, 1)
@@ -49,7 +53,7 @@ var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors
 			if _, err := stream.Recv(); err == nil {
 				t.Error("the handler got another message without a lock")
 			}
-			return nil // as if nothing had happened
+			return nil // as a handler that ignores the errors
 		}}, grpc.ChainStreamInterceptor(record(here), interceptors.StreamServerInterceptor(pick, opts...)))
 		return chat(ctx, conn), <-here
 	},
@@ -67,6 +71,7 @@ var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors
 	},
 }
 
+// record is an interceptor that sends the error of each stream to ends.
 func record(ends chan<- error) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 		err := h(srv, ss)
@@ -75,15 +80,17 @@ func record(ends chan<- error) grpc.StreamServerInterceptor {
 	}
 }
 
+// chat sends one message, and receives until the stream ends.
 func chat(ctx context.Context, conn *grpc.ClientConn) error {
 	stream, err := shoppb.NewShopClient(conn).Chat(ctx)
 	if err != nil {
 		return err
 	}
-	_ = stream.Send(&shoppb.Order{}) // Recv tells
+	_ = stream.Send(&shoppb.Order{}) // Recv returns the error
 	return drain[shoppb.Reply](stream)
 }
 
+// everyKind runs a test in a synctest bubble for each kind of call.
 func everyKind(t *testing.T, test func(t *testing.T, call func(ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error))) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// endings are what becomes of a call whose handler makes this of the loss of
-// its lock.
+// endings are what a handler may return after the loss of its lock, and the code and
+// reason with which the call then ends.
 var endings = []struct {
 	name    string
 	handler func(ctx context.Context) error
@@ -50,7 +50,7 @@ func TestLostDuringAUnaryCall(t *testing.T) {
 				})
 				wantLost(t, err, own, c.code, c.reason)
 				if resp != nil && err == nil {
-					t.Error("an answer was given out after a loss")
+					t.Error("the interceptor returned a reply without an error after the loss")
 				}
 			})
 		})
@@ -104,10 +104,10 @@ func TestLostDuringAStream(t *testing.T) {
 							}
 							w.lose(before)
 							if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
-								t.Errorf("Send after the loss: %v", err)
+								t.Errorf("Send after the loss: %v, want ErrLost", err)
 							}
 							if _, err := stream.Recv(); !errors.Is(err, zklock.ErrLost) {
-								t.Errorf("Recv after the loss: %v", err)
+								t.Errorf("Recv after the loss: %v, want ErrLost", err)
 							}
 							own = c.handler(stream.Context())
 							return own
@@ -134,7 +134,7 @@ func firstIf(first bool) []interceptors.Option {
 	return nil
 }
 
-// count chats, and counts the answers.
+// count sends one message, and counts the replies until the stream ends.
 func count(ctx context.Context, conn *grpc.ClientConn) (n int, err error) {
 	stream, err := shoppb.NewShopClient(conn).Chat(ctx)
 	if err != nil {
@@ -150,8 +150,8 @@ func count(ctx context.Context, conn *grpc.ClientConn) (n int, err error) {
 	}
 }
 
-// TestNothingGoesThroughAStreamOfOneRequestAfterALoss asks a stream for more
-// whose client has nothing more to say.
+// TestNothingGoesThroughAStreamOfOneRequestAfterALoss: the handler of a stream with one
+// request receives and sends after the loss.
 func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -159,10 +159,10 @@ func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
 			conn := serve(t, &shop{watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
 				w.lose(stream.Context())
 				if err := stream.RecvMsg(&shoppb.Order{}); !errors.Is(err, zklock.ErrLost) {
-					t.Errorf("RecvMsg after the loss: %v", err)
+					t.Errorf("RecvMsg after the loss: %v, want ErrLost", err)
 				}
 				if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
-					t.Errorf("Send after the loss: %v", err)
+					t.Errorf("Send after the loss: %v, want ErrLost", err)
 				}
 				return nil
 			}}, onServer(w.fixed, firstIf(first)...)...)
@@ -171,8 +171,8 @@ func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
 	}
 }
 
-// TestLossWakesAHandlerThatWaitsForItsClient is for streams that are quiet for
-// long: nobody but the lock would tell them.
+// TestLossWakesAHandlerThatWaitsForItsClient: on a stream without messages, only the loss
+// itself can end the handler's Recv.
 func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 				defer w.watch(stream.Context())()
 				_, err := stream.Recv()
 				if !errors.Is(err, zklock.ErrLost) {
-					t.Errorf("Recv: %v", err)
+					t.Errorf("Recv: %v, want ErrLost", err)
 				}
 				return err
 			}}, onServer(w.fixed, firstIf(first)...)...)
@@ -192,7 +192,7 @@ func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 			start := time.Now()
 			_, err := count(t.Context(), conn)
 			if took := time.Since(start); took < time.Minute || took > 61*time.Second {
-				t.Errorf("told after %v, want a minute", took)
+				t.Errorf("the stream ended after %v, want a minute", took)
 			}
 			wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
 		})
@@ -207,7 +207,7 @@ func TestLostThroughAPartition(t *testing.T) {
 			start := time.Now()
 			<-ctx.Done()
 			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("told after %v, when somebody else may hold the lock", took)
+				t.Errorf("the context ended after %v, when another client may hold the lock", took)
 			}
 			return nil, ctx.Err()
 		})
@@ -222,7 +222,7 @@ func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
 				w := newWorld(t)
 				broken := func() {
 					if n := w.ensemble.Break(w.client.Mutex("orders/42").Path()); n != 1 {
-						t.Errorf("%d nodes removed", n)
+						t.Errorf("Break removed %d nodes, want 1", n)
 					}
 				}
 				conn := serve(t, &shop{
@@ -248,8 +248,8 @@ func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
 	}
 }
 
-// TestAnotherLocksLossIsTheHandlersOwn is about handlers that lock more than the
-// interceptor does.
+// TestAnotherLocksLossIsTheHandlersOwn: a handler returns the loss of another lock, which
+// it has acquired itself.
 func TestAnotherLocksLossIsTheHandlersOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -258,7 +258,7 @@ func TestAnotherLocksLossIsTheHandlersOwn(t *testing.T) {
 			return nil, other
 		})
 		if err != error(other) {
-			t.Errorf("%v, want the handler's own error as it is", err)
+			t.Errorf("error %v, want the handler's own error unchanged", err)
 		}
 	})
 }
@@ -295,15 +295,15 @@ func TestLostDuringAClientsCall(t *testing.T) {
 				}
 				synctest.Wait()
 				if done != context.Canceled {
-					t.Errorf("the handler's context: %v, want it canceled", done)
+					t.Errorf("the handler's context ended with %v, want context.Canceled", done)
 				}
 			})
 		})
 	}
 }
 
-// TestSuccessOfAClientsCallAfterALossIsALoss has a server that ends the call
-// well at the moment of the loss.
+// TestSuccessOfAClientsCallAfterALossIsALoss: the server ends the call successfully at
+// the moment of the loss.
 func TestSuccessOfAClientsCallAfterALossIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -317,7 +317,7 @@ func TestSuccessOfAClientsCallAfterALossIsALoss(t *testing.T) {
 	})
 }
 
-// TestLostBeforeTheHandlerBegins loses the lock between its grant and the
+// TestLostBeforeTheHandlerBegins: the lock is lost between its grant and the call of the
 // handler, which must not run then.
 func TestLostBeforeTheHandlerBegins(t *testing.T) {
 	for _, kind := range []string{"unary on the server", "stream on the server", "first message on the server"} {

@@ -25,7 +25,7 @@ func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
 				start := time.Now()
 				<-ctx.Done()
 				if held := time.Since(start); held != 3*time.Second || context.Cause(ctx) != zklock.ErrMaxHold {
-					t.Errorf("cancelled after %v with %v", held, context.Cause(ctx))
+					t.Errorf("the context was cancelled after %v with cause %v, want 3s and ErrMaxHold", held, context.Cause(ctx))
 				}
 				time.Sleep(time.Minute)
 				if l, ok := zklock.FromContext(ctx); !ok || !l.Valid() {
@@ -34,7 +34,7 @@ func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
 				return "late", nil
 			})
 		if resp != "late" || err != nil {
-			t.Errorf("%v, %v: want the handler's answer", resp, err)
+			t.Errorf("reply %v, error %v: want the handler's reply", resp, err)
 		}
 	})
 }
@@ -49,12 +49,12 @@ func TestMaxHoldEndsAStreamThatWaits(t *testing.T) {
 				}
 				_, err := stream.Recv()
 				if !errors.Is(err, zklock.ErrMaxHold) {
-					t.Errorf("Recv: %v", err)
+					t.Errorf("Recv: %v, want ErrMaxHold", err)
 				}
 				return err
 			}}, onServer(w.fixed, append(firstIf(first), interceptors.WithMaxHold(time.Second))...)...)
 			if _, err := count(t.Context(), conn); status.Code(err) != codes.DeadlineExceeded {
-				t.Errorf("the client got %v", err)
+				t.Errorf("the client got %v, want DeadlineExceeded", err)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestMaxHoldEndsAClientsCall(t *testing.T) {
 					err = chat(t.Context(), conn)
 				}
 				if status.Code(err) != codes.DeadlineExceeded || !errors.Is(err, zklock.ErrMaxHold) || time.Since(start) != time.Second {
-					t.Errorf("after %v: %v", time.Since(start), err)
+					t.Errorf("after %v: %v, want DeadlineExceeded and ErrMaxHold after 1s", time.Since(start), err)
 				}
 			})
 		})

@@ -19,15 +19,15 @@ const (
 	defaultRetryDelay = time.Second
 )
 
-// Option sets something about an interceptor. Later ones win over earlier ones.
+// Option configures an interceptor. A later option overrides an earlier one of the same
+// kind.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// config is what the options set. It does not change once the interceptor has
-// been made.
+// config has what the options set. It does not change after the interceptor was made.
 type config struct {
 	pick         Pick
 	wait         time.Duration // zero or less: try
@@ -41,12 +41,12 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(context.Context, Call) (string, bool)
 
-	acquire []zklock.AcquireOption // of all calls
+	acquire []zklock.AcquireOption // for all calls
 }
 
 func newConfig(interceptor string, pick Pick, opts []Option) *config {
 	if pick == nil {
-		panic("interceptors: " + interceptor + " with a nil pick")
+		panic("interceptors: " + interceptor + ": pick is nil: want a function that chooses each call's lock")
 	}
 	c := &config{pick: pick, wait: defaultWait, code: defaultCode, retryDelay: defaultRetryDelay}
 	for _, o := range opts {
@@ -61,7 +61,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 	return c
 }
 
-// acquisition is what to acquire for a call, and how.
+// acquisition returns what to acquire for a call, and with which options.
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
 	opts := c.acquire
 	if d, ok := a.(*declared); ok {
@@ -73,60 +73,63 @@ func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) 
 	return a, opts
 }
 
-// WithWait sets how long a call waits for its lock before it fails with the
-// code of WithCode; 10 s by default. Zero or less is WithTry. A wait that is
-// declared in the .proto, see FromProto, counts instead.
+// WithWait sets how long a call waits for its lock. After that it fails with the code
+// of WithCode. The default is 10 s. Zero or less is the same as WithTry. A wait that
+// the .proto file declares has precedence, see FromProto.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
 
-// WithTry fails a call at once if somebody else has its lock.
+// WithTry lets no call wait for another holder: if the lock is taken, the call fails at
+// once with the code of WithCode.
 func WithTry() Option { return WithWait(0) }
 
-// WithLabel sets what other processes are shown about a call that waits for a
-// lock or holds it, a request id for instance; see zklock.WithLabel.
+// WithLabel sets a text that other processes can read about a call that waits for a
+// lock or holds it, such as a request id; see zklock.WithLabel. By default calls do not
+// have a label. Many goroutines may call label at once.
 func WithLabel(label func(ctx context.Context, call Call) string) Option {
 	return optionFunc(func(c *config) { c.label = label })
 }
 
-// WithCode sets the code of calls that somebody else's lock was in the way of:
-// Aborted by default, which asks the one who made the call to think again.
-// Unavailable and ResourceExhausted ask for just the same call again, which
-// clients may do by themselves; Unavailable looks like an outage to whoever
-// counts errors. Other cases have codes of their own.
+// WithCode sets the code of a call that did not get its lock because another holder has
+// it. The default is Aborted, with which the caller has to decide whether to start
+// again. Unavailable and ResourceExhausted mean that the same call may be repeated,
+// which gRPC clients may do on their own. Error statistics count Unavailable as an
+// outage. The option does not change the codes of other errors.
 //
-// WithCode panics if code is OK, which would be no refusal, or no code at all.
+// WithCode panics if code is OK, or not one of the codes of package codes.
 func WithCode(code codes.Code) Option {
 	if code == codes.OK || code > codes.Unauthenticated {
-		panic(fmt.Sprintf("interceptors: WithCode(%v): want a code that says no", code))
+		panic(fmt.Sprintf("interceptors: WithCode(%v): want the code of an error", code))
 	}
 	return optionFunc(func(c *config) { c.code = code })
 }
 
-// WithRetryDelay sets the delay in the RetryInfo of calls that have not been
-// served and may be made again: d, and up to half as much again at random, so
-// that those who were refused together do not come back together. 1 s by
-// default; zero or less for no RetryInfo.
+// WithRetryDelay sets the delay in the RetryInfo of calls that were not served and may
+// be made again. The delay is d plus a random part of up to half of d. So clients that
+// were refused together do not come back together. The default is 1 s; zero or less
+// leaves the RetryInfo out.
 func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) { c.retryDelay = d }) }
 
-// WithMaxHold cancels the handler's context, or that of a client's call, d after
-// the lock was acquired, with zklock.ErrMaxHold as the cause. It releases
-// nothing: the lock is held until the call has ended, and on a server what the
-// handler answers is the answer. No limit by default.
+// WithMaxHold cancels the handler's context, or on a client the call's, d after the lock
+// was acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the
+// lock is held until the call has ended. On a server the call ends with what the handler
+// returns. By default the time is not limited.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
 
-// WithLogger sets where errors of the program are logged, of which the other
-// side learns only that there is one: slog.Default by default.
+// WithLogger sets the logger for errors of the program, which are those with
+// ReasonError. The status of such a call does not describe the error. The default is
+// slog.Default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
-// WithFirstMessage locks streams by their first message from the client, which
-// the Pick gets as Call.Request, instead of by method and metadata alone. It
-// changes nothing about unary calls.
+// WithFirstMessage makes streams acquire their lock with the first message from the
+// client. The Pick gets that message as Call.Request. Without this option the Pick gets
+// only method and metadata. Unary calls are not affected. It is off by default.
 //
-// On a server the handler starts without a lock, and its first RecvMsg returns
-// once the lock is held. Handlers of methods to which the client sends one
-// message only are called behind that; others must keep from what the lock
-// protects until then. A stream that ends without a message is picked for with
-// a nil Request.
+// On a server the handler starts without a lock, and its first RecvMsg returns when the
+// lock is held. If the client sends exactly one message, generated code receives it
+// before it calls the handler. Other handlers must not use what the lock protects before
+// their first RecvMsg has returned. If a stream ends without a message, the Pick is
+// called with a nil Request.
 //
-// On a client the stream is opened by the first SendMsg, or by a CloseSend
-// before any; Header and RecvMsg wait for that.
+// On a client the first SendMsg opens the stream, or a CloseSend without any SendMsg.
+// Header and RecvMsg wait for that.
 func WithFirstMessage() Option { return optionFunc(func(c *config) { c.firstMessage = true }) }

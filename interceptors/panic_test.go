@@ -39,7 +39,7 @@ func (j *journal) String() string {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// recoverStream is what a recovery interceptor does: it turns panics into a status.
+// recoverStream is a recovery interceptor: it turns panics into a status.
 func recoverStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -49,7 +49,8 @@ func recoverStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, hand
 	return handler(srv, ss)
 }
 
-// badReceiver is another library's stream whose RecvMsg fails badly.
+// badReceiver is a stream whose RecvMsg calls a function that panics or ends the
+// goroutine.
 type badReceiver struct {
 	grpc.ServerStream
 	recv func()
@@ -75,11 +76,12 @@ func TestPanicUnderRecvMsgReachesTheRecoveryInterceptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := stream.CloseAndRecv(); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "recovered boom") {
-		t.Errorf("the client got %v", err)
+		t.Errorf("the client got %v, want the recovered panic", err)
 	}
-	// The stack of the panic is not that of the handler.
+	// The panic was on another goroutine than the handler's, so its stack has to be
+	// logged.
 	if text := log.String(); !strings.Contains(text, "boom") || !strings.Contains(text, "badReceiver") {
-		t.Errorf("logged: %s", text)
+		t.Errorf("logged %q, want the panic and its stack", text)
 	}
 	w.wantFree()
 }
@@ -126,12 +128,12 @@ func TestPanicOfAPickByFirstMessageReachesTheRecoveryInterceptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := stream.CloseAndRecv(); status.Code(err) != codes.DataLoss {
-		t.Errorf("the client got %v", err)
+		t.Errorf("the client got %v, want DataLoss", err)
 	}
 }
 
-// TestPanicWhileAStreamIsOpened has the opening of a client's stream panic, in a
-// goroutine that recovers, while another one waits to receive.
+// TestPanicWhileAStreamIsOpened: opening a client's stream panics on a goroutine that
+// recovers, while another goroutine waits in RecvMsg.
 func TestPanicWhileAStreamIsOpened(t *testing.T) {
 	for name, opts := range map[string][]interceptors.Option{
 		"before the lock": {interceptors.WithLabel(func(context.Context, interceptors.Call) string { panic("boom") })},
@@ -152,13 +154,13 @@ func TestPanicWhileAStreamIsOpened(t *testing.T) {
 			func() {
 				defer func() {
 					if v := recover(); v != "boom" {
-						t.Errorf("recovered %v", v)
+						t.Errorf("recovered %v, want boom", v)
 					}
 				}()
 				_ = stream.SendMsg(&shoppb.Order{Id: "42"})
 			}()
 			if err := <-received; status.Code(err) != codes.Internal {
-				t.Errorf("RecvMsg: %v", err)
+				t.Errorf("RecvMsg: %v, want Internal", err)
 			}
 			w.wantFree()
 		})

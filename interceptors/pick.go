@@ -9,29 +9,29 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// PassThrough picks no lock for any call.
+// PassThrough is a Pick that chooses no lock for any call.
 func PassThrough(context.Context, Call) zklock.Acquirer { return nil }
 
-// ByMetadata picks the mutex named by a metadata key, put into format in place
-// of its %s. A call that has the key more than once, with or without
-// difference, is refused with InvalidArgument as one without it is, see
-// Optional.
+// ByMetadata picks a mutex. Its name is format, with %s replaced by the value of a
+// metadata key. A call without the key is refused with InvalidArgument, see Optional. So
+// is a call that has the key more than once, even with equal values; Optional does not
+// change that.
 //
-// On a server the value comes from the client: it is put in as it is, so a lock
-// may be taken under any name that begins and ends as format does. ByMetadata
-// panics if c is nil, if key is empty, and if format does not have one %s or makes no
-// name that a lock can have.
+// On a server the value comes from the client and is inserted unchanged. So a client can
+// choose any lock whose name begins and ends as format does. ByMetadata panics if c is
+// nil, if key is empty, if format does not contain %s exactly once, and if format cannot
+// give a valid lock name.
 func ByMetadata(c *zklock.Client, key, format string) Pick {
 	naming.MustHaveClient("interceptors: ByMetadata", c)
 	if key == "" {
-		panic("interceptors: ByMetadata: the key is empty")
+		panic("interceptors: ByMetadata: the key is empty: want a metadata key")
 	}
 	name := naming.MustParse("interceptors: ByMetadata", format)
 	return func(_ context.Context, call Call) zklock.Acquirer {
 		values := call.Metadata.Get(key)
 		switch {
 		case len(values) > 1:
-			return naming.Refusal{Err: fmt.Errorf("%w: the call has %d values for it, want one", zklock.ErrInvalidName, len(values))}
+			return naming.Refusal{Err: fmt.Errorf("%w: the call has %d values for the name, want one", zklock.ErrInvalidName, len(values))}
 		case len(values) == 0 || values[0] == "":
 			return Missing()
 		}
@@ -39,10 +39,11 @@ func ByMetadata(c *zklock.Client, key, format string) Pick {
 	}
 }
 
-// ByMethod picks as the table says for a call's method: under its full name, as
-// in "/shop.v1.Orders/Pay", or else under that of all methods of its service,
-// "/shop.v1.Orders/*". Methods that are not in it pass without a lock, as those
-// with a nil Pick do. ByMethod panics if a key is neither.
+// ByMethod uses the table's Pick for the call's method. A key of the table is a full
+// method name, as in "/shop.v1.Orders/Pay", or all methods of a service, as in
+// "/shop.v1.Orders/*". The full name has precedence. Methods that are not in the table,
+// and those whose Pick is nil, need no lock. ByMethod panics if a key does not have one
+// of the two forms.
 func ByMethod(table map[string]Pick) Pick {
 	exact := make(map[string]Pick, len(table))
 	for method, pick := range table {
@@ -64,8 +65,8 @@ func ByMethod(table map[string]Pick) Pick {
 	}
 }
 
-// Optional lets calls pass that lack the value which pick goes by, instead of
-// refusing them. It knows them by Missing.
+// Optional changes a Pick: calls for which it returns Missing are served without a lock,
+// instead of being refused.
 func Optional(pick Pick) Pick {
 	return func(ctx context.Context, call Call) zklock.Acquirer {
 		a := pick(ctx, call)
@@ -76,7 +77,7 @@ func Optional(pick Pick) Pick {
 	}
 }
 
-// Missing is what a Pick returns for a call that does not say which lock it
-// needs. The call is refused with InvalidArgument, or passes without a lock
-// under Optional.
+// Missing returns the value that a Pick returns for a call that does not say which lock
+// it needs. The call is refused with InvalidArgument, or with Optional is served without
+// a lock.
 func Missing() zklock.Acquirer { return naming.Missing() }

@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// mem is a client for picks, which do not use it.
+// mem opens a client for tests of picks, most of which do not acquire.
 func mem(t testing.TB) *zklock.Client {
 	t.Helper()
 	c, err := zklock.Open("mem://")
@@ -27,7 +27,7 @@ func mem(t testing.TB) *zklock.Client {
 	return c
 }
 
-// refused is the code and reason with which a call ends that has that pick.
+// refused makes a call with the pick, and returns its code, reason and error.
 func refused(t *testing.T, pick interceptors.Pick, call interceptors.Call) (codes.Code, string, error) {
 	t.Helper()
 	i := interceptors.UnaryServerInterceptor(pick)
@@ -86,22 +86,22 @@ func TestByField(t *testing.T) {
 		call := interceptors.Call{FullMethod: shoppb.Shop_Pay_FullMethodName, Request: x.request}
 		if x.code == codes.OK {
 			if got := pick(t.Context(), call).Name(); got != x.want {
-				t.Errorf("%s: %q, want %q", x.path, got, x.want)
+				t.Errorf("%s: picked %q, want %q", x.path, got, x.want)
 			}
 			continue
 		}
 		code, reason, err := refused(t, pick, call)
 		if want := map[codes.Code]string{codes.InvalidArgument: interceptors.ReasonName, codes.Internal: interceptors.ReasonError}[x.code]; code != x.code || reason != want {
-			t.Errorf("%s: %v, %v, want %v", x.path, code, err, x.code)
+			t.Errorf("%s: code %v, error %v, want code %v", x.path, code, err, x.code)
 		}
 		missing := code == codes.InvalidArgument && x.request != nil
 		if optional, _, _ := refused(t, interceptors.Optional(pick), call); (optional == codes.OK) != missing {
-			t.Errorf("%s: optional: %v", x.path, optional)
+			t.Errorf("%s: with Optional, code %v, want OK: %v", x.path, optional, missing)
 		}
 	}
 }
 
-// dynamic is a message made with the descriptor alone.
+// dynamic returns a copy of m as a dynamic message, without generated code.
 func dynamic(t *testing.T, m proto.Message) proto.Message {
 	b, err := proto.Marshal(m)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestByMetadata(t *testing.T) {
 		call := interceptors.Call{Metadata: x.md}
 		if x.code == codes.OK {
 			if got := pick(t.Context(), call).Name(); got != x.want {
-				t.Errorf("%v: %q, want %q", x.md, got, x.want)
+				t.Errorf("%v: picked %q, want %q", x.md, got, x.want)
 			}
 			continue
 		}
@@ -139,7 +139,7 @@ func TestByMetadata(t *testing.T) {
 		}
 		optional, _, _ := refused(t, interceptors.Optional(pick), call)
 		if missing := len(x.md["order-id"]) < 2; (optional == codes.OK) != missing {
-			t.Errorf("%v: optional: %v", x.md, optional)
+			t.Errorf("%v: with Optional, code %v, want OK: %v", x.md, optional, missing)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestByMetadataGoesByWhatTravels(t *testing.T) {
 			}
 			w.wantFree()
 			if w.locks() != 2 {
-				t.Errorf("%d locks", w.locks())
+				t.Errorf("%d locks were acquired, want 2", w.locks())
 			}
 		})
 	}
@@ -184,7 +184,7 @@ func TestByMethod(t *testing.T) {
 			got = a.Name()
 		}
 		if got != want {
-			t.Errorf("%q: %q, want %q", method, got, want)
+			t.Errorf("%q: picked %q, want %q", method, got, want)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestPicksThatCannotBePanic(t *testing.T) {
 		"a key of no client":    func() { interceptors.ByMetadata(nil, "id", "%s") },
 		"an empty key":          func() { interceptors.ByMetadata(c, "", "%s") },
 		"a .proto of no client": func() { interceptors.FromProto(nil) },
-		"a guard that is nil":   func() { interceptors.WithSequencerCheck(nil, everybody) },
+		"a guard that is nil":   func() { interceptors.WithSequencerCheck(nil, allCallers) },
 	} {
 		func() {
 			defer func() {
@@ -220,6 +220,6 @@ func TestPicksThatCannotBePanic(t *testing.T) {
 	}
 	percent := interceptors.ByMetadata(c, "id", "100%%/%s%%")
 	if got := percent(t.Context(), interceptors.Call{Metadata: metadata.Pairs("id", "x")}).Name(); got != "100%/x%" {
-		t.Errorf("%q", got)
+		t.Errorf("picked %q, want 100%%/x%%", got)
 	}
 }

@@ -19,18 +19,18 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// FromProto picks what a method's declaration says, in the option of
+// FromProto picks the lock that a method's declaration names, in the option of
 // zklock/v1/lock.proto:
 //
 //	rpc Pay(PayRequest) returns (PayReply) {
 //	  option (zklock.v1.lock) = { name: "orders/{order_id}" mode: EXCLUSIVE wait: "2s" };
 //	}
 //
-// Fields in braces are as those of ByField; a stream whose name has some needs
-// WithFirstMessage. Methods without the option pass without a lock, as do those
-// of services that are not in protoregistry.GlobalFiles, where generated code
-// registers. A declaration that cannot be followed makes every call of the
-// method fail with Internal, and is logged at level Error: see CheckProto.
+// Fields in braces follow the rules of ByField. A stream whose name has such fields needs
+// WithFirstMessage. Methods without the option need no lock. Nor do those of services
+// that are not in protoregistry.GlobalFiles, where generated code registers. If a
+// declaration is wrong, every call of the method fails with Internal, and is logged at
+// level Error. CheckProto finds such declarations.
 //
 // FromProto panics if c is nil.
 func FromProto(c *zklock.Client) Pick {
@@ -39,9 +39,10 @@ func FromProto(c *zklock.Client) Pick {
 	return p.pick
 }
 
-// CheckProto says what is wrong with the declarations of the services that are
-// registered with a server, for its start: names without form, fields that the
-// requests do not have, waits that are no durations.
+// CheckProto checks the declarations of all services that are registered with a server.
+// Call it at the start of a program. It returns nil, or an error for each wrong
+// declaration: an invalid name, a field that the request does not have, a wait that is
+// not a duration, or a mode that does not go with the permits.
 func CheckProto(server interface {
 	GetServiceInfo() map[string]grpc.ServiceInfo
 }) error {
@@ -57,13 +58,12 @@ func CheckProto(server interface {
 	return errors.Join(errs...)
 }
 
-// declarations are those that were looked up so far.
+// declarations are the declarations that were looked up so far.
 type declarations struct {
 	client *zklock.Client
 
-	// known has a *declaration, or a nil one, for the methods that there are. A
-	// server that passes on what it does not know is asked for any method, so
-	// those that there are not stay out.
+	// known has a *declaration for each method that has one. Other methods are not
+	// stored: a server that passes on unknown methods is called with any name.
 	known sync.Map
 }
 
@@ -80,23 +80,23 @@ func (p *declarations) pick(_ context.Context, call Call) zklock.Acquirer {
 	return known.(*declaration).acquirer(p.client, call)
 }
 
-// declaration is what a method declares, taken apart.
+// declaration is the parsed declaration of a method.
 type declaration struct {
 	parts   []part
 	texts   int // length of all texts in parts
 	mode    lockpb.Mode
 	permits int
-	wait    []zklock.AcquireOption // empty: the interceptor's counts
-	err     error                  // what is wrong with it
+	wait    []zklock.AcquireOption // empty: use the interceptor's
+	err     error                  // why the declaration is wrong
 }
 
-// part is a piece of a name: a text, or the field whose value goes there.
+// part is a piece of a name: a text, or a field whose value is inserted.
 type part struct {
 	text  string
 	field fieldPath
 }
 
-// declarationOf returns what a method declares, or nil if that is nothing.
+// declarationOf returns a method's declaration, or nil if it has none.
 func declarationOf(fullMethod string) *declaration {
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(fullMethod, "/"), "/", "."))
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
@@ -121,14 +121,14 @@ func parseDeclaration(o *lockpb.Lock, request protoreflect.MessageDescriptor) (*
 	case !known:
 		return nil, fmt.Errorf("mode %d is unknown", d.mode)
 	case d.mode == lockpb.Mode_PERMIT && d.permits == 0:
-		return nil, errors.New("mode PERMIT without permits: say how many there are")
+		return nil, errors.New("mode PERMIT without permits: set permits to their number")
 	case d.mode != lockpb.Mode_PERMIT && d.permits != 0:
-		return nil, fmt.Errorf("permits without mode PERMIT, with %v", d.mode)
+		return nil, fmt.Errorf("permits with mode %v: they need mode PERMIT", d.mode)
 	}
 	if text := o.GetWait(); text != "" {
 		wait, err := time.ParseDuration(text)
 		if err != nil || wait < 0 {
-			return nil, fmt.Errorf("wait %q is no duration such as 2s", text)
+			return nil, fmt.Errorf("wait %q: want a duration of zero or more, such as 2s", text)
 		}
 		d.wait = []zklock.AcquireOption{zklock.WithWait(wait)}
 	}
@@ -148,7 +148,7 @@ func parseDeclaration(o *lockpb.Lock, request protoreflect.MessageDescriptor) (*
 	return d, nil
 }
 
-// parseTemplate takes a name with fields in braces apart.
+// parseTemplate parses a name with fields in braces.
 func parseTemplate(name string) ([]part, error) {
 	if name == "" {
 		return nil, errors.New("the name is empty")
@@ -158,7 +158,7 @@ func parseTemplate(name string) ([]part, error) {
 		text, behind, found := strings.Cut(rest, "{")
 		path, behind, closed := strings.Cut(behind, "}")
 		if strings.Contains(text, "}") || found != closed {
-			return nil, fmt.Errorf("name %q: every { needs its }", name)
+			return nil, fmt.Errorf("name %q: the braces do not match: want each field as {field}", name)
 		}
 		if text != "" {
 			parts = append(parts, part{text: text})
@@ -175,8 +175,8 @@ func parseTemplate(name string) ([]part, error) {
 	return parts, nil
 }
 
-// checkTemplate says what is wrong with a name whatever the fields hold, and with
-// the number of permits: it would not be the caller's fault.
+// checkTemplate returns an error if the name is invalid whatever the fields contain, or
+// if the number of permits is. These are errors of the declaration and not of a call.
 func checkTemplate(parts []part, permits int) error {
 	var name strings.Builder
 	for _, p := range parts {
@@ -195,7 +195,7 @@ func checkTemplate(parts []part, permits int) error {
 	return nil
 }
 
-// acquirer is what a call is to acquire.
+// acquirer returns what a call acquires.
 func (d *declaration) acquirer(c *zklock.Client, call Call) zklock.Acquirer {
 	if d.err != nil {
 		return naming.Refusal{Err: fmt.Errorf("%w: %w", zklock.ErrMisuse, d.err)}
@@ -219,7 +219,8 @@ func (d *declaration) acquirer(c *zklock.Client, call Call) zklock.Acquirer {
 	return &declared{a, d.wait}
 }
 
-// name puts the request's fields into the name, or says what to pick instead.
+// name inserts the request's fields into the name. If that is not possible, it returns
+// what to pick instead.
 func (d *declaration) name(call Call) (string, zklock.Acquirer) {
 	if len(d.parts) == 1 && d.parts[0].field == nil {
 		return d.parts[0].text, nil
@@ -229,7 +230,7 @@ func (d *declaration) name(call Call) (string, zklock.Acquirer) {
 		return "", refusal
 	}
 	var b strings.Builder
-	b.Grow(d.texts + 32*(len(d.parts)-1)) // enough for most, in one piece
+	b.Grow(d.texts + 32*(len(d.parts)-1)) // enough for most names, in one allocation
 	for _, p := range d.parts {
 		if p.field == nil {
 			b.WriteString(p.text)
@@ -247,13 +248,13 @@ func (d *declaration) name(call Call) (string, zklock.Acquirer) {
 	return b.String(), nil
 }
 
-// declared is an Acquirer with a wait of its own, instead of the interceptor's.
+// declared is an Acquirer with the declared wait, which replaces the interceptor's.
 type declared struct {
 	zklock.Acquirer
 	wait []zklock.AcquireOption
 }
 
-// Acquire implements zklock.Acquirer, for those who call it themselves.
+// Acquire implements zklock.Acquirer, for programs that call a Pick themselves.
 func (d *declared) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
 	return d.Acquirer.Acquire(ctx, slices.Concat(opts, d.wait)...)
 }

@@ -40,14 +40,14 @@ func TestFromProtoTakesWhatIsDeclared(t *testing.T) {
 		{shoppb.Shop_Deep_FullMethodName, "Ann/7/x", zklock.Exclusive},
 		{shoppb.Shop_Bake_FullMethodName, "oven", zklock.Permit},
 	} {
-		for range 2 { // the second time from memory
+		for range 2 { // the second time without parsing the declaration
 			l, err := pick(t.Context(), interceptors.Call{FullMethod: c.method, Request: ann}).Acquire(t.Context())
 			if err != nil {
 				t.Errorf("%s: %v", c.method, err)
 				continue
 			}
 			if l.Name() != c.name || l.Mode() != c.mode {
-				t.Errorf("%s: %q, %v, want %q, %v", c.method, l.Name(), l.Mode(), c.name, c.mode)
+				t.Errorf("%s: acquired %q, %v, want %q, %v", c.method, l.Name(), l.Mode(), c.name, c.mode)
 			}
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -56,7 +56,7 @@ func TestFromProtoTakesWhatIsDeclared(t *testing.T) {
 	}
 	for _, method := range []string{shoppb.Shop_Free_FullMethodName, "/zklock.test.shop.v1.Shop/Unknown", "/unknown.Service/Method", "/zklock.test.shop.v1.Order/id", "nonsense", ""} {
 		if a := pick(t.Context(), interceptors.Call{FullMethod: method, Request: ann}); a != nil {
-			t.Errorf("%q: picked %q", method, a.Name())
+			t.Errorf("%q: picked %q, want no lock", method, a.Name())
 		}
 	}
 }
@@ -74,12 +74,12 @@ func TestFromProtoReadersShareAndWritersDoNot(t *testing.T) {
 		}
 		err := call(shoppb.Shop_Read_FullMethodName, func() {
 			if err := call(shoppb.Shop_Read_FullMethodName, func() {}); err != nil {
-				t.Errorf("a reader beside a reader: %v", err)
+				t.Errorf("a second reader: %v", err)
 			}
 			start := time.Now()
-			wantStatus(t, call(shoppb.Shop_Pay_FullMethodName, func() { t.Error("a writer beside a reader") }), codes.Aborted, interceptors.ReasonContended)
+			wantStatus(t, call(shoppb.Shop_Pay_FullMethodName, func() { t.Error("a writer was served while a reader held the lock") }), codes.Aborted, interceptors.ReasonContended)
 			if waited := time.Since(start); waited != 2*time.Second {
-				t.Errorf("waited %v, declared are 2s", waited)
+				t.Errorf("waited %v, want the declared 2s", waited)
 			}
 		})
 		if err != nil {
@@ -87,9 +87,9 @@ func TestFromProtoReadersShareAndWritersDoNot(t *testing.T) {
 		}
 		err = call(shoppb.Shop_Pay_FullMethodName, func() {
 			start := time.Now()
-			wantStatus(t, call(shoppb.Shop_Read_FullMethodName, func() { t.Error("a reader beside a writer") }), codes.Aborted, interceptors.ReasonContended)
+			wantStatus(t, call(shoppb.Shop_Read_FullMethodName, func() { t.Error("a reader was served while a writer held the lock") }), codes.Aborted, interceptors.ReasonContended)
 			if waited := time.Since(start); waited != 0 {
-				t.Errorf("waited %v, declared is a try", waited)
+				t.Errorf("waited %v, want the declared 0s", waited)
 			}
 		})
 		if err != nil {
@@ -97,8 +97,8 @@ func TestFromProtoReadersShareAndWritersDoNot(t *testing.T) {
 		}
 		err = call(shoppb.Shop_Bake_FullMethodName, func() {
 			if err := call(shoppb.Shop_Bake_FullMethodName, func() {
-				if err := call(shoppb.Shop_Bake_FullMethodName, func() { t.Error("three permits of two") }); codeOf(err) != codes.Aborted {
-					t.Errorf("a third permit: %v", err)
+				if err := call(shoppb.Shop_Bake_FullMethodName, func() { t.Error("a third call got one of two permits") }); codeOf(err) != codes.Aborted {
+					t.Errorf("a third permit: %v, want Aborted", err)
 				}
 			}); err != nil {
 				t.Errorf("a second permit: %v", err)
@@ -131,11 +131,11 @@ func TestDeclaredWaitCountsInsteadOfTheInterceptors(t *testing.T) {
 				if waited := time.Since(start); waited != c.wait {
 					t.Errorf("waited %v, want %v", waited, c.wait)
 				}
-				// The wait is the pick's own wherever it is used.
+				// The declared wait also applies if a program calls the pick itself.
 				start = time.Now()
 				a := interceptors.FromProto(w.client)(t.Context(), interceptors.Call{FullMethod: shoppb.Shop_Pay_FullMethodName, Request: &shoppb.Order{Id: c.id}})
 				if _, err := a.Acquire(t.Context()); err == nil || time.Since(start) != 2*time.Second {
-					t.Errorf("after %v: %v", time.Since(start), err)
+					t.Errorf("Acquire returned %v after %v, want an error after 2s", err, time.Since(start))
 				}
 			})
 		})
@@ -187,9 +187,10 @@ func TestFromProtoOnStreams(t *testing.T) {
 			}
 			w.wantFree()
 			if w.locks() != 2 {
-				t.Errorf("%d locks", w.locks())
+				t.Errorf("%d locks were acquired, want 2", w.locks())
 			}
-			// Without the option nobody knows the order yet: the program's error.
+			// Without WithFirstMessage the order's id is not known yet, which is an
+			// error of the program.
 			without := serve(t, &shop{}, opts(interceptors.FromProto(w.client))...)
 			for _, kind := range []string{"upload", "watch"} {
 				wantStatus(t, runStream(t.Context(), without, kind, 3), codes.Internal, interceptors.ReasonError)
@@ -198,7 +199,7 @@ func TestFromProtoOnStreams(t *testing.T) {
 	}
 }
 
-// services are what CheckProto is shown of a server.
+// services are the services of a server, for CheckProto.
 type services []grpc.ServiceDesc
 
 func (s services) GetServiceInfo() map[string]grpc.ServiceInfo {
@@ -211,16 +212,16 @@ func (s services) GetServiceInfo() map[string]grpc.ServiceInfo {
 
 func TestCheckProtoSaysWhatIsWrong(t *testing.T) {
 	if err := interceptors.CheckProto(services{shoppb.Shop_ServiceDesc}); err != nil {
-		t.Errorf("of a service that is right: %v", err)
+		t.Errorf("the declarations of Shop are right, and CheckProto returned %v", err)
 	}
 	err := interceptors.CheckProto(services{shoppb.Shop_ServiceDesc, shoppb.Wrong_ServiceDesc})
 	if err == nil {
-		t.Fatal("nothing is wrong")
+		t.Fatal("CheckProto found nothing wrong with the service Wrong")
 	}
 	lines := strings.Split(err.Error(), "\n")
 	want := map[string]string{
-		"Closed": "every { needs its }", "Empty": "name is empty", "Field": `no field "nothing"`, "Kind": "want a string", "NoPermits": "without permits",
-		"Open": "every { needs its }", "Path": "no path", "Permits": "without mode PERMIT", "Repeated": "is repeated", "Wait": "no duration", "Negative": "no duration",
+		"Closed": "braces do not match", "Empty": "name is empty", "Field": `no field "nothing"`, "Kind": "want a string", "NoPermits": "without permits",
+		"Open": "braces do not match", "Path": "not a path", "Permits": "need mode PERMIT", "Repeated": "is repeated", "Wait": "want a duration", "Negative": "want a duration",
 	}
 	if len(lines) != len(want) {
 		t.Errorf("%d errors, want %d:\n%v", len(lines), len(want), err)
@@ -231,23 +232,23 @@ func TestCheckProtoSaysWhatIsWrong(t *testing.T) {
 			found = found || strings.Contains(line, "Wrong."+method+":") && strings.Contains(line, text)
 		}
 		if !found {
-			t.Errorf("nothing is said about %s: %s", method, text)
+			t.Errorf("no line has the method %s and the text %q:\n%v", method, text, err)
 		}
 		pick := interceptors.FromProto(mem(t))
 		code, reason, _ := refused(t, pick, interceptors.Call{FullMethod: "/zklock.test.shop.v1.Wrong/" + method, Request: &shoppb.Order{Id: "1"}})
 		if code != codes.Internal || reason != interceptors.ReasonError {
-			t.Errorf("a call of %s: %v, %s", method, code, reason)
+			t.Errorf("a call of %s: code %v, reason %s; want Internal, LOCK_ERROR", method, code, reason)
 		}
 	}
 }
 
-// declare registers a service whose method M declares lock, as generated code
-// would, and returns the method's full name.
+// declare registers a service whose method M declares lock, as generated code does, and
+// returns the method's full name.
 func declare(t *testing.T, service string, lock *lockpb.Lock) string {
 	t.Helper()
 	method := "/zklock.test." + service + "/M"
 	if _, err := protoregistry.GlobalFiles.FindFileByPath(service + ".proto"); err == nil {
-		return method // by this test, when it ran before
+		return method // an earlier run of the test has registered it
 	}
 	options := &descriptorpb.MethodOptions{}
 	proto.SetExtension(options, lockpb.E_Lock, lock)
@@ -278,18 +279,19 @@ func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 			return nil, nil
 		})
 		if codeOf(err) != codes.Internal || interceptors.Reason(err) != interceptors.ReasonError || !errors.Is(err, zklock.ErrInvalidName) {
-			t.Errorf("%q: %v, %s", name, err, interceptors.Reason(err))
+			t.Errorf("%q: error %v, reason %s; want Internal, LOCK_ERROR and ErrInvalidName", name, err, interceptors.Reason(err))
 		}
 		if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, service+".M") {
-			t.Errorf("%q: logged %q", name, text)
+			t.Errorf("%q: logged %q, want level ERROR and the method", name, text)
 		}
 	}
-	// A value that makes a bad name of a good declaration is the caller's.
+	// If the declaration is right and a value makes the name invalid, the caller is at
+	// fault.
 	method := declare(t, "Good", &lockpb.Lock{Name: "orders/{id}"})
 	log := new(journal)
 	i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
 	_, err := i(t.Context(), &shoppb.Order{Id: ".."}, &grpc.UnaryServerInfo{FullMethod: method}, nil)
 	if codeOf(err) != codes.InvalidArgument || log.String() != "" {
-		t.Errorf("%v, logged %q", err, log)
+		t.Errorf("error %v, logged %q; want InvalidArgument and no log", err, log)
 	}
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// recovering is a recovery interceptor such as stands outside of ours.
+// recovering returns outer interceptors that recover panics.
 func recovering(w *world) (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
 	recovered := func(err *error) {
 		if v := recover(); v != nil {
 			if held := w.client.Stats().Held; held != 0 {
-				w.t.Errorf("%d locks are held outside of the panic", held)
+				w.t.Errorf("%d locks are held when the panic is recovered, want none", held)
 			}
 			*err = status.Errorf(codes.Internal, "recovered %v", v)
 		}
@@ -65,10 +65,10 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 					err = chat(t.Context(), conn)
 				}
 				if status.Convert(err).Message() != "recovered boom" {
-					t.Errorf("the client got %v", err)
+					t.Errorf("the client got %v, want the recovered panic", err)
 				}
 				if w.locks() != 1 {
-					t.Errorf("%d locks", w.locks())
+					t.Errorf("%d locks were acquired, want 1", w.locks())
 				}
 			})
 		})
@@ -91,7 +91,7 @@ func TestHandlerMayReleaseEarly(t *testing.T) {
 					t.Errorf("Send after the release: %v", err)
 				}
 				if _, err := stream.Recv(); err != io.EOF {
-					t.Errorf("Recv after the release: %v", err)
+					t.Errorf("Recv after the release: %v, want io.EOF", err)
 				}
 				return nil
 			}}, onServer(w.fixed, firstIf(first)...)...)
@@ -102,24 +102,24 @@ func TestHandlerMayReleaseEarly(t *testing.T) {
 			if err := stream.Send(&shoppb.Order{}); err != nil {
 				t.Error(err)
 			}
-			time.AfterFunc(time.Second, func() { _ = stream.CloseSend() }) // lets Recv wait
+			time.AfterFunc(time.Second, func() { _ = stream.CloseSend() }) // so that Recv has to wait
 			if err := drain[shoppb.Reply](stream); err != nil {
 				t.Error(err)
 			}
-			// The books count the handler's release and the interceptor's.
+			// released counts the handler's release and the interceptor's.
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			for l, n := range w.released {
 				if n != 1 {
-					t.Errorf("lock %q was released %d times", l.Name(), n)
+					t.Errorf("lock %q was released %d times, want once", l.Name(), n)
 				}
 			}
 		})
 	}
 }
 
-// TestStreamHoldsToItsEnd holds a stream of each kind open, and looks whether
-// anybody else could have its lock.
+// TestStreamHoldsToItsEnd keeps a stream of each kind open, and checks that its lock
+// cannot be acquired.
 func TestStreamHoldsToItsEnd(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		for _, kind := range []string{"upload", "watch", "chat"} {
@@ -173,10 +173,10 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 						t.Error(err)
 					}
 					if w.locks() != 1 {
-						t.Errorf("%d locks, want one for the stream", w.locks())
+						t.Errorf("%d locks were acquired, want one for the stream", w.locks())
 					}
 					if held := w.client.Stats().Held; held != 0 {
-						t.Errorf("%d locks are held when the client has seen the end", held)
+						t.Errorf("%d locks are held after the client has seen the end, want none", held)
 					}
 				})
 			})
@@ -184,8 +184,8 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 	}
 }
 
-// runStream is a whole stream of a kind, with n messages where there may be
-// more than one.
+// runStream runs a stream of a kind to its end. The client sends n messages if the kind
+// allows that.
 func runStream(ctx context.Context, conn *grpc.ClientConn, kind string, n int) error {
 	client := shoppb.NewShopClient(conn)
 	switch kind {
@@ -196,7 +196,7 @@ func runStream(ctx context.Context, conn *grpc.ClientConn, kind string, n int) e
 		}
 		for range n {
 			if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
-				break // CloseAndRecv tells why
+				break // CloseAndRecv returns the error
 			}
 		}
 		_, err = stream.CloseAndRecv()
@@ -214,7 +214,7 @@ func runStream(ctx context.Context, conn *grpc.ClientConn, kind string, n int) e
 	}
 	for range n {
 		if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
-			break // Recv tells why
+			break // Recv returns the error
 		}
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -234,12 +234,12 @@ func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
 					defer w.watch(ctx)()
 					<-ctx.Done()
 					if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-						t.Errorf("cause %v", cause)
+						t.Errorf("the context's cause is %v, want context.Canceled", cause)
 					}
 					time.Sleep(time.Minute)
 					w.wantHeld()
 					if l, ok := zklock.FromContext(ctx); !ok || !l.Valid() {
-						t.Error("the lock is gone with the client")
+						t.Error("the lock was released when the client disconnected")
 					}
 				}
 				conn := serve(t, &shop{
@@ -264,7 +264,7 @@ func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
 					err = chat(ctx, conn)
 				}
 				if status.Code(err) != codes.Canceled {
-					t.Errorf("the client got %v", err)
+					t.Errorf("the client got %v, want Canceled", err)
 				}
 				<-left
 			})

@@ -7,30 +7,30 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// errNotHeld is the cause of a loss between the grant and the handler, if the
-// release knew nothing of it.
-var errNotHeld = &zklock.LostError{Cause: errors.New("it was not held any more when its turn came")}
+// errNotHeld is the error of a lock that was lost between its grant and the beginning of
+// the work, if the release did not return a loss.
+var errNotHeld = &zklock.LostError{Cause: errors.New("it was not held any more when the call was to begin")}
 
-// work is what a call has to do under its lock. The kinds of calls that have
-// some embed their section, so that a call is one allocation.
+// work is what a call does while it holds its lock. The types that implement it embed
+// their section, so that a call needs one allocation.
 type work interface {
-	// do does it. Its error is the call's, unless the lock was lost.
+	// do does the work. Its error is the call's, unless the lock was lost.
 	do(ctx context.Context) error
 }
 
-// section is one call that runs from beginning to end under a lock.
+// section is one call that holds a lock from beginning to end.
 type section struct {
 	*config
 	call    Call
 	work    work
-	outer   *zklock.Lock // the innermost lock that the context carried before
-	checks  bool         // sequencers, once more
+	outer   *zklock.Lock // the innermost lock that the context carried already
+	checks  bool         // check sequencers again after the wait
 	entered bool         // work was begun
 	err     error        // the work's
 }
 
-// hold does the work while a is held, and returns its error or one with a status
-// that says what went wrong with the lock.
+// hold does the work while a is held. It returns the work's error, or one whose status
+// describes the failure of the lock.
 func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 	s.outer, _ = zklock.FromContext(ctx)
 	a, opts := s.acquisition(ctx, s.call, a)
@@ -44,16 +44,17 @@ func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 	return s.refuse(ctx, err)
 }
 
-// run does the work, under the lock that ctx carries. Its own error is for calls
-// that do not get so far: the work's must not be taken for one of the lock's.
+// run does the work while the lock that ctx carries is held. It returns an error only if
+// the work was not begun. The work's error is in s.err, so that it is not taken for an
+// error of the lock.
 func (s *section) run(ctx context.Context) error {
 	if lock, ok := zklock.FromContext(ctx); !ok || lock == s.outer {
-		// Ours is not among the live ones: it was lost between its grant and
-		// here. Do finds that out when it releases it.
+		// FromContext returns held locks only, so this call's lock was lost
+		// after its grant. Do notices that when it releases the lock.
 		return nil
 	}
 	if s.checks {
-		// Again, since somebody newer may have been here while we waited.
+		// The guard may have seen a newer holder during the wait.
 		if err := s.checkSequencers(ctx, s.call); err != nil {
 			return err
 		}

@@ -12,22 +12,22 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// errBadSequencer means that a call's sequencers could not be read.
+// errBadSequencer means that a call's sequencers could not be parsed.
 var errBadSequencer = errors.New("interceptors: bad " + fence.Key + " metadata")
 
-// WithSequencerCheck makes a server refuse calls, with FailedPrecondition, that
-// were made on behalf of a lock which has passed on: those whose sequencer (see
-// WithSequencers) is older than the newest one that guard has seen. It is
-// checked when a call arrives and again when the call's own lock, if it takes
-// one, is held. Calls without a sequencer are not checked. Off by default, and
-// of no effect on a client.
+// WithSequencerCheck makes a server refuse calls, with FailedPrecondition, that were
+// made on behalf of a lock that has a newer holder by now: those whose sequencer (see
+// WithSequencers) is older than the newest one that guard has seen. The check is made
+// when a call arrives, and again when the call has acquired its own lock, if it needs
+// one. Calls without a sequencer are not checked. By default no call is checked. The
+// option has no effect on a client.
 //
-// trust says whether the caller's word counts, and from where its tokens are:
-// callers whose tokens come from one ensemble and root have one origin. The
-// sequencers of others are ignored. A caller that is trusted can lock out all
-// others of its origin, by mistake or not, with a great token: so trust must be
-// founded on who the caller is, on the certificate that package peer finds in
-// ctx for instance, and not on what it says.
+// trust reports whether the caller is trusted, and the origin of its tokens. Callers
+// whose tokens come from the same ensemble and root have the same origin. The sequencers
+// of a caller that is not trusted are ignored. A trusted caller can lock out all others
+// of its origin by sending too great a token, by mistake or not. So trust must depend on
+// the caller's identity, such as the certificate that package peer finds in ctx, and not
+// on what the caller sends.
 //
 // WithSequencerCheck panics if guard or trust is nil.
 func WithSequencerCheck(guard *fence.Guard, trust func(ctx context.Context, call Call) (origin string, ok bool)) Option {
@@ -37,7 +37,7 @@ func WithSequencerCheck(guard *fence.Guard, trust func(ctx context.Context, call
 	return optionFunc(func(c *config) { c.guard, c.trust = guard, trust })
 }
 
-// checkSequencers is the check of WithSequencerCheck, if there is one.
+// checkSequencers makes the check of WithSequencerCheck, if that is set.
 func (c *config) checkSequencers(ctx context.Context, call Call) error {
 	if c.guard == nil {
 		return nil
@@ -57,21 +57,23 @@ func (c *config) checkSequencers(ctx context.Context, call Call) error {
 	return c.guard.Check(seqs)
 }
 
-// WithSequencers makes a client send along on whose behalf a call is made: for
-// each lock that the call's context carries and that is still held, the one
-// that the interceptor took for the call among them, its name, mode and fencing
-// token, as metadata under fence.Key. The other side refuses stale ones if it
-// has WithSequencerCheck. Sequencers that are in the metadata already, of a call
-// that is passed on for instance, are sent along with them, but for those with the
-// name of one of them, see fence.AddValues. The receiver takes them for the word of this process, so pass on those of trusted callers only. Off
-// by default, since lock names may tell outsiders more than they should know, and
-// of no effect on a server.
+// WithSequencers makes a client send sequencers with each call: for each lock that the
+// call's context carries and that is still held, its name, mode and fencing token, as
+// metadata with the key fence.Key. The lock that the interceptor has acquired for the
+// call is one of them. A server with WithSequencerCheck refuses calls whose sequencers
+// are stale.
 //
-// A client that only passes on what the context carries takes PassThrough for
-// its Pick.
+// The client also sends the sequencers that the metadata already has, such as those of a
+// call that is passed on. Of these it leaves out the ones that have the name of a lock in
+// the context, see fence.AddValues. The receiver trusts them all as those of this
+// process, so pass on only those of trusted callers.
+//
+// It is off by default, because lock names may reveal too much to servers of others. It
+// has no effect on a server. A client that should send the sequencers of the context and
+// acquire no locks uses PassThrough as its Pick.
 func WithSequencers() Option { return optionFunc(func(c *config) { c.sequencers = true }) }
 
-// send puts the sequencers of the locks that ctx carries into the metadata.
+// send adds the sequencers of the locks that ctx carries to the metadata.
 func (c *config) send(ctx context.Context) context.Context {
 	if _, held := zklock.FromContext(ctx); !c.sequencers || !held {
 		return ctx

@@ -18,14 +18,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// everybody trusts all callers, as one origin.
-func everybody(context.Context, interceptors.Call) (string, bool) { return "shop", true }
+// allCallers trusts all callers, as one origin.
+func allCallers(context.Context, interceptors.Call) (string, bool) { return "shop", true }
 
 func sequencer(name string, zxid int64) string {
 	return fence.Sequencer{Name: name, Mode: zklock.Exclusive, Token: zklock.Token{Zxid: zxid}}.String()
 }
 
-// newerSeen is a guard that has seen token 11 of the lock "upstream".
+// newerSeen returns a guard that has seen token 11 of the lock "upstream".
 func newerSeen(t *testing.T) *fence.Guard {
 	t.Helper()
 	guard := new(fence.Guard)
@@ -40,7 +40,7 @@ func see(t *testing.T, guard *fence.Guard) {
 	}
 }
 
-// received is a server's interceptor that is called with sequencers.
+// received calls a server's interceptor with sequencers.
 func received(i grpc.UnaryServerInterceptor, values ...string) error {
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.MD{fence.Key: values})
 	_, err := callUnary(ctx, i, func(context.Context, any) (any, error) { return nil, nil })
@@ -48,7 +48,7 @@ func received(i grpc.UnaryServerInterceptor, values ...string) error {
 }
 
 func TestStaleSequencersAreRefused(t *testing.T) {
-	i := interceptors.UnaryServerInterceptor(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), everybody))
+	i := interceptors.UnaryServerInterceptor(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), allCallers))
 	for _, c := range []struct {
 		name   string
 		values []string
@@ -65,7 +65,7 @@ func TestStaleSequencersAreRefused(t *testing.T) {
 		{"nonsense", []string{"nonsense"}, codes.InvalidArgument},
 	} {
 		if err := received(i, c.values...); status.Code(err) != c.code {
-			t.Errorf("%s: %v, want %v", c.name, err, c.code)
+			t.Errorf("%s: error %v, want %v", c.name, err, c.code)
 		}
 	}
 	wantStatus(t, received(i, "nonsense"), codes.InvalidArgument, interceptors.ReasonName)
@@ -78,7 +78,7 @@ func TestSequencersAreNotCheckedUnlessAskedForOrTrusted(t *testing.T) {
 	for _, i := range []grpc.UnaryServerInterceptor{off, strangers} {
 		for _, v := range []string{sequencer("upstream", 12), sequencer("upstream", 9), "nonsense"} {
 			if err := received(i, v); err != nil {
-				t.Errorf("%q: %v", v, err)
+				t.Errorf("sequencer %q was checked: %v", v, err)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestOriginsHaveTokensOfTheirOwn(t *testing.T) {
 		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("origin", c.origin, fence.Key, sequencer("orders", c.zxid)))
 		_, err := callUnary(ctx, i, func(context.Context, any) (any, error) { return nil, nil })
 		if status.Code(err) != c.code {
-			t.Errorf("%+v: %v", c, err)
+			t.Errorf("%+v: got %v", c, err)
 		}
 	}
 }
@@ -114,18 +114,18 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 					release()
 				})
 				ctx := metadata.AppendToOutgoingContext(t.Context(), fence.Key, sequencer("upstream", 10))
-				there, _ := kinds[kind](t, ctx, w.fixed, interceptors.WithSequencerCheck(guard, everybody))
+				there, _ := kinds[kind](t, ctx, w.fixed, interceptors.WithSequencerCheck(guard, allCallers))
 				wantStatus(t, there, codes.FailedPrecondition, interceptors.ReasonStale)
 				if w.locks() != 1 {
-					t.Errorf("%d locks were acquired, want one to find out with", w.locks())
+					t.Errorf("%d locks were acquired, want 1: the check is made under the lock", w.locks())
 				}
 			})
 		})
 	}
 }
 
-// TestSequencersTravel looks at what arrives, for each way in which a call can
-// come to be made under a lock.
+// TestSequencersTravel checks the sequencers that arrive at the server, for each way in
+// which a call can be made under a lock.
 func TestSequencersTravel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -166,12 +166,12 @@ func TestSequencersTravel(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(got, want) {
-					t.Errorf("%s: %s: arrived %q, want %q", name, what, got, want)
+					t.Errorf("%s: %s: the server received %q, want %q", name, what, got, want)
 				}
 			}
 			passedOn := metadata.AppendToOutgoingContext(t.Context(), fence.Key, "passed on")
 			want("without a lock", t.Context(), passing)
-			want("somebody else's", passedOn, passing, "passed on")
+			want("passed on", passedOn, passing, "passed on")
 			err := zklock.Do(passedOn, w.client.Mutex("mine"), func(ctx context.Context) error {
 				l, _ := zklock.FromContext(ctx)
 				mine := fence.Of(l)[0].String()
@@ -190,20 +190,19 @@ func TestSequencersTravel(t *testing.T) {
 				}
 				seqs, err := fence.ParseValues(got, "")
 				if err != nil || len(seqs) != 1 || seqs[0].Name != "orders/42" {
-					t.Errorf("%s: the call's own lock: arrived %q, %v", name, got, err)
+					t.Errorf("%s: the call's own lock: the server received %q, %v", name, got, err)
 				}
 			}
 		}
 	})
 }
 
-// TestLateCallOfAHolderThatWasStopped is the whole of it: the first holder's
-// call is on its way when its lock passes on, and arrives after the second
-// holder's.
+// TestLateCallOfAHolderThatWasStopped: the first holder's call is delayed until a second
+// holder has the lock, and arrives after the second holder's call.
 func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		opts := onServer(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), everybody))
+		opts := onServer(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), allCallers))
 		opts = append(opts, onClient(interceptors.PassThrough, interceptors.WithSequencers())...)
 		client := shoppb.NewShopClient(serve(t, &shop{pay: func(context.Context, *shoppb.Order) (*shoppb.Reply, error) {
 			return &shoppb.Reply{}, nil
@@ -212,7 +211,7 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		late := fence.Of(first)[0].String() // written into the call, which is then stopped
+		late := fence.Of(first)[0].String() // the metadata of the call that is delayed
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -13,16 +13,16 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// StreamServerInterceptor holds a lock for the life of a stream, from before the
-// handler is called until it has returned. pick says which, by method and
-// metadata or, with WithFirstMessage, by the first message; nil lets the stream
-// pass without one.
+// StreamServerInterceptor holds a lock during a stream, from before the handler is called
+// until it has returned. pick chooses the lock by method and metadata; if it returns nil,
+// the stream is served without a lock. With WithFirstMessage, pick chooses by the first
+// message, and the lock is held from the return of the first RecvMsg.
 //
-// The stream's Context carries the lock and is cancelled, with the cause, when
-// the lock is lost. From then on SendMsg and RecvMsg fail, and a RecvMsg that
-// waits for the client to send something fails at once; the message it was to
-// fill must not be used again. A SendMsg that waits for the client to read goes
-// on waiting.
+// The stream's Context carries the lock. It is cancelled when the lock is lost, with the
+// loss as its cause. From then on SendMsg and RecvMsg fail. A RecvMsg that is waiting for
+// a message from the client fails at once, and the handler must not use the message that
+// it passed to RecvMsg again. A SendMsg that is waiting for the client to read continues
+// to wait.
 //
 // It panics if pick is nil.
 func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterceptor {
@@ -49,7 +49,7 @@ func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterce
 	}
 }
 
-// streamServer is a stream that a server serves.
+// streamServer is a stream on a server.
 type streamServer struct {
 	section
 	srv     any
@@ -70,11 +70,11 @@ type serverStream struct {
 	grpc.ServerStream
 	ctx    context.Context
 	logger *slog.Logger
-	lock   atomic.Pointer[zklock.Lock] // nil as long as there is none
+	lock   atomic.Pointer[zklock.Lock] // nil until the lock is acquired
 	waits  bool                        // RecvMsg may have to wait for the client
 
-	// over is why RecvMsg fails for good. It has no guard, since RecvMsg must
-	// not be called by two at a time.
+	// over is the error with which RecvMsg fails for good. It has no guard, because
+	// two goroutines must not call RecvMsg at once.
 	over error
 }
 
@@ -106,9 +106,9 @@ func (s *serverStream) RecvMsg(m any) error {
 	if !s.waits {
 		return s.ServerStream.RecvMsg(m)
 	}
-	// The server's stream ends with the handler or the client, and not with our
-	// context. So that RecvMsg can, somebody else waits; who is left behind is
-	// woken by the server when the handler has returned.
+	// The server's RecvMsg ends with the handler or the client, and not with s.ctx.
+	// This RecvMsg has to end with s.ctx, so another goroutine calls the server's. If
+	// that goroutine is left behind, the server wakes it when the handler has returned.
 	got := make(chan received, 1)
 	go s.receive(m, got)
 	select {
@@ -122,16 +122,16 @@ func (s *serverStream) RecvMsg(m any) error {
 	case cause == zklock.ErrMaxHold:
 		s.over = tooLong(errStopped)
 	default:
-		// The client has gone, which the server's stream knows too, or the
-		// handler has released the lock.
+		// The client has canceled the call, which ends the server's RecvMsg too, or
+		// the handler has released the lock.
 		r := <-got
 		return r.result()
 	}
 	return s.over
 }
 
-// receive is RecvMsg on a goroutine of its own, where nothing recovers: a panic
-// there would end the process.
+// receive calls the server's RecvMsg on a separate goroutine. It recovers a panic, which
+// would otherwise end the process.
 func (s *serverStream) receive(m any, got chan<- received) {
 	var r received
 	defer func() {
@@ -139,8 +139,9 @@ func (s *serverStream) receive(m any, got chan<- received) {
 			r.panicked = recover()
 		}
 		if r.panicked != nil {
-			// Where it goes on, if the handler still waits, its stack is not known.
-			s.logger.ErrorContext(s.ctx, "interceptors: RecvMsg of the stream inside panicked", "panic", r.panicked, "stack", string(debug.Stack()))
+			// The panic is repeated on the handler's goroutine, if that still waits. The
+			// stack is lost then, so it is logged here.
+			s.logger.ErrorContext(s.ctx, "interceptors: RecvMsg of the server's stream panicked", "panic", r.panicked, "stack", string(debug.Stack()))
 		}
 		got <- r
 	}()
@@ -148,14 +149,14 @@ func (s *serverStream) receive(m any, got chan<- received) {
 	r.returned = true
 }
 
-// received is what came of a receive.
+// received is the result of receive.
 type received struct {
 	err      error
-	returned bool // else it panicked, or ended its goroutine
+	returned bool // otherwise RecvMsg panicked or called runtime.Goexit
 	panicked any
 }
 
-// result ends in the way in which the receive has ended.
+// result ends as RecvMsg has ended: it returns, panics, or calls runtime.Goexit.
 func (r *received) result() error {
 	switch {
 	case r.returned:

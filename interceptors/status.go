@@ -18,39 +18,40 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// Domain is the domain of the ErrorInfo that statuses have as a detail.
+// Domain is the domain of the ErrorInfo in the details of this package's statuses.
 const Domain = "zklock"
 
-// Reasons are the reason of that ErrorInfo: for programs, which must not depend
-// on a status's message. They are those of the problems on the HTTP side.
+// The reasons of that ErrorInfo. Programs should use them and must not depend on a
+// status's message. Package middleware has the same reasons in its error responses.
 const (
-	// ReasonContended means that somebody else's lock was in the way. The
-	// handler has not run.
+	// ReasonContended means that another holder has the lock. The handler has not
+	// run.
 	ReasonContended = "LOCK_CONTENDED"
 
-	// ReasonUnavailable means that no lock could be had from the ensemble. The
-	// handler has not run.
+	// ReasonUnavailable means that no lock could be acquired, because the ensemble
+	// cannot be reached or the Client was closed. The handler has not run.
 	ReasonUnavailable = "LOCK_UNAVAILABLE"
 
-	// ReasonLost means that the lock was lost while the handler ran. What the
-	// handler did may have been done, or half of it, and not alone.
+	// ReasonLost means that the lock was lost while the handler ran. The handler's
+	// work may be done, half done or not done, and another holder may have worked
+	// at the same time.
 	ReasonLost = "LOCK_LOST"
 
-	// ReasonName means that the call did not name a lock, or named one that
-	// cannot be. The handler has not run.
+	// ReasonName means that the call does not name a lock, or that the name is
+	// invalid. The handler has not run.
 	ReasonName = "LOCK_NAME"
 
-	// ReasonStale means that the call was made on behalf of a lock that has
-	// passed on to somebody else. The handler has not run.
+	// ReasonStale means that the call was made on behalf of a lock that has a newer
+	// holder by now. The handler has not run.
 	ReasonStale = "LOCK_STALE"
 
-	// ReasonError means that something is wrong on the side of the one who
-	// locks. The handler has not run.
+	// ReasonError means that the program that locks or its set-up is at fault. That
+	// program has logged the error. The handler has not run.
 	ReasonError = "LOCK_ERROR"
 )
 
-// Reason returns the reason that an error has from this package, here or on the
-// other side of a connection; "" if it has none.
+// Reason returns the reason that this package has given an error, in this process or on
+// the other side of a connection. It returns "" for other errors.
 func Reason(err error) string {
 	for _, d := range status.Convert(err).Details() {
 		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
@@ -60,9 +61,9 @@ func Reason(err error) string {
 	return ""
 }
 
-// statusError is an error with a status for whoever made the call, and the
-// cause for whoever is in this process. The text is the status's alone: it gets
-// to the other side if somebody wraps the error.
+// statusError is an error with a status for the other side and a cause for code in this
+// process. Its text is only the status's, because the text is sent to the other side if
+// a handler or interceptor wraps the error.
 type statusError struct {
 	status *status.Status
 	cause  error
@@ -71,13 +72,13 @@ type statusError struct {
 // Error implements error.
 func (e *statusError) Error() string { return e.status.String() }
 
-// GRPCStatus is for package status.
+// GRPCStatus returns the status to package status.
 func (e *statusError) GRPCStatus() *status.Status { return e.status }
 
 // Unwrap lets errors.Is and errors.As find the cause.
 func (e *statusError) Unwrap() error { return e.cause }
 
-// verdict is how an error is told to the one who made the call.
+// verdict is how an error is reported to the other side.
 type verdict struct {
 	code   codes.Code
 	reason string // "" for no ErrorInfo
@@ -85,61 +86,61 @@ type verdict struct {
 	retry  bool // with RetryInfo
 }
 
-// classify says how to fail a call whose context is ctx and whose lock ended in
-// err. It is the one table of cases.
+// classify returns the verdict for a call whose context is ctx and whose lock failed
+// with err. All cases are decided here.
 func (c *config) classify(ctx context.Context, err error) verdict {
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case is(fence.ErrStale):
-		return verdict{codes.FailedPrecondition, ReasonStale, "the lock that this call was made under has passed on", false}
+		return verdict{codes.FailedPrecondition, ReasonStale, "the lock under which this call was made has a newer holder: acquire the lock again before you repeat the call", false}
 	case is(errBadSequencer):
-		return verdict{codes.InvalidArgument, ReasonName, "the call's sequencer cannot be read", false}
+		return verdict{codes.InvalidArgument, ReasonName, "the call's sequencer metadata is malformed", false}
 	case is(zklock.ErrLost):
 		return lostVerdict
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
-	case is(zklock.ErrMisuse): // which may match ErrInvalidName, and is not the caller's fault
+	case is(zklock.ErrMisuse): // may match ErrInvalidName too, but is not the caller's fault
 		return misconfigured
 	case is(zklock.ErrInvalidName):
-		return verdict{codes.InvalidArgument, ReasonName, "the call names no lock, or one that cannot be", false}
+		return verdict{codes.InvalidArgument, ReasonName, "the value that names the lock is missing from the call, or is not allowed", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):
-		return verdict{codes.Unavailable, ReasonUnavailable, "locks cannot be had at the moment", true}
+		return verdict{codes.Unavailable, ReasonUnavailable, "no lock can be acquired at the moment, try again later", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
-		return verdict{c.code, ReasonContended, "somebody else is working on it", true}
+		return verdict{c.code, ReasonContended, "the lock is in use, try again later", true}
 	}
 	return misconfigured
 }
 
-// misconfigured is for what is wrong with the program.
-var misconfigured = verdict{codes.Internal, ReasonError, "the call could not be locked", false}
+// misconfigured is the verdict for errors of the program that locks.
+var misconfigured = verdict{codes.Internal, ReasonError, "acquiring the lock failed, and the program that locks has logged the reason", false}
 
-// lostVerdict has no RetryInfo: nobody knows how far the handler has come.
-var lostVerdict = verdict{codes.Aborted, ReasonLost, "the lock was lost during the call; what came of it is unknown", false}
+// lostVerdict has no RetryInfo: how much of its work the handler has done is unknown.
+var lostVerdict = verdict{codes.Aborted, ReasonLost, "the lock was lost during the call, its work may be done, half done or not done: check before you repeat it", false}
 
-// ended is the verdict on a wait that the call's own context has ended.
+// ended returns the verdict for a wait that the call's own context has ended.
 func ended(ctx context.Context, unavailable bool) verdict {
 	if ctx.Err() != context.DeadlineExceeded {
 		return verdict{codes.Canceled, "", "the call was canceled while it waited for its lock", false}
 	}
-	v := verdict{codes.DeadlineExceeded, ReasonContended, "the time for this call ran out before its turn", false}
+	v := verdict{codes.DeadlineExceeded, ReasonContended, "the call's deadline passed before it got the lock", false}
 	if unavailable {
 		v.reason = ReasonUnavailable
 	}
 	return v
 }
 
-// refuse is the error of a call that was not served because of err.
+// refuse returns the error of a call that was not served because of err.
 func (c *config) refuse(ctx context.Context, err error) error {
 	v := c.classify(ctx, err)
 	if v.reason == ReasonError {
-		// The other side learns nothing of it.
+		// The status does not describe the error, so it is logged.
 		method, _ := grpc.Method(ctx) // servers only
-		c.logger.ErrorContext(ctx, "interceptors: a call could not be locked", "method", method, "error", err)
+		c.logger.ErrorContext(ctx, "interceptors: acquiring the lock of a call failed", "method", method, "error", err)
 	}
 	return &statusError{v.status(c.retryDelay), err}
 }
 
-// status makes a status that tells nothing about locks and servers.
+// status returns the verdict as a status, which contains no names of locks or servers.
 func (v verdict) status(retryDelay time.Duration) *status.Status {
 	s := status.New(v.code, v.text)
 	if v.reason == "" {
@@ -149,21 +150,21 @@ func (v verdict) status(retryDelay time.Duration) *status.Status {
 	if v.retry && retryDelay > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryDelay + rand.N(retryDelay/2+1))})
 	}
-	if with, err := s.WithDetails(details...); err == nil { // which fails for code OK only
+	if with, err := s.WithDetails(details...); err == nil { // fails only for code OK
 		return with
 	}
 	return s
 }
 
-// settle is the outcome of what ran under a lock and returned err, when the
-// release of the lock returned released. A loss counts whatever came of the
-// call, since it may not have been alone; an error of the handler's own tells
-// more than the loss does, and stays what the other side sees.
+// settle returns the error of a call that ran under a lock and returned err, when the
+// release of the lock returned released. After a loss the call always fails, because
+// another holder may have worked at the same time. If the handler has returned an error
+// of its own, the other side gets that one, since it says more than the loss.
 func settle(err, released error) error {
 	switch {
 	case !errors.Is(released, zklock.ErrLost):
-		// Released by the handler itself, or a failure to release what was held
-		// to the end: the outcome is right.
+		// Either the handler has released the lock itself, or the release failed
+		// after the lock was held to the end. The call's outcome is valid.
 		return err
 	case err == nil:
 		return lost(released)
@@ -173,20 +174,21 @@ func settle(err, released error) error {
 	return &statusError{statusOf(err), both(released, err)}
 }
 
-// both is the loss of a lock and what the handler made of it, in one line.
+// both joins the loss of a lock and the handler's error in one line.
 func both(released, err error) error {
 	return fmt.Errorf("%w; the handler returned: %w", released, err)
 }
 
-// lost is the error of a call whose lock was lost.
+// lost returns the error of a call whose lock was lost.
 func lost(cause error) error { return &statusError{lostVerdict.status(0), cause} }
 
-// gaveUp reports whether an error says no more than that the context has ended.
+// gaveUp reports whether an error says only that the context has ended or that the lock
+// was lost.
 func gaveUp(err error) bool {
 	return errors.Is(err, zklock.ErrLost) || errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 }
 
-// statusOf is the status that the server would send for a handler's error.
+// statusOf returns the status that the server would send for a handler's error.
 func statusOf(err error) *status.Status {
 	if s, ok := status.FromError(err); ok {
 		return s

@@ -20,13 +20,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// failing is an Acquirer with an error of its own.
-// kinds are the ways to make a call whose lock somebody takes, on either side
-// of the connection. Each returns the error that the one who calls sees, and
-// the one that this process sees if they differ.
-// record is an interceptor that tells how streams end.
-// chat sends one message, and receives until the end.
-// everyKind runs a test in a bubble for each kind of call.
 func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -52,7 +45,7 @@ func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 				}
 				wantStatus(t, there, c.want, interceptors.ReasonContended)
 				if d := retryDelay(there); d < time.Second || d > 1500*time.Millisecond {
-					t.Errorf("RetryInfo of %v", d)
+					t.Errorf("RetryInfo of %v, want between 1s and 1.5s", d)
 				}
 				if !errors.Is(here, zklock.ErrNotAcquired) {
 					t.Errorf("%v does not match ErrNotAcquired", here)
@@ -71,16 +64,16 @@ func TestRetryDelayIsJitteredAndNeverShorter(t *testing.T) {
 			_, err := callUnary(t.Context(), i, nil)
 			got := retryDelay(err)
 			if got < d || got > d+d/2 {
-				t.Fatalf("RetryInfo of %v, want between %v and half as much again", got, d)
+				t.Fatalf("RetryInfo of %v, want between %v and %v", got, d, d+d/2)
 			}
 			least, most = min(least, got), max(most, got)
 		}
 		if d > time.Second && most-least < d/4 {
-			t.Errorf("of 500 delays all were between %v and %v", least, most)
+			t.Errorf("all of 500 delays were between %v and %v, want more difference", least, most)
 		}
 	}
 	if _, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(pick, interceptors.WithRetryDelay(0)), nil); retryDelay(err) != 0 || interceptors.Reason(err) == "" {
-		t.Errorf("RetryInfo of %v though switched off, reason %q", retryDelay(err), interceptors.Reason(err))
+		t.Errorf("RetryInfo of %v, reason %q; want no RetryInfo with WithRetryDelay(0)", retryDelay(err), interceptors.Reason(err))
 	}
 }
 
@@ -119,7 +112,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 				if !errors.As(here, &zerr) || zerr.Name != "orders/42" {
 					t.Errorf("the error for logs is %v", zerr)
 				}
-				wantSilence(t, fmt.Errorf("wrapped by somebody: %w", here))
+				wantSilence(t, fmt.Errorf("wrapped by an outer interceptor: %w", here))
 			})
 		})
 	}
@@ -153,8 +146,8 @@ func TestBadNameIsInvalid(t *testing.T) {
 	})
 }
 
-// TestDeadlineDuringTheWait sets the deadline on the side that waits: on the
-// other one it would be answered there, too.
+// TestDeadlineDuringTheWait sets the deadline on the side that waits. A deadline of a
+// remote client would also end the call in the client.
 func TestDeadlineDuringTheWait(t *testing.T) {
 	for _, c := range []struct {
 		name, reason string
@@ -176,7 +169,7 @@ func TestDeadlineDuringTheWait(t *testing.T) {
 				start := time.Now()
 				_, err := callUnary(ctx, interceptors.UnaryServerInterceptor(w.fixed), nil)
 				if waited := time.Since(start); waited != time.Second {
-					t.Errorf("waited %v", waited)
+					t.Errorf("waited %v, want 1s", waited)
 				}
 				wantStatus(t, err, codes.DeadlineExceeded, c.reason)
 				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, c.want) {
@@ -209,7 +202,7 @@ func TestClientGoneDuringTheWaitIsCanceledAndLeavesTheQueue(t *testing.T) {
 		start := time.Now()
 		there, here := call(ctx, w.fixed)
 		if waited := time.Since(start); waited != time.Second {
-			t.Errorf("waited %v", waited)
+			t.Errorf("waited %v, want 1s", waited)
 		}
 		wantStatus(t, there, codes.Canceled, "")
 		wantStatus(t, here, codes.Canceled, "")
@@ -217,7 +210,7 @@ func TestClientGoneDuringTheWaitIsCanceledAndLeavesTheQueue(t *testing.T) {
 			t.Errorf("%v does not match Canceled", here)
 		}
 		if st := w.client.Stats(); st.Waiting != 0 || w.locks() != 0 {
-			t.Errorf("%d still wait, %d were acquired", st.Waiting, w.locks())
+			t.Errorf("%d acquisitions still wait, %d locks were acquired; want none", st.Waiting, w.locks())
 		}
 	})
 }
@@ -238,7 +231,7 @@ func TestStaleSequencerIsAFailedPrecondition(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				guard := newerSeen(t)
 				ctx := metadata.AppendToOutgoingContext(t.Context(), fence.Key, sequencer("upstream", 10))
-				there, here := kinds[kind](t, ctx, interceptors.PassThrough, interceptors.WithSequencerCheck(guard, everybody))
+				there, here := kinds[kind](t, ctx, interceptors.PassThrough, interceptors.WithSequencerCheck(guard, allCallers))
 				wantStatus(t, there, codes.FailedPrecondition, interceptors.ReasonStale)
 				if !errors.Is(here, fence.ErrStale) {
 					t.Errorf("%v does not match ErrStale", here)
@@ -251,7 +244,7 @@ func TestStaleSequencerIsAFailedPrecondition(t *testing.T) {
 func TestReasonOfForeignErrors(t *testing.T) {
 	for _, err := range []error{nil, errors.New("plain"), status.Error(codes.Aborted, "LOCK_LOST")} {
 		if got := interceptors.Reason(err); got != "" {
-			t.Errorf("Reason(%v) = %q", err, got)
+			t.Errorf("Reason(%v) = %q, want \"\"", err, got)
 		}
 	}
 }
@@ -265,7 +258,7 @@ func TestNilPicksPanic(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if v, want := recover(), "interceptors: "+name+" with a nil pick"; v != want {
+				if v, want := recover(), "interceptors: "+name+": pick is nil: want a function that chooses each call's lock"; v != want {
 					t.Errorf("recovered %v, want %q", v, want)
 				}
 			}()

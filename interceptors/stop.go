@@ -10,27 +10,28 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// errStopped is the cause of what a handler gets that goes on with its stream
-// when the lock is lost.
-var errStopped = errors.New("interceptors: nothing is sent or received any more")
+// errStopped is in the error of SendMsg and RecvMsg when the handler must not use its
+// stream any more.
+var errStopped = errors.New("interceptors: the stream was stopped, the handler has to return")
 
-// stopped says why a handler may not go on with its stream, if it may not.
+// stopped returns the error with which a handler must stop using its stream; nil if it
+// may continue.
 func stopped(lock *zklock.Lock) error {
 	if lock.Valid() {
 		return nil
 	}
 	switch err := lock.Err(); {
 	case errors.Is(err, zklock.ErrReleased):
-		return nil // by the handler itself
+		return nil // the handler has released it
 	case err != nil:
 		return lost(errors.Join(errStopped, err))
 	}
-	// The lease has run out, and nobody has announced it yet.
+	// The lease has run out, and the loss has not been reported yet.
 	return lost(errors.Join(errStopped, zklock.ErrLost))
 }
 
-// overdue is err, the outcome of something under ctx, as the end of the time
-// that WithMaxHold allows if it is that.
+// overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx
+// and so caused err, it returns the error that says so.
 func overdue(ctx context.Context, err error) error {
 	if err == nil || context.Cause(ctx) != zklock.ErrMaxHold {
 		return err
@@ -42,7 +43,7 @@ func overdue(ctx context.Context, err error) error {
 	return err
 }
 
-// tooLong is the error of something that WithMaxHold has ended.
+// tooLong returns the error of an operation that WithMaxHold has ended.
 func tooLong(err error) error {
-	return &statusError{status.New(codes.DeadlineExceeded, "the call took longer than its lock may be held"), errors.Join(zklock.ErrMaxHold, err)}
+	return &statusError{status.New(codes.DeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)"), errors.Join(zklock.ErrMaxHold, err)}
 }

@@ -6,12 +6,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// UnaryServerInterceptor holds a lock while the handler of a unary call runs.
-// pick says which, for each call; nil lets the call pass without one.
+// UnaryServerInterceptor holds a lock while the handler of a unary call runs. pick
+// chooses the lock for each call; if it returns nil, the call is served without a
+// lock.
 //
-// The handler gets a context that carries the lock (see zklock.FromContext) and
-// is cancelled, with the cause, when the lock is lost. The package documentation
-// says what becomes of the call then.
+// The handler gets a context that carries the lock (see zklock.FromContext). It is
+// cancelled when the lock is lost, with the loss as its cause. The package
+// documentation describes the call's error in that case.
 //
 // It panics if pick is nil.
 func UnaryServerInterceptor(pick Pick, opts ...Option) grpc.UnaryServerInterceptor {
@@ -32,11 +33,11 @@ func UnaryServerInterceptor(pick Pick, opts ...Option) grpc.UnaryServerIntercept
 	}
 }
 
-// unaryServer is a unary call that a server serves.
+// unaryServer is a unary call on a server.
 type unaryServer struct {
 	section
 	handler grpc.UnaryHandler
-	resp    any // the handler's; gRPC sends it if there is no error
+	resp    any // the handler's; gRPC sends it if the error is nil
 }
 
 // do implements work.
@@ -45,12 +46,12 @@ func (s *unaryServer) do(ctx context.Context) (err error) {
 	return err
 }
 
-// UnaryClientInterceptor holds a lock around a unary call: for servers that do
-// not lock by themselves. pick says which, for each call; nil lets the call pass
-// without one.
+// UnaryClientInterceptor holds a lock during a unary call, for servers that do not
+// lock. pick chooses the lock for each call; if it returns nil, the call is made
+// without a lock.
 //
-// The call's context ends when the lock is lost. A call that is given up, for
-// that reason or another, may go on on the server for a while, without the lock.
+// The call's context ends when the lock is lost. If the client gives a call up, for
+// that reason or another, the server may continue it for a while without the lock.
 //
 // It panics if pick is nil.
 func UnaryClientInterceptor(pick Pick, opts ...Option) grpc.UnaryClientInterceptor {
@@ -67,7 +68,7 @@ func UnaryClientInterceptor(pick Pick, opts ...Option) grpc.UnaryClientIntercept
 	}
 }
 
-// unaryClient is a unary call that a client makes.
+// unaryClient is a unary call on a client.
 type unaryClient struct {
 	section
 	reply   any

@@ -20,16 +20,16 @@ func TestUnaryHandlerRunsUnderTheLock(t *testing.T) {
 		conn := serve(t, &shop{pay: func(ctx context.Context, o *shoppb.Order) (*shoppb.Reply, error) {
 			defer w.watch(ctx)()
 			if l, _ := zklock.FromContext(ctx); l.Name() != "orders/42" || !l.Valid() {
-				t.Errorf("lock %q, valid %v", l.Name(), l.Valid())
+				t.Errorf("lock %q, valid %v; want a valid orders/42", l.Name(), l.Valid())
 			}
 			return &shoppb.Reply{Text: o.GetId()}, nil
 		}}, onServer(interceptors.ByField(w.client, "id", "orders/%s"))...)
 		r, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{Id: "42"})
 		if err != nil || r.GetText() != "42" {
-			t.Errorf("%v, %v", r, err)
+			t.Errorf("reply %v, error %v", r, err)
 		}
 		if w.locks() != 1 {
-			t.Errorf("%d locks", w.locks())
+			t.Errorf("%d locks were acquired, want 1", w.locks())
 		}
 	})
 }
@@ -60,7 +60,7 @@ func TestUnaryCallsOfOneLockAreServedOneAfterAnother(t *testing.T) {
 			}
 		}
 		if most != 1 || served != 20 {
-			t.Errorf("%d at once, %d served", most, served)
+			t.Errorf("%d handlers at once, %d calls served; want 1 and 20", most, served)
 		}
 	})
 }
@@ -72,7 +72,7 @@ func TestUnaryContended(t *testing.T) {
 	_, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
 	wantStatus(t, err, codes.Aborted, interceptors.ReasonContended)
 	if d := retryDelay(err); d < time.Second || d > 1500*time.Millisecond {
-		t.Errorf("RetryInfo of %v", d)
+		t.Errorf("RetryInfo of %v, want between 1s and 1.5s", d)
 	}
 	_, err = callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed, interceptors.WithTry()), nil)
 	if !errors.Is(err, zklock.ErrNotAcquired) {

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// nowhere is a ResponseWriter of a server's make, as far as interfaces go.
+// nowhere is a ResponseWriter that discards everything and has Flush, like a server's.
 type nowhere struct{ h http.Header }
 
 func (n nowhere) Header() http.Header         { return n.h }
@@ -19,8 +19,8 @@ func (n nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (n nowhere) WriteHeader(int)             {}
 func (n nowhere) Flush()                      {}
 
-// joined is a mutex that its callers hold already, and join: to acquire and
-// release it needs no ensemble, so that what is measured is the way around.
+// joined is a mutex that its callers already hold and join. Acquiring and releasing it
+// sends no request, so the benchmark measures only the code around it.
 type joined struct{ *zklock.Mutex }
 
 func (j joined) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
@@ -50,13 +50,13 @@ func joinable(tb testing.TB) (context.Context, zklock.Acquirer) {
 	return ctx, joined{m}
 }
 
-// plain is a Do as the middleware does it, which is with a limit on the wait.
+// plain calls Do as the middleware does, with a limit on the wait.
 func plain(ctx context.Context, a zklock.Acquirer) func() {
 	wait := zklock.WithWait(10 * time.Second)
 	return func() { _ = zklock.Do(ctx, a, func(context.Context) error { return nil }, wait) }
 }
 
-// wrapped serves a request under the same lock.
+// wrapped serves a request under that lock.
 func wrapped(ctx context.Context, a zklock.Acquirer) func() {
 	h := middleware.New(func(*http.Request) zklock.Acquirer { return a })(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
@@ -64,7 +64,7 @@ func wrapped(ctx context.Context, a zklock.Acquirer) func() {
 	return func() { h.ServeHTTP(w, r) }
 }
 
-// What the middleware costs is what BenchmarkMiddleware has above BenchmarkDo.
+// The cost of the middleware is the difference of BenchmarkMiddleware and BenchmarkDo.
 
 func BenchmarkDo(b *testing.B) { measure(b, plain) }
 
@@ -81,11 +81,11 @@ func measure(b *testing.B, of func(context.Context, zklock.Acquirer) func()) {
 // maxTime is how much the middleware may add to a Do.
 const maxTime = 2 * time.Microsecond
 
-// TestMiddlewareAddsLittleTime has both take turns, and compares the best of many
-// short runs of each: other processes make a run slower, none makes it faster.
+// TestMiddlewareAddsLittleTime runs both in turns, and compares the best of many short
+// runs of each. Other processes make some runs slower, but never faster.
 func TestMiddlewareAddsLittleTime(t *testing.T) {
 	if raceEnabled {
-		t.Skip("times mean nothing to the race detector")
+		t.Skip("the race detector makes the times meaningless")
 	}
 	ctx, a := joinable(t)
 	best := func(f func(), least time.Duration) time.Duration {

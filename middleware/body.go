@@ -13,12 +13,13 @@ import (
 type requestBody = io.ReadCloser
 
 // errSlowBody means that a request's body took longer than the wait.
-var errSlowBody = fmt.Errorf("middleware: the request's body did not arrive within the wait for its lock: %w", os.ErrDeadlineExceeded)
+var errSlowBody = fmt.Errorf("middleware: the request's body did not arrive within the time of WithWait, see WithBufferBody: %w", os.ErrDeadlineExceeded)
 
-// readAhead reads what there is of a short body, so that the server notices a
-// client that hangs up during the wait: it listens for that only once the body
-// has been read to its end. It returns what the handler is to read instead, or
-// nil if nothing was read. An error means that the request is over.
+// readAhead reads a short body before the wait for the lock, so that the server
+// notices a client that disconnects during the wait. The server watches for that
+// only after the body has been read to its end. readAhead returns the body that the
+// handler reads instead, or nil if nothing was read. After an error the request
+// must not be served.
 func (c *config) readAhead(w http.ResponseWriter, r *http.Request) (requestBody, error) {
 	limit := c.bufferBody
 	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody || c.wait <= 0 || limit <= 0 || r.ContentLength > limit {
@@ -28,8 +29,8 @@ func (c *config) readAhead(w http.ResponseWriter, r *http.Request) (requestBody,
 		limit = r.ContentLength
 	}
 	stop := c.boundReading(r.Context(), w)
-	// One more than the limit: it is the read behind the last byte that finds
-	// the end.
+	// One byte more than the limit: only the read after the last byte finds the
+	// end of the body.
 	ahead, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if late := stop(); late != nil {
 		return nil, late
@@ -37,11 +38,11 @@ func (c *config) readAhead(w http.ResponseWriter, r *http.Request) (requestBody,
 	return &replay{ahead: ahead, err: err, rest: r.Body}, nil
 }
 
-// boundReading ends reading from a connection when a wait that began now would
-// be over, or ctx, the request's, ends. stop must be called after the reading,
-// and says whether it was cut short. The connection's read deadline is touched
-// only then, as nobody can put back the one that was there; the server ends a
-// request whose connection fails, so that it is of no more use anyway.
+// boundReading interrupts reads from the connection after c.wait, or when ctx, the
+// request's context, ends. stop must be called after the reading. It returns an
+// error if the reading was interrupted. The connection's read deadline is set only
+// to interrupt, because an earlier deadline cannot be read and so not be restored.
+// Then it does no harm: the server ends a request whose connection fails.
 func (c *config) boundReading(ctx context.Context, w http.ResponseWriter) (stop func() error) {
 	limited, cancel := context.WithTimeout(ctx, c.wait)
 	cut := make(chan error, 1)
@@ -51,7 +52,7 @@ func (c *config) boundReading(ctx context.Context, w http.ResponseWriter) (stop 
 			err = errSlowBody
 		}
 		if http.NewResponseController(w).SetReadDeadline(past) != nil {
-			err = nil // there is no way to cut it short
+			err = nil // this writer has no way to interrupt the reading
 		}
 		cut <- err
 	})
@@ -64,14 +65,14 @@ func (c *config) boundReading(ctx context.Context, w http.ResponseWriter) (stop 
 	}
 }
 
-// replay is a body of which a part has been read already. Like the server's
-// own it may be closed while it is read: HTTP clients that it is handed to do.
+// replay is a body of which a part has been read already. Like the server's own
+// body it may be closed during a Read: HTTP clients that send it on do that.
 type replay struct {
 	rest io.ReadCloser
 
 	mu    sync.Mutex
 	ahead []byte // guarded by mu
-	err   error  // that ended the reading ahead, but for io.EOF; guarded by mu
+	err   error  // that ended the reading ahead, nil for io.EOF; guarded by mu
 }
 
 // Read implements io.Reader.
@@ -79,11 +80,11 @@ func (b *replay) Read(p []byte) (int, error) {
 	if n, err := b.readAhead(p); n > 0 || err != nil {
 		return n, err
 	}
-	// Not under mu: it may take as long as the client does.
+	// Not under mu: this may wait for the client.
 	return b.rest.Read(p)
 }
 
-// readAhead reads what is there already; 0 and nil mean that nothing is left.
+// readAhead returns bytes that were read ahead; 0 and nil mean that none are left.
 func (b *replay) readAhead(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,12 +51,12 @@ func TestBodyFailsForTheHandlerAsItDidForUs(t *testing.T) {
 	do(middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
 		for range 2 {
 			if b, err := io.ReadAll(r.Body); err != broken || len(b) != 0 && string(b) != "half" {
-				t.Errorf("%q, %v", b, err)
+				t.Errorf("the handler read %q with error %v, want the client's error", b, err)
 			}
 		}
 	})), r)
 	if w.locks() != 1 {
-		t.Errorf("%d locks", w.locks())
+		t.Errorf("%d locks were acquired, want 1", w.locks())
 	}
 }
 
@@ -67,7 +67,7 @@ func TestClosedBodyGivesNothing(t *testing.T) {
 			t.Error(err)
 		}
 		if b, err := io.ReadAll(r.Body); len(b) != 0 || err != http.ErrBodyReadAfterClose {
-			t.Errorf("%q, %v", b, err)
+			t.Errorf("read %q with error %v, want nothing and http.ErrBodyReadAfterClose", b, err)
 		}
 	})), httptest.NewRequest("POST", "/", strings.NewReader("body")))
 }
@@ -81,7 +81,7 @@ func TestBodyIsNotReadForATryOrForHTTP2(t *testing.T) {
 		r.ProtoMajor = major
 		do(middleware.New(w.fixed, opts...)(w.watched(func(http.ResponseWriter, *http.Request) {
 			if body.Len() != 4 {
-				t.Errorf("%d bytes are left", body.Len())
+				t.Errorf("%d bytes of the body are unread, want 4", body.Len())
 			}
 		})), r)
 	}
@@ -89,8 +89,8 @@ func TestBodyIsNotReadForATryOrForHTTP2(t *testing.T) {
 	untouched(nil, 2)
 }
 
-// TestBodyMayBeClosedWhileItIsRead does what HTTP/2 clients do with the body of
-// a request that is answered early. The race detector is what it is for.
+// TestBodyMayBeClosedWhileItIsRead closes a body during a Read, as HTTP/2 clients do when
+// the response comes early. It is a test for the race detector.
 func TestBodyMayBeClosedWhileItIsRead(t *testing.T) {
 	w := newWorld(t)
 	for range 50 {
@@ -118,8 +118,8 @@ func TestBodyMayBeClosedWhileItIsRead(t *testing.T) {
 	}
 }
 
-// TestBodyThatDoesNotArrive has a client that stops in the middle of its body,
-// while somebody else has the lock.
+// TestBodyThatDoesNotArrive has a client that stops in the middle of its body, while
+// another client has the lock.
 func TestBodyThatDoesNotArrive(t *testing.T) {
 	for head, sent := range map[string]string{"Content-Length: 10": "abc", "Transfer-Encoding: chunked": "3\r\nabc\r\n"} {
 		for _, c := range []struct {
@@ -151,20 +151,20 @@ func TestBodyThatDoesNotArrive(t *testing.T) {
 				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n%s", head, sent)
 				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 				if err != nil {
-					t.Fatalf("no answer: %v", err)
+					t.Fatalf("no response: %v", err)
 				}
 				defer resp.Body.Close()
 				var p problem
 				if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || resp.StatusCode != c.status || p.Reason != c.reason || !resp.Close {
-					t.Errorf("%s, %+v, close %v, %v", resp.Status, p, resp.Close, err)
+					t.Errorf("status %s, problem %+v, close %v, error %v; want %d, %s and a closed connection", resp.Status, p, resp.Close, err, c.status, c.reason)
 				}
 			})
 		}
 	}
 }
 
-// TestBodyThatWaitsForTheAnswer needs a handler that is called before all of
-// the body is there.
+// TestBodyThatWaitsForTheAnswer has a client that sends its body only after it has
+// received the response's header, so the handler must be called before that.
 func TestBodyThatWaitsForTheAnswer(t *testing.T) {
 	w := newWorld(t)
 	srv := serve(t, middleware.New(w.fixed, middleware.WithBufferBody(0))(w.watched(func(rw http.ResponseWriter, r *http.Request) {
@@ -186,6 +186,6 @@ func TestBodyThatWaitsForTheAnswer(t *testing.T) {
 	io.WriteString(send, "hello")
 	send.Close()
 	if got, err := io.ReadAll(resp.Body); string(got) != "hello" || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("the client read %q, %v", got, err)
 	}
 }

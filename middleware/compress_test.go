@@ -12,8 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// compressors are middlewares that compress on the fly, as they are written
-// everywhere.
+// compressors are middlewares that compress on the fly, in the two usual ways.
 var compressors = map[string]func(http.Handler) http.Handler{
 	"announces first": func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -32,7 +31,7 @@ var compressors = map[string]func(http.Handler) http.Handler{
 	},
 }
 
-// compressing is the usual writer of such a middleware.
+// compressing is the writer of such a middleware.
 type compressing struct {
 	http.ResponseWriter
 	gz *gzip.Writer
@@ -40,7 +39,7 @@ type compressing struct {
 
 func (c compressing) Write(p []byte) (int, error) { return c.gz.Write(p) }
 
-// lateCompressing decides when it knows the answer's header.
+// lateCompressing sets Content-Encoding only when the response's header is written.
 type lateCompressing struct {
 	compressing
 	begun bool
@@ -95,7 +94,8 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 	}
 }
 
-// wantReadable has a client that asks for compression, and undoes it.
+// wantReadable sends a request with a client that accepts compression, and checks the
+// decompressed response.
 func wantReadable(t *testing.T, proto, method string, h http.Handler, status int, reason string) {
 	t.Helper()
 	srv := serveProto(t, proto, h)
@@ -117,6 +117,6 @@ func wantReadable(t *testing.T, proto, method string, h http.Handler, status int
 		t.Fatalf("status %d, header %v, body %q: %v", resp.StatusCode, resp.Header, body, err)
 	}
 	if resp.StatusCode != status || method == "GET" && p.Reason != reason {
-		t.Errorf("status %d, %+v", resp.StatusCode, p)
+		t.Errorf("status %d, problem %+v; want status %d, reason %s", resp.StatusCode, p, status, reason)
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// download is the size of an answer that no socket's buffers can take whole.
+// download is the size of a response that does not fit into the socket buffers.
 const download = 64 << 20
 
-// The ways in which a handler sends a long answer of a known length.
+// The ways in which a handler sends a long response of a known length.
 var downloads = map[string]func(rw http.ResponseWriter, r *http.Request, file string) error{
 	"ServeFile": func(rw http.ResponseWriter, r *http.Request, file string) error {
 		http.ServeFile(rw, r, file)
@@ -49,7 +49,7 @@ var downloads = map[string]func(rw http.ResponseWriter, r *http.Request, file st
 	},
 }
 
-// zeros is a source without end.
+// zeros is an endless source.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
@@ -90,18 +90,18 @@ func TestDownloadIsCutOffWhenItsLockIsLost(t *testing.T) {
 				w.lose(<-entered)
 				n, err := io.Copy(io.Discard, resp.Body)
 				if err == nil {
-					t.Errorf("status %d, and all %d bytes, under a lock that was lost after the first", resp.StatusCode, 1000+n)
+					t.Errorf("status %d and all %d bytes, though the lock was lost after the first 1000", resp.StatusCode, 1000+n)
 				}
 				if err := <-sent; name != "ServeFile" && !errors.Is(err, zklock.ErrLost) {
-					t.Errorf("the handler got %v", err)
+					t.Errorf("the handler got %v, want ErrLost", err)
 				}
 			})
 		}
 	}
 }
 
-// TestLossDuringACopyFromASlowSource has a source that brings the rest of the
-// answer after the lock is lost.
+// TestLossDuringACopyFromASlowSource copies from a source that delivers the rest of the
+// response after the lock is lost.
 func TestLossDuringACopyFromASlowSource(t *testing.T) {
 	for _, begun := range []int{0, 600} {
 		w := newWorld(t)
@@ -109,13 +109,13 @@ func TestLossDuringACopyFromASlowSource(t *testing.T) {
 			rw.Header().Set("Content-Length", strconv.Itoa(begun+700))
 			src := io.MultiReader(bytes.NewReader(make([]byte, begun)), losing{w, r}, bytes.NewReader(make([]byte, 700)))
 			if _, err := io.Copy(rw, src); !errors.Is(err, zklock.ErrLost) {
-				t.Errorf("the handler got %v", err)
+				t.Errorf("the handler got %v, want ErrLost", err)
 			}
 		})))
 		resp, err := srv.Client().Get(srv.URL)
 		if begun > 0 {
 			if err == nil {
-				t.Errorf("status %d", resp.StatusCode)
+				t.Errorf("status %d, want an aborted connection", resp.StatusCode)
 				resp.Body.Close()
 			}
 			continue
@@ -125,13 +125,13 @@ func TestLossDuringACopyFromASlowSource(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("status %d", resp.StatusCode)
+			t.Errorf("status %d, want 503", resp.StatusCode)
 		}
 	}
 }
 
-// sendfile is a ResponseWriter that counts what it could have the system send,
-// as package net can: a file, or one io.LimitedReader around a file.
+// sendfile is a ResponseWriter that counts the sources that package net could let the
+// system send: a file, or one io.LimitedReader around a file.
 type sendfile struct {
 	*httptest.ResponseRecorder
 	files, bytes int64
@@ -164,9 +164,9 @@ func TestFileGoesToTheSocketWithoutACopy(t *testing.T) {
 		}))
 		inner := &sendfile{ResponseRecorder: httptest.NewRecorder()}
 		h.ServeHTTP(inner, httptest.NewRequest("GET", "/", nil))
-		// The first bytes are read to tell the content's type.
+		// The first bytes are written separately, since ReadFrom has to read them.
 		if got := inner.bytes + int64(inner.Body.Len()); got != size || inner.Body.Len() > 512 || inner.files > 5 {
-			t.Errorf("%s: %d bytes in %d files, and %d by themselves, want %d in all", name, inner.bytes, inner.files, inner.Body.Len(), size)
+			t.Errorf("%s: %d bytes in %d files, and %d written separately, want %d in all", name, inner.bytes, inner.files, inner.Body.Len(), size)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func ExampleNew() {
-	client, err := zklock.Open("mem://") // zk://host:port,host:port/root in earnest
+	client, err := zklock.Open("mem://") // in production zk://host:port,host:port/root
 	if err != nil {
 		panic(err)
 	}
@@ -43,8 +43,8 @@ func ExampleOptional() {
 	}
 	defer client.Close()
 
-	// Requests that are sent again with the same key are served one after
-	// another; those without a key are not held up.
+	// Requests with the same key, such as repeated ones, are served one after
+	// another. Requests without a key do not wait.
 	once := middleware.New(middleware.Optional(middleware.ByHeader(client, "Idempotency-Key", "once/%s")), middleware.WithTry())
 	h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, locked := zklock.FromContext(r.Context())
@@ -62,7 +62,7 @@ func ExampleOptional() {
 	// locked: true
 }
 
-// answer sends a request and prints what came back.
+// answer sends a request and prints the response.
 func answer(h http.Handler, method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
@@ -70,7 +70,7 @@ func answer(h http.Handler, method, target string) *httptest.ResponseRecorder {
 	return w
 }
 
-// Requests that only look are served together.
+// Requests that only read are served together.
 func ExampleReadersAndWriters() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -91,7 +91,8 @@ func ExampleReadersAndWriters() {
 	// 200 prices/shoes exclusive
 }
 
-// Whoever comes second is told at once, and when to come back.
+// A request that finds the lock taken gets a response at once, which says when to
+// try again.
 func ExampleWithTry() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -114,12 +115,12 @@ func ExampleWithTry() {
 	// Output:
 	// 200 done
 	// token: true
-	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"Somebody else is working on it.","reason":"LOCK_CONTENDED"}
+	// 409 {"type":"about:blank","title":"Conflict","status":409,"detail":"The lock is in use. Try again later.","reason":"LOCK_CONTENDED"}
 	// come back later: true
-	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"The request names no lock, or one that cannot be.","reason":"LOCK_NAME"}
+	// 400 {"type":"about:blank","title":"Bad Request","status":400,"detail":"The value that names the lock is missing from the request, or is not allowed.","reason":"LOCK_NAME"}
 }
 
-// An application that has answers of its own, and a log of what went wrong.
+// An application that writes its own error responses and logs the errors.
 func ExampleWithErrorHandler() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -139,9 +140,9 @@ func ExampleWithErrorHandler() {
 		}),
 		middleware.WithObserver(func(r *http.Request, err error) { fmt.Println(r.URL.Path, "failed:", err != nil) }),
 		middleware.WithLogger(slog.New(slog.DiscardHandler)),
-		middleware.WithMaxHold(time.Minute), // work that takes longer is told to stop
-		middleware.WithBufferBody(1<<20),    // so that hanging up is noticed while waiting
-		middleware.WithFailOpen(),           // without an ensemble: work without a lock
+		middleware.WithMaxHold(time.Minute), // the context of longer work ends
+		middleware.WithBufferBody(1<<20),    // a client that disconnects stops waiting
+		middleware.WithFailOpen(),           // in an outage of the ensemble: serve without a lock
 	)
 	answer(lock(http.NotFoundHandler()), "POST", "/pay")
 	// Output:
@@ -149,7 +150,7 @@ func ExampleWithErrorHandler() {
 	// 418 which account?
 }
 
-// A service that refuses what others send on behalf of a lock that has passed on.
+// A service that refuses requests sent on behalf of a lock that has a newer holder.
 func ExampleWithSequencerCheck() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -158,12 +159,12 @@ func ExampleWithSequencerCheck() {
 	defer client.Close()
 
 	var guard fence.Guard
-	trust := func(r *http.Request) (origin string, ok bool) { return "shop", r.TLS == nil } // in earnest: by certificate
+	trust := func(r *http.Request) (origin string, ok bool) { return "shop", r.TLS == nil } // in production: by the client certificate
 	none := func(*http.Request) zklock.Acquirer { return nil }
 	storage := httptest.NewServer(middleware.New(none, middleware.WithSequencerCheck(&guard, trust))(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "stored") })))
 	defer storage.Close()
-	caller := &http.Client{Transport: &middleware.Transport{}} // sends name and token of the context's lock
+	caller := &http.Client{Transport: &middleware.Transport{}} // sends the name and token of the context's lock
 
 	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, "PUT", storage.URL, nil)

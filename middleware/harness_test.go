@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is an ensemble with a client, whose hooks see to it that every lock is
-// released exactly once, and never under a running handler.
+// world is an ensemble with a client. The client's hooks check that every lock is
+// released exactly once, and never while its handler runs.
 type world struct {
 	t        *testing.T
 	ensemble *memdriver.Ensemble
@@ -33,8 +33,8 @@ type world struct {
 
 	mu       sync.Mutex
 	released map[*zklock.Lock]int // guarded by mu; 0: held
-	running  map[*zklock.Lock]int // guarded by mu; handlers at work
-	waiting  chan struct{}        // gets one for every wait
+	running  map[*zklock.Lock]int // guarded by mu; running handlers
+	waiting  chan struct{}        // gets one value for every wait
 }
 
 func newWorld(t *testing.T) *world {
@@ -69,7 +69,7 @@ func newWorldOn(t *testing.T, e *memdriver.Ensemble, connector driver.Connector)
 			defer w.mu.Unlock()
 			w.released[e.Lock]++
 			if n := w.running[e.Lock]; n != 0 {
-				t.Errorf("a lock was released under %d running handlers", n)
+				t.Errorf("a lock was released while %d of its handlers were running", n)
 			}
 			return ctx, nil
 		},
@@ -82,10 +82,10 @@ func newWorldOn(t *testing.T, e *memdriver.Ensemble, connector driver.Connector)
 	return w
 }
 
-// close checks the books.
+// close checks that every lock was released.
 func (w *world) close() {
-	// A loss is told to the handler a moment before it is counted.
-	eventually(w.t, "no lock to be held any more", func() bool { return w.client.Stats().Held == 0 })
+	// The handler notices a loss a moment before Stats does.
+	eventually(w.t, "Stats to count no held lock", func() bool { return w.client.Stats().Held == 0 })
 	if err := w.client.Close(); err != nil {
 		w.t.Error(err)
 	}
@@ -94,26 +94,26 @@ func (w *world) close() {
 	defer w.mu.Unlock()
 	for l, n := range w.released {
 		if n != 1 {
-			w.t.Errorf("lock %q was released %d times", l.Name(), n)
+			w.t.Errorf("lock %q was released %d times, want once", l.Name(), n)
 		}
 	}
 }
 
-// locks is how many were acquired so far.
+// locks returns how many locks were acquired so far.
 func (w *world) locks() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.released)
 }
 
-// handles are the locks that were acquired so far.
+// handles returns the locks that were acquired so far.
 func (w *world) handles() []*zklock.Lock {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.released))
 }
 
-// watched wraps a handler for the hooks to know when it runs.
+// watched wraps a handler, so that the hooks know when it runs.
 func (w *world) watched(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		l, ok := zklock.FromContext(r.Context())
@@ -135,7 +135,7 @@ func (w *world) watched(h http.HandlerFunc) http.Handler {
 // fixed picks one mutex for all requests.
 func (w *world) fixed(*http.Request) zklock.Acquirer { return w.client.Mutex("orders/42") }
 
-// hold takes the mutex that fixed picks, as another client would.
+// hold acquires the mutex that fixed picks, with another client.
 func (w *world) hold() (release func()) {
 	w.t.Helper()
 	other, err := zklock.OpenConnector(w.ensemble.Connector())
@@ -177,14 +177,14 @@ type problem struct {
 	Status                      int
 }
 
-// wantProblem checks an answer of the middleware's own.
+// wantProblem checks an error response of the middleware.
 func wantProblem(t *testing.T, rec *httptest.ResponseRecorder, status int, reason string) {
 	t.Helper()
 	if rec.Code != status {
 		t.Errorf("status %d, want %d", rec.Code, status)
 	}
 	if got := rec.Header().Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("Content-Type %q", got)
+		t.Errorf("Content-Type %q, want application/problem+json", got)
 	}
 	var p problem
 	if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil {
@@ -195,7 +195,7 @@ func wantProblem(t *testing.T, rec *httptest.ResponseRecorder, status int, reaso
 	}
 	for _, secret := range []string{"orders", "s/42", "zklock", "127.0.0.1", "session"} {
 		if strings.Contains(rec.Body.String(), secret) {
-			t.Errorf("the answer tells %q: %s", secret, rec.Body)
+			t.Errorf("the response contains %q: %s", secret, rec.Body)
 		}
 	}
 }
@@ -211,12 +211,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("waited 10 s in vain for: %s", what)
+			t.Fatalf("waited 10 s without success for %s", what)
 		}
 	}
 }
 
-// quiet is for servers whose handlers are aborted on purpose.
+// quiet returns a logger for servers whose handlers are aborted on purpose.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // serveProto runs a server that speaks one version of HTTP.

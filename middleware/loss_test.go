@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The ways in which a handler answers, all of which are to be held back alike.
+// The ways in which a handler writes a response. After a loss, none may be sent.
 var answers = map[string]func(http.ResponseWriter) error{
 	"not at all": func(http.ResponseWriter) error { return zklock.ErrLost },
 	"WriteHeader": func(rw http.ResponseWriter) error {
@@ -66,7 +66,7 @@ func TestLostBeforeTheFirstByteIsA503WithoutTheHandlersHeaders(t *testing.T) {
 					w.lose(r.Context())
 					rw.Header().Set("Set-Cookie", "a=b")
 					if err := answer(rw); !errors.Is(err, zklock.ErrLost) {
-						t.Errorf("the handler got %v", err)
+						t.Errorf("the handler got %v, want ErrLost", err)
 					}
 				}))
 				rec := httptest.NewRecorder()
@@ -80,11 +80,11 @@ func TestLostBeforeTheFirstByteIsA503WithoutTheHandlersHeaders(t *testing.T) {
 				got := rec.Header()
 				for _, key := range []string{"X-Handler", "Set-Cookie", "X-Fence", "X-Beneath", "Retry-After"} {
 					if got.Get(key) != "" {
-						t.Errorf("%s: %q is in the answer", key, got.Get(key))
+						t.Errorf("the response has the header %s: %q", key, got.Get(key))
 					}
 				}
 				if got.Get("X-Outer") != "outer" || got.Get("X-Gone") != "not" {
-					t.Errorf("what was set outside is gone: %v", got)
+					t.Errorf("headers of outer middlewares are missing: %v", got)
 				}
 			})
 		})
@@ -99,7 +99,7 @@ func TestLostThroughAPartitionBeforeTheFirstByte(t *testing.T) {
 			start := time.Now()
 			<-r.Context().Done()
 			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("told after %v, when somebody else may hold the lock", took)
+				t.Errorf("the context ended after %v, when another client may hold the lock", took)
 			}
 			io.WriteString(rw, "made")
 		}))
@@ -153,7 +153,7 @@ func lostAfterTheFirstByte(t *testing.T, proto string, around func(http.Handler)
 			}
 			w.lose(r.Context())
 			if _, err := io.WriteString(rw, "answer"); !errors.Is(err, zklock.ErrLost) {
-				t.Errorf("the handler got %v", err)
+				t.Errorf("the handler got %v, want ErrLost", err)
 			}
 			end()
 		}))
@@ -168,20 +168,20 @@ func lostAfterTheFirstByte(t *testing.T, proto string, around func(http.Handler)
 		}
 	}
 	if err == nil {
-		t.Error("the client took half an answer for a whole one")
+		t.Error("the client took half a response for a complete one")
 	}
-	eventually(t, "the observer to be told", func() bool { return len(observed) > 0 })
+	eventually(t, "a call of the observer", func() bool { return len(observed) > 0 })
 	if err := <-observed; !errors.Is(err, zklock.ErrLost) {
-		t.Errorf("observed %v", err)
+		t.Errorf("the observer got %v, want ErrLost", err)
 	}
 	srv.Close()
 	if len(observed) != 0 {
-		t.Errorf("observed again: %v", <-observed)
+		t.Errorf("the observer was called again, with %v", <-observed)
 	}
 }
 
-// TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer has a handler that
-// aborts since it could not write, as httputil.ReverseProxy does.
+// TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer has a handler that aborts
+// because it cannot write, as httputil.ReverseProxy does.
 func TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		w := newWorld(t)
@@ -192,7 +192,7 @@ func TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer(t *testing.T) {
 		}))))
 		if resp, err := srv.Client().Get(srv.URL); err == nil {
 			resp.Body.Close()
-			t.Errorf("%s: the client read %s", proto, resp.Status)
+			t.Errorf("%s: the client got status %s, want an aborted connection", proto, resp.Status)
 		}
 	}
 }
@@ -202,20 +202,20 @@ func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
 		w := newWorld(t)
 		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, _ *http.Request) {
 			if n := w.ensemble.Break(w.client.Mutex("orders/42").Path()); n != 1 {
-				t.Errorf("%d nodes removed", n)
+				t.Errorf("Break removed %d nodes, want 1", n)
 			}
 			rw.Header().Set("X-Handler", "yes")
 		}))
 		rec := do(h, httptest.NewRequest("GET", "/", nil))
 		wantProblem(t, rec, 503, middleware.ReasonLost)
 		if rec.Header().Get("X-Handler") != "" {
-			t.Error("the handler's header is in the answer")
+			t.Error("the response has the handler's header")
 		}
 	})
 }
 
-// TestLossIsALossThoughTheHandlerReleasedTheLockItself has Do find a lock that
-// was released in order, as far as it can tell.
+// TestLossIsALossThoughTheHandlerReleasedTheLockItself: the handler releases the lost
+// lock, so that Do does not notice the loss.
 func TestLossIsALossThoughTheHandlerReleasedTheLockItself(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestLossIsALossThoughTheHandlerReleasedTheLockItself(t *testing.T) {
 					w.lose(r.Context())
 					for _, l := range w.handles() {
 						if err := l.Release(context.Background()); !errors.Is(err, zklock.ErrLost) {
-							t.Errorf("Release: %v", err)
+							t.Errorf("Release: %v, want ErrLost", err)
 						}
 					}
 					rw.WriteHeader(http.StatusCreated)
@@ -242,19 +242,19 @@ func TestLossIsALossThoughTheHandlerReleasedTheLockItself(t *testing.T) {
 			}()
 			switch {
 			case begun && aborted != http.ErrAbortHandler:
-				t.Errorf("recovered %v", aborted)
+				t.Errorf("recovered %v, want http.ErrAbortHandler", aborted)
 			case !begun:
 				wantProblem(t, rec, 503, middleware.ReasonLost)
 			}
 			if !errors.Is(observed, zklock.ErrLost) {
-				t.Errorf("observed %v", observed)
+				t.Errorf("the observer got %v, want ErrLost", observed)
 			}
 		})
 	}
 }
 
-// TestLostBeforeTheHandlerIsCalled has the lock lost in the very moment of its
-// grant, by a hook that holds up what comes next.
+// TestLostBeforeTheHandlerIsCalled: the lock is lost directly after its grant. A hook
+// delays the rest of the acquisition until then.
 func TestLostBeforeTheHandlerIsCalled(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

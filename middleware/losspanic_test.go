@@ -24,7 +24,7 @@ func TestPanicAfterALossLeavesNoneOfTheHandlersHeaders(t *testing.T) {
 		})))
 		rec := do(h, httptest.NewRequest("GET", "/", nil))
 		if rec.Code != 500 || rec.Header().Get("X-Handler") != "" {
-			t.Errorf("%d %v", rec.Code, rec.Header())
+			t.Errorf("status %d, header %v; want 500 without the handler's header", rec.Code, rec.Header())
 		}
 	})
 }
@@ -38,18 +38,18 @@ func TestPanicAfterALossShowsItsStackOutside(t *testing.T) {
 		}))
 		defer func() {
 			if v, stack := recover(), string(debug.Stack()); v != "boom" || !strings.Contains(stack, "blowUp") {
-				t.Errorf("recovered %v from\n%s", v, stack)
+				t.Errorf("recovered %v, want boom, from the stack\n%s", v, stack)
 			}
 		}()
 		do(h, httptest.NewRequest("GET", "/", nil))
-		t.Error("the panic did not go on")
+		t.Error("the panic did not get out of the middleware")
 	})
 }
 
 //go:noinline
 func blowUp() { panic("boom") }
 
-// swallow is a recovery that thinks that it knows better, as gin's does.
+// swallow is a recovery that also swallows http.ErrAbortHandler, as gin's does.
 func swallow(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer func() { _ = recover() }()
@@ -57,7 +57,7 @@ func swallow(next http.Handler) http.Handler {
 	})
 }
 
-// recovery answers panics as most do.
+// recovery responds to panics with 500 and lets http.ErrAbortHandler through.
 func recovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer func() {

@@ -8,23 +8,23 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// New makes a middleware that holds a lock while the handler runs. pick says
-// which, for each request; nil lets the request pass without one. It is called
-// once a request, by the goroutine that serves it.
+// New makes a middleware that holds a lock while the handler runs. pick chooses
+// the lock for each request; if it returns nil, the request is served without a
+// lock. It is called once per request, by the goroutine that serves the request.
 //
-// The handler's request carries a context that carries the lock (see
-// zklock.FromContext) and is cancelled, with the cause, when the lock is lost.
-// The package documentation says what becomes of the response then.
+// The context of the handler's request carries the lock (see
+// zklock.FromContext). It is cancelled when the lock is lost, with the loss as
+// its cause. The package documentation describes the response in that case.
 //
 // New panics if pick is nil, as http.Handle does for a nil handler.
 func New(pick func(*http.Request) zklock.Acquirer, opts ...Option) func(http.Handler) http.Handler {
 	if pick == nil {
-		panic("middleware: New with a nil pick")
+		panic("middleware: New: pick is nil: want a function that chooses each request's lock")
 	}
 	cfg := newConfig(opts)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
-			panic("middleware: a nil handler to hold a lock around")
+			panic("middleware: New: the handler is nil")
 		}
 		return &handler{config: cfg, pick: pick, next: next}
 	}
@@ -50,7 +50,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := h.readAhead(w, r)
 	if err != nil {
-		w.Header().Set("Connection", "close") // else the server reads on to the body's end
+		w.Header().Set("Connection", "close") // otherwise the server reads the rest of the body
 		h.fail(w, r, err)
 		return
 	}
@@ -63,8 +63,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if loss := c.loss(nil); loss != nil {
-			// It is recovered to be looked at. Panicking again from here keeps
-			// the stack that a recovery further out prints.
+			// This recovers only to look at the value. Panicking again from
+			// here keeps the stack that an outer recovery prints.
 			v := recover()
 			c.broke(loss, v)
 			if v != nil { // nil: runtime.Goexit
@@ -77,25 +77,25 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.finish(err)
 }
 
-// call is one request that is served under a lock.
+// call is one request that is served while a lock is held.
 type call struct {
 	*handler
 	writer  writer
 	request *http.Request // as it came in
-	body    requestBody   // what the handler reads, if that is not request.Body
-	outer   *zklock.Lock  // the innermost lock that the request carried before
+	body    requestBody   // what the handler reads; nil: request.Body
+	outer   *zklock.Lock  // the innermost lock that the request's context carried already
 	entered bool          // the handler was called
 }
 
-// run calls the handler, under the lock that ctx carries.
+// run calls the handler while the lock that ctx carries is held.
 func (c *call) run(ctx context.Context) error {
 	lock, ok := zklock.FromContext(ctx)
 	if !ok || lock == c.outer {
-		// Ours is not among the live ones: it was lost between its grant and
-		// here. Do finds that out when it releases it.
+		// FromContext returns held locks only, so this call's lock was lost
+		// after its grant. Do notices that when it releases the lock.
 		return nil
 	}
-	// Again, since somebody newer may have been here while we waited.
+	// Check again: the guard may have seen a newer holder during the wait.
 	if err := c.checkSequencers(c.request); err != nil {
 		return err
 	}
@@ -120,13 +120,13 @@ func (c *call) run(ctx context.Context) error {
 
 // left is called when the handler has returned or panics.
 func (c *call) left(inner *http.Request) {
-	// What is outside of us knows only the request it passed in: the server,
-	// which removes the files of its form, and whoever names the route.
+	// The code outside knows only the request that it passed in. The server
+	// removes the files of its form, and loggers read its pattern.
 	c.request.Pattern = inner.Pattern
 	c.request.MultipartForm = inner.MultipartForm
 }
 
-// finish settles the response, given what Do returned.
+// finish ends the response, given the error that Do returned.
 func (c *call) finish(err error) {
 	if !c.entered {
 		c.unserved(err)
@@ -136,12 +136,12 @@ func (c *call) finish(err error) {
 	w, r := c.writer.inner, c.request
 	switch {
 	case loss == nil:
-		// The answer is right, even if the release failed in the end.
+		// The handler's response is valid, even if the release failed.
 		if err != nil && !errors.Is(err, zklock.ErrReleased) {
 			c.observe(r, err)
 		}
 	case c.writer.phase == hijacked:
-		// The connection is the handler's, and the handler was told.
+		// The handler owns the connection, and its context has ended.
 		c.observe(r, loss)
 	case c.begun():
 		c.observe(r, loss)
@@ -153,42 +153,43 @@ func (c *call) finish(err error) {
 	}
 }
 
-// broke is finish for a handler that panics with v and had lost its lock. A
-// recovery outside may keep the panic from the server, so that it alone does
-// not end the connection.
+// broke is finish for a handler that panics with v after its lock was lost. An
+// outer recovery may keep the panic from the server, so the panic alone may not
+// end the connection.
 func (c *call) broke(loss error, v any) {
 	c.observe(c.request, loss)
 	abort, _ := v.(error)
 	switch {
 	case c.writer.phase == hijacked:
 	case c.begun(), errors.Is(abort, http.ErrAbortHandler):
-		// Whoever recovers http.ErrAbortHandler has nothing to answer, as the
-		// connection is meant to be gone: the server would make a 200 of it.
+		// A recovery writes no response for http.ErrAbortHandler, which means
+		// that the connection is to end. The server would then send a 200.
 		silence(c.writer.inner)
 	default:
-		// Whoever recovers writes the answer.
+		// The recovery writes the response.
 		c.writer.restore()
 	}
 }
 
-// begun reports whether an answer is under way, around us too: gin's
-// HandleContext makes handlers write to gin's own writer, which says so.
+// begun reports whether a response has begun. It also asks the outer writer: with
+// gin's HandleContext, handlers write to gin's own writer, past this package's.
 func (c *call) begun() bool {
 	outer, ok := c.writer.inner.(interface{ Written() bool })
 	return c.writer.phase == begun || ok && outer.Written()
 }
 
-// loss says how the lock was lost under the handler, if it was.
+// loss returns the error with which the lock was lost while the handler ran; nil
+// if it was not lost. err is what Do returned.
 func (c *call) loss(err error) error {
 	if errors.Is(err, zklock.ErrLost) {
 		return err
 	}
-	// A handler that has released a lost lock itself leaves Do nothing to find.
+	// If the handler has released the lost lock itself, Do does not notice the loss.
 	if err := c.writer.lock.Err(); errors.Is(err, zklock.ErrLost) {
 		return err
 	}
 	if c.writer.phase == refused {
-		// Whatever the reason: the server must not make an empty 200 of it.
+		// Nothing was sent. The server must not turn that into an empty 200.
 		return errRefused
 	}
 	return nil
@@ -197,11 +198,11 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(err error) {
 	w, r := c.writer.inner, c.request
-	if !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil { // no other options ask for ErrOutage
+	if !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil { // only WithFailOpen asks for ErrOutage
 		c.fail(w, r, err)
 		return
 	}
-	// Again, since a newer request may have been here while we waited.
+	// Check again: the guard may have seen a newer holder during the wait.
 	if err := c.checkSequencers(r); err != nil {
 		c.fail(w, r, err)
 		return
@@ -213,8 +214,8 @@ func (c *call) unserved(err error) {
 	}
 	why := err
 	if named, ok := errors.AsType[*zklock.Error](err); ok {
-		why = named.Err // names of locks are not logged
+		why = named.Err // without the lock's name, which is not logged
 	}
-	c.logger.WarnContext(r.Context(), "middleware: request served without its lock, as WithFailOpen says for an outage of the ensemble", "error", why)
+	c.logger.WarnContext(r.Context(), "middleware: request served without its lock (WithFailOpen): the ensemble cannot be reached", "error", why)
 	c.next.ServeHTTP(w, r)
 }

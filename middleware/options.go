@@ -19,15 +19,15 @@ const (
 	defaultBufferBody = 64 << 10
 )
 
-// Option sets something about the middleware. Later ones win over earlier
-// ones, except WithObserver, which adds.
+// Option configures the middleware. A later option overrides an earlier one of
+// the same kind, except WithObserver, which adds an observer.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// config is what the options set. It does not change once New has returned.
+// config has what the options set. It does not change after New has returned.
 type config struct {
 	wait         time.Duration // zero or less: try
 	label        func(*http.Request) string
@@ -43,7 +43,7 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(*http.Request) (string, bool)
 
-	acquire []zklock.AcquireOption // of all requests
+	acquire []zklock.AcquireOption // for all requests
 }
 
 func newConfig(opts []Option) *config {
@@ -68,7 +68,7 @@ func newConfig(opts []Option) *config {
 	return c
 }
 
-// acquireOptions are those of one request.
+// acquireOptions returns the options with which a request acquires its lock.
 func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 	if c.label == nil {
 		return c.acquire
@@ -76,41 +76,45 @@ func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 	return append(slices.Clip(c.acquire), zklock.WithLabel(c.label(r)))
 }
 
-// WithWait sets how long a request waits for its lock before it is answered
-// with the status of WithStatus; 10 s by default. Zero or less is WithTry.
+// WithWait sets how long a request waits for its lock. After that it gets an
+// error response with the status of WithStatus. The default is 10 s. Zero or less
+// is the same as WithTry.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
 
-// WithTry answers at once if somebody else has the lock.
+// WithTry lets no request wait for another holder: if the lock is taken, the
+// request gets an error response with the status of WithStatus at once.
 func WithTry() Option { return WithWait(0) }
 
-// WithLabel sets what other processes are shown about a request that waits for
-// a lock or holds it, a request id for instance; see zklock.WithLabel.
+// WithLabel sets a text that other processes can read about a request that waits
+// for a lock or holds it, such as a request id; see zklock.WithLabel. By default
+// requests do not have a label. Many goroutines may call label at once.
 func WithLabel(label func(*http.Request) string) Option {
 	return optionFunc(func(c *config) { c.label = label })
 }
 
-// WithErrorHandler sets who answers a request that did not get its lock, or
-// lost it before anything was written, instead of the built-in answer. err
-// matches one of zklock's errors, fence.ErrStale, or os.ErrDeadlineExceeded if
-// the body did not arrive in time; it may contain the lock's name, so it is not
-// for the client's eyes. Retry-After is set already where it
-// makes sense.
+// WithErrorHandler sets a function that writes the error responses, instead of the
+// built-in ones: for a request that did not get its lock, or whose lock was lost
+// before anything was written. err matches one of zklock's errors, fence.ErrStale,
+// or os.ErrDeadlineExceeded if the body did not arrive in time. It may contain the
+// lock's name, so do not send it to the client. The Retry-After header is already
+// set for requests that may be sent again.
 //
-// The built-in answer keeps a Content-Encoding that is set before this middleware
-// runs, since compressors set it. A handler outside that announces precompressed
-// answers in this way has to remove it in f.
+// The built-in responses keep a Content-Encoding that was set before this
+// middleware ran, since compressors set it. If an outer handler announces
+// precompressed responses in this way, f has to remove the header.
 //
-// It is not called when there is nothing left to answer: for a lock that was lost
-// when an answer was under way. See WithObserver for that. It is called for a
-// request that was canceled during the wait, with an error that matches
-// context.Canceled: the client may have gone or not.
+// f is not called if the lock was lost after a response had begun; WithObserver
+// reports that. f is called for a request that was canceled during the wait, with
+// an error that matches context.Canceled. The client of such a request may still
+// be connected.
 func WithErrorHandler(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return optionFunc(func(c *config) { c.errorHandler = f })
 }
 
-// WithObserver adds a function that is told of every error, before it is
-// answered, if it is: for logs and counters. It may be called by many
-// goroutines at once.
+// WithObserver adds a function that is called with every error, for logs and
+// counters. If the error gets a response, f is called before the response is
+// written. Many goroutines may call f at once. Requests that WithFailOpen serves
+// without a lock are logged, and not reported to f.
 func WithObserver(f func(r *http.Request, err error)) Option {
 	return optionFunc(func(c *config) {
 		if f != nil {
@@ -119,13 +123,13 @@ func WithObserver(f func(r *http.Request, err error)) Option {
 	})
 }
 
-// WithStatus sets the status of the answer to a request that somebody else's
-// lock was in the way of: 423 Locked by default. Clients retry 429 and 503 by
-// themselves, 423 and 409 they hand to whoever called them. Other cases have
-// statuses of their own.
+// WithStatus sets the status of the response to a request that did not get its
+// lock because another holder has it. The default is 423 Locked. HTTP clients may
+// retry 429 and 503 on their own; they return 423 and 409 to the calling program.
+// The option does not change the statuses of other errors.
 //
-// WithStatus panics if code is none of 400 to 599: a client would take others
-// for a yes.
+// WithStatus panics if code is not between 400 and 599: a client would take other
+// statuses for success.
 func WithStatus(code int) Option {
 	if code < 400 || code > 599 {
 		panic(fmt.Sprintf("middleware: WithStatus(%d): want a status from 400 to 599", code))
@@ -133,60 +137,64 @@ func WithStatus(code int) Option {
 	return optionFunc(func(c *config) { c.status = code })
 }
 
-// WithRetryAfter sets the Retry-After header of answers to requests that have
-// not been served and may be sent again: d, rounded up to whole seconds, and
-// up to half as much again at random, so that those who were refused together
-// do not come back together. 1 s by default; zero or less for no header.
+// WithRetryAfter sets the Retry-After header of responses to requests that were
+// not served and may be sent again. The header is d, rounded up to whole seconds,
+// plus a random part of up to half of that. So clients that were refused together
+// do not come back together. The default is 1 s; zero or less leaves the header out.
 func WithRetryAfter(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.retryAfter = d })
 }
 
 // WithMaxHold cancels the handler's context d after the lock was acquired, with
-// zklock.ErrMaxHold as the cause. It releases nothing: the lock is held until
-// the handler has returned, and what the handler answers is the answer. No
-// limit by default.
+// zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held
+// until the handler has returned, and the handler's response is sent. By default the
+// time is not limited.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
 
-// WithBufferBody sets how much of a request's body is read before the wait for
-// the lock: 64 KiB by default, 0 for nothing. A server notices that an HTTP/1
-// client has hung up only once the request's body has been read to its end. A
-// request with a longer body keeps its place in the queue after its client has
-// gone, for as long as WithWait allows. HTTP/2 needs no buffer and gets none,
-// nor does WithTry.
+// WithBufferBody sets up to how many bytes of a request's body are read before the
+// wait for the lock. The default is 64 KiB; with 0 nothing is read. A server
+// notices that an HTTP/1 client has disconnected only after the request's body has
+// been read to its end. So a request with a longer body stays in the queue after
+// its client has disconnected, for as long as WithWait allows. HTTP/2 requests and
+// WithTry do not need this: their bodies are not read ahead.
 //
-// The body has as long to arrive as WithWait allows for the lock, which is
-// waited for after that, and as the request's context lasts. If it is late the
-// answer is 408, and the connection is closed. Around us that takes a
-// ResponseWriter that http.ResponseController can set a read deadline of, as
-// the server's; under others only the server's ReadTimeout ends it.
+// The body has to arrive within the time of WithWait, or the response is 408. If the
+// request's context ends before that, the response is 503. In both cases the
+// connection is closed. The wait for the lock, of up to WithWait again, comes after
+// the reading. To end the reading, http.ResponseController must be able to set a
+// read deadline on the outer ResponseWriter, as it can on the server's. With other
+// writers, only the server's ReadTimeout ends it.
 //
-// A client that sends the rest of its body only when it has read some of the
-// answer, as with http.ResponseController.EnableFullDuplex, is late for that
-// reason: set 0 for such handlers, and where the wait is shorter than slow
+// Some clients send the rest of their body only after they have read a part of the
+// response, as with http.ResponseController.EnableFullDuplex. Their bodies are
+// always late: set 0 for such handlers. Also set 0 if the wait is shorter than slow
 // clients need to send their bodies.
 func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.bufferBody = limit }) }
 
-// WithFailOpen serves requests without their lock during an outage of the ensemble
-// ([zklock.ErrOutage], and nothing else), and logs each of them at level Warn. It is for
-// locks that only save work. Where two holders at once would do harm, it does that harm
-// in the very moment in which no operator is looking.
+// WithFailOpen serves requests without their lock during an outage of the
+// ensemble, and logs each of them at level Warn. It is off by default. It is for
+// locks that only save work. Do not use it where two holders at once would do
+// harm: during an outage nothing keeps them apart.
 //
-// An outage begins when a client has had no connection for almost all of connect_timeout
-// (10 s by default). Until then requests wait, and those whose wait ends are answered as
-// without this option. From then on requests are served at once, until there is a
-// session again, but for those behind an earlier one that waits for the same name. A
-// client that no request has asked for anything for a second has forgotten the outage.
-// A wait that ends sooner, a wrong name, a lock that another client
-// holds and an ensemble that refuses this client are no outage.
+// An outage is the error [zklock.ErrOutage] and no other. It begins when the client
+// has had no connection for almost all of connect_timeout (10 s by default). Before
+// that, requests wait, and a request whose wait ends gets the same response as
+// without this option. During the outage, requests are served at once, until there
+// is a session again. Only a request behind an earlier one that waits for the same
+// name waits with it. The client forgets the outage when no request has asked it
+// for a lock for a second.
+//
+// These are not outages: a wait that ends sooner, an invalid name, a lock that
+// another client holds, and an ensemble that refuses this client.
 func WithFailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
-// WithLogger sets where WithFailOpen logs, and where errors of the program are
-// logged, of which the client learns only that there is one: those
-// answered with ReasonError. It is slog.Default by default.
+// WithLogger sets the logger for requests that WithFailOpen serves without a lock,
+// and for errors of the program, which are those with ReasonError. The response to
+// such an error does not describe it. The default is slog.Default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
-// WithTokenHeader sets a response header that tells the client the fencing
-// token under which its request was served. Off by default.
+// WithTokenHeader sets the name of a response header with the fencing token of the
+// lock under which the request was served. By default the header is not sent.
 func WithTokenHeader(name string) Option { return optionFunc(func(c *config) { c.tokenHeader = name }) }

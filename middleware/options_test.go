@@ -37,12 +37,12 @@ func TestRetryAfterIsJitteredAndNeverShorter(t *testing.T) {
 				seen[n] = true
 			}
 			if len(seen) != c.most-c.least+1 {
-				t.Errorf("of %v only %v were seen", c, seen)
+				t.Errorf("%v: only the values %v occurred in 200 responses", c, seen)
 			}
 		}
 		h := middleware.New(w.fixed, middleware.WithTry(), middleware.WithRetryAfter(0))(never(t))
 		if got := do(h, httptest.NewRequest("GET", "/", nil)).Header().Values("Retry-After"); got != nil {
-			t.Errorf("Retry-After %q though switched off", got)
+			t.Errorf("Retry-After %q, want none with WithRetryAfter(0)", got)
 		}
 	})
 }
@@ -65,25 +65,25 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
 		release()
 		if served != 0 || log.Len() != 0 {
-			t.Errorf("served %d beside another holder, logged %q", served, log.String())
+			t.Errorf("served %d requests while another client held the lock, logged %q", served, log.String())
 		}
 
 		w.ensemble.Partition(memdriver.AroundClients(0))
 		rec := do(h, httptest.NewRequest("POST", "/", strings.NewReader("body")))
 		if rec.Code != 200 || rec.Body.String() != "body" || served != 1 {
-			t.Errorf("%d %q, served %d", rec.Code, rec.Body, served)
+			t.Errorf("in the outage: status %d, body %q, served %d", rec.Code, rec.Body, served)
 		}
 		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "orders") {
-			t.Errorf("log %q", log.String())
+			t.Errorf("logged %q, want level WARN and no lock name", log.String())
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
 		if served != 1 {
-			t.Error("served a client that is gone")
+			t.Error("served a request whose client has disconnected")
 		}
-		// The client goes on trying to reach the ensemble, so that it knows what is now.
+		// The client keeps trying to reach the ensemble, so it still knows of the outage.
 		time.Sleep(time.Second)
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -97,13 +97,13 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} },
 		middleware.WithErrorHandler(func(w http.ResponseWriter, r *http.Request, err error) {
 			if !errors.Is(err, zklock.ErrNotAcquired) {
-				t.Errorf("error %v", err)
+				t.Errorf("the error handler got %v, want ErrNotAcquired", err)
 			}
 			http.Error(w, "busy", http.StatusConflict)
 		}))(never(t))
 	rec := do(h, httptest.NewRequest("GET", "/", nil))
 	if rec.Code != 409 || rec.Body.String() != "busy\n" || rec.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+		t.Errorf("status %d, body %q, header %v", rec.Code, rec.Body, rec.Header())
 	}
 }
 
@@ -114,10 +114,10 @@ func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
 			start := time.Now()
 			<-r.Context().Done()
 			if held := time.Since(start); held != 3*time.Second {
-				t.Errorf("cancelled after %v", held)
+				t.Errorf("the context was cancelled after %v, want 3s", held)
 			}
 			if cause := context.Cause(r.Context()); cause != zklock.ErrMaxHold {
-				t.Errorf("cause %v", cause)
+				t.Errorf("the context's cause is %v, want ErrMaxHold", cause)
 			}
 			time.Sleep(time.Minute)
 			if l, ok := zklock.FromContext(r.Context()); !ok || !l.Valid() {
@@ -126,7 +126,7 @@ func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
 			rw.WriteHeader(http.StatusAccepted)
 		}))
 		if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusAccepted {
-			t.Errorf("status %d", rec.Code)
+			t.Errorf("status %d, want 202", rec.Code)
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestLabelAndTokenHeader(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("X-Request-Id", "req-7")
 		if rec := do(h, r); rec.Header().Get("X-Fence") == "" {
-			t.Error("no token in the answer")
+			t.Error("the response does not have the token header")
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestStatusThatDoesNotSayNoIsRefused(t *testing.T) {
 	}
 	for code, want := range map[int]bool{0: true, -1: true, 200: true, 399: true, 600: true, 400: false, 423: false, 599: false} {
 		if refused(code) != want {
-			t.Errorf("status %d refused: %v", code, !want)
+			t.Errorf("WithStatus(%d) panicked: %v, want %v", code, !want, want)
 		}
 	}
 }

@@ -20,20 +20,20 @@ func TestInsideATimeoutHandlerTheLockOutlivesTheTimeout(t *testing.T) {
 		left := make(chan struct{})
 		h := http.TimeoutHandler(middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-			time.Sleep(time.Second) // it takes its time to give up
+			time.Sleep(time.Second) // the handler is slow to return
 			close(left)
 		})), time.Second, "too slow")
 		rec := do(h, httptest.NewRequest("GET", "/", nil))
 		if rec.Code != http.StatusServiceUnavailable || rec.Body.String() != "too slow" {
-			t.Errorf("%d %q", rec.Code, rec.Body)
+			t.Errorf("status %d, body %q; want 503 and the timeout's body", rec.Code, rec.Body)
 		}
 		if _, err := w.client.Mutex("orders/42").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("the lock could be had under the running handler: %v", err)
+			t.Errorf("TryAcquire while the handler runs: %v, want ErrNotAcquired", err)
 		}
 		<-left
 		synctest.Wait()
 		if n := w.client.Stats().Held; n != 0 {
-			t.Errorf("%d held", n)
+			t.Errorf("%d locks are held, want none", n)
 		}
 	})
 }
@@ -45,11 +45,11 @@ func TestInsideATimeoutHandlerTheWaitEndsWithTheTimeout(t *testing.T) {
 		defer release()
 		h := http.TimeoutHandler(middleware.New(w.fixed)(never(t)), time.Second, "too slow")
 		if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusServiceUnavailable {
-			t.Errorf("status %d", rec.Code)
+			t.Errorf("status %d, want 503", rec.Code)
 		}
 		synctest.Wait()
 		if n := w.client.Stats().Waiting; n != 0 {
-			t.Errorf("%d wait", n)
+			t.Errorf("%d acquisitions still wait, want none", n)
 		}
 	})
 }
@@ -63,7 +63,7 @@ func TestInsideATimeoutHandlerALossIsNotAnAnswer(t *testing.T) {
 	srv := serve(t, h)
 	if resp, err := srv.Client().Get(srv.URL); err == nil {
 		resp.Body.Close()
-		t.Errorf("the client got %d", resp.StatusCode)
+		t.Errorf("the client got status %d, want an aborted connection", resp.StatusCode)
 	}
 }
 
@@ -72,13 +72,13 @@ func TestInsideARecoveryThePanicIsAnsweredAfterTheRelease(t *testing.T) {
 		w := newWorld(t)
 		h := recovery(middleware.New(w.fixed)(w.watched(func(http.ResponseWriter, *http.Request) { panic("boom") })))
 		if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != 500 {
-			t.Errorf("status %d", rec.Code)
+			t.Errorf("status %d, want 500", rec.Code)
 		}
 	})
 }
 
-// measured is what a tracing middleware puts around a ResponseWriter: it
-// counts, and passes on just what the one underneath has.
+// measured is the writer of a tracing middleware. It records status and size, and passes
+// all calls on to the inner writer.
 type measured struct {
 	http.ResponseWriter
 	code  int
@@ -117,10 +117,10 @@ func TestInsideTracingTheSpanSeesWhatWasSent(t *testing.T) {
 				want, size = http.StatusServiceUnavailable, m.ResponseWriter.(*httptest.ResponseRecorder).Body.Len()
 			}
 			if m.code != want || m.bytes != size || size == 0 {
-				t.Errorf("lost %v: the span has %d and %d bytes, want %d and %d", loses, m.code, m.bytes, want, size)
+				t.Errorf("lost %v: the span has status %d and %d bytes, want %d and %d", loses, m.code, m.bytes, want, size)
 			}
 			if waited := time.Since(start); waited < time.Second {
-				t.Errorf("the span has %v without the wait", waited)
+				t.Errorf("the span lasts %v, and does not include the wait of 1s", waited)
 			}
 		}
 	})

@@ -17,11 +17,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// outageAfter is how long a client has to be without a connection, by default, for it to
-// be an outage: almost all of connect_timeout.
+// outageAfter is how long a client is without a connection, by default, before that
+// counts as an outage: almost all of connect_timeout.
 const outageAfter = 10 * time.Second * 19 / 20
 
-// outages is a handler behind WithFailOpen, in a bubble of time.
+// outages is a handler behind WithFailOpen, in a synctest bubble.
 type outages struct {
 	*world
 	h   http.Handler
@@ -31,11 +31,11 @@ type outages struct {
 func newOutages(t *testing.T, opts ...middleware.Option) *outages {
 	o := &outages{world: newWorld(t)}
 	opts = append(opts, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.NewTextHandler(&o.log, nil))))
-	o.h = middleware.New(o.fixed, opts...)(http.HandlerFunc(tell))
+	o.h = middleware.New(o.fixed, opts...)(http.HandlerFunc(reportHold))
 	return o
 }
 
-// rival is another client.
+// rival opens another client.
 func rival(t *testing.T, e *memdriver.Ensemble) *zklock.Client {
 	c, err := zklock.OpenConnector(e.Connector())
 	if err != nil {
@@ -45,14 +45,15 @@ func rival(t *testing.T, e *memdriver.Ensemble) *zklock.Client {
 	return c
 }
 
-// tell says in the answer whether a handler holds a lock.
-func tell(rw http.ResponseWriter, r *http.Request) {
+// reportHold reports in a response header whether the handler holds a lock.
+func reportHold(rw http.ResponseWriter, r *http.Request) {
 	if _, ok := zklock.FromContext(r.Context()); ok {
 		rw.Header().Set("X-Locked", "yes")
 	}
 }
 
-// want checks one request: what it is answered, whether under a lock, and when.
+// want sends one request, and checks its status, whether it was served under a lock,
+// and how long it waited.
 func (o *outages) want(what string, code int, locked bool, waits time.Duration) {
 	o.t.Helper()
 	start := time.Now()
@@ -76,15 +77,16 @@ func TestFailOpenWaitsOnceInAnOutage(t *testing.T) {
 			t.Errorf("log: %.300s", log)
 		}
 		o.ensemble.Heal()
-		for range 4 { // what is left of a back-off
+		for range 4 { // the rest of a back-off
 			time.Sleep(500 * time.Millisecond)
 			do(o.h, httptest.NewRequest("GET", "/", nil))
 		}
-		o.want("when it is over", 200, true, 0)
+		o.want("after the outage", 200, true, 0)
 	})
 }
 
-// A client that has not been asked for a lock for a while does not know the present.
+// A client that no request has asked for a lock for a while does not know whether the
+// ensemble can be reached.
 func TestFailOpenForgetsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutages(t)
@@ -102,15 +104,15 @@ func TestFailOpenForgetsAnOutage(t *testing.T) {
 	})
 }
 
-// A session is lost, and another client has the lock: the ensemble is there all the time.
-// No wait, however short, makes that an outage.
+// A session is lost, and another client gets the lock. The ensemble can be reached all
+// the time. No wait, however short, makes that an outage.
 func TestFailOpenIsNotForLosses(t *testing.T) {
 	for _, wait := range []time.Duration{0, time.Nanosecond, 50 * time.Millisecond, 300 * time.Millisecond, 12 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New()
 			mine, other := rival(t, e), rival(t, e)
 			pick := func(*http.Request) zklock.Acquirer { return mine.Mutex("x") }
-			h := middleware.New(pick, middleware.WithFailOpen(), middleware.WithWait(wait), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+			h := middleware.New(pick, middleware.WithFailOpen(), middleware.WithWait(wait), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(reportHold))
 			request := func() *httptest.ResponseRecorder { return do(h, httptest.NewRequest("GET", "/", nil)) }
 			for range 4 {
 				request()
@@ -121,7 +123,7 @@ func TestFailOpenIsNotForLosses(t *testing.T) {
 				}
 				for range 100 {
 					if rec := request(); rec.Code == 200 && held.Valid() {
-						t.Fatalf("wait %v: served beside a holder, locked %q", wait, rec.Header().Get("X-Locked"))
+						t.Fatalf("wait %v: served while another client held the lock, X-Locked %q", wait, rec.Header().Get("X-Locked"))
 					}
 					time.Sleep(50 * time.Millisecond)
 				}
@@ -133,8 +135,8 @@ func TestFailOpenIsNotForLosses(t *testing.T) {
 	}
 }
 
-// The ensemble is back and another client has the lock. A request whose body does not
-// come is one among others.
+// The ensemble can be reached again, and another client has the lock. A request whose
+// body does not arrive does not change that for the others.
 func TestFailOpenEndsWithTheOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutages(t, middleware.WithWait(30*time.Second))
@@ -153,7 +155,7 @@ func TestFailOpenEndsWithTheOutage(t *testing.T) {
 			r.ContentLength = 10
 			do(o.h, r)
 		}()
-		for range 4 { // what is left of a back-off
+		for range 4 { // the rest of a back-off
 			time.Sleep(500 * time.Millisecond)
 			go do(o.h, httptest.NewRequest("GET", "/", nil))
 		}
@@ -161,15 +163,15 @@ func TestFailOpenEndsWithTheOutage(t *testing.T) {
 		start := time.Now()
 		rec := do(o.h, httptest.NewRequest("GET", "/", nil))
 		if rec.Header().Get("X-Locked") == "" || time.Since(start) < 9*time.Second {
-			t.Errorf("status %d after %v, locked %q", rec.Code, time.Since(start), rec.Header().Get("X-Locked"))
+			t.Errorf("status %d after %v, X-Locked %q; want a request that waits for the lock", rec.Code, time.Since(start), rec.Header().Get("X-Locked"))
 		}
 		_ = body.Close()
 		<-served
 	})
 }
 
-// In an outage as at other times: a request without a name is a bad one, and a client
-// that has an ensemble has locks.
+// Also during an outage, a request without a name gets a 400, and another client whose
+// ensemble can be reached acquires its locks.
 func TestFailOpenIsForOutagesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutages(t)
@@ -185,7 +187,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 			}
 			return middleware.ByHeader(o.client, "Id", "orders/%s")(r)
 		}
-		h := middleware.New(byRegion, middleware.WithFailOpen(), middleware.WithWait(20*time.Second), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+		h := middleware.New(byRegion, middleware.WithFailOpen(), middleware.WithWait(20*time.Second), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(reportHold))
 		request := func(header ...string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest("GET", "/", nil)
 			for i := 0; i < len(header); i += 2 {
@@ -195,7 +197,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 		}
 		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
 		if rec := request("Id", "1"); rec.Code != 200 {
-			t.Errorf("in an outage: status %d", rec.Code)
+			t.Errorf("in an outage: status %d, want 200", rec.Code)
 		}
 		wantProblem(t, request(), 400, middleware.ReasonName)
 		wantProblem(t, request("Id", "../x"), 400, middleware.ReasonName)
@@ -204,31 +206,33 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 	})
 }
 
-// Servers that refuse the client are no outage: nothing is served, now or later.
+// Servers that refuse the client are not an outage: no request is served, at first or
+// later.
 func TestFailOpenIsNotForRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New(memdriver.WithTickTime(2 * time.Second)) // grants 4s at least
+		e := memdriver.New(memdriver.WithTickTime(2 * time.Second)) // session timeouts of at least 4s
 		c, err := zklock.OpenConnector(e.Connector(), zklock.WithParams(map[string][]string{"session_timeout": {"3s"}, "tick_time": {"1s"}}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		h := middleware.New(func(*http.Request) zklock.Acquirer { return c.Mutex("x") }, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(tell))
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return c.Mutex("x") }, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)))(http.HandlerFunc(reportHold))
 		for range 20 {
 			if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code == 200 {
-				t.Fatal("served without its lock")
+				t.Fatal("a request was served without its lock")
 			}
 			time.Sleep(time.Second)
 		}
 	})
 }
 
-// A sequencer that became stale during the wait is refused, without a lock as with one.
+// A request whose sequencer became stale during the wait is refused, even if it would be
+// served without its lock.
 func TestFailOpenChecksSequencersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutages(t)
 		h := middleware.New(o.fixed, middleware.WithFailOpen(), middleware.WithLogger(slog.New(slog.DiscardHandler)),
-			middleware.WithSequencerCheck(new(fence.Guard), everybody))(http.HandlerFunc(tell))
+			middleware.WithSequencerCheck(new(fence.Guard), allSenders))(http.HandlerFunc(reportHold))
 		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
 		answers := make(chan int, 2)
 		go func() { answers <- do(h, sent(sequencer("a", 10))).Code }()

@@ -10,20 +10,20 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// ByPathValue picks the mutex named by a wildcard of the request's pattern, put
-// into nameFormat in place of its %s:
+// ByPathValue picks a mutex. Its name is nameFormat, with %s replaced by the value
+// of a wildcard of the request's pattern:
 //
 //	mux.Handle("POST /orders/{id}/pay", lock(pay)) // lock := New(ByPathValue(client, "id", "orders/%s"))
 //
-// The middleware has to stand behind the mux, around a handler that was
-// registered, since it is the mux that knows the pattern. A request without the
-// value is answered 400, see Optional. If its pattern has no such wildcard, no request
-// can have the value: that is answered 500, and logged at level Error (WithLogger).
+// The middleware must be behind the mux, around a registered handler, because the
+// mux sets the pattern. A request without the value gets a 400, see Optional. If
+// its pattern does not have the wildcard, no request can have the value: the
+// response is 500, and the error is logged at level Error (WithLogger).
 //
-// The value comes from the client: it is put in as it is, so a lock may be
-// taken under any name that begins and ends as nameFormat does. ByPathValue panics
-// if c is nil, if key is not a wildcard's name, if nameFormat does not have one %s, and if
-// nameFormat makes no name that a lock can have.
+// The value comes from the client and is inserted unchanged. So a client can choose
+// any lock whose name begins and ends as nameFormat does. ByPathValue panics if c is
+// nil, if key is not a wildcard's name, if nameFormat does not contain %s exactly
+// once, and if nameFormat cannot give a valid lock name.
 func ByPathValue(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
 	naming.MustHaveClient("middleware: ByPathValue", c)
 	if key == "" || strings.ContainsAny(key, "{}/:") || strings.ContainsFunc(key, unicode.IsSpace) || strings.HasSuffix(key, "...") {
@@ -39,22 +39,24 @@ func ByPathValue(c *zklock.Client, key, nameFormat string) func(*http.Request) z
 	}
 }
 
-// withoutPathValue is picked for a request whose pattern gives no value for key.
+// withoutPathValue returns what to pick for a request that has no value for key.
 func withoutPathValue(pattern, key string) zklock.Acquirer {
 	switch {
 	case pattern == "":
-		return naming.Misconfigured(fmt.Sprintf("the request has no pattern, and so no value for {%s}: put the middleware behind the mux", key))
-	case key == "*" && strings.HasSuffix(pattern, "*"): // as other routers write {rest...}
+		return naming.Misconfigured(fmt.Sprintf("the request has no pattern, and so no value for {%s}: place the middleware behind the mux", key))
+	case key == "*" && strings.HasSuffix(pattern, "*"): // other routers' form of {rest...}
 	case !strings.Contains(pattern, "{"+key+"}") && !strings.Contains(pattern, "{"+key+"...}") && !strings.Contains(pattern, "{"+key+":"):
 		return naming.Misconfigured(fmt.Sprintf("the pattern %q has no wildcard {%s}", pattern, key))
 	}
 	return Missing()
 }
 
-// ByHeader picks the mutex named by a request header, such as Idempotency-Key,
-// put into nameFormat in place of its %s. A request that has the header more than
-// once, with or without difference, is answered 400 as one without it is. ByHeader
-// panics if c is nil, if key is empty, and for a nameFormat as ByPathValue does.
+// ByHeader picks a mutex. Its name is nameFormat, with %s replaced by the value of a
+// request header such as Idempotency-Key. A request without the header gets a 400,
+// see Optional. So does a request that has the header more than once, even with
+// equal values; Optional does not change that. The client chooses the name as with
+// ByPathValue. ByHeader panics if c is nil, if key is empty, and if ByPathValue
+// would panic because of nameFormat.
 func ByHeader(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
 	naming.MustHaveClient("middleware: ByHeader", c)
 	if key == "" {
@@ -66,10 +68,11 @@ func ByHeader(c *zklock.Client, key, nameFormat string) func(*http.Request) zklo
 	}
 }
 
-// ByQuery picks the mutex named by a parameter of the request's URL, put into
-// nameFormat in place of its %s. A request that has the parameter more than once is
-// answered 400: the handler might go by another one of them. ByQuery panics as
-// ByHeader does.
+// ByQuery picks a mutex. Its name is nameFormat, with %s replaced by the value of a
+// parameter of the request's URL. A request without the parameter gets a 400, see
+// Optional. So does a request that has it more than once, since the handler might
+// use another of the values. The client chooses the name as with ByPathValue.
+// ByQuery panics as ByHeader does.
 func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
 	naming.MustHaveClient("middleware: ByQuery", c)
 	if key == "" {
@@ -81,10 +84,10 @@ func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zkloc
 	}
 }
 
-// ReadersAndWriters picks the reader of a read-write lock for requests that
-// only look (GET, HEAD and OPTIONS), so that they are served together, and its
-// writer for all others. name returns the lock's name; a request for which that
-// is "" is answered 400, see Optional. ReadersAndWriters panics if c or name is nil.
+// ReadersAndWriters picks a read-write lock: its reader for GET, HEAD and OPTIONS
+// requests, which are served together, and its writer for all others. name returns
+// the lock's name. A request for which it returns "" gets a 400, see Optional.
+// ReadersAndWriters panics if c or name is nil.
 func ReadersAndWriters(c *zklock.Client, name func(*http.Request) string) func(*http.Request) zklock.Acquirer {
 	naming.MustHaveClient("middleware: ReadersAndWriters", c)
 	if name == nil {
@@ -104,21 +107,22 @@ func ReadersAndWriters(c *zklock.Client, name func(*http.Request) string) func(*
 	}
 }
 
-// only picks by a value that must be the only one.
+// only picks the mutex that values names. values must have exactly one element.
 func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer {
 	switch {
 	case len(values) > 1:
-		return naming.Refusal{Err: fmt.Errorf("%w: the request has %d values for it, want one", zklock.ErrInvalidName, len(values))}
+		return naming.Refusal{Err: fmt.Errorf("%w: the request has %d values for the name, want one", zklock.ErrInvalidName, len(values))}
 	case len(values) == 0 || values[0] == "":
 		return Missing()
 	}
 	return c.Mutex(name.With(values[0]))
 }
 
-// Optional lets requests pass that lack the value which pick goes by, instead
-// of answering 400. It knows them by Missing, so it works for the picks of
-// package ginlock too. Around several routes, those pass that do not have the path key
-// at all: nothing shows a misspelt one then.
+// Optional changes a pick: requests for which it returns Missing are served without
+// a lock, instead of getting a 400. It works for the picks of this package, of
+// package ginlock, and for those of the program that return Missing. If the
+// middleware is around several routes, routes that do not have the path value at
+// all are served without a lock too. So a misspelt key is not reported.
 func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 	return func(r R) zklock.Acquirer {
 		a := pick(r)
@@ -129,6 +133,7 @@ func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 	}
 }
 
-// Missing is what a pick returns for a request that does not say which lock it
-// needs. The request is answered 400, or passes without a lock under Optional.
+// Missing returns the value that a pick returns for a request that does not say
+// which lock it needs. The request gets a 400, or with Optional is served without a
+// lock.
 func Missing() zklock.Acquirer { return naming.Missing() }

@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// locked serves a request on a mux that knows /orders/{id}, and returns the
-// name of the lock that was held, and the status.
+// locked serves a request on a mux with the pattern /orders/{id}. It returns the name
+// of the lock that was held, and the status.
 func locked(w *world, pick func(*http.Request) zklock.Acquirer, r *http.Request) (name string, status int) {
 	mux := http.NewServeMux()
 	h := middleware.New(pick)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -70,7 +70,7 @@ func TestPicks(t *testing.T) {
 		{"optional header", middleware.Optional(header), "/", nil, "", 200},
 		{"optional query", middleware.Optional(query), "/", nil, "", 200},
 		{"optional, and there", middleware.Optional(query), "/?id=7", nil, "7-orders", 200},
-		{"optional, and bad", middleware.Optional(path), "/orders/..", nil, "", 307}, // the mux cleans paths
+		{"optional, and bad", middleware.Optional(path), "/orders/..", nil, "", 307}, // the mux redirects to the cleaned path
 		{"optional, and ambiguous", middleware.Optional(query), "/?id=7&id=8", nil, "", 400},
 		{"optional, and invalid", middleware.Optional(path), "/orders/a%2F%2Fb", nil, "", 400},
 		{"a typed nil", func(*http.Request) zklock.Acquirer { return (*zklock.Mutex)(nil) }, "/", nil, "", 500},
@@ -133,7 +133,7 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 				n, want = &readers, zklock.Shared
 			}
 			if l.Mode() != want {
-				t.Errorf("%s holds the lock %v", r.Method, l.Mode())
+				t.Errorf("%s holds the lock %v, want %v", r.Method, l.Mode(), want)
 			}
 			mu.Lock()
 			*n++
@@ -167,8 +167,8 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 	})
 }
 
-// TestPathKeyThatNoRequestCanHaveIsLogged has a route of which every request is
-// refused: the program is set up wrong.
+// TestPathKeyThatNoRequestCanHaveIsLogged: a route of which every request is refused
+// means that the program is set up wrong.
 func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {
@@ -216,13 +216,13 @@ func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 	}
 }
 
-// TestProgramsFaultIsLogged: the client is not blamed for what no request can change.
+// TestProgramsFaultIsLogged: an error that no client can avoid is not a 400.
 func TestProgramsFaultIsLogged(t *testing.T) {
 	var log strings.Builder
 	h := middleware.New(func(*http.Request) zklock.Acquirer { return new(zklock.Client).Mutex("a") },
 		middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(never(t))
 	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 500, middleware.ReasonError)
 	if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "not made by Open") {
-		t.Errorf("logged %q", text)
+		t.Errorf("logged %q, want level ERROR and the reason", text)
 	}
 }

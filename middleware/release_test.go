@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// serve runs a server on the loopback interface until the test is over.
+// serve runs a server on the loopback interface until the test ends.
 func serve(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
@@ -40,7 +40,7 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 				do(h, httptest.NewRequest("GET", "/", nil))
 			}()
 			if st := w.client.Stats(); st.Held != 0 || w.locks() != 1 {
-				t.Errorf("%d held of %d", st.Held, w.locks())
+				t.Errorf("%d locks held of %d acquired, want 0 of 1", st.Held, w.locks())
 			}
 		})
 	}
@@ -49,7 +49,7 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 func TestHandlerMayReleaseEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		h := middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { t.Errorf("observed %v", err) }))(
+		h := middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { t.Errorf("the observer got %v", err) }))(
 			http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				l, _ := zklock.FromContext(r.Context())
 				if err := l.Release(context.WithoutCancel(r.Context())); err != nil {
@@ -61,7 +61,7 @@ func TestHandlerMayReleaseEarly(t *testing.T) {
 				}
 			}))
 		if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusAccepted || rec.Body.String() != "later" {
-			t.Errorf("%d %q", rec.Code, rec.Body)
+			t.Errorf("status %d, body %q", rec.Code, rec.Body)
 		}
 	})
 }
@@ -114,24 +114,24 @@ func TestClientThatHangsUpWhileWaitingLeavesTheQueue(t *testing.T) {
 			<-w.waiting
 			hangUp()
 			if err := <-failed; !errors.Is(err, context.Canceled) {
-				t.Fatalf("the client got %v", err)
+				t.Fatalf("the client got %v, want context.Canceled", err)
 			}
 			if c.noticed {
 				if err := <-gone; !errors.Is(err, context.Canceled) {
-					t.Errorf("observed %v", err)
+					t.Errorf("the observer got %v, want context.Canceled", err)
 				}
 				if n := w.locks(); n != 0 {
-					t.Errorf("%d locks were acquired", n)
+					t.Errorf("%d locks were acquired, want none", n)
 				}
 				return
 			}
-			// The place in the queue is kept, since nobody knows: that is what
-			// the buffer is good for.
+			// The request keeps its place in the queue: without the buffer, the
+			// server does not notice that the client has disconnected.
 			release()
-			eventually(t, "the request that nobody waits for to be served", func() bool { return w.locks() == 1 && w.client.Stats().Held == 0 })
+			eventually(t, "the request of the disconnected client to be served", func() bool { return w.locks() == 1 && w.client.Stats().Held == 0 })
 			select {
 			case err := <-gone:
-				t.Errorf("observed %v", err)
+				t.Errorf("the observer got %v, want no error", err)
 			default:
 			}
 		})
@@ -146,11 +146,11 @@ func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
 		close(entered)
 		<-r.Context().Done()
 		if cause := context.Cause(r.Context()); !errors.Is(cause, context.Canceled) {
-			t.Errorf("cause %v", cause)
+			t.Errorf("the context's cause is %v, want context.Canceled", cause)
 		}
 		<-goOn
 		if l, ok := zklock.FromContext(r.Context()); !ok || !l.Valid() {
-			t.Error("the lock is gone with the client")
+			t.Error("the lock was released when the client disconnected")
 		}
 	})))
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -167,7 +167,7 @@ func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
 	hangUp()
 	<-failed
 	if _, err := w.client.Mutex("orders/42").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-		t.Errorf("the lock could be had: %v", err)
+		t.Errorf("TryAcquire while the handler runs: %v, want ErrNotAcquired", err)
 	}
 	close(goOn)
 	<-left
@@ -191,7 +191,7 @@ func TestHijackedConnectionHoldsUntilTheHandlerReturns(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, lost %v", name, loses), func(t *testing.T) {
 				goOn, left := make(chan struct{}), make(chan any, 1)
 				h := middleware.New(w.fixed, middleware.WithErrorHandler(func(_ http.ResponseWriter, _ *http.Request, err error) {
-					t.Errorf("%v is to be answered on a connection that is the handler's", err)
+					t.Errorf("the error handler was called with %v, though the handler has hijacked the connection", err)
 				}))(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 					conn, err := hijack(rw)
 					if err != nil {
@@ -217,17 +217,17 @@ func TestHijackedConnectionHoldsUntilTheHandlerReturns(t *testing.T) {
 				defer resp.Body.Close()
 				lines := bufio.NewReader(resp.Body)
 				if line, err := lines.ReadString('\n'); line != "hello\n" {
-					t.Fatalf("%q, %v", line, err)
+					t.Fatalf("the client read %q, %v", line, err)
 				}
 				if _, err := w.client.Mutex("orders/42").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-					t.Errorf("the lock could be had: %v", err)
+					t.Errorf("TryAcquire while the handler runs: %v, want ErrNotAcquired", err)
 				}
 				close(goOn)
 				if line, err := lines.ReadString('\n'); line != "bye\n" {
-					t.Fatalf("%q, %v", line, err)
+					t.Fatalf("the client read %q, %v", line, err)
 				}
 				if v := <-left; v != nil {
-					t.Errorf("panic %v for a connection that is the handler's", v)
+					t.Errorf("panic %v, though the handler has hijacked the connection", v)
 				}
 			})
 		}
@@ -265,16 +265,16 @@ func TestStreamIsSentAsItIsWrittenAndHoldsToItsEnd(t *testing.T) {
 			for i := range 3 {
 				line, err := lines.ReadString('\n')
 				if err != nil || line != fmt.Sprintf("data: %d\n", i) {
-					t.Fatalf("%q, %v", line, err)
+					t.Fatalf("the client read %q, %v", line, err)
 				}
 				lines.ReadString('\n')
 				if _, err := w.client.Mutex("orders/42").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-					t.Errorf("the lock could be had: %v", err)
+					t.Errorf("TryAcquire while the handler runs: %v, want ErrNotAcquired", err)
 				}
 				next <- struct{}{}
 			}
 			if _, err := lines.ReadByte(); err != io.EOF {
-				t.Errorf("the stream ended in %v", err)
+				t.Errorf("the stream ended with %v, want io.EOF", err)
 			}
 		})
 	}
@@ -287,7 +287,7 @@ func TestClientThatHangsUpOverHTTP2WhileWaitingLeavesTheQueue(t *testing.T) {
 	gone := make(chan error, 1)
 	srv := serveProto(t, "HTTP/2.0", middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { gone <- err }))(never(t)))
 	ctx, hangUp := context.WithCancel(t.Context())
-	// A body that is not at its end, as of an upload under way.
+	// A body that has not ended, like that of a running upload.
 	pr, pw := io.Pipe()
 	defer pw.Close()
 	req, err := http.NewRequestWithContext(ctx, "POST", srv.URL, pr)
@@ -302,9 +302,9 @@ func TestClientThatHangsUpOverHTTP2WhileWaitingLeavesTheQueue(t *testing.T) {
 	<-w.waiting
 	hangUp()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("the client got %v", err)
+		t.Errorf("the client got %v, want context.Canceled", err)
 	}
 	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("observed %v", err)
+		t.Errorf("the observer got %v, want context.Canceled", err)
 	}
 }

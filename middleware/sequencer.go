@@ -9,25 +9,25 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// errBadSequencer means that a request's sequencers could not be read.
+// errBadSequencer means that a request's sequencers could not be parsed.
 var errBadSequencer = errors.New("middleware: bad " + fence.Key + " header")
 
 // WithSequencerCheck refuses requests, with 409, that were sent on behalf of a
-// lock which has passed on: those whose sequencer (see Transport) is older than
-// the newest one that guard has seen. It is checked when a request arrives and
-// again when the request's own lock, if it takes one, is held. Requests without
-// a sequencer are not checked. Off by default.
+// lock that has a newer holder by now: those whose sequencer (see Transport) is
+// older than the newest one that guard has seen. The check is made when a request
+// arrives, and again when the request has acquired its own lock, if it needs one.
+// Requests without a sequencer are not checked. By default no request is checked.
 //
-// trust says whether the sender's word counts, and from where its tokens are:
-// senders whose tokens come from one ensemble and root have one origin. The
-// sequencers of others are ignored. A sender that is trusted can lock out all
-// others of its origin, by mistake or not, with a great token: so trust must be
-// founded on who the sender is, on a client certificate for instance, and not
-// on what it says.
+// trust reports whether the sender is trusted, and the origin of its tokens.
+// Senders whose tokens come from the same ensemble and root have the same origin.
+// The sequencers of a sender that is not trusted are ignored. A trusted sender can
+// lock out all others of its origin by sending too great a token, by mistake or
+// not. So trust must depend on the sender's identity, such as its client
+// certificate, and not on what it sends.
 //
-// This is the sequencer check of Chubby. It keeps out the late requests of a
-// holder that was stopped, once a newer holder's request has been seen here;
-// where each single write has to be safe, see package fence.
+// This is the sequencer check of Chubby. It refuses late requests of a holder that
+// was paused, after a newer holder's request has arrived here. Where each single
+// write has to be safe, see package fence.
 //
 // WithSequencerCheck panics if guard or trust is nil.
 func WithSequencerCheck(guard *fence.Guard, trust func(*http.Request) (origin string, ok bool)) Option {
@@ -37,7 +37,7 @@ func WithSequencerCheck(guard *fence.Guard, trust func(*http.Request) (origin st
 	return optionFunc(func(c *config) { c.guard, c.trust = guard, trust })
 }
 
-// checkSequencers is the check of WithSequencerCheck, if there is one.
+// checkSequencers makes the check of WithSequencerCheck, if that is set.
 func (c *config) checkSequencers(r *http.Request) error {
 	if c.guard == nil {
 		return nil
@@ -57,32 +57,34 @@ func (c *config) checkSequencers(r *http.Request) error {
 	return c.guard.Check(seqs)
 }
 
-// Transport is an http.RoundTripper that sends along on whose behalf a request
-// is made: for each lock that the request's context carries and that is still
-// held, a header with its name, mode and fencing token (fence.Key). The other
-// side refuses stale ones if it has WithSequencerCheck.
+// Transport is an http.RoundTripper that adds sequencers to requests: for each
+// lock that the request's context carries and that is still held, a header
+// (fence.Key) with its name, mode and fencing token. A server with
+// WithSequencerCheck refuses requests whose sequencers are stale. Transport is safe
+// for concurrent use if Base and To are.
 //
 //	client := &http.Client{Transport: &middleware.Transport{}}
 //	req, err := http.NewRequestWithContext(r.Context(), ...) // r as the middleware passed it on
 type Transport struct {
-	// Base makes the requests; http.DefaultTransport if nil.
+	// Base sends the requests. If it is nil, http.DefaultTransport does.
 	Base http.RoundTripper
 
-	// To chooses the requests that have the header: lock names may tell
-	// outsiders more than they should know. If it is nil, all do, but for those
-	// that a redirect sends to another host. The others lose it, also if the
-	// caller has set it: http.Client copies it from a request to where a redirect
-	// leads.
+	// To chooses the requests that get the header, because lock names may reveal
+	// too much to servers of others. If To is nil, all requests get it, except
+	// those that a redirect sends to another host. The header is removed from the
+	// other requests, even if the caller has set it: http.Client copies headers to
+	// the request that follows a redirect.
 	To func(*http.Request) bool
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. Sequencers that are in the request
-// already, of a call that is passed on for instance, are sent along with those of
-// the request's own locks, but for those with the name of an own lock, see
-// fence.AddValues. The receiver refuses the request if any of them is stale. It takes them for the word of this process: a proxy deletes fence.Key from
-// requests of senders that it does not trust.
+// RoundTrip implements http.RoundTripper. It also sends the sequencers that the
+// request already has, such as those of a request that is passed on. Of these it
+// leaves out the ones that have the name of a lock in the request's context, see
+// fence.AddValues. The receiver refuses the request if any sequencer is stale. It
+// trusts them all as those of this process, so a proxy has to delete the header
+// fence.Key from requests of senders that it does not trust.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
@@ -100,7 +102,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if slices.Equal(values, passedOn) {
 		return base.RoundTrip(r)
 	}
-	r = r.Clone(r.Context()) // a RoundTripper must leave the caller's alone
+	r = r.Clone(r.Context()) // a RoundTripper must not change the caller's request
 	r.Header.Del(fence.Key)
 	for _, v := range values {
 		r.Header.Add(fence.Key, v)
@@ -108,7 +110,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return base.RoundTrip(r)
 }
 
-// CloseIdleConnections lets http.Client's method of that name reach Base.
+// CloseIdleConnections closes the idle connections of Base, for the method of the
+// same name of http.Client.
 func (t *Transport) CloseIdleConnections() {
 	base := t.Base
 	if base == nil {

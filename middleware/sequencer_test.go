@@ -18,10 +18,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// everybody trusts all senders, as one origin.
-func everybody(*http.Request) (string, bool) { return "shop", true }
+// allSenders trusts all senders, as one origin.
+func allSenders(*http.Request) (string, bool) { return "shop", true }
 
-// resource is a service that checks sequencers and takes no locks.
+// resource returns a service that checks sequencers and acquires no locks.
 func resource(trust func(*http.Request) (string, bool), opts ...middleware.Option) http.Handler {
 	opts = append(opts, middleware.WithSequencerCheck(new(fence.Guard), trust))
 	return middleware.New(func(*http.Request) zklock.Acquirer { return nil }, opts...)(
@@ -30,7 +30,7 @@ func resource(trust func(*http.Request) (string, bool), opts ...middleware.Optio
 		}))
 }
 
-// sent is a request with sequencers.
+// sent returns a request with sequencers.
 func sent(values ...string) *http.Request {
 	r := httptest.NewRequest("PUT", "/", nil)
 	for _, v := range values {
@@ -44,7 +44,7 @@ func sequencer(name string, zxid int64) string {
 }
 
 func TestStaleSequencerIsRefused(t *testing.T) {
-	h := resource(everybody)
+	h := resource(allSenders)
 	for _, c := range []struct {
 		name   string
 		r      *http.Request
@@ -81,7 +81,7 @@ func TestSequencersAreNotCheckedUnlessAskedForOrTrusted(t *testing.T) {
 	for _, h := range []http.Handler{off, strangers} {
 		for _, v := range []string{sequencer("a", 10), sequencer("a", 9), "nonsense"} {
 			if rec := do(h, sent(v)); rec.Code != 200 {
-				t.Errorf("status %d", rec.Code)
+				t.Errorf("status %d for sequencer %q, want 200", rec.Code, v)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestOriginsHaveTokensOfTheirOwn(t *testing.T) {
 		r := sent(sequencer("orders", c.zxid))
 		r.Header.Set("X-Origin", c.origin)
 		if rec := do(h, r); rec.Code != c.status {
-			t.Errorf("%+v: status %d", c, rec.Code)
+			t.Errorf("%+v: got status %d", c, rec.Code)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		guard := new(fence.Guard)
-		h := middleware.New(w.fixed, middleware.WithSequencerCheck(guard, everybody))(never(t))
+		h := middleware.New(w.fixed, middleware.WithSequencerCheck(guard, allSenders))(never(t))
 		release := w.hold()
 		time.AfterFunc(time.Second, func() {
 			newer := fence.Sequencer{Name: "upstream", Mode: zklock.Exclusive, Token: zklock.Token{Zxid: 11}, Origin: "shop"}
@@ -119,12 +119,12 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 	})
 }
 
-// roundTrip is an http.RoundTripper made of a function.
+// roundTrip is a function as an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// echo answers with the request's sequencers.
+// echo responds with the request's sequencers.
 var echo = roundTrip(func(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Got": r.Header.Values(fence.Key)}, Body: http.NoBody, Request: r}, nil
 })
@@ -152,7 +152,7 @@ func TestTransportSendsTheLocksThatAreHeld(t *testing.T) {
 			t.Errorf("sent %q without a lock", got)
 		}
 		if got := get(t.Context(), transport, "passed on"); len(got) != 1 || got[0] != "passed on" {
-			t.Errorf("sent %q", got)
+			t.Errorf("sent %q, want only the one that is passed on", got)
 		}
 		h := middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
 			l, _ := zklock.FromContext(r.Context())
@@ -161,20 +161,20 @@ func TestTransportSendsTheLocksThatAreHeld(t *testing.T) {
 				t.Errorf("sent %q, want %q", got, want)
 			}
 			if got := get(r.Context(), transport, "passed on", "1, "+want); !slices.Equal(got, []string{"passed on", "1", want}) {
-				t.Errorf("sent %q, want nothing twice", got)
+				t.Errorf("sent %q, want each once", got)
 			}
 			if got := get(r.Context(), transport, "passed on"); !slices.Equal(got, []string{"passed on", want}) {
-				t.Errorf("sent %q, want %q as well", got, want)
+				t.Errorf("sent %q, want the one that is passed on and %q", got, want)
 			}
 			if got := get(zklock.Detach(r.Context()), transport); len(got) != 0 {
 				t.Errorf("sent %q from a detached context", got)
 			}
 			picky := &middleware.Transport{Base: echo, To: func(r *http.Request) bool { return r.URL.Host != "stock.example" }}
 			if got := get(r.Context(), picky); len(got) != 0 {
-				t.Errorf("sent %q to where it must not", got)
+				t.Errorf("sent %q to a host that To excludes", got)
 			}
 			if got := get(t.Context(), picky, "passed on"); len(got) != 0 {
-				t.Errorf("sent %q of the caller's to where it must not", got)
+				t.Errorf("sent the caller's %q to a host that To excludes", got)
 			}
 		}))
 		do(h, httptest.NewRequest("GET", "/", nil))
@@ -200,7 +200,7 @@ func TestTransportTellsNothingToWhereARedirectLeads(t *testing.T) {
 		got = nil
 		do(middleware.New(w.fixed)(w.watched(func(_ http.ResponseWriter, r *http.Request) {
 			ctx := r.Context()
-			if passedOn { // which http.Client copies from one request to the next
+			if passedOn { // http.Client copies the header from one request to the next
 				ctx = zklock.Detach(ctx)
 			}
 			req, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example/1", nil)
@@ -212,17 +212,16 @@ func TestTransportTellsNothingToWhereARedirectLeads(t *testing.T) {
 			}
 		})), httptest.NewRequest("GET", "/", nil))
 		if strings.Join(got, " ") != "http://a.example/1 http://a.example/2" {
-			t.Errorf("passed on %v: sent to %q", passedOn, got)
+			t.Errorf("passed on %v: sent to %q, want only the first host", passedOn, got)
 		}
 	}
 }
 
-// TestLateCallOfAHolderThatWasStopped is the whole of it: the first holder's
-// call is on its way when its lock passes on, and arrives after the second
-// holder's.
+// TestLateCallOfAHolderThatWasStopped: the first holder's call is delayed until a second
+// holder has the lock, and arrives after the second holder's call.
 func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	w := newWorld(t)
-	stock := serve(t, resource(everybody))
+	stock := serve(t, resource(allSenders))
 	client := &http.Client{Transport: &middleware.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	call := func(ctx context.Context) int {
@@ -238,13 +237,13 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := fence.Of(first)[0].String() // written into the call, which is then stopped
+	late := fence.Of(first)[0].String() // the header of the call that is delayed
 	if err := first.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := zklock.Do(t.Context(), w.client.Mutex("orders/42"), func(ctx context.Context) error {
 		if status := call(ctx); status != 200 {
-			t.Errorf("the holder's call: status %d", status)
+			t.Errorf("the second holder's call: status %d, want 200", status)
 		}
 		return nil
 	}); err != nil {
@@ -258,17 +257,17 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != 409 {
-		t.Errorf("the late call: status %d", resp.StatusCode)
+		t.Errorf("the first holder's late call: status %d, want 409", resp.StatusCode)
 	}
 }
 
-// TestSequencersOfAllOnTheWay has A call B, which passes the call on to C under a
-// lock of its own: when A's lock passes on, C must not take the call.
+// TestSequencersOfAllOnTheWay: A calls B, and B passes the call on to C under B's own
+// lock. When A's lock has a newer holder, C must refuse the call.
 func TestSequencersOfAllOnTheWay(t *testing.T) {
 	w := newWorld(t)
 	guard := new(fence.Guard)
 	served := 0
-	c := serve(t, middleware.New(func(*http.Request) zklock.Acquirer { return nil }, middleware.WithSequencerCheck(guard, everybody))(
+	c := serve(t, middleware.New(func(*http.Request) zklock.Acquirer { return nil }, middleware.WithSequencerCheck(guard, allSenders))(
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })))
 	to, err := url.Parse(c.URL)
 	if err != nil {
@@ -291,7 +290,7 @@ func TestSequencersOfAllOnTheWay(t *testing.T) {
 	}
 	err = zklock.Do(t.Context(), w.client.Mutex("a"), func(ctx context.Context) error {
 		if status := call(ctx); status != 200 {
-			t.Errorf("A's call: status %d", status)
+			t.Errorf("A's call: status %d, want 200", status)
 		}
 		l, _ := zklock.FromContext(ctx)
 		newer := fence.Of(l)[0]
@@ -301,7 +300,7 @@ func TestSequencersOfAllOnTheWay(t *testing.T) {
 			t.Error(err)
 		}
 		if status := call(ctx); status != 409 {
-			t.Errorf("A's call, A's lock having passed on: status %d", status)
+			t.Errorf("A's call after A's lock got a newer holder: status %d, want 409", status)
 		}
 		return nil
 	})
@@ -309,12 +308,13 @@ func TestSequencersOfAllOnTheWay(t *testing.T) {
 		t.Error(err)
 	}
 	if served != 1 {
-		t.Errorf("C served %d", served)
+		t.Errorf("C served %d calls, want 1", served)
 	}
 }
 
-// TestHopsWithRootsOfTheirOwn has A call B twice in one hold, and B call C each time,
-// under locks of one name below two roots. Both are valid, so C takes both calls.
+// TestHopsWithRootsOfTheirOwn: A calls B twice while it holds one lock, and B calls C
+// each time. The locks of A and B have the same name below two roots. Both locks are
+// held, so C must serve both calls.
 func TestHopsWithRootsOfTheirOwn(t *testing.T) {
 	w := newWorld(t)
 	other, err := zklock.OpenConnector(w.ensemble.Connector(), zklock.WithRoot("/other"))
@@ -322,7 +322,7 @@ func TestHopsWithRootsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { other.Close() })
-	c := resource(everybody)
+	c := resource(allSenders)
 	transport := &middleware.Transport{Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 		rec := httptest.NewRecorder()
 		c.ServeHTTP(rec, r)
@@ -339,7 +339,7 @@ func TestHopsWithRootsOfTheirOwn(t *testing.T) {
 	err = zklock.Do(t.Context(), w.client.Mutex("orders/1"), func(ctx context.Context) error {
 		for i := range 2 {
 			if rec := do(b, sent(fence.Values(ctx)...)); rec.Code != 200 {
-				t.Errorf("call %d: status %d", i+1, rec.Code)
+				t.Errorf("call %d: status %d, want 200", i+1, rec.Code)
 			}
 		}
 		return nil

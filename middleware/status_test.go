@@ -28,7 +28,7 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 			l, _ := zklock.FromContext(r.Context())
 			if l.Name() != "orders/42" || !l.Valid() {
-				t.Errorf("lock %q, valid %v", l.Name(), l.Valid())
+				t.Errorf("lock %q, valid %v; want a valid orders/42", l.Name(), l.Valid())
 			}
 			rw.Header().Set("X-Handler", "yes")
 			rw.WriteHeader(http.StatusCreated)
@@ -36,10 +36,10 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 		}))
 		rec := do(h, httptest.NewRequest("POST", "/", strings.NewReader("body")))
 		if rec.Code != http.StatusCreated || rec.Body.String() != "made" || rec.Header().Get("X-Handler") != "yes" {
-			t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+			t.Errorf("status %d, body %q, header %v", rec.Code, rec.Body, rec.Header())
 		}
 		if w.locks() != 1 {
-			t.Errorf("%d locks", w.locks())
+			t.Errorf("%d locks were acquired, want 1", w.locks())
 		}
 	})
 }
@@ -66,7 +66,7 @@ func TestRequestsOfOneLockAreServedOneAfterAnother(t *testing.T) {
 			<-done
 		}
 		if most != 1 || served != 20 {
-			t.Errorf("%d at once, %d served", most, served)
+			t.Errorf("%d handlers at once, %d requests served; want 1 and 20", most, served)
 		}
 	})
 }
@@ -80,7 +80,7 @@ func TestNilPickPassesThrough(t *testing.T) {
 		rw.WriteHeader(http.StatusTeapot)
 	}))
 	if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusTeapot {
-		t.Errorf("status %d", rec.Code)
+		t.Errorf("status %d, want 418", rec.Code)
 	}
 	if w.locks() != 0 {
 		t.Error("a lock was acquired")
@@ -125,7 +125,7 @@ func TestTooManyWaitersIsContention(t *testing.T) {
 	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
 }
 
-// failing is an Acquirer with an error of its own.
+// failing is an Acquirer that fails with a given error.
 type failing struct{ err error }
 
 func (f failing) Name() string { return "orders/42" }
@@ -163,7 +163,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 			t.Errorf("%v: Retry-After %v, want %v", c.err, got, c.retry)
 		}
 		if !errors.Is(observed, c.err) {
-			t.Errorf("observed %v, want %v", observed, c.err)
+			t.Errorf("the observer got %v, want %v", observed, c.err)
 		}
 	}
 }
@@ -200,16 +200,16 @@ func TestOwnDeadlineDuringTheWait(t *testing.T) {
 			rec := do(middleware.New(w.fixed)(never(t)), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
 			cancel()
 			if waited := time.Since(start); waited != time.Second {
-				t.Errorf("waited %v", waited)
+				t.Errorf("waited %v, want 1s", waited)
 			}
 			wantProblem(t, rec, 503, middleware.ReasonContended)
 		}
 	})
 }
 
-// TestCancelDuringTheWaitIsAnswered has a request's context cancelled without a
-// cause: as the server does when the client has gone, and as a middleware outside
-// may do whose client is still there.
+// TestCancelDuringTheWaitIsAnswered cancels a request's context without a cause. The
+// server does so when the client has disconnected. An outer middleware may do so while
+// the client is still connected.
 func TestCancelDuringTheWaitIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -223,30 +223,30 @@ func TestCancelDuringTheWaitIsAnswered(t *testing.T) {
 		observer := middleware.WithObserver(func(_ *http.Request, err error) { observed = err })
 		rec := do(middleware.New(w.fixed, observer)(never(t)), r)
 		if waited := time.Since(start); waited != time.Second {
-			t.Errorf("waited %v", waited)
+			t.Errorf("waited %v, want 1s", waited)
 		}
 		wantProblem(t, rec, 503, middleware.ReasonContended)
 		if rec.Header().Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
 		if !errors.Is(observed, context.Canceled) {
-			t.Errorf("observed %v", observed)
+			t.Errorf("the observer got %v, want context.Canceled", observed)
 		}
 		rec = do(middleware.New(w.fixed, middleware.WithErrorHandler(func(rw http.ResponseWriter, _ *http.Request, err error) {
 			handled = err
 			rw.WriteHeader(http.StatusTeapot)
 		}))(never(t)), r)
 		if rec.Code != http.StatusTeapot || !errors.Is(handled, context.Canceled) {
-			t.Errorf("status %d for %v", rec.Code, handled)
+			t.Errorf("status %d, and the error handler got %v; want 418 and context.Canceled", rec.Code, handled)
 		}
 		if st := w.client.Stats(); st.Waiting != 0 {
-			t.Errorf("%d still wait", st.Waiting)
+			t.Errorf("%d acquisitions still wait, want none", st.Waiting)
 		}
 	})
 }
 
-// TestCancelWhoseClientIsStillThereIsAnswered has a server that gives its requests
-// up.
+// TestCancelWhoseClientIsStillThereIsAnswered has an outer middleware that cancels the
+// request, while the client waits for the response.
 func TestCancelWhoseClientIsStillThereIsAnswered(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		w := newWorld(t)
@@ -269,18 +269,18 @@ func TestCancelWhoseClientIsStillThereIsAnswered(t *testing.T) {
 			t.Errorf("%s: %v", proto, err)
 		} else {
 			if resp.StatusCode != 503 {
-				t.Errorf("%s: status %d", proto, resp.StatusCode)
+				t.Errorf("%s: status %d, want 503", proto, resp.StatusCode)
 			}
 			resp.Body.Close()
 		}
 		if code := <-logged; code != 503 {
-			t.Errorf("%s: a logger outside saw %d", proto, code)
+			t.Errorf("%s: an outer logger saw status %d, want 503", proto, code)
 		}
 		release()
 	}
 }
 
-// statusWriter is what loggers outside look at answers with.
+// statusWriter records the status, as loggers do.
 type statusWriter struct {
 	http.ResponseWriter
 	code int
@@ -293,7 +293,7 @@ func TestHeadGetsNoBody(t *testing.T) {
 	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} })(never(t))
 	get, head := do(h, httptest.NewRequest("GET", "/", nil)), do(h, httptest.NewRequest("HEAD", "/", nil))
 	if head.Body.Len() != 0 || head.Code != 423 {
-		t.Errorf("%d %q", head.Code, head.Body)
+		t.Errorf("status %d, body %q; want 423 without a body", head.Code, head.Body)
 	}
 	if a, b := get.Header().Get("Content-Length"), head.Header().Get("Content-Length"); a != b || a != strconv.Itoa(get.Body.Len()) {
 		t.Errorf("Content-Length %s of a GET, %s of a HEAD, %d bytes", a, b, get.Body.Len())

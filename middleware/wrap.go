@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// beneath is what Unwrap shows of a writer: the way for
-// http.ResponseController to the methods that are found only further in, by
-// which a connection must not be taken over behind our back either.
+// beneath is what Unwrap of a writer returns. Through it, http.ResponseController
+// finds methods that only an inner writer has. Its Hijack is checked too, so that
+// no handler can take over the connection unnoticed.
 type beneath writer
 
 // Header implements http.ResponseWriter.
@@ -46,9 +46,9 @@ func (f *flushing) Flush() {
 	}
 }
 
-// The interfaces that handlers look for by type assertion. A handler takes one
-// that is there for a promise, so the writer has those of the writer underneath
-// and no others.
+// The interfaces that handlers look for by type assertion. A handler relies on an
+// interface that it finds, so the writer implements those of the inner writer and
+// no others.
 const (
 	canFlush = 1 << iota
 	canHijack
@@ -69,7 +69,7 @@ func (w *writer) wrap() http.ResponseWriter {
 	if ok {
 		can |= canPush
 	}
-	//lint:ignore SA1019 deprecated, and still what gin's Stream asks for
+	//lint:ignore SA1019 deprecated, but gin's Stream still uses it
 	notify, ok := w.inner.(http.CloseNotifier)
 	if ok {
 		can |= canNotify

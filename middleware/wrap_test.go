@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/middleware"
 )
 
-// The interfaces that a ResponseWriter may have besides.
+// The interfaces that a ResponseWriter may implement in addition.
 type (
 	flusher  struct{ count *int }
 	hijacker struct{}
@@ -148,11 +148,11 @@ func TestWriterHasTheInterfacesOfTheOneUnderneath(t *testing.T) {
 				func() bool { _, ok := got.(http.Flusher); return ok },
 				func() bool { _, ok := got.(http.Hijacker); return ok },
 				func() bool { _, ok := got.(http.Pusher); return ok },
-				//lint:ignore SA1019 gin asks for it
+				//lint:ignore SA1019 gin uses it
 				func() bool { _, ok := got.(http.CloseNotifier); return ok },
 			} {
 				if want := i&(1<<bit) != 0; has() != want {
-					t.Errorf("variant %04b: interface %d is there: %v", i, bit, !want)
+					t.Errorf("variant %04b: the writer has interface %d: %v, want %v", i, bit, !want, want)
 				}
 			}
 			if f, ok := got.(http.Flusher); ok {

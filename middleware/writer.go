@@ -14,23 +14,23 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// errRefused is what a handler gets that writes after the lock was lost.
-var errRefused = fmt.Errorf("middleware: nothing is sent any more: %w", zklock.ErrLost)
+// errRefused is the error of a write after the lock was lost.
+var errRefused = fmt.Errorf("middleware: the response was not sent: %w", zklock.ErrLost)
 
 // phase is how far a response has come.
 type phase uint8
 
 const (
 	idle     phase = iota // nothing was written
-	begun                 // the final header is out, or was handed to the server
-	refused               // the handler wrote when the lock was lost already
-	hijacked              // the connection is the handler's
+	begun                 // the final header was sent, or passed to the server
+	refused               // the handler's first write came after the loss of the lock
+	hijacked              // the handler has taken over the connection
 )
 
-// writer stands between the handler and the server's ResponseWriter. It looks
-// at the lock before the first byte goes out, and keeps the handler's headers
-// apart from those that were there before, so that a loss until then can be
-// answered as if the handler had not run.
+// writer is between the handler and the server's ResponseWriter. It checks the
+// lock before the first byte is sent, and saves the headers that were set before
+// the handler ran. So after a loss up to then, the response can be the same as if
+// the handler had not run.
 //
 // Like any ResponseWriter it is used by one goroutine at a time.
 type writer struct {
@@ -38,7 +38,7 @@ type writer struct {
 	lock  *zklock.Lock
 	phase phase
 
-	saved   http.Header // inner's header before the handler saw it; counts if isSaved
+	saved   http.Header // inner's header before the handler ran; valid if isSaved
 	isSaved bool
 }
 
@@ -48,10 +48,10 @@ var (
 	_ io.StringWriter     = (*writer)(nil)
 )
 
-// check returns nil if the handler may go on writing. first says that it is
-// about to write its first byte: the lock is looked at by the clock then, which
-// also tells a process that was stopped for a while. Later on what the timers
-// have announced will do, as the end of the call looks by the clock again.
+// check returns nil if the handler may go on writing. first means that nothing was
+// written yet. Then the check reads the clock, which also finds a loss in a process
+// that was stopped for a while. Later it only looks whether the lock was reported
+// lost, because the clock is read once more at the end of the call.
 func (w *writer) check(first bool) error {
 	if first && w.lock.Valid() {
 		return nil
@@ -60,12 +60,12 @@ func (w *writer) check(first bool) error {
 	case err == nil && !first:
 		return nil
 	case errors.Is(err, zklock.ErrReleased):
-		return nil // by the handler itself
+		return nil // the handler has released it
 	}
 	return errRefused
 }
 
-// begin is called before anything that puts a final header out.
+// begin is called before anything that sends the final header.
 func (w *writer) begin() error {
 	switch w.phase {
 	case idle:
@@ -81,7 +81,7 @@ func (w *writer) begin() error {
 	return w.check(false)
 }
 
-// save remembers the header as the handler finds it.
+// save saves the header as it is before the handler changes it.
 func (w *writer) save() {
 	if w.isSaved {
 		return
@@ -92,7 +92,7 @@ func (w *writer) save() {
 	}
 }
 
-// restore takes back what the handler did to the header.
+// restore undoes the handler's changes to the header.
 func (w *writer) restore() {
 	if w.isSaved {
 		h := w.inner.Header()
@@ -107,10 +107,10 @@ func (w *writer) Header() http.Header {
 	return w.inner.Header()
 }
 
-// WriteHeader implements http.ResponseWriter. What comes too late is dropped.
+// WriteHeader implements http.ResponseWriter. After a loss it does nothing.
 func (w *writer) WriteHeader(code int) {
 	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
-		// Informational: the answer is still to come.
+		// An informational header: the final one follows.
 		if w.phase != refused && w.check(true) == nil {
 			w.inner.WriteHeader(code)
 		}
@@ -131,11 +131,11 @@ func (w *writer) WriteString(s string) (int, error) {
 	return inChunks(w, s, func(s string) (int, error) { return io.WriteString(w.inner, s) })
 }
 
-// chunkSize is how many bytes are sent between two looks at the lock: enough for
-// the looks to cost nothing, and few enough for a loss to cut a download short.
+// chunkSize is how many bytes are sent between two checks of the lock: enough for
+// the checks to cost little, and few enough for a loss to interrupt a download.
 const chunkSize = 256 << 10
 
-// inChunks writes p, and looks at the lock before each chunk of it.
+// inChunks writes p, and checks the lock before each chunk of it.
 func inChunks[T string | []byte](w *writer, p T, write func(T) (int, error)) (n int, err error) {
 	for {
 		if err := w.begin(); err != nil {
@@ -150,13 +150,13 @@ func inChunks[T string | []byte](w *writer, p T, write func(T) (int, error)) (n 
 	}
 }
 
-// firstChunk is how much of a source is read before the first byte goes out:
-// as much as the server looks at to tell the content's type.
+// firstChunk is how many bytes of a source are read before the first byte is sent.
+// It is as many as the server uses to detect the content type.
 const firstChunk = 512
 
-// ReadFrom implements io.ReaderFrom: a file still goes to the socket without a
-// copy. Only the first bytes are read here, since their source may take its
-// time, and the look at the lock is to be had after that.
+// ReadFrom implements io.ReaderFrom, so that the system can still send a file
+// without copying it. Only the first bytes are read here: the source may take long
+// to deliver them, and the lock has to be checked after that.
 func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 	if w.phase == idle {
 		if n, err = io.Copy(firstWrite{w}, io.LimitReader(src, firstChunk)); err != nil || n < firstChunk {
@@ -170,18 +170,18 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 	return n + rest, err
 }
 
-// copyRest copies src to the server, and looks at the lock again and again.
+// copyRest copies src to the server, and checks the lock before each chunk.
 func (w *writer) copyRest(src io.Reader) (n int64, err error) {
 	file, left := src, int64(math.MaxInt64)
-	limited, isLimited := src.(*io.LimitedReader) // what http.ServeFile copies
+	limited, isLimited := src.(*io.LimitedReader) // http.ServeFile copies from one
 	if isLimited {
 		file, left = limited.R, limited.N
 	}
 	if !isFile(file) {
 		return io.Copy(w.inner, watchedReader{w, src})
 	}
-	// One io.LimitedReader around a file, and no more, is what the server can
-	// have the system send.
+	// The server lets the system send a file only if exactly one io.LimitedReader
+	// is around it.
 	for left > 0 {
 		if err := w.begin(); err != nil {
 			return n, err
@@ -199,10 +199,11 @@ func (w *writer) copyRest(src io.Reader) (n int64, err error) {
 	return n, nil
 }
 
-// isFile reports whether src is a file on a disk: its bytes are there at once,
-// other than those of a pipe.
+// isFile reports whether src is a file on a disk. Reading that does not wait for
+// another process, unlike reading a pipe.
 func isFile(src io.Reader) bool {
-	// Not *os.File, whose WriteTo hands a type of package os to ReadFrom.
+	// This does not ask for *os.File, because ReadFrom gets another type of package
+	// os from the WriteTo of *os.File.
 	file, ok := src.(interface {
 		fs.File
 		syscall.Conn
@@ -214,8 +215,8 @@ func isFile(src io.Reader) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// watchedReader is a source that fails once the lock is lost: each read may
-// take its time.
+// watchedReader is a source that fails once the lock is lost. Each read of it may
+// take long.
 type watchedReader struct {
 	w   *writer
 	src io.Reader
@@ -235,7 +236,7 @@ type firstWrite struct{ w *writer }
 
 func (f firstWrite) Write(p []byte) (int, error) { return f.w.Write(p) }
 
-// FlushError is what http.ResponseController calls for Flush.
+// FlushError is called by Flush of http.ResponseController.
 func (w *writer) FlushError() error {
 	before := w.phase
 	if err := w.begin(); err != nil {
@@ -243,7 +244,7 @@ func (w *writer) FlushError() error {
 	}
 	err := http.NewResponseController(w.inner).Flush()
 	if errors.Is(err, http.ErrNotSupported) {
-		w.phase = before // nothing went out
+		w.phase = before // nothing was sent
 	}
 	return err
 }
@@ -251,14 +252,15 @@ func (w *writer) FlushError() error {
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return (*beneath)(w) }
 
-// silence lets nothing more out to the client: unsent bytes stay unsent and the
-// connection, or the HTTP/2 stream, ends without its proper end. A panic with
-// http.ErrAbortHandler does that too, unless a middleware around us recovers
-// it, as gin's does, and the server takes a half answer for a whole one.
+// silence stops everything that would still be sent to the client. Bytes that are
+// not sent yet are never sent, and the connection, or the HTTP/2 stream, is
+// aborted. A panic with http.ErrAbortHandler does the same, unless an outer
+// middleware recovers it, as gin's does. Then the server would take the partial
+// response for a complete one.
 func silence(w http.ResponseWriter) {
-	// What cannot have a deadline has no connection of its own either.
+	// A writer without deadlines does not have a connection of its own.
 	_ = http.NewResponseController(w).SetWriteDeadline(past)
 }
 
-// past is a deadline that is over.
+// past is a deadline that has passed.
 var past = time.Unix(1, 0)

@@ -20,7 +20,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// opaque hides all but Unwrap, as the wrappers of some middlewares do.
+// opaque hides all other methods but Unwrap, as the writers of some middlewares do.
 type opaque struct{ inner http.ResponseWriter }
 
 func (o opaque) Header() http.Header         { return o.inner.Header() }
@@ -34,7 +34,7 @@ func TestResponseControllerWorksThroughTheWriter(t *testing.T) {
 			w := newWorld(t)
 			lock := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 				if _, ok := rw.(http.Flusher); ok {
-					t.Error("the writer has Flush, which the one underneath has not")
+					t.Error("the writer has Flush, which the inner writer does not have")
 				}
 				c := http.NewResponseController(rw)
 				for what, err := range map[string]error{
@@ -64,7 +64,7 @@ func TestResponseControllerWorksThroughTheWriter(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			if body, err := io.ReadAll(resp.Body); string(body) != "fine" || err != nil {
-				t.Errorf("%q, %v", body, err)
+				t.Errorf("the client read %q, %v", body, err)
 			}
 		})
 	}
@@ -76,11 +76,11 @@ func TestLostBeforeAHijackRefusesIt(t *testing.T) {
 		w.lose(r.Context())
 		for range 2 {
 			if _, _, err := rw.(http.Hijacker).Hijack(); err == nil {
-				t.Error("the connection was handed over without a lock")
+				t.Error("Hijack succeeded after the lock was lost")
 			}
 		}
 		if _, _, err := http.NewResponseController(rw).Hijack(); err == nil {
-			t.Error("the connection was handed over without a lock")
+			t.Error("Hijack by ResponseController succeeded after the lock was lost")
 		}
 	}))
 	srv := serve(t, h)
@@ -90,7 +90,7 @@ func TestLostBeforeAHijackRefusesIt(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("status %d", resp.StatusCode)
+		t.Errorf("status %d, want 503", resp.StatusCode)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestCopiesArriveWhole(t *testing.T) {
 	mux.Handle("/broken", lock(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 		src := io.MultiReader(bytes.NewReader(content[:100]), iotest.ErrReader(os.ErrDeadlineExceeded))
 		if n, err := io.Copy(rw, src); n != 100 || err != os.ErrDeadlineExceeded {
-			t.Errorf("copied %d, %v", n, err)
+			t.Errorf("copied %d bytes with error %v, want 100 and the source's error", n, err)
 		}
 	})))
 	srv := serve(t, mux)
@@ -176,7 +176,7 @@ func TestSourceThatIsSlowerThanTheLockIsNotTheAnswer(t *testing.T) {
 	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
 }
 
-// losing is a source that has nothing, and takes longer than the lock lasts.
+// losing is an empty source. Its Read returns after the lock was lost.
 type losing struct {
 	w *world
 	r *http.Request
@@ -202,10 +202,10 @@ func TestOutsideSeesTheRouteAndTheFormOfTheRequest(t *testing.T) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
 	do(middleware.New(w.fixed)(mux), r)
 	if r.Pattern != "POST /orders/{id}" {
-		t.Errorf("pattern %q", r.Pattern)
+		t.Errorf("the outer request has the pattern %q", r.Pattern)
 	}
 	if r.MultipartForm == nil {
-		t.Fatal("the server cannot see the form, and so not remove its files")
+		t.Fatal("the outer request has no form, so the server cannot remove its files")
 	}
 	if err := r.MultipartForm.RemoveAll(); err != nil {
 		t.Error(err)
@@ -219,7 +219,7 @@ func TestFlushThatTheServerDoesNotHaveIsNotTheAnswer(t *testing.T) {
 	w := newWorld(t)
 	h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 		if err := http.NewResponseController(rw).Flush(); !errors.Is(err, http.ErrNotSupported) {
-			t.Errorf("Flush: %v", err)
+			t.Errorf("Flush: %v, want ErrNotSupported", err)
 		}
 		w.lose(r.Context())
 	}))

@@ -11,31 +11,31 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// acquisition is one call of Acquire that something is recorded about. The
-// context of the Acquire hook carries it, so that what happens during the
-// acquisition, and a loss long after it, finds it.
+// acquisition is one call of Acquire about which something is recorded. The context
+// that the Acquire hook returns carries it. So the hooks that are called during the
+// acquisition find it, and so does the Lost hook long after.
 type acquisition struct {
 	o       *observer
 	span    trace.Span // zklock.acquire
-	caller  trace.Span // the span that the acquisition was made in
+	caller  trace.Span // the span in which Acquire was called
 	mode    string
-	name    string // as metrics have it
+	name    string // as metrics show it
 	started time.Time
-	server  server // of span
+	server  server // what span shows about the server
 
 	mu     sync.Mutex
-	wait   trace.Span        // guarded by mu; zklock.wait, while it lasts
+	wait   trace.Span        // guarded by mu; zklock.wait, until it ends
 	linked trace.SpanContext // guarded by mu; the newest link of wait
 	grant  *grant            // guarded by mu; set when the acquisition has succeeded
-	lost   *zklock.LostEvent // guarded by mu; a loss before that
+	lost   *zklock.LostEvent // guarded by mu; a loss before grant was set
 }
 
-// acquisitionKey is the context key of an observer's acquisition. Clients may
-// have several Hooks, and each of them finds its own.
+// acquisitionKey is the context key of an observer's acquisition. A Client may have
+// several Hooks, and each of them finds its own acquisition.
 type acquisitionKey struct{ *observer }
 
-// acquisition finds the acquisition that ctx belongs to; nil if nothing is
-// recorded about it.
+// acquisition returns the acquisition that ctx carries; nil if nothing is recorded
+// about it.
 func (o *observer) acquisition(ctx context.Context) *acquisition {
 	a, _ := ctx.Value(acquisitionKey{o}).(*acquisition)
 	return a
@@ -50,7 +50,7 @@ func (o *observer) acquire(ctx context.Context, e zklock.AcquireEvent) (context.
 	inner, span := o.start(ctx, SpanAcquire, o.acquireStart[e.Mode][try])
 	recording := span.IsRecording()
 	if !recording && !o.instruments.acquisitions(ctx) {
-		return inner, nil // with the span, be it to pass its parent's trace on
+		return inner, nil // with the span, which passes on its parent's trace
 	}
 	a := &acquisition{o: o, span: span, caller: trace.SpanFromContext(ctx), mode: e.Mode.String(), name: o.metricName(e.Name), started: time.Now(), server: server{span: span}}
 	if recording {
@@ -60,8 +60,7 @@ func (o *observer) acquire(ctx context.Context, e zklock.AcquireEvent) (context.
 	return context.WithValue(inner, acquisitionKey{o}, a), func(r zklock.AcquireResult) { a.end(ctx, inner, e, r) }
 }
 
-// end ends the acquisition. outer is the caller's context, inner the one with
-// the span.
+// end ends the acquisition. outer is the caller's context; inner has the span.
 func (a *acquisition) end(outer, inner context.Context, e zklock.AcquireEvent, r zklock.AcquireResult) {
 	o, result := a.o, outcome(r.Err)
 	s := series{mode: a.mode, outcome: result, name: a.name}
@@ -84,8 +83,9 @@ func (a *acquisition) end(outer, inner context.Context, e zklock.AcquireEvent, r
 	}
 }
 
-// succeed begins the grant. A loss may have come before: it is told at the
-// moment of the loss, and the end of the acquisition when that has returned.
+// succeed begins the grant. The loss may have been reported before: the Lost hook is
+// called at the moment of the loss, and the end of the Acquire hook only when Acquire
+// returns.
 func (a *acquisition) succeed(ctx context.Context, e zklock.AcquireEvent, lock *zklock.Lock) {
 	g := a.o.begin(ctx, a, e, lock)
 	a.mu.Lock()
@@ -105,9 +105,9 @@ func (o *observer) lost(ctx context.Context, e zklock.LostEvent) {
 	}
 }
 
-// lose is told of the loss of a handle that the acquisition got. One that was
-// lost before the acquisition was over, and that it did not return, is nothing
-// that anybody held.
+// lose records the loss of a handle that the acquisition got. Before the end of the
+// acquisition the loss is only remembered: if Acquire does not return that handle, no
+// caller has held it.
 func (a *acquisition) lose(ctx context.Context, e zklock.LostEvent) {
 	a.mu.Lock()
 	g := a.grant
@@ -174,7 +174,7 @@ func (o *observer) ahead(ctx context.Context, e zklock.WaitEvent) {
 	}
 }
 
-// handover is the Handover hook. ctx is that of the request that got the place.
+// handover is the Handover hook. ctx is the context of the request that got the place.
 func (o *observer) handover(ctx context.Context, e zklock.HandoverEvent) {
 	s := series{mode: e.Mode.String(), name: o.metricName(e.Name)}
 	if o.instruments.handovers.Enabled(ctx) {
@@ -195,9 +195,9 @@ func (o *observer) handover(ctx context.Context, e zklock.HandoverEvent) {
 	}
 }
 
-// linkLocked links the wait span to the trace of whom it waits for, unless that
-// is where its newest link leads to. The one waited for can be seen twice, in
-// the local queue and in the ensemble's.
+// linkLocked links the wait span to the trace of the contender ahead, unless its newest
+// link already leads there. The same contender can be reported twice: by the queue in
+// memory and by the ensemble's.
 func (a *acquisition) linkLocked(parent string) {
 	link, ok := linkTo(parent)
 	if !ok || link.SpanContext.Equal(a.linked) {
@@ -207,7 +207,7 @@ func (a *acquisition) linkLocked(parent string) {
 	a.wait.AddLink(link)
 }
 
-// aheadAttributes tell whom an acquisition waits for.
+// aheadAttributes returns attributes that describe the contender ahead.
 func aheadAttributes(e zklock.WaitEvent) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{AttrPosition.Int(e.Position)}
 	if e.Ahead.Node != "" {

@@ -41,7 +41,7 @@ func operate(ctx context.Context, h *zklock.Hooks, kind string) {
 	}
 }
 
-// heldLock is a lock for hooks to be told of.
+// heldLock acquires a lock, for the events of hooks.
 func heldLock(tb testing.TB) *zklock.Lock {
 	tb.Helper()
 	e := memdriver.New()
@@ -66,11 +66,11 @@ func TestNothingRecordedCostsNextToNothing(t *testing.T) {
 		t.Errorf("%v allocations, want at most 2", n)
 	}
 	if raceEnabled {
-		return // times mean nothing
+		return // the race detector makes the times meaningless
 	}
 	const limit = 200 * time.Nanosecond
 	best := time.Hour
-	for range 20 { // other processes make a run slower, none makes it faster
+	for range 20 { // other processes make some runs slower, but never faster
 		const n = 10_000
 		began := time.Now()
 		for range n {
@@ -81,7 +81,7 @@ func TestNothingRecordedCostsNextToNothing(t *testing.T) {
 		}
 	}
 	if t.Logf("%v added to an acquire and release", best); best > limit {
-		t.Errorf("%v added, want at most %v", best, limit)
+		t.Errorf("%v added to an acquire and release, want at most %v", best, limit)
 	}
 }
 

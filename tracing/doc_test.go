@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// documented returns the tables of the package documentation: what is said
-// about each name, the attributes it has first of all.
+// documented returns the tables of the package documentation: for each name of the first
+// column, the other names in its row, such as its attributes.
 var documented = sync.OnceValue(func() map[string][]string {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -38,7 +38,7 @@ var documented = sync.OnceValue(func() map[string][]string {
 		if names.FindStringIndex(line) != nil && strings.HasPrefix(line, found[0]) {
 			row, found = found[0], found[1:]
 		}
-		if row != "" { // an event and a metric may share a name, and then a row
+		if row != "" { // an event and a metric with the same name share a row
 			rows[row] = append(rows[row], found...)
 		}
 	}
@@ -54,12 +54,12 @@ func isDocumented(t *testing.T, name string, kvs []attribute.KeyValue) {
 	}
 	for _, kv := range kvs {
 		if !slices.Contains(row, string(kv.Key)) {
-			t.Errorf("%s has the attribute %s, which its row in the documentation lacks", name, kv.Key)
+			t.Errorf("%s has the attribute %s, which is missing in its row of the documentation", name, kv.Key)
 		}
 	}
 }
 
-// One table: what names.go declares is what the documentation lists.
+// names.go declares the names that the package documentation lists, and no others.
 func TestTablesHaveTheNamesThatTheCodeHas(t *testing.T) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "names.go", nil, 0)
@@ -81,7 +81,7 @@ func TestTablesHaveTheNamesThatTheCodeHas(t *testing.T) {
 		}
 	}
 	if len(declared) < 30 {
-		t.Fatalf("names.go declares %d names only", len(declared))
+		t.Fatalf("names.go declares only %d names, want at least 30", len(declared))
 	}
 	for name := range declared {
 		if _, ok := documented()[name]; !ok {

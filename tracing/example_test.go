@@ -15,7 +15,7 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Spans and metrics go to the global providers, or to those given.
+// Without WithMeterProvider, the metrics go to the global provider.
 func ExampleHooks() {
 	spans := tracetest.NewInMemoryExporter()
 	tracers := trace.NewTracerProvider(trace.WithSyncer(spans))
@@ -39,7 +39,7 @@ func ExampleHooks() {
 	// POST /orders/42
 }
 
-// Names that are private on spans, and of few values on metrics.
+// Spans show hashes of names, and metrics the part of a name before the first slash.
 func ExampleWithName() {
 	kind := func(name string) string {
 		kind, _, _ := strings.Cut(name, "/")

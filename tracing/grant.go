@@ -15,26 +15,27 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// grant is a lock that is held, from the end of its acquisition to its release
-// or loss, whichever is first.
+// grant is a held lock, from the end of its acquisition to its release or loss, whichever
+// comes first.
 type grant struct {
 	o       *observer
 	acquire trace.SpanContext // of the acquire span
-	caller  trace.Span        // that the lock was acquired in
+	caller  trace.Span        // the span in which the lock was acquired
 	hold    trace.Span        // nil without WithHoldSpan, or if it is not recorded
-	mode    string            // as acquired: a Downgrade must not unbalance the gauge
-	name    string            // as metrics have it
+	mode    string            // at the acquisition: a Downgrade must not unbalance the gauge
+	name    string            // as metrics show it
 	since   time.Time
 	cleanup runtime.Cleanup // of its entry in grants
 
-	// mu is held while a loss is told, which takes no waiting: the Lost hook
-	// comes when the lock's contexts have ended already, so a release, and the
-	// end of the request after it, must not overtake it.
+	// mu is held while a loss is recorded, which does not wait for anything. The Lost
+	// hook is called after the lock's contexts have ended. So the application may
+	// release the lock and end its span at the same time, and must not do so before the
+	// loss is recorded.
 	mu   sync.Mutex
 	over bool // guarded by mu
 }
 
-// begin makes the grant of an acquisition that succeeded. ctx is its caller's.
+// begin makes the grant of an acquisition that succeeded. ctx is the caller's context.
 func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEvent, lock *zklock.Lock) *grant {
 	g := &grant{o: o, acquire: a.span.SpanContext(), caller: a.caller, mode: a.mode, name: a.name, since: time.Now()}
 	if o.cfg.holdSpan {
@@ -52,8 +53,8 @@ func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEv
 	return g
 }
 
-// endLocked ends the grant, unless it has ended before: a release and a loss may
-// come at the same time. false: it has.
+// endLocked ends the grant. It returns false if the grant has ended before: a release
+// and a loss may come at the same time.
 func (g *grant) endLocked(ctx context.Context, reason string, held time.Duration) bool {
 	if g.over {
 		return false
@@ -66,7 +67,7 @@ func (g *grant) endLocked(ctx context.Context, reason string, held time.Duration
 	return true
 }
 
-// lose ends the grant with a loss, and tells the request that held the lock.
+// lose ends the grant with a loss, and records the loss on the request's span.
 func (g *grant) lose(ctx context.Context, e zklock.LostEvent) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,16 +75,16 @@ func (g *grant) lose(ctx context.Context, e zklock.LostEvent) {
 		return
 	}
 	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(series{mode: g.mode, name: g.name, errorType: lossType(e.Err)}).add...)
-	g.tell(g.caller, e)
+	g.report(g.caller, e)
 	if g.hold != nil {
-		g.tell(g.hold, e)
+		g.report(g.hold, e)
 		g.hold.End()
 	}
 }
 
-// tell puts a loss on a span. That of the request may have ended: a lock may
-// outlive the request that acquired it.
-func (g *grant) tell(span trace.Span, e zklock.LostEvent) {
+// report records a loss on a span. The request's span may have ended, since a lock may be
+// held for longer than the request that acquired it.
+func (g *grant) report(span trace.Span, e zklock.LostEvent) {
 	if !span.IsRecording() {
 		return
 	}
@@ -125,7 +126,7 @@ func (o *observer) release(ctx context.Context, e zklock.ReleaseEvent) (context.
 	}
 }
 
-// startRelease describes a release span that is recorded.
+// startRelease sets the attributes and links of a recorded release span.
 func (o *observer) startRelease(ctx context.Context, span trace.Span, g *grant, e zklock.ReleaseEvent) context.Context {
 	o.recorded.Store(true)
 	mode := e.Lock.Mode().String()
@@ -140,7 +141,7 @@ func (o *observer) startRelease(ctx context.Context, span trace.Span, g *grant, 
 	return context.WithValue(ctx, releaseKey{o}, &server{span: span})
 }
 
-// ids are what a traceparent identifies a span by.
+// ids are the two ids with which a traceparent identifies a span.
 type ids struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -148,9 +149,9 @@ type ids struct {
 
 func idsOf(sc trace.SpanContext) ids { return ids{sc.TraceID(), sc.SpanID()} }
 
-// handOver links the release span of who held the place to who got it, so that
-// those who wait for the place in other processes find the one who has it: all
-// that they can read is who took it.
+// handOver links the release span of the place's former holder to the acquire span of
+// the next. Waiters of other processes can read only which request created the place.
+// From there these links lead to its current holder.
 func (o *observer) handOver(e zklock.HandoverEvent) {
 	from, ok := linkTo(e.From)
 	if !ok {
@@ -165,8 +166,8 @@ func (o *observer) handOver(e zklock.HandoverEvent) {
 	}
 }
 
-// release ends the grant with its release. One that finds the lock lost tells of
-// the loss itself, if the Lost hook has not been called yet, or will not be.
+// release ends the grant with its release. If the release finds that the lock was lost,
+// it records the loss: the Lost hook may be called later, or not at all.
 func (g *grant) release(ctx context.Context, e zklock.ReleaseEvent, r zklock.ReleaseResult) {
 	var lost *zklock.LostError
 	if errors.As(r.Err, &lost) {
@@ -180,11 +181,11 @@ func (g *grant) release(ctx context.Context, e zklock.ReleaseEvent, r zklock.Rel
 	}
 }
 
-// grants finds the grant of a handle when it is released: the Release hook has
-// no context of the acquisition. A handle that was lost need not be released, so
-// the entries do not keep handles alive and go away with them.
+// grants finds the grant of a handle that is released, because the Release hook does
+// not get the acquisition's context. A lost handle need not be released. So the entries
+// do not keep handles alive, and are removed with them.
 type grants struct {
-	m sync.Map // of weak.Pointer[zklock.Lock] to *grant
+	m sync.Map // weak.Pointer[zklock.Lock] -> *grant
 	n atomic.Int64
 }
 
@@ -195,8 +196,7 @@ func (gs *grants) put(lock *zklock.Lock, g *grant) {
 	g.cleanup = runtime.AddCleanup(lock, func(key weak.Pointer[zklock.Lock]) { gs.delete(key) }, key)
 }
 
-// take removes and returns the grant of a handle; nil if nothing is recorded
-// about it.
+// take removes and returns the grant of a handle; nil if nothing is recorded about it.
 func (gs *grants) take(lock *zklock.Lock) *grant {
 	if gs.n.Load() == 0 {
 		return nil

@@ -36,7 +36,7 @@ func TestLocalHandoverLinksToTheRequestBefore(t *testing.T) {
 		waited := p.one(tracing.SpanWait)
 		childOf(t, waited, acquired[1].SpanContext())
 		linksTo(t, waited, acquired[0])
-		linksTo(t, released[0], acquired[0], acquired[1]) // and whom it was handed to
+		linksTo(t, released[0], acquired[0], acquired[1]) // its own acquisition, and the next holder's
 		linksTo(t, released[1], acquired[1])
 		shows(t, "first release", released[0].Attributes(), map[attribute.Key]string{tracing.AttrHanded: "true"})
 		shows(t, "second release", released[1].Attributes(), map[attribute.Key]string{tracing.AttrHanded: "false"})
@@ -50,9 +50,9 @@ func TestLocalHandoverLinksToTheRequestBefore(t *testing.T) {
 	})
 }
 
-// A place that is handed over keeps the traceparent of who took it. From there on
-// each release links to the next who got it, so whoever waits in another process
-// finds the one who makes it wait.
+// A place that is handed over keeps the traceparent of the request that created it.
+// Each release links to the next holder's request. So these links lead a waiter in
+// another process to the current holder.
 func TestHandoversAreAChainOfLinks(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p, other := start(t, e), start(t, e)

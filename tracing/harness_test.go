@@ -21,19 +21,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// process is what one process of an application has: a Client, and providers of
-// its own.
+// process is one process of an application: a Client, and its own providers.
 type process struct {
 	*zklock.Client
 	t      *testing.T
-	app    trace.Tracer // of the application's own spans
+	app    trace.Tracer // for the application's own spans
 	hooks  zklock.Hooks
 	spans  *tracetest.SpanRecorder
 	reader *sdkmetric.ManualReader
 }
 
-// world runs a test in a bubble, with an ensemble that every process started
-// in it uses.
+// world runs a test in a synctest bubble, with an ensemble for all its processes.
 func world(t *testing.T, test func(t *testing.T, e *memdriver.Ensemble), opts ...memdriver.Option) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(opts...)
@@ -46,7 +44,7 @@ func world(t *testing.T, test func(t *testing.T, e *memdriver.Ensemble), opts ..
 	})
 }
 
-// start starts a process, which ends with the test.
+// start starts a process, which ends when the test ends.
 func start(t *testing.T, e *memdriver.Ensemble, opts ...tracing.Option) *process {
 	t.Helper()
 	p := &process{t: t, spans: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader()}
@@ -81,7 +79,7 @@ func (p *process) request(name string) (context.Context, trace.Span) {
 	return p.app.Start(p.t.Context(), name)
 }
 
-// ended returns the spans of that name that have ended, in that order.
+// ended returns the spans of a name that have ended, in the order of their ends.
 func (p *process) ended(name string) []sdktrace.ReadOnlySpan {
 	var found []sdktrace.ReadOnlySpan
 	for _, s := range p.spans.Ended() {
@@ -92,7 +90,7 @@ func (p *process) ended(name string) []sdktrace.ReadOnlySpan {
 	return found
 }
 
-// one returns the only span of that name that has ended.
+// one returns the only ended span of a name.
 func (p *process) one(name string) sdktrace.ReadOnlySpan {
 	p.t.Helper()
 	found := p.ended(name)
@@ -102,9 +100,8 @@ func (p *process) one(name string) sdktrace.ReadOnlySpan {
 	return found[0]
 }
 
-// values returns all there is measured as "name{key=value,...}" in the order of
-// keys: a counter's or gauge's value, and for a histogram its count, with the
-// sum under "name.sum{...}".
+// values returns all measured values by "name{key=value,...}", with sorted keys. The
+// value of a histogram is its count; its sum is under "name.sum{...}".
 func (p *process) values() map[string]float64 {
 	p.t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -140,17 +137,17 @@ func (p *process) values() map[string]float64 {
 	return values
 }
 
-// lost waits until the lock is lost and all has been told of it: who holds it
-// has to know first, so the hooks are called after Done is closed.
+// lost waits until the lock is lost and the hooks have been called. They are called after
+// Done is closed, because the holder has to notice the loss first.
 func lost(lock *zklock.Lock) {
 	<-lock.Done()
 	synctest.Wait()
 }
 
-// none is the value of what must not have been measured.
+// none means that a series must not have been measured.
 const none = -1
 
-// measured checks all there is of the metrics that want names.
+// measured checks all series of the metrics in want.
 func (p *process) measured(want map[string]float64) {
 	p.t.Helper()
 	got := p.values()
@@ -165,7 +162,7 @@ func (p *process) measured(want map[string]float64) {
 	for key, v := range got {
 		name, _, _ := strings.Cut(key, "{")
 		if _, wanted := want[key]; !wanted && names[name] {
-			p.t.Errorf("%s is %v, want none", key, v)
+			p.t.Errorf("%s is %v, want it not to be measured", key, v)
 		}
 	}
 }
@@ -179,7 +176,7 @@ func text(set attribute.Set) string {
 	return "{" + strings.Join(kvs, ",") + "}"
 }
 
-// attributes returns a span's or an event's attributes.
+// attributes returns the attributes of a span or an event as a map.
 func attributes(kvs []attribute.KeyValue) map[attribute.Key]string {
 	m := make(map[attribute.Key]string)
 	for _, kv := range kvs {
@@ -188,7 +185,7 @@ func attributes(kvs []attribute.KeyValue) map[attribute.Key]string {
 	return m
 }
 
-// shows checks attributes of a span; "" is for those that must not be there.
+// shows checks attributes of a span or an event; "" means that one must be missing.
 func shows(t *testing.T, what string, kvs []attribute.KeyValue, want map[attribute.Key]string) {
 	t.Helper()
 	got := attributes(kvs)
@@ -208,7 +205,7 @@ func childOf(t *testing.T, s sdktrace.ReadOnlySpan, parent trace.SpanContext) {
 	}
 }
 
-// linksTo checks where all of a span's links lead to, by ids, in order.
+// linksTo checks that a span links to exactly these spans, in this order.
 func linksTo(t *testing.T, s sdktrace.ReadOnlySpan, want ...sdktrace.ReadOnlySpan) {
 	t.Helper()
 	var got []string
@@ -242,7 +239,8 @@ func release(t *testing.T, l *zklock.Lock) {
 	}
 }
 
-// later runs f in a goroutine, and returns when it has come to a standstill.
+// later runs f in a goroutine, and returns when all goroutines of the bubble are blocked.
+// wait waits for the end of f.
 func later(f func()) (wait func()) {
 	done := make(chan struct{})
 	go func() {
@@ -253,7 +251,7 @@ func later(f func()) (wait func()) {
 	return func() { <-done }
 }
 
-// pass lets time pass.
+// pass lets virtual time pass.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Hooks returns hooks that make spans and metrics of what a Client does; give
-// them to zklock.WithHooks. They start no goroutine and hold nothing that has
-// to be closed. One Hooks may serve several Clients.
+// Hooks returns hooks that make spans and metrics of what a Client does. Pass them to
+// zklock.WithHooks. They start no goroutines and need not be closed. Several Clients may
+// use the same Hooks.
 func Hooks(opts ...Option) zklock.Hooks {
 	cfg := newConfig(opts)
 	o := &observer{cfg: cfg, tracer: cfg.tracer(), instruments: newInstruments(cfg.meter())}
@@ -44,25 +44,26 @@ func Hooks(opts ...Option) zklock.Hooks {
 	}
 }
 
-// observer is what the hooks of one Hooks share.
+// observer is the state that the hooks of one call of Hooks share.
 type observer struct {
 	cfg         *config
 	tracer      trace.Tracer
 	instruments *instruments
 	series      seriesCache
 	grants      grants
-	releases    sync.Map // of ids of an acquire span to the release span under way
+	releases    sync.Map // ids of an acquire span -> its release span, until that ends
 	sessions    sessions
 
-	// mute says that the tracer is known to record nothing, ever.
+	// mute means that the tracer never records anything.
 	mute bool
 
-	// recorded is set by the first span that is recorded. Until then contexts
-	// are not searched for one.
+	// recorded is set when the first span is recorded. Before that, contexts are not
+	// searched for one.
 	recorded atomic.Bool
 
-	// Attributes that samplers get to see; made once, since they are made
-	// before it is known whether a span is recorded.
+	// The options with which spans start. Their attributes are visible to samplers, so
+	// they are needed before it is known whether a span is recorded. They are made
+	// once, to save the allocations.
 	acquireStart [modes][2][]trace.SpanStartOption
 	modeStart    [modes][]trace.SpanStartOption
 	releaseStart []trace.SpanStartOption
@@ -71,8 +72,8 @@ type observer struct {
 // modes is one more than the greatest zklock.Mode.
 const modes = int(zklock.Permit) + 1
 
-// start starts a span. A mute tracer is not asked: what others get to see is
-// the span in ctx, as it would be with the tracer's.
+// start starts a span. A mute tracer is not called. Then inject uses the span in ctx,
+// as it would with that tracer's span.
 func (o *observer) start(ctx context.Context, name string, opts []trace.SpanStartOption) (context.Context, trace.Span) {
 	if o.mute {
 		return ctx, noop.Span{}
@@ -80,7 +81,8 @@ func (o *observer) start(ctx context.Context, name string, opts []trace.SpanStar
 	return o.tracer.Start(ctx, name, opts...)
 }
 
-// spanName is the attribute that shows a lock's name on spans, if it is shown.
+// spanName returns the attribute that shows a lock's name on spans, and whether it is
+// shown.
 func (o *observer) spanName(name string) (attribute.KeyValue, bool) {
 	if f := o.cfg.spanName; f != nil {
 		name = f(name)
@@ -88,7 +90,7 @@ func (o *observer) spanName(name string) (attribute.KeyValue, bool) {
 	return AttrName.String(name), name != ""
 }
 
-// modeAttributes describe a lock by its mode and, if it is shown, its name.
+// modeAttributes returns attributes with a lock's mode and, if that is shown, its name.
 func (o *observer) modeAttributes(mode, name string) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{AttrMode.String(mode)}
 	if kv, ok := o.spanName(name); ok {
@@ -97,14 +99,14 @@ func (o *observer) modeAttributes(mode, name string) []attribute.KeyValue {
 	return kvs
 }
 
-// nameSpan shows a lock's name on a span that is recorded.
+// nameSpan sets a lock's name on a recorded span, if it is shown.
 func (o *observer) nameSpan(span trace.Span, name string) {
 	if kv, ok := o.spanName(name); ok {
 		span.SetAttributes(kv)
 	}
 }
 
-// metricName is the lock's name as metrics have it; "" for not at all.
+// metricName returns a lock's name as metrics show it; "" if they do not.
 func (o *observer) metricName(name string) string {
 	if f := o.cfg.metricName; f != nil {
 		return f(name)
@@ -112,8 +114,8 @@ func (o *observer) metricName(name string) string {
 	return ""
 }
 
-// fail marks a span as failed. The texts of errors quote the lock's name, or
-// its znode, so they are shown only where names are shown as they are.
+// fail marks a span as failed. The texts of errors contain the lock's name or its
+// znode, so they are shown only if names are shown unchanged.
 func (o *observer) fail(span trace.Span, err error, errorType string) {
 	text := errorType
 	if o.cfg.spanName == nil {

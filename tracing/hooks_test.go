@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The tests in this file call the hooks themselves, where what they test takes
-// more luck than a Client would give them.
+// The tests in this file call the hooks directly, because with a Client the tested cases
+// occur too rarely.
 
 func TestOutcomesAndErrorTypes(t *testing.T) {
 	ctxEnded := func(waitedFor, err error) error {
@@ -59,13 +59,13 @@ func TestOutcomesAndErrorTypes(t *testing.T) {
 			shows(t, "acquire", s.Attributes(), map[attribute.Key]string{
 				tracing.AttrOutcome: c.outcome, tracing.AttrErrorType: c.errorType})
 			if isError := s.Status().Code == codes.Error; isError != (c.errorType != "") {
-				t.Errorf("status %v", s.Status())
+				t.Errorf("the span's status is %v, want an error: %v", s.Status(), c.errorType != "")
 			}
 		})
 	}
 }
 
-// locked acquires a lock that the hooks under test hear nothing of.
+// locked acquires a lock with a Client that does not have the tested hooks.
 func locked(t *testing.T) *zklock.Lock {
 	t.Helper()
 	e := memdriver.New()
@@ -98,7 +98,7 @@ func TestLossBeforeTheAcquisitionHasEnded(t *testing.T) {
 				})
 				return
 			}
-			end(zklock.AcquireResult{Lock: other}) // what was lost was never handed out
+			end(zklock.AcquireResult{Lock: other}) // Acquire did not return the lost lock
 			p.measured(map[string]float64{
 				"zklock.held{mode=exclusive}":                              1,
 				"zklock.lost{error.type=lost,mode=exclusive}":              0,
@@ -108,14 +108,14 @@ func TestLossBeforeTheAcquisitionHasEnded(t *testing.T) {
 	}
 }
 
-// A loss can come between the begin and the end of a release, and a release can
-// find out a loss that nobody told of.
+// A loss can be reported between the begin and the end of a release. A release can find
+// a loss that was not reported.
 func TestHoldEndsOnce(t *testing.T) {
 	gone := &zklock.LostError{Name: "m", Cause: errors.New("gone")}
 	for _, c := range []struct {
 		name   string
-		lost   bool  // told of
-		err    error // of the release
+		lost   bool  // the Lost hook is called
+		err    error // the error of the release
 		reason string
 		losses float64
 	}{
@@ -137,9 +137,9 @@ func TestHoldEndsOnce(t *testing.T) {
 			release(t, lock)
 			released(zklock.ReleaseResult{Err: c.err})
 			span.End()
-			p.hooks.Lost(ctx, zklock.LostEvent{Lock: lock, Err: gone}) // late, or twice
+			p.hooks.Lost(ctx, zklock.LostEvent{Lock: lock, Err: gone}) // late, or a second time
 			if n := len(p.one("pay").Events()); n != int(c.losses) {
-				t.Errorf("the request is told of %d losses, want %v", n, c.losses)
+				t.Errorf("the request's span has %d events of losses, want %v", n, c.losses)
 			}
 			p.measured(map[string]float64{
 				"zklock.held{mode=exclusive}":                                          0,
@@ -150,29 +150,29 @@ func TestHoldEndsOnce(t *testing.T) {
 	}
 }
 
-// An end of a session is told more than once, and so is a connection.
+// The end of a session is reported more than once, and so is its connection.
 func TestSessionEventsAreCountedOnce(t *testing.T) {
 	p := start(t, memdriver.New())
-	tell := func(id int64, state driver.State) {
+	report := func(id int64, state driver.State) {
 		p.hooks.Session(zklock.SessionEvent{ID: id, State: state})
 	}
 	for id := range int64(200) {
-		tell(id, driver.Connected)
-		tell(id, driver.Suspended)
-		tell(id, driver.Suspended)
-		tell(id, driver.Connected)
-		tell(id, driver.Connected)
-		tell(id, driver.Expired)
-		tell(id, driver.Suspended)
-		tell(id, driver.Connected)
-		tell(id, driver.Expired)
-		tell(-id-1, driver.Closed)
-		tell(-id-1, driver.Expired)
+		report(id, driver.Connected)
+		report(id, driver.Suspended)
+		report(id, driver.Suspended)
+		report(id, driver.Connected)
+		report(id, driver.Connected)
+		report(id, driver.Expired)
+		report(id, driver.Suspended)
+		report(id, driver.Connected)
+		report(id, driver.Expired)
+		report(-id-1, driver.Closed)
+		report(-id-1, driver.Expired)
 	}
 	p.measured(map[string]float64{"zklock.session.reconnects{}": 200, "zklock.session.lost{}": 200, "zklock.lease.remaining{}": none})
 }
 
-// What others wrote into their queue nodes may be anything.
+// Other processes may have written any text as traceparent into their queue nodes.
 func TestTracesThatAreNoneAreNotLinked(t *testing.T) {
 	p := start(t, memdriver.New())
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -193,12 +193,11 @@ func TestTracesThatAreNoneAreNotLinked(t *testing.T) {
 		t.Errorf("links %v, want one, to %s", links, good)
 	}
 	if n := len(s.Events()); n != 7 {
-		t.Errorf("%d events, want 7", n)
+		t.Errorf("the span has %d events, want 7", n)
 	}
 }
 
-// A handle that was lost need not be released, and must not be remembered for
-// ever because it may be.
+// A lost handle need not be released, so it must not be remembered until it is.
 func TestLostHandlesAreForgotten(t *testing.T) {
 	p := start(t, memdriver.New())
 	forgotten := make(chan struct{})

@@ -11,14 +11,14 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// Bucket boundaries. Durations reach from a hand-over, which costs no request,
-// to the longest that a lock is sensibly waited for.
+// Bucket boundaries. Durations range from a hand-over, which sends no request, to the
+// longest reasonable wait for a lock.
 var (
 	secondBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120, 300}
 	groupBuckets  = []float64{1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000}
 )
 
-// instruments are what Hooks records into.
+// instruments are the instruments of the metrics of Hooks.
 type instruments struct {
 	acquire    metric.Float64Histogram
 	wait       metric.Float64Histogram
@@ -36,22 +36,22 @@ type instruments struct {
 
 func newInstruments(m metric.Meter) *instruments {
 	return &instruments{
-		acquire: seconds(m, MetricAcquireDuration, "How long acquisitions took, waiting included."),
-		wait:    seconds(m, MetricWaitDuration, "How long acquisitions that had to wait for other holders waited for them."),
+		acquire: seconds(m, MetricAcquireDuration, "How long acquisitions took, including the wait."),
+		wait:    seconds(m, MetricWaitDuration, "How long acquisitions waited for other holders, without those that did not wait."),
 		hold:    seconds(m, MetricHoldDuration, "How long locks were held."),
 		held: orNoop[metric.Int64UpDownCounter](noop.Int64UpDownCounter{})(m.Int64UpDownCounter(MetricHeld,
-			metric.WithUnit("{lock}"), metric.WithDescription("Locks held."))),
+			metric.WithUnit("{lock}"), metric.WithDescription("Locks that are held."))),
 		waiting: orNoop[metric.Int64UpDownCounter](noop.Int64UpDownCounter{})(m.Int64UpDownCounter(MetricWaiting,
 			metric.WithUnit("{lock}"), metric.WithDescription("Acquisitions that wait for other holders."))),
-		lost:      counter(m, MetricLost, "{lock}", "Locks lost."),
-		handovers: counter(m, MetricHandovers, "{lock}", "Locks passed on inside the process."),
+		lost:      counter(m, MetricLost, "{lock}", "Locks that were lost."),
+		handovers: counter(m, MetricHandovers, "{lock}", "Hand-overs: places that were passed on inside the process."),
 		operation: seconds(m, MetricOperationDuration, "How long requests to the ensemble took."),
 		group: orNoop[metric.Int64Histogram](noop.Int64Histogram{})(m.Int64Histogram(MetricOperationGroupSize,
-			metric.WithUnit("{request}"), metric.WithDescription("Writes of callers in one transaction."),
+			metric.WithUnit("{request}"), metric.WithDescription("How many callers' writes were sent in one transaction."),
 			metric.WithExplicitBucketBoundaries(groupBuckets...))),
-		sessions:   counter(m, MetricSessionLost, "{session}", "Sessions that expired or were given up."),
-		reconnects: counter(m, MetricSessionReconnects, "{session}", "Sessions that were suspended and came back."),
-		lease:      seconds(m, MetricLeaseRemaining, "What was left of the lease at a heartbeat."),
+		sessions:   counter(m, MetricSessionLost, "{session}", "Sessions that expired or that the client gave up."),
+		reconnects: counter(m, MetricSessionReconnects, "{session}", "How often a suspended session was connected again."),
+		lease:      seconds(m, MetricLeaseRemaining, "How much of a session's lease was left at a heartbeat."),
 	}
 }
 
@@ -65,8 +65,9 @@ func counter(m metric.Meter, name, unit, description string) metric.Int64Counter
 		metric.WithUnit(unit), metric.WithDescription(description)))
 }
 
-// orNoop returns what takes the results of a Meter's method: an instrument that
-// cannot be had is reported to OpenTelemetry's error handler, and left out.
+// orNoop returns a function for the results of a Meter's method. If the instrument
+// could not be made, that function reports the error to OpenTelemetry's error handler,
+// and returns fallback.
 func orNoop[I comparable](fallback I) func(I, error) I {
 	return func(i I, err error) I {
 		var none I
@@ -80,40 +81,40 @@ func orNoop[I comparable](fallback I) func(I, error) I {
 	}
 }
 
-// acquisitions reports whether anything is recorded about acquisitions and
-// locks.
+// acquisitions reports whether any metric of acquisitions and locks is recorded.
 func (i *instruments) acquisitions(ctx context.Context) bool {
 	return i.acquire.Enabled(ctx) || i.wait.Enabled(ctx) || i.hold.Enabled(ctx) ||
 		i.held.Enabled(ctx) || i.waiting.Enabled(ctx) || i.lost.Enabled(ctx) || i.handovers.Enabled(ctx)
 }
 
-// series is the attributes of a measurement; what is empty is left out. Few
-// combinations occur, so their attribute sets are made once.
+// series has the attributes of a measurement; empty ones are left out. Few combinations
+// occur, so their attribute sets are made once.
 type series struct {
 	mode, outcome, errorType, reason, operation, name string
 }
 
-// measurement is the options for recording into a series: of a histogram, and
-// of a counter.
+// measurement has the options for recording into a series, for histograms and for
+// counters.
 type measurement struct {
 	record []metric.RecordOption
 	add    []metric.AddOption
 	begun  atomic.Bool // see begin
 }
 
-// begin makes a counter's series begin at 0. A rate is the difference of two
-// values: of a counter that appears with its first event, that is never seen.
+// begin makes a counter's series begin at 0. A rate is the difference of two values.
+// Without the 0, the first event would not show in it, because the counter's first
+// value is 1.
 func (m *measurement) begin(ctx context.Context, c metric.Int64Counter) {
 	if !m.begun.Swap(true) {
 		c.Add(ctx, 0, m.add...)
 	}
 }
 
-// maxSeries bounds what is remembered; beyond it attribute sets are made for
-// each measurement. It takes a WithNameAttribute that returns too many names.
+// maxSeries limits how many series are remembered. Beyond it, attribute sets are made for
+// each measurement. Only a WithNameAttribute that returns too many names gets there.
 const maxSeries = 1000
 
-// seriesCache remembers the measurements of series.
+// seriesCache remembers the measurement of each series.
 type seriesCache struct {
 	mu    sync.RWMutex
 	known map[series]*measurement // guarded by mu

@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A handle that joined with Reenter is an acquisition and a release of its own.
+// A handle that joined with Reenter has its own acquisition and release.
 func TestReentry(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p := start(t, e)
@@ -28,7 +28,7 @@ func TestReentry(t *testing.T) {
 		}
 		inner := must(t, ctx, p.Mutex("m"), zklock.Reenter())
 		if v := p.values()["zklock.held{mode=exclusive}"]; v != 2 {
-			t.Errorf("%v held, want 2", v)
+			t.Errorf("zklock.held is %v, want 2", v)
 		}
 		release(t, inner)
 		release(t, outer)
@@ -54,14 +54,14 @@ func TestSharedReaders(t *testing.T) {
 		a := must(t, t.Context(), p.RWMutex("m").Reader())
 		b := must(t, t.Context(), p.RWMutex("m").Reader())
 		if v := p.values()["zklock.held{mode=shared}"]; v != 2 {
-			t.Errorf("%v held, want 2", v)
+			t.Errorf("zklock.held is %v, want 2", v)
 		}
 		done := later(func() { release(t, must(t, t.Context(), other.RWMutex("m").Writer())) })
 		release(t, a)
 		release(t, b)
 		done()
 
-		linksTo(t, other.one(tracing.SpanWait), p.ended(tracing.SpanAcquire)[0]) // whose node it is
+		linksTo(t, other.one(tracing.SpanWait), p.ended(tracing.SpanAcquire)[0]) // the acquisition that created the shared node
 		for i, s := range p.ended(tracing.SpanRelease) {
 			linksTo(t, s, p.ended(tracing.SpanAcquire)[i])
 			shows(t, "release", s.Attributes(), map[attribute.Key]string{tracing.AttrMode: "shared"})
@@ -121,7 +121,7 @@ func TestSemaphoreIsOfModePermit(t *testing.T) {
 		a := must(t, t.Context(), p.Semaphore("s", 2))
 		b := must(t, t.Context(), p.Semaphore("s", 2))
 		if v := p.values()["zklock.held{mode=permit}"]; v != 2 {
-			t.Errorf("%v held, want 2", v)
+			t.Errorf("zklock.held is %v, want 2", v)
 		}
 		release(t, a)
 		release(t, b)
@@ -129,20 +129,20 @@ func TestSemaphoreIsOfModePermit(t *testing.T) {
 	})
 }
 
-// Requests that are refused before they start are acquisitions like any others.
+// Acquisitions that are refused before they send a request are recorded like all others.
 func TestRefusedRequests(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p := start(t, e)
 		for _, a := range []zklock.Acquirer{p.Mutex("a//b"), p.Mutex("a\xff"), p.Semaphore("s", 0), zklock.All(p.Mutex("a"), nil), p.RWMutex("/").Reader()} {
 			if _, err := a.Acquire(t.Context()); err == nil {
-				t.Errorf("%T: acquired", a)
+				t.Errorf("%T: Acquire succeeded, want an error", a)
 			}
 		}
 		var types []string
 		for _, s := range p.ended(tracing.SpanAcquire) {
 			kvs := attributes(s.Attributes())
 			if kvs[tracing.AttrOutcome] != tracing.OutcomeError || s.Status().Code != codes.Error || !utf8.ValidString(kvs[tracing.AttrName]) {
-				t.Errorf("%v, %v", kvs, s.Status())
+				t.Errorf("the span has attributes %v and status %v, want an error and a name in UTF-8", kvs, s.Status())
 			}
 			types = append(types, kvs["error.type"])
 		}
@@ -158,8 +158,8 @@ func TestRefusedRequests(t *testing.T) {
 	})
 }
 
-// The metric and Stats count the same: acquisitions that wait for other holders, and
-// not those that wait for the ensemble.
+// The metric and Stats count the same acquisitions: those that wait for other holders,
+// and not those that wait for the ensemble.
 func TestWaitingIsOneNumber(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p, other := start(t, e), start(t, e)

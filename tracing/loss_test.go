@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// tellsOfLoss checks the event and the status that a loss leaves on a span.
+// tellsOfLoss checks a span's event and status after a loss.
 func tellsOfLoss(t *testing.T, s sdktrace.ReadOnlySpan, lock *zklock.Lock, errorType string) {
 	t.Helper()
 	if s.Status().Code != codes.Error {
@@ -49,12 +49,12 @@ func TestLossIsToldOnTheRequestThatHeldTheLock(t *testing.T) {
 		childOf(t, held, request.SpanContext())
 		linksTo(t, held, acquired)
 		if acquired.Status().Code != codes.Unset {
-			t.Error("the acquisition had succeeded, its span says it had not")
+			t.Error("the span of the successful acquisition has an error status")
 		}
 		linksTo(t, released, acquired)
 		shows(t, "release", released.Attributes(), map[attribute.Key]string{tracing.AttrErrorType: "lost"})
 		if released.Status().Code != codes.Error {
-			t.Error("the release of a lost lock has no error")
+			t.Error("the span of the release of a lost lock has no error status")
 		}
 		p.measured(map[string]float64{
 			"zklock.lost{error.type=lost,mode=exclusive}":              1,
@@ -82,8 +82,8 @@ func TestLossWithoutARequestIsCounted(t *testing.T) {
 	})
 }
 
-// A queue node that somebody deletes is a loss of that lock, and of no session.
-// Each of the readers that share it has lost it.
+// If an operator deletes a queue node, that lock is lost, and not the session. All
+// readers that share the node lose the lock.
 func TestDeletedNodeLosesTheLocksAndNotTheSession(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p := start(t, e)
@@ -101,7 +101,7 @@ func TestDeletedNodeLosesTheLocksAndNotTheSession(t *testing.T) {
 	})
 }
 
-// The hold span is the time between, no more.
+// The hold span lasts from the end of the acquisition to the release.
 func TestHoldSpan(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p := start(t, e, tracing.WithHoldSpan())

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// holdTime is how long tests hold a lock where it does not matter.
+// holdTime is how long tests hold a lock if the exact time is not important.
 const holdTime = 3 * time.Second
 
 func TestSessionsThatFlapAreCounted(t *testing.T) {
@@ -23,7 +23,7 @@ func TestSessionsThatFlapAreCounted(t *testing.T) {
 		lock := must(t, t.Context(), p.Mutex("m"))
 		pass(holdTime) // heartbeats
 		if n := p.values()["zklock.lease.remaining{}"]; n < 2 {
-			t.Errorf("the lease was measured %v times, want it at each heartbeat", n)
+			t.Errorf("the lease was measured %v times, want one at each heartbeat", n)
 		}
 		if sum, n := p.values()["zklock.lease.remaining.sum{}"], p.values()["zklock.lease.remaining{}"]; sum/n < 5 || sum/n > 10 {
 			t.Errorf("the lease was %vs on average, want most of a session timeout of 10s", sum/n)
@@ -38,7 +38,7 @@ func TestSessionsThatFlapAreCounted(t *testing.T) {
 		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": 0})
 		e.Partition(memdriver.AroundClients(0))
 		lost(lock)
-		pass(20 * time.Second) // until the ensemble has expired it, too
+		pass(20 * time.Second) // until the ensemble has expired the session too
 		e.Heal()
 		pass(10 * time.Second)
 		p.measured(map[string]float64{"zklock.session.reconnects{}": 1, "zklock.session.lost{}": 1})
@@ -90,11 +90,12 @@ func TestRegisterStatsReportsSessions(t *testing.T) {
 		}
 	})
 	if _, err := tracing.RegisterStats(nil); err == nil {
-		t.Error("RegisterStats took no Client for one")
+		t.Error("RegisterStats accepted a nil Client")
 	}
 }
 
-// Writes of many callers travel in one transaction while two are under way.
+// While two transactions are in flight, further writes of many callers are sent in one
+// transaction.
 func TestGroupSizesAreMeasured(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p := start(t, e)
@@ -126,7 +127,7 @@ func TestGroupSizesAreMeasured(t *testing.T) {
 			t.Errorf("%v writes were counted, want %d", members, 2*callers)
 		}
 		if n := after.groups - before.groups; n >= callers || n < 2 {
-			t.Errorf("they went in %v transactions, want fewer than callers", n)
+			t.Errorf("the writes were sent in %v transactions, want at least 2 and fewer than %d", n, callers)
 		}
 	}, memdriver.WithLatency(time.Millisecond))
 }
@@ -158,7 +159,7 @@ func TestInstrumentsAreDescribed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(rm.ScopeMetrics) != 1 || rm.ScopeMetrics[0].Scope.Name != tracing.ScopeName || rm.ScopeMetrics[0].Scope.Version != tracing.Version {
-			t.Fatalf("scopes %+v, want %s alone", rm.ScopeMetrics, tracing.ScopeName)
+			t.Fatalf("scopes %+v, want only %s", rm.ScopeMetrics, tracing.ScopeName)
 		}
 		for _, m := range rm.ScopeMetrics[0].Metrics {
 			if m.Description == "" || m.Unit == "" {
@@ -176,7 +177,7 @@ func TestInstrumentsAreDescribed(t *testing.T) {
 	})
 }
 
-// Two Hooks on one Client do not take each other's spans and grants for theirs.
+// If a Client has two Hooks, each finds only its own spans and grants.
 func TestTwoHooksDoNotMix(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p, q := start(t, e), start(t, e)

@@ -10,10 +10,10 @@ const Version = "0.1.0"
 
 // The names of spans.
 const (
-	// SpanAcquire is the span of one acquisition, waiting included.
+	// SpanAcquire is the span of one acquisition, including the wait.
 	SpanAcquire = "zklock.acquire"
 
-	// SpanWait is the part of an acquisition in which others were waited for.
+	// SpanWait is the part of an acquisition in which it waited for other holders.
 	SpanWait = "zklock.wait"
 
 	// SpanRelease is the span of one release.
@@ -25,11 +25,11 @@ const (
 
 // The names of events on spans.
 const (
-	// EventAhead is on the wait span: the contender waited for has changed.
+	// EventAhead is on the wait span: the contender ahead has changed.
 	EventAhead = "zklock.ahead"
 
-	// EventHandover is on the wait span: the place in the queue was passed on
-	// inside the process, by the request that the newest link leads to.
+	// EventHandover is on the wait span: the acquisition got the place in the queue from
+	// another request of the process, to which the newest link leads.
 	EventHandover = "zklock.handover"
 
 	// EventLost is on the span of the request that held a lock, and on the hold
@@ -39,78 +39,78 @@ const (
 
 // The names of metrics made by Hooks.
 const (
-	// MetricAcquireDuration is a histogram of how long acquisitions took.
+	// MetricAcquireDuration is a histogram of how long acquisitions took, in seconds.
 	MetricAcquireDuration = "zklock.acquire.duration"
 
-	// MetricWaitDuration is a histogram of how long those that had to wait for
-	// others waited for them.
+	// MetricWaitDuration is a histogram of how long acquisitions waited for other
+	// holders, in seconds. Acquisitions that did not wait are not in it.
 	MetricWaitDuration = "zklock.wait.duration"
 
-	// MetricHoldDuration is a histogram of how long locks were held.
+	// MetricHoldDuration is a histogram of how long locks were held, in seconds.
 	MetricHoldDuration = "zklock.hold.duration"
 
-	// MetricHeld is how many locks are held.
+	// MetricHeld is the number of locks that are held.
 	MetricHeld = "zklock.held"
 
-	// MetricWaiting is how many acquisitions wait for other holders, as
-	// zklock.Stats has them under Waiting.
+	// MetricWaiting is the number of acquisitions that wait for other holders. It is the
+	// same number as Waiting in zklock.Stats.
 	MetricWaiting = "zklock.waiting"
 
 	// MetricLost counts locks that were lost.
 	MetricLost = "zklock.lost"
 
-	// MetricHandovers counts locks passed on inside the process.
+	// MetricHandovers counts hand-overs: places that were passed on inside the process.
 	MetricHandovers = "zklock.handovers"
 
-	// MetricOperationDuration is a histogram of how long requests to the
-	// ensemble took.
+	// MetricOperationDuration is a histogram of how long requests to the ensemble took,
+	// in seconds.
 	MetricOperationDuration = "zklock.operation.duration"
 
-	// MetricOperationGroupSize is a histogram of how many callers' writes went
-	// into one transaction.
+	// MetricOperationGroupSize is a histogram of how many callers' writes were sent in
+	// one transaction.
 	MetricOperationGroupSize = "zklock.operation.group_size"
 
-	// MetricSessionLost counts sessions that expired or were given up.
+	// MetricSessionLost counts sessions that expired or that the client gave up.
 	MetricSessionLost = "zklock.session.lost"
 
-	// MetricSessionReconnects counts sessions that were suspended and came back.
+	// MetricSessionReconnects counts how often a suspended session was connected again.
 	MetricSessionReconnects = "zklock.session.reconnects"
 
-	// MetricLeaseRemaining is a histogram of how much of a session's lease was
-	// left at each heartbeat.
+	// MetricLeaseRemaining is a histogram of how much of a session's lease was left at
+	// each heartbeat, in seconds.
 	MetricLeaseRemaining = "zklock.lease.remaining"
 )
 
 // The names of metrics made by RegisterStats.
 const (
-	// MetricSessionCount is how many sessions there are, by state.
+	// MetricSessionCount is the number of sessions, by state.
 	MetricSessionCount = "zklock.session.count"
 
-	// MetricSessionDraining is how many of them end with their last lock.
+	// MetricSessionDraining is the number of sessions that end with their last lock.
 	MetricSessionDraining = "zklock.session.draining"
 
-	// MetricSessionMax is how many sessions the pool may have.
+	// MetricSessionMax is the number of sessions that the pool may have.
 	MetricSessionMax = "zklock.session.max"
 
-	// MetricSessionOpened counts sessions opened.
+	// MetricSessionOpened counts the sessions that were opened.
 	MetricSessionOpened = "zklock.session.opened"
 )
 
 // The keys of attributes.
 const (
-	// AttrMode is how a lock is held: exclusive, shared or permit.
+	// AttrMode is the mode in which a lock was acquired: exclusive, shared or permit.
 	AttrMode = attribute.Key("zklock.mode")
 
 	// AttrOutcome is one of the Outcome constants.
 	AttrOutcome = attribute.Key("zklock.outcome")
 
-	// AttrErrorType is what kind of error it was; see the package documentation.
+	// AttrErrorType is the kind of an error; see the package documentation.
 	AttrErrorType = attribute.Key("error.type")
 
-	// AttrName is the lock's name, as the options have it.
+	// AttrName is the lock's name, as WithName or WithNameAttribute maps it.
 	AttrName = attribute.Key("zklock.name")
 
-	// AttrTry says that the caller did not want to wait for other holders.
+	// AttrTry is true if the caller does not wait for other holders.
 	AttrTry = attribute.Key("zklock.try")
 
 	// AttrToken is the fencing token.
@@ -119,49 +119,50 @@ const (
 	// AttrPosition is how many contenders were ahead in the queue.
 	AttrPosition = attribute.Key("zklock.queue.position")
 
-	// AttrAheadNode is the queue node of the contender waited for.
+	// AttrAheadNode is the queue node of the contender ahead.
 	AttrAheadNode = attribute.Key("zklock.ahead.node")
 
-	// AttrAheadHost is the host that its process runs on.
+	// AttrAheadHost is the host on which the process of the contender ahead runs.
 	AttrAheadHost = attribute.Key("zklock.ahead.host")
 
-	// AttrAheadPID is the id of its process.
+	// AttrAheadPID is the id of the process of the contender ahead.
 	AttrAheadPID = attribute.Key("zklock.ahead.pid")
 
-	// AttrHanded says that a release passed the place in the queue on inside the
-	// process.
+	// AttrHanded is true if a release passed the place in the queue on inside the
+	// process, or if another handle still shares the place.
 	AttrHanded = attribute.Key("zklock.release.handed")
 
-	// AttrReleaseReason is how a lock stopped being held: released or lost.
+	// AttrReleaseReason is why a lock stopped being held: released or lost.
 	AttrReleaseReason = attribute.Key("zklock.release.reason")
 
-	// AttrOperation is what a request to the ensemble was for.
+	// AttrOperation is the purpose of a request to the ensemble.
 	AttrOperation = attribute.Key("zklock.operation.kind")
 
-	// AttrSessionState is connected, suspended or ended.
+	// AttrSessionState is a session's state: connected, suspended or ended.
 	AttrSessionState = attribute.Key("zklock.session.state")
 
-	// AttrSessionID is the id of the session asked last, in hexadecimal.
+	// AttrSessionID is the id of the session of the last request, in hexadecimal.
 	AttrSessionID = attribute.Key("zklock.session.id")
 
-	// AttrServerAddress is the host of the server asked last.
+	// AttrServerAddress is the host of the server of the last request.
 	AttrServerAddress = attribute.Key("server.address")
 
-	// AttrServerPort is its port.
+	// AttrServerPort is the port of that server.
 	AttrServerPort = attribute.Key("server.port")
 )
 
 // The values of AttrOutcome.
 const (
-	// OutcomeAcquired means that the lock was acquired, or a wait was over.
+	// OutcomeAcquired means that the lock was acquired or, on a wait, that the wait ended
+	// because no contender is ahead.
 	OutcomeAcquired = "acquired"
 
-	// OutcomeContended means that somebody else has the lock, and the caller's
-	// own limit was met: a try, WithWait or a limit on waiters.
+	// OutcomeContended means that another holder has the lock, and a limit ended the
+	// acquisition: a try, WithWait or a limit on waiters.
 	OutcomeContended = "contended"
 
-	// OutcomeTimeout means that the context's deadline passed during the wait
-	// for another holder.
+	// OutcomeTimeout means that the context's deadline passed during the wait for another
+	// holder.
 	OutcomeTimeout = "timeout"
 
 	// OutcomeCanceled means that the caller's context was cancelled.
@@ -170,27 +171,27 @@ const (
 	// OutcomeLost means that the lock was lost.
 	OutcomeLost = "lost"
 
-	// OutcomeError means anything else: error.type says what.
+	// OutcomeError means any other error. The attribute error.type has its kind.
 	OutcomeError = "error"
 )
 
 // The values of AttrReleaseReason.
 const (
-	// ReasonReleased means an orderly release.
+	// ReasonReleased means that the lock was released while it was held.
 	ReasonReleased = "released"
 
-	// ReasonLost means a loss.
+	// ReasonLost means that the lock was lost.
 	ReasonLost = "lost"
 )
 
 // The values of AttrSessionState.
 const (
-	// StateConnected means that there is a connection.
+	// StateConnected means that the session has a connection.
 	StateConnected = "connected"
 
-	// StateSuspended means that there is none at the moment.
+	// StateSuspended means that the session has no connection at the moment.
 	StateSuspended = "suspended"
 
-	// StateEnded means that the session is over and not yet put away.
+	// StateEnded means that the session has ended, and the pool has not removed it yet.
 	StateEnded = "ended"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The names of locks may be anybody's mail address. With WithName none gets out
-// by any way: attributes, texts of errors, events.
+// Names of locks may contain private data, such as mail addresses. With WithName, spans
+// do not show them in any form: attributes, texts of errors, or events.
 func TestNamesOnSpansAreRawMappedOrOff(t *testing.T) {
 	const secret = "user/jane@example.org"
 	for _, c := range []struct {
@@ -48,22 +48,22 @@ func TestNamesOnSpansAreRawMappedOrOff(t *testing.T) {
 						t.Fatalf("no span %s", name)
 					}
 					if got := attributes(s[0].Attributes())[tracing.AttrName]; got != c.want {
-						t.Errorf("%s is named %q, want %q", name, got, c.want)
+						t.Errorf("%s shows the name %q, want %q", name, got, c.want)
 					}
 				}
 				if got := attributes(p.one("pay").Events()[0].Attributes)[tracing.AttrName]; got != c.want {
-					t.Errorf("the loss is named %q, want %q", got, c.want)
+					t.Errorf("the event of the loss shows the name %q, want %q", got, c.want)
 				}
 				told := 0
 				for _, s := range p.spans.Ended() {
 					told += strings.Count(fmt.Sprint(s.Attributes(), s.Events(), s.Status(), s.Links()), "jane")
 				}
 				if (told > 0) != (c.opts == nil) {
-					t.Errorf("the name is told %d times", told)
+					t.Errorf("spans show the unmapped name %d times", told)
 				}
 				for key := range p.values() {
 					if strings.Contains(key, "name=") || strings.Contains(key, "jane") {
-						t.Errorf("the name gets into the metrics: %s", key)
+						t.Errorf("a metric shows the name: %s", key)
 					}
 				}
 			})

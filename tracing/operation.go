@@ -12,20 +12,20 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// server is what a span shows about the server asked last.
+// server is what a span shows about the server and the session of the last request.
 type server struct {
 	span trace.Span
 
 	mu   sync.Mutex
-	addr string // guarded by mu; shown
+	addr string // guarded by mu; as the span shows it
 
-	session int64 // guarded by mu; shown
+	session int64 // guarded by mu; as the span shows it
 }
 
-// releaseKey is the context key of the server of an observer's release span.
+// releaseKey is the context key of the server that belongs to an observer's release span.
 type releaseKey struct{ *observer }
 
-// show puts a server's address and the session's id on the span.
+// show sets a server's address and a session's id on the span.
 func (s *server) show(addr string, session int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,11 +47,11 @@ func (s *server) show(addr string, session int64) {
 	}
 }
 
-// grouped are the kinds of operations that travel in groups.
+// grouped are the kinds of operations that are sent in groups, in one transaction.
 var grouped = map[string]bool{"commit": true, "enqueue": true, "requeue": true, "release": true, "txn": true, "verify": true, "mark": true, "reap": true}
 
-// operation is the Operation hook. Requests have no spans: an acquisition makes
-// one or two, and which they are the metrics tell.
+// operation is the Operation hook. Requests do not have spans: an acquisition makes
+// only one or two, and the metrics show which.
 func (o *observer) operation(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
 	if o.recorded.Load() {
 		o.showServer(ctx, e)
@@ -73,8 +73,8 @@ func (o *observer) operation(ctx context.Context, e zklock.OperationEvent) (cont
 	}
 }
 
-// showServer puts a server's address and the session's id on the acquire or release span that ctx
-// belongs to. The span in ctx itself may be the application's.
+// showServer sets the server's address and the session's id on the acquire or release
+// span to which the operation belongs. The span in ctx itself may be the application's.
 func (o *observer) showServer(ctx context.Context, e zklock.OperationEvent) {
 	s, _ := ctx.Value(releaseKey{o}).(*server)
 	if s == nil {

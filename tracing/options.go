@@ -10,19 +10,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Option sets something about Hooks or RegisterStats. Later ones win.
+// Option configures Hooks or RegisterStats. A later option overrides an earlier one of
+// the same kind.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// config is what the options set. It does not change once it was made.
+// config has what the options set. It does not change after newConfig has returned.
 type config struct {
 	tracerProvider trace.TracerProvider
 	meterProvider  metric.MeterProvider
-	spanName       func(string) string // nil: names as they are
-	metricName     func(string) string // nil: no names
+	spanName       func(string) string // nil: names unchanged
+	metricName     func(string) string // nil: metrics without names
 	holdSpan       bool
 }
 
@@ -50,48 +51,50 @@ func (c *config) meter() metric.Meter {
 	return c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version), metric.WithSchemaURL(semconv.SchemaURL))
 }
 
-// WithTracerProvider sets where spans go; by default it is the global provider,
-// otel.GetTracerProvider.
+// WithTracerProvider sets the provider that gets the spans. The default is the global
+// provider, otel.GetTracerProvider.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(c *config) { c.tracerProvider = p })
 }
 
-// WithMeterProvider sets where metrics go; by default it is the global provider,
-// otel.GetMeterProvider.
+// WithMeterProvider sets the provider that gets the metrics. The default is the global
+// provider, otel.GetMeterProvider.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return optionFunc(func(c *config) { c.meterProvider = p })
 }
 
-// WithName sets how a lock's name is shown on spans: as f maps it, and not at
-// all where that is "". By default it is shown as it is. Where there is a
-// WithName, the texts of errors, which quote names, stay off the spans as well.
-// See HashName and OmitName.
+// WithName sets a function that maps a lock's name for spans. If it returns "", the span
+// does not show a name. With WithName, spans do not show the texts of errors either,
+// because these contain names. By default names are shown unchanged. See HashName and
+// OmitName.
 func WithName(f func(name string) string) Option {
 	return optionFunc(func(c *config) { c.spanName = f })
 }
 
-// WithNameAttribute puts names on metrics: as f maps them, and not at all where
-// that is "". Every value f returns is a time series of its own for as long as
-// the process lives, so f has to return few: a route, a kind of resource, the
-// part before the first slash. By default no metric has a name.
+// WithNameAttribute adds the attribute zklock.name to metrics. Its value is what f
+// returns for the lock's name; if that is "", the attribute is left out. Every value
+// that f returns makes a separate time series for as long as the process lives. So f
+// has to return few different values: a route, a kind of resource, the part before the
+// first slash. By default metrics do not have the attribute.
 func WithNameAttribute(f func(name string) string) Option {
 	return optionFunc(func(c *config) { c.metricName = f })
 }
 
-// WithHoldSpan adds the span zklock.hold: the time a lock was held, as a child
-// of the span that the acquisition was made in. It is off by default, since
-// such a span ends long after its parent where a lock is held in the
-// background, and is no longer than its parent where it is held in a request.
+// WithHoldSpan adds the span zklock.hold: the time a lock was held, as a child of the
+// span in which it was acquired. It is off by default. If a lock is held in the
+// background, its hold span ends long after its parent. If a lock is held during a
+// request, the hold span is about as long as its parent.
 func WithHoldSpan() Option {
 	return optionFunc(func(c *config) { c.holdSpan = true })
 }
 
-// HashName is for WithName: it shows the first 64 bits of the name's SHA-256.
-// Equal names stay recognizable, and so does a name that somebody guesses.
+// HashName is for WithName. It returns the first 64 bits of the name's SHA-256, in
+// hexadecimal. Equal names have equal hashes, so a reader of the spans can check whether
+// a guessed name is right.
 func HashName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])
 }
 
-// OmitName is for WithName: it shows no names.
+// OmitName is for WithName. It returns "", so spans do not show names.
 func OmitName(string) string { return "" }

@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// outcome classifies what an acquisition or a wait ended with. A session that
-// could not be had in time is an error, be it the caller's deadline that ended
-// the wait for it: nobody held the lock against the caller.
+// outcome returns the outcome of an acquisition or a wait that ended with err. A wait
+// for a session that fails is an error, even if the caller's deadline ended it: no
+// other holder was the reason.
 func outcome(err error) string {
 	refused := errors.Is(err, zklock.ErrNotAcquired)
 	switch {
@@ -28,13 +28,13 @@ func outcome(err error) string {
 	return OutcomeError
 }
 
-// failed reports whether an outcome is a failure of the operation, and not an
-// answer that the caller asked for.
+// failed reports whether an outcome is a failure. Outcomes that the caller's own limit or
+// context caused are not.
 func failed(outcome string) bool { return outcome == OutcomeLost || outcome == OutcomeError }
 
-// errorTypes are the values of error.type. The first match counts, so what says
-// more comes first; the error of a loss, of a refusal or of a missing session
-// wraps its cause, and it is the class that operators group by.
+// errorTypes are the values of error.type. The first match counts, so the more specific
+// errors come first. But the errors of a loss, of a refusal and of a missing session come
+// before their causes, which they wrap: operators group by the former.
 var errorTypes = []struct {
 	err  error
 	name string
@@ -78,11 +78,11 @@ var errorTypes = []struct {
 	{context.Canceled, "canceled"},
 }
 
-// otherError is the error.type of errors without a name, as OpenTelemetry's
-// conventions have it.
+// otherError is the error.type of all other errors, as OpenTelemetry's conventions
+// define it.
 const otherError = "_OTHER"
 
-// errorType names an error's kind; "" for none.
+// errorType returns an error's error.type; "" if err is nil.
 func errorType(err error) string {
 	if err == nil {
 		return ""
@@ -95,8 +95,8 @@ func errorType(err error) string {
 	return otherError
 }
 
-// lossType names the kind of a loss's cause. It is "lost" for all that the
-// ensemble has to do with.
+// lossType returns the error.type of a loss: "closed" if the Client was closed, otherwise
+// "lost".
 func lossType(err *zklock.LostError) string {
 	if errors.Is(err, zklock.ErrClosed) {
 		return "closed"

@@ -9,21 +9,22 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// sessions remembers what was told about sessions: a connection is told of at
-// every heartbeat, and an end more than once.
+// sessions remembers the states of sessions, so that each change is counted once: the
+// state Connected is reported at every heartbeat, and the end of a session more than
+// once.
 type sessions struct {
 	mu        sync.Mutex
-	suspended map[int64]bool // guarded by mu; those that are
-	ended     []int64        // guarded by mu; the last to end, in a ring
-	next      int            // guarded by mu; where the ring goes on
+	suspended map[int64]bool // guarded by mu; the sessions that are suspended
+	ended     []int64        // guarded by mu; the sessions that ended last, in a ring
+	next      int            // guarded by mu; the next index of the ring
 }
 
-// remembered is how many ended sessions are. What is told twice about an end is
-// told within moments of it.
+// remembered is how many ended sessions are remembered. All reports of one end come
+// within a short time.
 const remembered = 64
 
-// reconnected takes note of a state that is not an end. true: the session was
-// suspended and has come back.
+// reconnected records a state that is not an end. It returns true if the session was
+// suspended and is connected again.
 func (s *sessions) reconnected(id int64, state driver.State) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +42,7 @@ func (s *sessions) reconnected(id int64, state driver.State) bool {
 	return false
 }
 
-// end takes note of a session's end. true: it was not known before.
+// end records a session's end. It returns false if the end was known already.
 func (s *sessions) end(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,10 +36,10 @@ func TestUncontendedAcquireAndReleaseAreTwoLinkedSpans(t *testing.T) {
 		}
 		for _, s := range p.spans.Ended()[:2] {
 			if s.SpanKind() != trace.SpanKindClient || s.Status().Code != codes.Unset {
-				t.Errorf("%s is of kind %v with status %v, want a client without one", s.Name(), s.SpanKind(), s.Status())
+				t.Errorf("%s is of kind %v with status %v, want kind client without a status", s.Name(), s.SpanKind(), s.Status())
 			}
 			if scope := s.InstrumentationScope(); scope.Name != tracing.ScopeName || scope.Version != tracing.Version || scope.SchemaURL == "" {
-				t.Errorf("scope is %+v", scope)
+				t.Errorf("the scope is %+v", scope)
 			}
 		}
 		token := lock.Token().String()
@@ -49,7 +49,7 @@ func TestUncontendedAcquireAndReleaseAreTwoLinkedSpans(t *testing.T) {
 		shows(t, "release", released.Attributes(), map[attribute.Key]string{
 			tracing.AttrMode: "exclusive", tracing.AttrName: "orders/42", tracing.AttrToken: token, tracing.AttrHanded: "false"})
 		if attributes(acquired.Attributes())[tracing.AttrServerAddress] == "" || attributes(released.Attributes())[tracing.AttrServerAddress] == "" {
-			t.Error("no server is shown")
+			t.Error("a span does not show the server")
 		}
 		p.measured(map[string]float64{
 			"zklock.acquire.duration{mode=exclusive,outcome=acquired}":         1,
@@ -64,8 +64,8 @@ func TestUncontendedAcquireAndReleaseAreTwoLinkedSpans(t *testing.T) {
 	})
 }
 
-// Two processes: the wait span of the one links to the acquire span of the
-// other, in another trace.
+// Of two processes, the wait span of one links to the acquire span of the other, in
+// another trace.
 func TestWaitSpanLinksToTheRequestThatHeldTheLock(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		holder, waiter := start(t, e), start(t, e)
@@ -74,7 +74,7 @@ func TestWaitSpanLinksToTheRequestThatHeldTheLock(t *testing.T) {
 		held := must(t, fastCtx, holder.Mutex("orders/42"))
 		done := later(func() { release(t, must(t, slowCtx, waiter.Mutex("orders/42"))) })
 		if v := waiter.values()["zklock.waiting{mode=exclusive}"]; v != 1 {
-			t.Errorf("%v wait, want 1", v)
+			t.Errorf("%v acquisitions wait, want 1", v)
 		}
 		pass(5 * time.Second)
 		release(t, held)
@@ -90,13 +90,13 @@ func TestWaitSpanLinksToTheRequestThatHeldTheLock(t *testing.T) {
 			t.Error("the link does not lead to the trace of the request that held the lock")
 		}
 		if n := len(holder.ended(tracing.SpanWait)); n > 0 {
-			t.Errorf("%d spans of waiting in the process that did not wait", n)
+			t.Errorf("%d wait spans in the process that did not wait, want none", n)
 		}
 		shows(t, "wait", waited.Attributes(), map[attribute.Key]string{
 			tracing.AttrMode: "exclusive", tracing.AttrName: "orders/42", tracing.AttrPosition: "1", tracing.AttrOutcome: tracing.OutcomeAcquired})
 		shows(t, "acquire", acquired.Attributes(), map[attribute.Key]string{tracing.AttrOutcome: tracing.OutcomeAcquired})
 		if node := attributes(waited.Attributes())[tracing.AttrAheadNode]; node == "" {
-			t.Error("the wait span does not show whom it waited for")
+			t.Error("the wait span does not show the contender ahead")
 		}
 		waiter.measured(map[string]float64{
 			"zklock.acquire.duration{mode=exclusive,outcome=acquired}":     1,
@@ -108,8 +108,8 @@ func TestWaitSpanLinksToTheRequestThatHeldTheLock(t *testing.T) {
 	})
 }
 
-// The second in the queue leaves, so the third waits for the first from then
-// on: an event, and a link, for each of the two.
+// The second contender leaves the queue, so the third waits for the first from then on.
+// Its wait span links to both, and has an event for the change.
 func TestWaitSpanTellsEachTimeTheOneAheadChanges(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		first, second, third := start(t, e), start(t, e), start(t, e)
@@ -117,7 +117,7 @@ func TestWaitSpanTellsEachTimeTheOneAheadChanges(t *testing.T) {
 		impatient, hangUp := context.WithCancel(t.Context())
 		gone := later(func() {
 			if _, err := second.Mutex("m").Acquire(impatient); !errors.Is(err, context.Canceled) {
-				t.Errorf("Acquire: %v, want it cancelled", err)
+				t.Errorf("Acquire: %v, want context.Canceled", err)
 			}
 		})
 		done := later(func() { release(t, must(t, t.Context(), third.Mutex("m"))) })
@@ -170,7 +170,7 @@ func TestAnswersAreNoErrors(t *testing.T) {
 					opts = append(opts, c.opt)
 				}
 				if lock, err := waiter.Mutex("m").Acquire(ctx, opts...); err == nil {
-					t.Fatalf("Acquire returned %v", lock)
+					t.Fatalf("Acquire returned %v, want an error", lock)
 				}
 				acquired := waiter.one(tracing.SpanAcquire)
 				shows(t, "acquire", acquired.Attributes(), map[attribute.Key]string{
@@ -194,7 +194,7 @@ func TestAnswersAreNoErrors(t *testing.T) {
 				}
 				waiter.measured(want)
 				if v, ok := waiter.values()["zklock.held{mode=exclusive}"]; ok {
-					t.Errorf("zklock.held is %v, though nothing was ever held", v)
+					t.Errorf("zklock.held is %v, want no value: no lock was held", v)
 				}
 			})
 		})

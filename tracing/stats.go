@@ -9,12 +9,13 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// RegisterStats reports on a Client's sessions from its Stats, at each
-// collection. Unregister the Registration when the Client has been closed.
-// Several Clients with one MeterProvider are added up.
+// RegisterStats makes metrics of a Client's sessions. They are read from its Stats at
+// each collection. Unregister the Registration after the Client was closed. If several
+// Clients use the same MeterProvider, their values are added. RegisterStats returns an
+// error if c is nil, or if the MeterProvider does.
 func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error) {
 	if c == nil {
-		return nil, errors.New("tracing: RegisterStats: the Client is nil")
+		return nil, errors.New("tracing: RegisterStats: the Client is nil: want one that Open has made")
 	}
 	m := newConfig(opts).meter()
 	count, err1 := m.Int64ObservableUpDownCounter(MetricSessionCount, metric.WithUnit("{session}"), metric.WithDescription("Sessions with the ensemble."))

@@ -7,9 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceparent is a carrier of the one header that travels in queue nodes: the
-// W3C traceparent. What else a request carries, its tracestate and baggage, is
-// nobody else's business.
+// traceparent is a carrier with the only header that is written to queue nodes: the W3C
+// traceparent. The tracestate and the baggage of a request are private, and stay out.
 type traceparent string
 
 const traceparentKey = "traceparent"
@@ -32,9 +31,8 @@ func (t *traceparent) Set(key, value string) {
 // Keys implements propagation.TextMapCarrier.
 func (t *traceparent) Keys() []string { return []string{traceparentKey} }
 
-// inject is the Inject hook. The span in ctx is the acquire span, or what
-// stands for it where none is recorded: then it is the request's trace at
-// least that others get to see.
+// inject is the Inject hook. The span in ctx is the acquire span. If none is recorded,
+// it is the caller's span, so other processes at least find the trace of the request.
 func inject(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""
@@ -44,8 +42,8 @@ func inject(ctx context.Context) string {
 	return string(t)
 }
 
-// linkTo makes a link of a traceparent. Another process wrote it, so it may be
-// anything.
+// linkTo parses a traceparent and returns a link to it, and whether it is valid. Another
+// process may have written it, so it can be any text.
 func linkTo(parent string) (trace.Link, bool) {
 	if parent == "" {
 		return trace.Link{}, false

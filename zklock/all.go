@@ -12,60 +12,61 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// maxAll bounds how many names one transaction takes a place on.
+// maxAll is the most names on which one transaction can take places.
 const maxAll = 128
 
-// All returns several mutexes, readers and writers as one lock: acquired
-// together, with one token, one deadline and one round trip, or not at all. A
-// name that is given twice is taken once, in the stronger mode.
+// All combines several mutexes, readers and writers into one lock. They are acquired
+// together, with one token, one deadline and one round trip, or not at all. A name
+// that is given twice is acquired once, as a writer if one of the two is.
 //
-// All places are taken by one transaction, so two requests that share names have
-// the same order on all of them, and never wait for each other in a circle,
-// whatever order the names are given in. While it waits for one name it has its
-// place on the others. It takes no part in hand-over inside the process.
+// One transaction creates the queue nodes of all names. So two requests that share
+// names have the same order in the queues of all shared names, and never wait for
+// each other in a circle, in whatever order the names are given. While a request
+// waits for one name, its nodes stay in the queues of the others. A lock on two or
+// more names takes no part in hand-over inside the process.
 //
-// All of one name is that name's own lock, with all that this can do: it is handed
-// over inside the process, and as a writer's it can be downgraded.
+// All of one name behaves like that name's own lock: it is handed over inside the
+// process, and a writer's can be downgraded.
 //
-// At most 128 names, all of one Client; no semaphores and no other All: else
-// acquiring it is ErrConflict.
-func All(a ...Acquirer) Acquirer {
-	all := &all{}
-	all.err = all.add(a)
-	slices.SortFunc(all.wants, func(a, b place.Want) int { return strings.Compare(a.Name, b.Name) })
-	return all
+// All takes 1 to 128 names, all of one Client. It does not take semaphores and other
+// Alls. Acquiring anything else fails with [ErrConflict].
+func All(acquirers ...Acquirer) Acquirer {
+	a := &all{}
+	a.err = a.add(acquirers)
+	slices.SortFunc(a.wants, func(v, w place.Want) int { return strings.Compare(v.Name, w.Name) })
+	return a
 }
 
 type all struct {
 	client *Client
 	wants  []place.Want // sorted by name, no name twice
-	err    error
+	err    error        // why it cannot be acquired
 }
 
 var _ Acquirer = (*all)(nil)
 
-func (l *all) add(acquirers []Acquirer) error {
+func (a *all) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
-		return errs.Case(errs.ErrConflict, "All of no locks: it takes one or more")
+		return errs.Case(errs.ErrConflict, "All of no locks: pass at least one")
 	}
-	// Of a client, whatever else is wrong: its hooks are called.
-	for _, a := range acquirers {
-		if l.client == nil {
-			l.client = clientOf(a)
+	// The client is needed even if something else is wrong: it calls its hooks.
+	for _, acquirer := range acquirers {
+		if a.client == nil {
+			a.client = clientOf(acquirer)
 		}
 	}
 	at := make(map[string]int)
-	for _, a := range acquirers {
+	for _, acquirer := range acquirers {
 		var d *described
-		switch a := a.(type) {
+		switch acquirer := acquirer.(type) {
 		case *Mutex:
-			d = a.described()
+			d = acquirer.described()
 		case *Reader:
-			d = a.described()
+			d = acquirer.described()
 		case nil:
 			return errAllOfNil
 		default:
-			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", a))
+			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", acquirer))
 		}
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
@@ -73,67 +74,67 @@ func (l *all) add(acquirers []Acquirer) error {
 			}
 			return err
 		}
-		if d.client != l.client {
-			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes locks of one Client, %q is another's", d.name()))
+		if d.client != a.client {
+			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes locks of one Client: %q belongs to another", d.name()))
 		}
 		w := d.wants[0]
 		i, twice := at[w.Path]
 		switch {
 		case !twice:
-			at[w.Path] = len(l.wants)
-			l.wants = append(l.wants, w)
+			at[w.Path] = len(a.wants)
+			a.wants = append(a.wants, w)
 		case w.Kind.Mode == queue.Exclusive:
-			l.wants[i].Kind = w.Kind
+			a.wants[i].Kind = w.Kind
 		}
 	}
-	if len(l.wants) > maxAll {
-		return errs.Case(errs.ErrConflict, fmt.Sprintf("All of %d names, at most %d can be taken together", len(l.wants), maxAll))
+	if len(a.wants) > maxAll {
+		return errs.Case(errs.ErrConflict, fmt.Sprintf("All of %d names, at most %d can be acquired together", len(a.wants), maxAll))
 	}
 	return nil
 }
 
-// clientOf returns the client that an Acquirer is of, nil if there is none.
-func clientOf(a Acquirer) *Client {
-	switch a := a.(type) {
+// clientOf returns the client that made an Acquirer, nil if there is none.
+func clientOf(acquirer Acquirer) *Client {
+	switch acquirer := acquirer.(type) {
 	case interface{ described() *described }:
-		return a.described().knownClient()
+		return acquirer.described().knownClient()
 	case *all:
-		return a.client
+		return acquirer.client
 	}
 	return nil
 }
 
 // Name returns the names, sorted and joined by commas.
-func (l *all) Name() string {
-	names := make([]string, len(l.wants))
-	for i, w := range l.wants {
+func (a *all) Name() string {
+	names := make([]string, len(a.wants))
+	for i, w := range a.wants {
 		names[i] = w.Name
 	}
 	return strings.Join(names, ",")
 }
 
 // Acquire implements Acquirer.
-func (l *all) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return l.acquire(ctx, opts, false)
+func (a *all) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return a.acquire(ctx, opts, false)
 }
 
 // TryAcquire implements Acquirer.
-func (l *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return l.acquire(ctx, opts, true)
+func (a *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return a.acquire(ctx, opts, true)
 }
 
-func (l *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
+func (a *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
 	mode := queue.Shared
-	for _, w := range l.wants {
+	for _, w := range a.wants {
 		if w.Kind.Mode == queue.Exclusive {
 			mode = queue.Exclusive
 		}
 	}
-	if len(l.wants) == 0 {
+	if len(a.wants) == 0 {
 		mode = queue.Exclusive
 	}
-	if l.err != nil {
-		return nil, l.client.refused(ctx, l.Name(), mode, newAcquireConfig(opts, try), l.err)
+	if a.err != nil {
+		return nil, a.client.refused(ctx, a.Name(), mode, newAcquireConfig(opts, try), a.err)
 	}
-	return l.client.acquire(ctx, l.Name(), mode, l.wants, newAcquireConfig(opts, try))
+	return a.client.acquire(ctx, a.Name(), mode, a.wants, newAcquireConfig(opts, try))
 }

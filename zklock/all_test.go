@@ -33,7 +33,8 @@ func TestAllThatFailsLeavesNothing(t *testing.T) {
 		if n := nodes(e); n != 1 {
 			t.Errorf("%d nodes:\n%s", n, e.Dump())
 		}
-		// A node lost on one name gives up all, and queues anew on all.
+		// When another client deletes the node on one name, the request gives up its
+		// nodes on all names and queues again on all of them.
 		got := acquiring(t, all, t.Context())
 		if n := e.Break("/zklock/x"); n != 1 {
 			t.Errorf("broke %d", n)
@@ -50,8 +51,9 @@ func TestAllThatFailsLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestTwinOfAllOnItsSecondName: A's create is applied late, B queues behind it, and A's second try behind B:
-// A waits for B on x, and B for A's twin on y.
+// TestTwinOfAllOnItsSecondName: A gets no reply to its create and sends it again. The first
+// create is applied late, B queues behind its nodes, and A's second nodes are behind B's.
+// If A overlooks its first nodes, the twins, A waits for B on x, and B for A's twin on y.
 func TestTwinOfAllOnItsSecondName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -62,7 +64,7 @@ func TestTwinOfAllOnItsSecondName(t *testing.T) {
 		gotA := acquiring(t, all(a), t.Context())
 		time.Sleep(50 * time.Millisecond)
 		if gate.Release() != 1 {
-			t.Fatal("nothing was late")
+			t.Fatal("the gate held no request back")
 		}
 		gotB := acquiring(t, all(b), t.Context())
 		time.Sleep(time.Minute)
@@ -71,48 +73,48 @@ func TestTwinOfAllOnItsSecondName(t *testing.T) {
 			mustRelease(t, l)
 			mustRelease(t, <-gotA)
 		default:
-			t.Errorf("nobody got in within a minute:\n%s", e.Dump())
+			t.Errorf("client B has not acquired the locks within a minute:\n%s", e.Dump())
 		}
 	})
 }
 
-// Hand-over lets a local request for one name pass requests for several that
-// came before it. If it let a request for several do so, that one would hold
-// what another waits for, and wait for what the other holds.
+// Hand-over lets a local request for one name overtake earlier requests for several
+// names. A request for several names must not overtake in this way: it would hold a name
+// that another one waits for, and wait for a name that the other one holds.
 func TestAllBesideHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b := connect(t, e.Connector(), map[string]string{"handover_time": "1h"}), connect(t, e.Connector(), nil)
 		l := mustLock(t)(a.Mutex("k1").Acquire(t.Context()))
-		remote := acquiring(t, zklock.All(b.Mutex("k1"), b.Mutex("k2")), t.Context()) // has its turn on k2
+		remote := acquiring(t, zklock.All(b.Mutex("k1"), b.Mutex("k2")), t.Context()) // is first in the queue of k2
 		local := acquiring(t, zklock.All(a.Mutex("k1"), a.Mutex("k2")), t.Context())
 		single := acquiring(t, a.Mutex("k1"), t.Context())
 		mustRelease(t, l)
 		s := <-single
 		if n := a.Stats().Handovers; n != 1 || s.Token().Zxid != l.Token().Zxid {
-			t.Errorf("%d hand-overs, token %v after %v: want it handed over", n, s.Token(), l.Token())
+			t.Errorf("%d hand-overs, token %v after %v: want one hand-over", n, s.Token(), l.Token())
 		}
-		none(t, "the remote one", remote)
-		none(t, "the local one", local)
+		none(t, "the remote All", remote)
+		none(t, "the local All", local)
 		mustRelease(t, s)
 		r := <-remote
-		none(t, "the local one, beside the remote one", local)
+		none(t, "the local All, while the remote one holds,", local)
 		mustRelease(t, r)
 		last := <-local
 		for _, earlier := range []*zklock.Lock{s, r} {
 			if last.Token().Compare(earlier.Token()) <= 0 {
-				t.Errorf("token %v after %v", last.Token(), earlier.Token())
+				t.Errorf("token %v after %v, want a greater one", last.Token(), earlier.Token())
 			}
 		}
 		mustRelease(t, last)
 		if n := a.Stats().Handovers; n != 1 {
-			t.Errorf("%d hand-overs", n)
+			t.Errorf("%d hand-overs, want no more than the first", n)
 		}
 	})
 }
 
-// Whatever names requests have in common, in whatever order they are given, and
-// whoever wants one of them alone.
+// Requests for several names never deadlock, whatever names they share and in whatever
+// order the caller gives them, also while other requests want one of the names alone.
 func TestAllNeverDeadlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -186,9 +188,10 @@ func TestAllIsOneLock(t *testing.T) {
 				zxids = append(zxids, n.Stat.Czxid)
 			}
 			if zxids = slices.Compact(zxids); len(zxids) != 1 || l.Token() != (zklock.Token{Zxid: zxids[0]}) {
-				t.Errorf("nodes were created by %v, the token is %v", zxids, l.Token())
+				t.Errorf("the nodes' Czxids are %v and the token is %v, want one zxid for all", zxids, l.Token())
 			}
-			// The stronger of two modes counts, and the others stay shared.
+			// A name that was given in two modes is held in the stronger one. The other
+			// names stay shared.
 			for name, want := range map[string]error{"x": zklock.ErrNotAcquired, "y": nil, "z": nil} {
 				r, err := b.RWMutex(name).Reader().TryAcquire(t.Context())
 				if !errors.Is(err, want) {
@@ -203,9 +206,9 @@ func TestAllIsOneLock(t *testing.T) {
 				t.Errorf("after %v: %v", time.Since(began), err)
 			}
 			e.Break("/zklock/y")
-			time.Sleep(3 * time.Second) // for its watch
+			time.Sleep(3 * time.Second) // until the event of the node's watch has arrived
 			if !errors.Is(context.Cause(ctx), zklock.ErrLost) {
-				t.Errorf("one node is gone, the context's cause: %v", context.Cause(ctx))
+				t.Errorf("one node was deleted, and the context's cause is %v, want ErrLost", context.Cause(ctx))
 			}
 			return nil
 		})
@@ -239,13 +242,13 @@ func TestAllRefusesWhatItCannotTake(t *testing.T) {
 		} {
 			wantCost(t, c.says, cost(e, func() {
 				if _, err := c.all.Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("want a conflict that says %q: %v", c.says, err)
+					t.Errorf("%[2]v, want an ErrConflict that says %[1]q", c.says, err)
 				}
 			}), memdriver.Ops{})
 		}
 		l := mustLock(t)(zklock.All(append(many[1:], many[1])...).Acquire(t.Context()))
 		if n := len(l.Names()); n != 128 {
-			t.Errorf("%d names", n)
+			t.Errorf("%d names, want 128", n)
 		}
 		mustRelease(t, l)
 		most := zklock.All(many[1:]...)
@@ -254,7 +257,8 @@ func TestAllRefusesWhatItCannotTake(t *testing.T) {
 	})
 }
 
-// All of one name is that name's own lock.
+// All of a single name is the same lock as that name alone: it can be handed over and
+// downgraded.
 func TestAllOfOneNameIsThatLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -264,10 +268,10 @@ func TestAllOfOneNameIsThatLock(t *testing.T) {
 		mustRelease(t, first)
 		second := <-next
 		if a, b := first.Token(), second.Token(); b.Zxid != a.Zxid || b.Turn != a.Turn+1 {
-			t.Errorf("tokens %v and %v: it was not handed over", a, b)
+			t.Errorf("tokens %v and %v: the lock was not handed over", a, b)
 		}
 		if err := second.Downgrade(t.Context()); err != nil || second.Mode() != zklock.Shared {
-			t.Errorf("%v, it is held %v", err, second.Mode())
+			t.Errorf("Downgrade: %v, and the lock is held as %v", err, second.Mode())
 		}
 		mustRelease(t, second)
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestAllocations holds what is done for each request to a number of
-// allocations: the library's own, on an ensemble that needs none to speak of.
+// TestAllocations limits how many allocations each call makes. They are the library's
+// own, since the ensemble of this test allocates next to nothing.
 func TestAllocations(t *testing.T) {
 	c, _ := forgetfulClient(t)
 	m := c.Mutex("cycled")
@@ -28,7 +28,7 @@ func TestAllocations(t *testing.T) {
 		{"Token", 0, func() { _ = l.Token() }},
 		{"FromContext", 0, func() { zklock.FromContext(ctx) }},
 		{"Context and its cancel", 7, func() { deriveContext(t, l) }},
-		{"TryAcquire of what is held here", 6, func() { tryHeld(t, taken) }},
+		{"TryAcquire of a name that this process holds", 6, func() { tryHeld(t, taken) }},
 		{"Reenter and its Release", 6, func() { reenterHeld(t, ctx, taken) }},
 		{"Acquire and Release", 50, func() { cycle(t, m) }},
 		{"Do", 59, func() { doNothing(t, m) }},

@@ -11,51 +11,53 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// A hold that was lost between its grant and the moment its turnstile hears of it
-// is not counted: nobody would ever count it out, and all who come would wait.
+// A turnstile does not count a hold that was lost after its grant but before the
+// turnstile learned of it. Nothing would ever subtract such a hold, and all later
+// requests would wait for it.
 func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 	names := &turnstile{}
 	lost := &hold{over: true}
 	names.beginLocked(lost)
 	if names.holds != 0 || names.current != nil {
-		t.Errorf("%d holds, the newest of them %p", names.holds, names.current)
+		t.Errorf("%d holds are counted, and the newest is %p, want none", names.holds, names.current)
 	}
 	names.beginLocked(&hold{})
 	if names.holds != 1 || names.current == nil {
-		t.Errorf("%d holds after one that goes on", names.holds)
+		t.Errorf("%d holds are counted after one that is not over, want 1", names.holds)
 	}
 }
 
-// A session that ends marks all its holds before it ends the first handle. A
-// caller that downgrades a lock in between gets its loss, and does not hold up the session.
+// A session that ends marks all its holds as lost before it ends the first handle. A
+// Downgrade between the two fails with the loss, and does not block the session.
 func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{}}}
-	h := &hold{all: &turnstiles{}, place: p, mode: queue.Exclusive}
+	h := &hold{turnstiles: &turnstiles{}, place: p, mode: queue.Exclusive}
 	l := h.join(t.Context())
 	if !h.MarkLost() {
-		t.Fatal("it was over before")
+		t.Fatal("the hold was over before the test marked it as lost")
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.downgrade(t.Context()) }()
 	select {
 	case err := <-done:
 		if !errors.Is(err, ErrLost) {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("Downgrade returned %v, want ErrLost", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for the mutex that it holds")
+		t.Fatal("Downgrade waits for a mutex that it holds itself")
 	}
 }
 
-// What is lost belongs to those who report the loss: a look at the session's handles
-// meanwhile, for figures or for those that were dropped, finds none.
+// The handles of a lost hold belong to the goroutine that reports the loss. Code that
+// looks at the session's handles meanwhile, for Stats or for handles that the program
+// dropped, finds none of them.
 func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}
 	for range 1000 {
-		h := &hold{all: &turnstiles{common: &common{}}, place: p}
+		h := &hold{turnstiles: &turnstiles{common: &common{}}, place: p}
 		released := h.join(t.Context())
 		h.join(t.Context())
-		released.end(ErrReleased) // and is about to leave the hold
+		released.end(ErrReleased) // it is about to leave the hold
 		h.MarkLost()
 		var look sync.WaitGroup
 		look.Go(func() {
@@ -66,8 +68,8 @@ func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 		})
 		h.Finish(ErrLeaseOver, time.Now())
 		look.Wait()
-		if len(h.lost) != 1 {
-			t.Fatalf("the loss of %d handles is told, want 1", len(h.lost))
+		if len(h.toReport) != 1 {
+			t.Fatalf("the loss of %d handles is reported, want 1", len(h.toReport))
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// The library's own cost, on an ensemble in memory, the cost of which is in it
-// wherever that is asked for anything. What a real ensemble adds is what the
-// command integration_test/bench measures.
+// These benchmarks measure the library on an ensemble in memory. Operations that send
+// requests include the cost of that ensemble. What a real ensemble adds is measured by
+// the command integration_test/bench.
 
 func benchClient(b testing.TB) *zklock.Client {
 	c, err := zklock.Open("mem://")
@@ -45,7 +45,8 @@ func cycle(b testing.TB, a zklock.Acquirer) {
 	}
 }
 
-// parallel has 32 goroutines a core do their cycles, each on what of says.
+// parallel runs cycles in 32 goroutines per core. Goroutine number i uses the lock that
+// of returns for i.
 func parallel(b *testing.B, of func(i int) zklock.Acquirer) {
 	var n atomic.Int64
 	b.ReportAllocs()
@@ -94,17 +95,18 @@ func BenchmarkAll(b *testing.B) {
 	}
 }
 
-// Operations on what is held, none of which asks the ensemble anything.
+// The next helpers, up to reenterHeld, use a lock that is held. They send no request to
+// the ensemble.
 
 func tryHeld(b testing.TB, m *zklock.Mutex) {
 	if _, err := m.TryAcquire(context.Background()); !errors.Is(err, zklock.ErrNotAcquired) {
-		b.Fatalf("a try on a held name: %v", err)
+		b.Fatalf("TryAcquire of a held name: %v", err)
 	}
 }
 
 func checkValid(b testing.TB, l *zklock.Lock) {
 	if !l.Valid() {
-		b.Fatal("not valid")
+		b.Fatal("the lock is not valid")
 	}
 }
 
@@ -112,7 +114,7 @@ func deriveContext(b testing.TB, l *zklock.Lock) {
 	ctx, cancel := l.Context(context.Background())
 	cancel()
 	if ctx.Err() == nil {
-		b.Fatal("the context goes on")
+		b.Fatal("the context has not ended after its cancel")
 	}
 }
 

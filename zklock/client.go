@@ -16,9 +16,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Client is a handle on the locks below one root of one ensemble: a pool of a
-// few sessions, which are opened when first needed. It is safe for concurrent
-// use, meant to be shared, and usually lives as long as the process.
+// Client gives access to the locks below one root of one ensemble. It has a pool of
+// a few sessions, which it opens when they are first needed. A Client is safe for
+// concurrent use and meant to be shared, and usually lives as long as the process.
 type Client struct {
 	*common
 	hooks      Hooks
@@ -31,10 +31,10 @@ type Client struct {
 	once     sync.Once
 }
 
-// Open makes a Client from a URL; see the package documentation for its form, and
-// docs/urls.md for its keys.
-// It checks everything that can be checked, and does no I/O: use Ping to see
-// whether the ensemble answers. No error contains the URL's password.
+// Open returns a Client for a URL. The package documentation describes the URL's
+// form, and docs/urls.md its keys. Open checks the URL and the options, and does not
+// contact the ensemble: [Client.Ping] checks whether it answers. No error contains
+// the URL's password.
 func Open(url string, opts ...Option) (*Client, error) {
 	c, err := open(url, opts)
 	if err != nil {
@@ -71,11 +71,13 @@ func open(text string, opts []Option) (*Client, error) {
 	return newClient(cfg, connector), nil
 }
 
-// OpenConnector makes a Client of a driver's connector, which it owns from then
-// on: Close closes it. It does no I/O. Settings come from opts.
+// OpenConnector returns a Client that uses a driver's connector instead of a URL, as
+// in tests with memdriver. The Client owns the connector from then on: Close closes
+// it. Settings come from opts; [WithParams] sets the URL's keys. OpenConnector does
+// not contact the ensemble.
 func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) {
 	if connector == nil {
-		return nil, &Error{Op: "open", Err: errors.New("the connector is nil")}
+		return nil, &Error{Op: "open", Err: errors.New("the connector is nil: pass a driver's connector, such as that of memdriver.New().Connector()")}
 	}
 	cfg := defaultConfig()
 	if err := cfg.complete(opts); err != nil {
@@ -84,7 +86,7 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 	return newClient(cfg, connector), nil
 }
 
-// complete applies the options and checks the whole.
+// complete applies the options and checks the resulting settings.
 func (c *config) complete(opts []Option) error {
 	for _, o := range opts {
 		if o != nil {
@@ -113,22 +115,22 @@ func newClient(cfg config, connector driver.Connector) *Client {
 	return c
 }
 
-// Ping reports whether a quorum of the ensemble answers, whether the root is
-// there, or could be made, and whether this client has the rights that locks
-// need, on the root and on the znodes that it makes: the error, which matches
-// [ErrNoAuth], says which is missing on which path. Znodes of locks that were
-// made by others may have access lists of their own, which Ping does not look at.
+// Ping checks whether locks can work. It returns nil if a quorum of the ensemble
+// answers, if the root exists or was created just now, and if this client has the rights
+// that locks need on the root and on the znodes that it creates. If rights are
+// missing, the error matches [ErrNoAuth] and names each of them with its path. Ping
+// does not look at the access lists of lock znodes that other programs have created.
 // It waits until ctx ends, but no longer than connect_timeout.
 //
-// Servers may grant another session timeout than session_timeout asks for. It is
-// Ping's error if locks cannot work with what was granted, or if it shows that
-// tick_time is less than the servers' tickTime. Else it is a warning in the log, one
-// for each session, Ping's included.
+// Servers may grant another session timeout than session_timeout asks for. Ping
+// returns an error if locks cannot work with the granted one, or if it shows that
+// tick_time is less than the servers' tickTime. A shorter timeout that locks can work
+// with is logged as a warning, once for each session, also for one that Ping opens.
 //
-// It costs two transactions. The first proves the quorum. The second does all
-// that a lock would do, and a check that cannot hold, so that nothing of it is
-// applied. A right that there is a way round, which is DELETE on the root, is
-// logged if it is missing, and no error.
+// Ping costs two transactions, and one more for each missing right. The first proves
+// that a quorum answers. The second contains everything that a lock would do, and a
+// check that always fails, so that nothing in it is applied. DELETE on the root is
+// optional: if it is missing, Ping logs a warning and returns no error.
 func (c *Client) Ping(ctx context.Context) error {
 	if err := c.ping(ctx); err != nil {
 		return &Error{Op: "ping", Err: err}
@@ -155,20 +157,20 @@ func (c *Client) ping(ctx context.Context) error {
 	}
 }
 
-// errNoClient is the error of methods of a zero Client.
-var errNoClient = errors.New("the Client was not made by Open")
+// errNoClient is what the methods of a zero Client return.
+var errNoClient = errors.New("the Client was not made by Open or OpenConnector")
 
-// acquire is what all acquisitions come down to.
+// acquire carries out an acquisition of any kind: it calls the hooks and counts.
 func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) (*Lock, error) {
 	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	r := &request{all: &c.turnstiles, name: name, failFast: cfg.failFast,
+	r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
 		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
 	r.By = r
 	lock, err := c.acquireLock(ctx, r, cfg)
-	r.waited(err)
+	r.endReport(err)
 	waited := r.waitedFor()
 	c.counters.wait(waited)
 	if err != nil {
@@ -181,15 +183,15 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	return lock, err
 }
 
-// refused is acquire for a request that can be refused as it stands. It counts as an
-// acquisition that failed. c may be nil: then only the caller learns of it.
+// refused is acquire for a request that fails because of its arguments, for the
+// reason why. It counts as a failed acquisition. If c is nil, no hook is called.
 func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg acquireConfig, why error) error {
 	name = queue.Truncate(name, queue.MaxName)
 	err := &Error{Op: "acquire", Name: name, Err: why}
 	if c == nil {
 		return err
 	}
-	// Hooks may pass the name on to systems that take UTF-8 only.
+	// Hooks may pass the name on to systems that accept UTF-8 only.
 	_, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
 	c.counters.failed.Add(1)
 	end.Call(AcquireResult{Err: err})
@@ -218,7 +220,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
-	r.introduce(cfg)
+	r.setOrigin(cfg)
 	alone := len(r.Wants) > 1 || r.Mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
 	for {
 		var lock *Lock
@@ -234,7 +236,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		case waitCtx.Err() != nil:
 			return nil, errs.WaitEnded(waitCtx, errs.ErrNotAcquired)
 		}
-		// It was lost between its grant and here: back to the tail.
+		// The lock was lost between its grant and here: queue again at the end.
 		c.turnstiles.waitAgain(r)
 	}
 }
@@ -242,18 +244,19 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 // path returns the znode under which the contenders of a name queue.
 func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.Dialect.Encode(name) }
 
-// bound derives a context that ends with ctx and with the client (cause
-// ErrClosed).
+// bound returns a context that ends when ctx ends, or when the client is closed or
+// shut down; in the latter case its cause is ErrClosed.
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(errs.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// Shutdown ends the client in order: from now on nothing is acquired, waiters
-// get ErrClosed at once, and it waits until every lock has been released, or ctx
-// ends; then it closes. Joining a held lock with Reenter still works meanwhile.
-// The error is ctx's if locks were still held, and were lost.
+// Shutdown closes the client after its locks have been released. From the call on,
+// acquisitions and waiters fail with [ErrClosed]; joining a held lock with [Reenter]
+// still works. Shutdown waits until every lock has been released, or until ctx ends,
+// and then calls [Client.Close]. If locks were still held when ctx ended, they are
+// lost, and the error matches the cause of ctx.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}
@@ -264,16 +267,16 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	case <-c.turnstiles.unused():
 	case <-c.closed:
 	case <-ctx.Done():
-		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks still held were given up: %w", context.Cause(ctx))}
+		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks were still held, and are lost: %w", context.Cause(ctx))}
 	}
 	return errors.Join(err, c.Close())
 }
 
-// Close ends the client at once. Waiters get ErrClosed; locks that are still
-// held are lost, with ErrClosed as the cause, before the ensemble is told to
-// remove their queue nodes, which loss_delay does not hold up. It waits until
-// every goroutine of the client has ended, at most about a session timeout.
-// Closing twice is harmless.
+// Close closes the client at once. Waiters fail with [ErrClosed]. Locks that are
+// still held are lost, with ErrClosed as the cause, before the client asks the
+// ensemble to remove their queue nodes; loss_delay does not delay that. Close returns
+// when every goroutine of the client has ended, at most about a session timeout
+// later. Further calls wait for the first one and return the same error.
 func (c *Client) Close() error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "close", Err: errNoClient}

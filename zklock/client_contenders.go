@@ -14,17 +14,18 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Contenders returns who holds a name and who waits for it, in the order of the
-// queue, as of a moment during the call; none for a name that is not in use. It
-// costs a read for each, of which it makes several at a time; those that leave
-// before they are read are left out. connect_timeout bounds the wait for a session,
-// and ctx the whole. Those that the client's dialect does not know have
-// the names of their nodes alone, and Held by the rules of their own recipe, which
-// takes no notice of any others.
+// Contenders returns the holders and the waiters of a name, in the order of the
+// queue, as of a moment during the call. It returns none for a name that is not in
+// use. It lists the queue and reads each contender's node, several at a time;
+// contenders that leave before they are read are left out. connect_timeout bounds the
+// wait for a session, and ctx bounds the whole call.
+//
+// For contenders of another dialect only Node, Mode, Held and Foreign are set. Their
+// Held follows the rules of their own recipe, which ignores the nodes of others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
 	var found []Contender
 	err := c.operate(ctx, name, func(ctx context.Context, z place.Znode) error {
-		q, err := z.Everybody(ctx)
+		q, err := z.Contenders(ctx)
 		found = rank(q)
 		return err
 	})
@@ -34,46 +35,47 @@ func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, erro
 	return found, nil
 }
 
-// rank puts everybody in one order: all have their numbers from one counter, that
-// of the lock's znode. Whose turn it is each recipe decides among its own.
-func rank(everybody place.Queue) []Contender {
+// rank puts the contenders of all dialects into one order. Their sequence numbers
+// come from one counter, that of the lock's znode. Each recipe decides among its own
+// nodes which of them hold.
+func rank(queued place.Queue) []Contender {
 	type ranked struct {
 		seq int64
 		Contender
 	}
-	var all []ranked
-	for i, q := range everybody.Known {
-		c := contenderOf(q, everybody.Data[i])
-		c.Held, _ = queue.Decide(everybody.Known, i)
-		all = append(all, ranked{q.Seq, c})
+	var contenders []ranked
+	for i, q := range queued.Known {
+		c := contenderOf(q, queued.Data[i])
+		c.Held, _ = queue.Decide(queued.Known, i)
+		contenders = append(contenders, ranked{q.Seq, c})
 	}
-	for _, same := range everybody.Others {
+	for _, same := range queued.Others {
 		queue.Sort(same)
 		for i, q := range same {
 			held, _ := queue.Decide(same, i)
-			all = append(all, ranked{q.Seq, Contender{Node: q.Name, Mode: Mode(q.Kind.Mode), Held: held, Foreign: true}})
+			contenders = append(contenders, ranked{q.Seq, Contender{Node: q.Name, Mode: Mode(q.Kind.Mode), Held: held, Foreign: true}})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
-	if everybody.Known == nil {
+	slices.SortStableFunc(contenders, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
+	if queued.Known == nil {
 		return nil
 	}
-	found := make([]Contender, len(all))
-	for i := range all {
-		found[i] = all[i].Contender
+	found := make([]Contender, len(contenders))
+	for i := range contenders {
+		found[i] = contenders[i].Contender
 	}
 	return found
 }
 
-// Break removes a contender from the queue of a name, by its Node as Contenders
-// tells it: an operator's last resort. A holder whose process works on loses the
-// lock and is told so, but only after somebody else may have got it: this ends
-// exclusion. A waiter queues again at the tail. It is an error, which matches
-// driver.ErrNoNode, if there is no such contender.
+// Break deletes a contender's node from the queue of a name, as a last resort of an
+// operator. node is the Node of a [Contender]. Break does not keep exclusion: a holder
+// that still runs loses the lock, but its Done closes only after another client may
+// have been granted the lock. A waiter queues again at the end. If the queue
+// does not have the node, the error matches [driver.ErrNoNode].
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := c.operate(ctx, name, func(ctx context.Context, z place.Znode) error {
 		if _, other, ok := c.cfg.Dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
-			return fmt.Errorf("%w: %q is not the name of a contender's node, such as Contenders returns", errs.ErrConflict, node)
+			return fmt.Errorf("%w: %q is not the name of a queue node: pass the Node of a Contender that Contenders returned", errs.ErrConflict, node)
 		}
 		return z.Delete(ctx, node)
 	})
@@ -83,7 +85,8 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 	return nil
 }
 
-// operate runs an operator's operation on a name, on whatever session there is.
+// operate runs an operator's operation on a name, and again on another session if the
+// session ends.
 func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, z place.Znode) error) error {
 	if c == nil || c.pool == nil {
 		return errNoClient

@@ -7,17 +7,16 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// reenter looks whether ctx carries a lock on something that r wants. Waiting
-// for it would be waiting for oneself: that is refused, or, where the caller
-// asked for it and what is held covers all that is wanted, joined. It returns
-// nil and nil if ctx carries nothing of the kind.
+// reenter checks whether ctx carries a lock on a name that r wants. The caller would
+// wait for itself, so that fails. If the caller gave Reenter, and the carried lock
+// covers all names and modes that r wants, the request joins the lock instead.
+// reenter returns nil and nil if ctx carries no such lock.
 //
-// Another goroutine may release what ctx carries at any moment. A handle that is
-// released by the time of the answer does not count, whatever was seen of it
-// before.
+// Another goroutine may release the carried lock at any moment. If the handle turns
+// out to be released, reenter looks again.
 func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, error) {
 	for {
-		l := carried(ctx, r.all, r.Wants)
+		l := carried(ctx, r.turnstiles, r.Wants)
 		if l == nil {
 			return nil, nil
 		}
@@ -28,14 +27,14 @@ func (c *Client) reenter(ctx context.Context, r *request, join bool) (*Lock, err
 	}
 }
 
-// rejoin is reenter for the handle that was found.
+// rejoin is reenter for the lock that it found.
 func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 	h := l.hold
 	alive := h.place.Desk.Alive()
 	if err := l.Err(); err != nil {
-		return nil, err // if it was lost, the caller should stop, not start over
+		return nil, err // after a loss the caller should stop, not acquire again
 	}
-	if !alive { // the lease is over, and no goroutine has noticed yet
+	if !alive { // the lease has run out, and no other goroutine has noticed yet
 		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
 		return nil, l.endedError()
 	}
@@ -48,7 +47,7 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 	joined, ok := h.joinAs(r)
 	switch {
 	case !ok:
-		return nil, errReaderWrites // it was downgraded just now
+		return nil, errReaderWrites // the lock was downgraded just now
 	case joined == nil:
 		return nil, l.endedError()
 	}

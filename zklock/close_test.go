@@ -47,7 +47,7 @@ func TestCloseLosesLocksBeforeTheirNodesGo(t *testing.T) {
 			t.Errorf("cause after Close: %v", err)
 		}
 		if len(there) != 1 || !there[0] {
-			t.Errorf("the Lost hook saw the node: %v, want once and still there", there)
+			t.Errorf("the Lost hook found the queue node: %v, want one call that found it", there)
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("Release after Close: %v", err)
@@ -85,7 +85,7 @@ func TestShutdownWaitsForHoldersAndRefusesWaiters(t *testing.T) {
 					t.Errorf("waiter for %s: %v", a.Name(), err)
 				}
 				if d := time.Since(began); d != time.Second {
-					t.Errorf("waiter for %s was told after %v", a.Name(), d)
+					t.Errorf("waiter for %s was refused after %v, want 1s", a.Name(), d)
 				}
 			})
 		}
@@ -95,7 +95,7 @@ func TestShutdownWaitsForHoldersAndRefusesWaiters(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if dump := e.Dump(); strings.Count(dump, "__WRIT__")+strings.Count(dump, "__READ__") != 2 {
-			t.Errorf("waiters left nodes:\n%s", dump)
+			t.Errorf("waiters left queue nodes:\n%s", dump)
 		}
 		joined := mustLock(t)(c.Mutex("a").Acquire(ctx, zklock.Reenter()))
 		mustRelease(t, l)
@@ -126,7 +126,7 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 			t.Errorf("Shutdown: %v", err)
 		}
 		if err := l.Err(); !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zklock.ErrClosed) {
-			t.Errorf("lock: %v", err)
+			t.Errorf("Err of the lock after Shutdown: %v", err)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestOldSessionDrains(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		k := mustLock(t)(c.Mutex("b").Acquire(t.Context()))
 		if st := c.Stats(); st.Open != 2 || st.Draining != 1 || !l.Valid() || !k.Valid() {
-			t.Errorf("%+v, valid %v, %v", st, l.Valid(), k.Valid())
+			t.Errorf("Stats are %+v, the locks are valid: %v and %v", st, l.Valid(), k.Valid())
 		}
 		mustRelease(t, l)
 		synctest.Wait()
@@ -147,7 +147,7 @@ func TestOldSessionDrains(t *testing.T) {
 			t.Errorf("after the last release: %+v", st)
 		}
 		if n := len(e.Sessions()); n != 1 {
-			t.Errorf("%d sessions", n)
+			t.Errorf("%d sessions, want 1", n)
 		}
 		mustRelease(t, k)
 	})

@@ -29,11 +29,11 @@ func TestRoundTripsOfALock(t *testing.T) {
 		wantCost(t, "a release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 1})
 		wantCost(t, "a known name", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Multis: 1, MultiOps: 2})
 		release()
-		wantCost(t, "a known name, reading", cost(e, acquire(c.RWMutex("a").Reader())), memdriver.Ops{Multis: 1, MultiOps: 2})
+		wantCost(t, "a reader of a known name", cost(e, acquire(c.RWMutex("a").Reader())), memdriver.Ops{Multis: 1, MultiOps: 2})
 		first := l
 		wantCost(t, "a reader that joins", cost(e, acquire(c.RWMutex("a").Reader())), memdriver.Ops{})
-		wantCost(t, "its release", cost(e, release), memdriver.Ops{})
-		wantCost(t, "the other's release", cost(e, func() { mustRelease(t, first) }), memdriver.Ops{Multis: 1, MultiOps: 1})
+		wantCost(t, "the joined reader's release", cost(e, release), memdriver.Ops{})
+		wantCost(t, "the first reader's release", cost(e, func() { mustRelease(t, first) }), memdriver.Ops{Multis: 1, MultiOps: 1})
 
 		var eight []zklock.Acquirer
 		for i := range 8 {
@@ -43,7 +43,7 @@ func TestRoundTripsOfALock(t *testing.T) {
 		acquire(all)()
 		release()
 		wantCost(t, "eight known names", cost(e, acquire(all)), memdriver.Ops{Multis: 1, MultiOps: 16})
-		wantCost(t, "their release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 8})
+		wantCost(t, "the release of eight names", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 8})
 	})
 }
 
@@ -105,7 +105,7 @@ func TestReleaseWakesOneOfFifty(t *testing.T) {
 			})
 		}
 		if d := cost(e, func() { mustRelease(t, l); l = <-got }); d.Events != 1 {
-			t.Errorf("a release sent %d events", d.Events)
+			t.Errorf("a release sent %d watch events, want 1", d.Events)
 		}
 		cancel()
 		wg.Wait()

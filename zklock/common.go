@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/place"
 )
 
-// common is what all parts of a client use. None of it knows of any of them.
+// common is what all parts of a client use. It refers to none of them.
 type common struct {
 	places   *place.Shared
 	cfg      rules
@@ -20,14 +20,14 @@ func newCommon(cfg rules) *common {
 	return c
 }
 
-// counters is what is only ever added to.
+// counters are totals since the client was opened.
 type counters struct {
 	acquired, failed, contended, lost atomic.Uint64
 	handovers, forgotten              atomic.Uint64
 	waited                            atomic.Int64
 }
 
-// wait counts a wait for another holder; 0 if there was none.
+// wait counts a wait of length d for another holder; 0: there was none.
 func (c *counters) wait(d time.Duration) {
 	if d > 0 {
 		c.contended.Add(1)

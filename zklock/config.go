@@ -16,8 +16,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Defaults of the URL keys that belong to the core; docs/urls.md
-// lists them.
+// Defaults of the core's URL keys; docs/urls.md lists them.
 const (
 	defaultRoot           = "/zklock"
 	defaultSessionTimeout = 10 * time.Second
@@ -28,29 +27,29 @@ const (
 	defaultHandoverTime   = 100 * time.Millisecond
 )
 
-// maxPoolSessions is more sessions than anybody needs: each can carry any number
-// of locks, and each costs the ensemble a heartbeat.
+// maxPoolSessions is more than a client needs: each session can carry any number of
+// locks, and each costs the ensemble a heartbeat.
 const maxPoolSessions = 1000
 
-// maxDuration is more than any duration has to be, and little enough to be
-// added and multiplied without overflow.
+// maxDuration is more than any setting needs, and small enough that sums and
+// multiples do not overflow.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
-// config is everything that can be set about a Client, checked.
+// config has all settings of a Client. newClient gets it checked.
 type config struct {
 	rules
 
 	acl    aclMode
 	hooks  Hooks
-	params url.Values // of WithParams, applied after the URL's own
+	params url.Values // from WithParams, applied after the URL's keys
 }
 
-// rules is what a client goes by.
+// rules are the settings that a client uses after it was opened.
 type rules struct {
-	place.Settings // of places and sessions
+	place.Settings // for places and sessions
 
-	handoverLimit int           // 0: no hand-over and no sharing among readers
-	handoverTime  time.Duration // 0: the same
+	handoverLimit int           // 0: no hand-over, and readers do not share places
+	handoverTime  time.Duration // 0: likewise
 
 	maxWaiters int // 0: no limit
 	maxNames   int // 0: no limit
@@ -58,13 +57,13 @@ type rules struct {
 	acquireStacks bool
 }
 
-// aclMode says whom znodes that zklock makes are open to.
+// aclMode says which clients may use the znodes that zklock creates.
 type aclMode string
 
 const (
 	aclAuto    aclMode = ""        // creator if the URL has a user, else open
-	aclOpen    aclMode = "open"    // everybody
-	aclCreator aclMode = "creator" // those who share the creator's identity
+	aclOpen    aclMode = "open"    // all clients
+	aclCreator aclMode = "creator" // clients with the creator's identity
 )
 
 func defaultConfig() config {
@@ -86,7 +85,7 @@ func defaultConfig() config {
 	}}
 }
 
-// coreKeys are the URL keys of the core, each with its parser.
+// coreKeys has the URL keys of the core, each with a function that sets it.
 var coreKeys = map[string]func(c *config, v string) error{
 	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.SessionTimeout }),
 	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.TickTime }),
@@ -164,8 +163,8 @@ func (c *config) applyParams(params url.Values, driverKeys []string) (url.Values
 		set, core := coreKeys[key]
 		switch {
 		case core:
-			// The value is not shown: it is short, public and in front of the
-			// reader, unless somebody put a secret where it does not belong.
+			// The error does not show the value: the reader can look it up, and it
+			// may be a secret that was put in the wrong place.
 			if err := set(c, values[0]); err != nil {
 				return nil, fmt.Errorf("key %q: %w", key, err)
 			}
@@ -180,25 +179,25 @@ func (c *config) applyParams(params url.Values, driverKeys []string) (url.Values
 	return rest, nil
 }
 
-// shownKey is how a key that may be anything appears in an error: as it is, if
-// it looks like a key, and not at all if it may be a password that got there by
-// a misplaced character.
+// shownKey returns how a key appears in an error: quoted if it looks like a key. If it
+// does not, the error does not show it, because a misplaced character in the URL may
+// have made a password a key.
 func shownKey(key string) string {
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
 	}) {
-		return "that is no name (not shown)"
+		return "(not shown: it is empty, or has characters that no key has)"
 	}
 	return strconv.Quote(key)
 }
 
-// check looks at what the settings say together.
+// check checks the root, and the settings that depend on each other.
 func (c *config) check() error {
 	if err := checkRoot(c.Root); err != nil {
 		return err
 	}
 	if c.SessionTimeout < session.MinTicks*c.TickTime {
-		return fmt.Errorf("key \"session_timeout\" is %v: want at least %d times tick_time, which is %v (tick_time has to be at least the servers' tickTime; where that is known to be smaller, say so)",
+		return fmt.Errorf("key \"session_timeout\" is %v: want at least %d times tick_time, which is %v (tick_time has to be at least the servers' tickTime: raise session_timeout, or lower tick_time to the servers' tickTime if that is smaller)",
 			c.SessionTimeout, session.MinTicks, c.TickTime)
 	}
 	if err := c.LossDelayFits(c.SessionTimeout); err != nil {
@@ -217,14 +216,14 @@ func checkRoot(root string) error {
 			return fmt.Errorf("root %q: %w", root, err)
 		}
 		if strings.Contains(segment, "%") {
-			return fmt.Errorf("root %q: percent signs are not decoded and not taken", root)
+			return fmt.Errorf("root %q: percent signs are not allowed, because they are not decoded", root)
 		}
 		if r, ok := queue.RefusedRune(segment); ok {
-			return fmt.Errorf("root %q: ZooKeeper does not take the character %U", root, r)
+			return fmt.Errorf("root %q: ZooKeeper does not allow the character %U", root, r)
 		}
 	}
 	if root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
-		return fmt.Errorf("root %q: /zookeeper belongs to the servers", root)
+		return fmt.Errorf("root %q: /zookeeper belongs to the servers: use another root", root)
 	}
 	return nil
 }

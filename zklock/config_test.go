@@ -13,7 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// What cannot get better is an error at once, and not after connect_timeout.
+// A configuration error that no retry can cure is returned at once, and not only after
+// connect_timeout.
 func TestMisconfigurationFailsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -22,9 +23,9 @@ func TestMisconfigurationFailsAtOnce(t *testing.T) {
 		is     error
 		opts   []memdriver.Option
 	}{
-		{what: "no root", params: map[string]string{"create_root": "false"}, want: "create_root=false"},
+		{what: "missing root", params: map[string]string{"create_root": "false"}, want: "create_root=false"},
 		{what: "short session", want: "session timeout too short", opts: []memdriver.Option{memdriver.WithTickTime(100 * time.Millisecond)}},
-		{what: "nobody's nodes", params: map[string]string{"acl": "creator"}, want: "/zklock", is: zklock.ErrNoAuth},
+		{what: "acl=creator without credentials", params: map[string]string{"acl": "creator"}, want: "/zklock", is: zklock.ErrNoAuth},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := connect(t, memdriver.New(c.opts...).Connector(), c.params)
@@ -40,7 +41,7 @@ func TestMisconfigurationFailsAtOnce(t *testing.T) {
 				}
 			}
 			if d := time.Since(began); d > 100*time.Millisecond {
-				t.Errorf("%s: it took %v", c.what, d)
+				t.Errorf("%s: the errors took %v, want at most 100ms", c.what, d)
 			}
 		})
 	}
@@ -56,7 +57,7 @@ func TestCreatorsNodesAreTheirs(t *testing.T) {
 		next := acquiring(t, b.Mutex("x"), t.Context())
 		_, err := connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second))
 		if !errors.Is(err, zklock.ErrNoAuth) {
-			t.Errorf("somebody else: %v", err)
+			t.Errorf("a client without credentials: %v, want ErrNoAuth", err)
 		}
 		mustRelease(t, l)
 		mustRelease(t, <-next)
@@ -74,7 +75,7 @@ func TestOpenRefusesWhatIsWrong(t *testing.T) {
 			c, err := zklock.Open("mem://?" + params)
 			if err == nil {
 				_ = c.Close()
-				t.Errorf("%s is taken", params)
+				t.Errorf("Open accepts %s", params)
 				return
 			}
 			if key, _, _ := strings.Cut(params, "="); !strings.Contains(err.Error(), key) {
@@ -99,14 +100,14 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 		}
 		for _, err := range []error{c.Ping(ctx), c.Close(), c.Shutdown(ctx), c.Break(ctx, "x", "y")} {
 			if err == nil {
-				t.Error("no error")
+				t.Error("a method of a nil or zero Client returned no error")
 			}
 		}
 		if _, err := c.Contenders(ctx, "x"); err == nil {
-			t.Error("no error")
+			t.Error("Contenders of a nil or zero Client returned no error")
 		}
 		if c.Stats() != (zklock.Stats{}) {
-			t.Error("stats of nothing")
+			t.Error("a nil or zero Client has Stats that are not zero")
 		}
 	}
 	for _, a := range []zklock.Acquirer{(*zklock.Mutex)(nil), (*zklock.Reader)(nil), (*zklock.Semaphore)(nil), (*zklock.RWMutex)(nil).Writer(), (*zklock.RWMutex)(nil).Reader(), &zklock.Mutex{}, &zklock.Reader{}, &zklock.Semaphore{}, (&zklock.RWMutex{}).Reader()} {
@@ -114,7 +115,7 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 		if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrInvalidName) {
 			t.Errorf("%T: %v", a, err)
 		}
-		if err := zklock.Do(ctx, a, func(context.Context) error { t.Error("called"); return nil }); !errors.Is(err, zklock.ErrInvalidName) {
+		if err := zklock.Do(ctx, a, func(context.Context) error { t.Error("Do called the function"); return nil }); !errors.Is(err, zklock.ErrInvalidName) {
 			t.Errorf("%T: %v", a, err)
 		}
 	}
@@ -127,6 +128,6 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := zklock.OpenConnector(nil); err == nil {
-		t.Error("no error")
+		t.Error("OpenConnector(nil) returned no error")
 	}
 }

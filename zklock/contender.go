@@ -6,42 +6,44 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Contender is a queue node as others see it: a process that holds a name or
-// waits for it. Goroutines that queue behind one node inside a process do not
-// show. Nor does a hand-over inside a process, which writes nothing: Label, Trace
-// and Since stay those of the acquisition that the node was made for, as long as
-// the process keeps it.
+// Contender is a queue node as other clients see it: a client that holds a name or
+// waits for it. Goroutines of one client share a node, so there is one Contender for
+// all of them. Label, Trace and Since are those of the acquisition for which the node
+// was created. A hand-over inside the process writes nothing to ZooKeeper and leaves
+// them as they are, unless a writer's node becomes a reader's: then they are those of
+// the reader that has the node at that moment.
 type Contender struct {
 	// Node is the name of the queue node, below the lock's znode.
 	Node string
 
-	// Host is the contender's host, if it told.
+	// Host is the contender's host; "" if its client was opened without WithIdentity.
 	Host string
 
-	// Label is the text given with WithLabel by whom the node was made for.
+	// Label is the text that the acquisition gave with WithLabel.
 	Label string
 
-	// Trace is the traceparent of the request that took the place in the queue.
+	// Trace is the traceparent that the acquisition's client got from its Inject hook.
 	Trace string
 
-	// PID is the contender's process id, if it told.
+	// PID is the contender's process id; 0 if its client was opened without WithIdentity.
 	PID int
 
-	// Mode is how the lock is held or wanted.
+	// Mode is the mode in which the contender holds the lock, or waits for it.
 	Mode Mode
 
-	// Held says that it is the contender's turn, by its place in the queue.
+	// Held reports whether it is the contender's turn, judged by the queue alone.
 	Held bool
 
-	// Foreign says that the node was made by another library, or in another
+	// Foreign reports whether the node was created by another library, or in another
 	// dialect than the client's.
 	Foreign bool
 
-	// Since is when the place was taken, by the contender's clock.
+	// Since is when the acquisition began, by the contender's clock. In a WaitEvent
+	// about a holder of the same process, it is when the process got the lock.
 	Since time.Time
 }
 
-// contenderOf makes a Contender of a queue node and its data.
+// contenderOf returns the Contender for a queue node and its data.
 func contenderOf(q queue.Node, data []byte) Contender {
 	c := Contender{Node: q.Name, Mode: Mode(q.Kind.Mode)}
 	d, ok := queue.Decode(data)

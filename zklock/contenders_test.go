@@ -24,7 +24,7 @@ func TestForeignChildrenAndDataAreLeftAlone(t *testing.T) {
 		if err := c.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Create(t.Context(), "/zklock/x", []byte("somebody's"), driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+		if _, err := s.Create(t.Context(), "/zklock/x", []byte("foreign data"), driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 		for _, child := range []string{"notes", "_c_", "_c_x", "x-0000000001"} {
@@ -35,32 +35,32 @@ func TestForeignChildrenAndDataAreLeftAlone(t *testing.T) {
 		for range 2 {
 			l := mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second)))
 			if l.Token().IsZero() {
-				t.Error("zero token")
+				t.Error("the token is zero")
 			}
 			mustRelease(t, l)
 		}
-		if n, err := s.Get(t.Context(), "/zklock/x"); err != nil || string(n.Data) != "somebody's" {
-			t.Errorf("data is %q now, %v", n.Data, err)
+		if n, err := s.Get(t.Context(), "/zklock/x"); err != nil || string(n.Data) != "foreign data" {
+			t.Errorf("the data of the lock's znode is %q after the locks, %v", n.Data, err)
 		}
 		names, _, _ := s.Children(t.Context(), "/zklock/x")
 		if len(names) != 4 {
-			t.Errorf("children: %v", names)
+			t.Errorf("children: %v, want the 4 foreign ones", names)
 		}
 		if _, err := s.Create(t.Context(), "/zklock/x/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
-			t.Errorf("beside another recipe: %v", err)
+			t.Errorf("Acquire with a node of another recipe in the queue: %v, want ErrConflict", err)
 		}
 		synctest.Wait()
 		names, _, _ = s.Children(t.Context(), "/zklock/x")
 		if len(names) != 5 {
-			t.Errorf("children: %v", names)
+			t.Errorf("children: %v, want the 5 foreign ones", names)
 		}
 	})
 }
 
-// "orders" and "orders/42" are two locks, as are all other names that
+// "orders" and "orders/42" are two different locks. So are any other two names that
 // differ in a byte.
 func TestNameThatIsAPrefixOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestNameThatIsAPrefixOfAnother(t *testing.T) {
 	})
 }
 
-// TestNodeDataBound: node data at most 1 KiB.
+// TestNodeDataBound: the data of a queue node has at most 1 KiB.
 func TestNodeDataBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -93,20 +93,20 @@ func TestNodeDataBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(n.Data) > 1024 {
-			t.Errorf("%d bytes of data", len(n.Data))
+			t.Errorf("the node has %d bytes of data, want at most 1024", len(n.Data))
 		}
 		cs, err := c.Contenders(t.Context(), "a")
 		if err != nil || cs[0].Foreign || cs[0].Label == "" {
 			t.Errorf("%+v %v", cs, err)
 		}
-		// a downgrade must be seen by others
+		// Another client sees the downgrade in the data.
 		d := connect(t, e.Connector(), nil)
 		if err := l.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		r, err := d.RWMutex("a").Reader().Acquire(t.Context(), zklock.WithWait(time.Second))
 		if err != nil {
-			t.Errorf("reader beside a downgraded lock: %v", err)
+			t.Errorf("a reader while a downgraded lock is held: %v", err)
 		} else {
 			r.Release(t.Context())
 		}
@@ -115,8 +115,9 @@ func TestNodeDataBound(t *testing.T) {
 	})
 }
 
-// Holders and waiters in the order of the queue, with what they tell about
-// themselves; other libraries' are shown as such.
+// Contenders returns holders and waiters in the order of the queue, with the details
+// that their clients wrote into the nodes. Contenders of other libraries are marked as
+// foreign.
 func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -126,7 +127,7 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 		}
 		a, b, c := client("a", 1), client("b", 2), client("c", 3)
 		if found, err := a.Contenders(t.Context(), "x"); err != nil || found != nil {
-			t.Errorf("of an unknown name: %v, %v", found, err)
+			t.Errorf("Contenders of an unknown name: %v, %v", found, err)
 		}
 		began := time.Now()
 		first := mustLock(t)(a.Mutex("x").Acquire(t.Context(), zklock.WithLabel("one")))
@@ -136,7 +137,7 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 		second := mustLock(t)(b.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithLabel(strings.Repeat("é", 200))))
 		time.Sleep(time.Minute)
 		third := acquiring(t, c.Mutex("x"), t.Context())
-		behind := acquiring(t, c.Mutex("x"), t.Context()) // in the process, not in the queue
+		behind := acquiring(t, c.Mutex("x"), t.Context()) // waits in the process, without a queue node
 		s := plain(t, e)
 		const foreign = "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-lock-0000000003"
 		for _, node := range []string{foreign, "notes"} {
@@ -157,7 +158,7 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 		for i := range found {
 			got := found[i]
 			if !got.Foreign {
-				got.Node = "" // its place in the list says enough
+				got.Node = "" // its name is random; its position in the list is checked
 			}
 			if i >= len(want) || !got.Since.Equal(want[i].Since) {
 				t.Errorf("contender %d: %+v", i, got)
@@ -180,8 +181,8 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 	})
 }
 
-// Contenders of other recipes have their place in the order, and their mode; whose
-// turn it is follows from their own recipe, which sees no others.
+// Contenders of other recipes are listed in the queue's order, with their mode. Which of
+// them hold follows from their own recipe, which ignores the nodes of other recipes.
 func TestContendersOfOtherRecipesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -220,7 +221,8 @@ func TestContendersOfOtherRecipesAreTold(t *testing.T) {
 	})
 }
 
-// A hand-over writes nothing: the node tells of whom it was made for.
+// A hand-over writes nothing. So a node's data still describes the request that the node
+// was created for.
 func TestContendersTellWhomTheNodeWasMadeFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -236,7 +238,8 @@ func TestContendersTellWhomTheNodeWasMadeFor(t *testing.T) {
 	})
 }
 
-// A name may come from a request, and be as long as that: the error is not.
+// A name may come from a user's request and be very long. The error shows only the
+// beginning of the name.
 func TestErrorsShowTheBeginningOfALongName(t *testing.T) {
 	c := open(t, "mem://")
 	name := strings.Repeat("x", 1<<20)
@@ -249,20 +252,21 @@ func TestErrorsShowTheBeginningOfALongName(t *testing.T) {
 		if !errors.Is(err, zklock.ErrInvalidName) {
 			t.Errorf("%s: %v", what, err)
 		} else if n := len(err.Error()); n > 1000 {
-			t.Errorf("%s: an error of %d bytes", what, n)
+			t.Errorf("%s: the error has %d bytes, want at most 1000", what, n)
 		}
 	}
 }
 
-// A queue of any length is read, beside others' requests, and within what its reads
-// take. Nodes that leave meanwhile are skipped.
+// Contenders reads a queue of any length, at most 32 nodes at a time, and does not keep
+// other requests of the client waiting. It skips nodes that leave meanwhile, and stops
+// when its context ends.
 func TestContendersOfALongQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, every = 6001, 60
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
 		s := plain(t, e)
 		var under, most atomic.Int64
-		left := faultdriver.If("sometimes", func(op faultdriver.Op) bool {
+		left := faultdriver.If("reads of some nodes", func(op faultdriver.Op) bool {
 			return op.Kind == faultdriver.Get && strings.HasSuffix(op.Paths[0], "00")
 		}, faultdriver.Fail(driver.ErrNoNode))
 		hooks := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
@@ -291,8 +295,8 @@ func TestContendersOfALongQueue(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		beside := make(chan *zklock.Lock, 1)
-		go func() { beside <- mustLock(t)(c.Mutex("y").Acquire(t.Context())) }()
+		other := make(chan *zklock.Lock, 1)
+		go func() { other <- mustLock(t)(c.Mutex("y").Acquire(t.Context())) }()
 		found, err := c.Contenders(t.Context(), "x")
 		if err != nil || len(found) != many-61 || !found[0].Held {
 			t.Fatalf("after %v: %d contenders, want %d: %v", time.Since(began), len(found), many-61, err)
@@ -302,23 +306,24 @@ func TestContendersOfALongQueue(t *testing.T) {
 				t.Fatalf("contender %d: %+v", i, got)
 			}
 		}
-		mustRelease(t, <-beside)
+		mustRelease(t, <-other)
 		if n := most.Load(); n < 2 || n > 32 {
-			t.Errorf("%d reads at a time", n)
+			t.Errorf("%d reads at a time, want 2 to 32", n)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := c.Contenders(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("cut short: %v", err)
+			t.Errorf("Contenders with a context that ends early: %v", err)
 		}
 		synctest.Wait()
 		if n := under.Load(); n != 0 {
-			t.Errorf("%d reads go on", n)
+			t.Errorf("%d reads are still under way", n)
 		}
 	})
 }
 
-// connect_timeout bounds what it takes to get a session, not what the session does.
+// connect_timeout bounds how long Contenders waits for a session, and not its requests
+// on that session.
 func TestContendersTakeAsLongAsTheyTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -341,7 +346,7 @@ func TestContendersTakeAsLongAsTheyTake(t *testing.T) {
 		e.Partition(memdriver.AroundServer(0), memdriver.AroundClients(0))
 		other := connect(t, e.Connector(), map[string]string{"connect_timeout": "2s"})
 		if _, err := other.Contenders(t.Context(), "x"); !errors.Is(err, zklock.ErrUnavailable) {
-			t.Errorf("without a session: %v", err)
+			t.Errorf("Contenders without a session: %v, want ErrUnavailable", err)
 		}
 		e.Heal()
 	})

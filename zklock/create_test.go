@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The server removes a container that has been empty for a while, and an
-// operator anything.
+// The server removes a container znode that has been empty for a while, and an operator
+// may remove any znode. The next request creates it again.
 func TestParentRemovedByTheServerIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -31,8 +31,8 @@ func TestParentRemovedByTheServerIsMadeAgain(t *testing.T) {
 	})
 }
 
-// A create that was applied is found again, by a list that a Sync has
-// brought up to date. Nothing is created twice.
+// If only the reply to a create is lost, the client finds the node by listing the queue
+// after a Sync, which brings the list up to date. It creates nothing twice.
 func TestLostCreateIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -42,20 +42,20 @@ func TestLostCreateIsFoundAgain(t *testing.T) {
 		began := time.Now()
 		d := cost(e, func() { l = mustLock(t)(c.Mutex("x").Acquire(t.Context())) })
 		if took := time.Since(began); took > 500*time.Millisecond {
-			t.Errorf("it took %v: the first heartbeat leaves the whole lease", took)
+			t.Errorf("acquiring took %v, want at most 500ms: the first heartbeat renews the whole lease", took)
 		}
 		if d.MultiOps-d.Multis != 1 || d.Syncs != 1 { // heartbeats have one operation
-			t.Errorf("%+v, want one transaction of two operations, and one Sync to find it", d)
+			t.Errorf("the requests were %+v, want one transaction of two operations, and one Sync to find its node", d)
 		}
 		if !strings.Contains(e.Dump(), "__WRIT__0000000000") || nodes(e) != 1 {
-			t.Errorf("queue:\n%s", e.Dump())
+			t.Errorf("want one node, the first of its queue:\n%s", e.Dump())
 		}
 		mustRelease(t, l)
 	})
 }
 
-// Of two nodes that one request came to, the first counts: its place in the
-// queue is not given away.
+// If two nodes were created for one request, the first one counts, so that the request
+// keeps its position in the queue.
 func TestOfTwinsTheFirstCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -65,7 +65,7 @@ func TestOfTwinsTheFirstCounts(t *testing.T) {
 		hooks := zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
 			if ev.Kind == "recover" {
 				if looked++; looked == 2 && gate.Release() != 1 {
-					t.Error("nothing was late")
+					t.Error("the gate held no request back")
 				}
 			}
 			return ctx, nil
@@ -74,14 +74,14 @@ func TestOfTwinsTheFirstCounts(t *testing.T) {
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		synctest.Wait()
 		if looked < 2 || nodes(e) != 1 || !strings.Contains(e.Dump(), "__WRIT__0000000000") {
-			t.Errorf("looked %d times, queue:\n%s", looked, e.Dump())
+			t.Errorf("looked for the node %d times; want 2 or more, and only the first node in the queue:\n%s", looked, e.Dump())
 		}
 		mustRelease(t, l)
 	})
 }
 
-// A list meets a node of its own session whose create is still being answered:
-// that one is somebody's.
+// A list of the queue shows a node of the client's own session whose create has not been
+// answered yet. The node belongs to a request that is under way, so it is not removed.
 func TestOpenCreateIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -92,7 +92,7 @@ func TestOpenCreateIsLeftAlone(t *testing.T) {
 			t.Fatalf("%d nodes", n)
 		}
 		if _, err := c.Mutex("x").TryAcquire(t.Context(), zklock.WithoutHandover()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("a try beside it: %v", err)
+			t.Errorf("a try while the create is under way: %v", err)
 		}
 		l := <-got
 		if err := l.Verify(t.Context()); err != nil {
@@ -120,8 +120,8 @@ func TestCreateCancelledUnderWayLeavesNothing(t *testing.T) {
 	})
 }
 
-// A write goes out on the session's context. A caller that was cancelled is the
-// usual reason for one, and must not keep it back.
+// Writes are sent on the session's context and not on the caller's. A cancelled caller is
+// a usual reason for a write, so its context must not stop the write.
 func TestWritesOutliveTheirCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -136,7 +136,7 @@ func TestWritesOutliveTheirCallers(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		})
 		if d.Multis != 1 || d.MultiOps != 1 {
-			t.Errorf("a release on a context that is over cost %+v, want one transaction", d)
+			t.Errorf("a release with a context that has ended cost %+v, want one transaction", d)
 		}
 		if n := nodes(e); n != 0 {
 			t.Errorf("left behind:\n%s", e.Dump())

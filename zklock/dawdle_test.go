@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A hook that is busy with the news that the connection is gone does not keep the
-// holder from learning that the lease is over.
+// A Session hook that is still busy with the event of a lost connection does not delay
+// the end of the lock when the lease is over.
 func TestBusySessionHookDoesNotHoldUpALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -40,8 +40,8 @@ func TestBusySessionHookDoesNotHoldUpALoss(t *testing.T) {
 	})
 }
 
-// Close returns although a hook takes longer for each heartbeat than there is between
-// two of them.
+// Close returns although the Operation hook takes longer for a heartbeat than the time
+// between two heartbeats.
 func TestCloseIsNotHeldUpByBusyOperationHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -64,8 +64,8 @@ func TestCloseIsNotHeldUpByBusyOperationHooks(t *testing.T) {
 	})
 }
 
-// Session events come in order, and what is newest is always reported, however long a
-// hook takes.
+// Session events are reported in order, and the newest state is always reported, however
+// long a hook takes.
 func TestBusySessionHookSeesTheNewestState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -94,13 +94,13 @@ func TestBusySessionHookSeesTheNewestState(t *testing.T) {
 			t.Errorf("the last state reported is %v", last)
 		}
 		if n := len(states); n < 10 || n > 2*reconnects+2 {
-			t.Errorf("%d changes of state were reported, of %d", n, 2*reconnects+2)
+			t.Errorf("%d of %d changes of state were reported", n, 2*reconnects+2)
 		}
 	})
 }
 
-// Creates below one znode go out one by one. When the session ends, those that wait for
-// their turn are answered without a hook, which may take its time.
+// Creates below one znode are sent one after the other. When the session ends, those that
+// have not been sent fail without a call of the Operation hook, which may be slow.
 func TestCloseIsNotHeldUpByPendingWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -17,23 +17,23 @@ import (
 
 var allDialects = []string{"zklock", "curator", "zk", "kazoo"}
 
-// stranger is somebody else's session, which makes nodes as other libraries do.
-type stranger struct {
+// foreignSession is a session of another program. It creates nodes as other libraries do.
+type foreignSession struct {
 	t *testing.T
 	driver.Session
 }
 
-func newStranger(t *testing.T, e *memdriver.Ensemble) stranger {
+func newForeignSession(t *testing.T, e *memdriver.Ensemble) foreignSession {
 	t.Helper()
 	s, err := e.Connector().Connect(t.Context(), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	return stranger{t, s}
+	return foreignSession{t, s}
 }
 
-func (s stranger) create(path string, data string, mode driver.Mode) string {
+func (s foreignSession) create(path string, data string, mode driver.Mode) string {
 	s.t.Helper()
 	made, err := s.Create(s.t.Context(), path, []byte(data), mode, driver.OpenACL(driver.PermAll))
 	if err != nil {
@@ -42,14 +42,14 @@ func (s stranger) create(path string, data string, mode driver.Mode) string {
 	return made
 }
 
-func (s stranger) remove(path string) {
+func (s foreignSession) remove(path string) {
 	s.t.Helper()
 	if err := s.Delete(s.t.Context(), path, driver.AnyVersion); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s stranger) data(path string) string {
+func (s foreignSession) data(path string) string {
 	s.t.Helper()
 	n, err := s.Get(s.t.Context(), path)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s stranger) data(path string) string {
 	return string(n.Data)
 }
 
-func (s stranger) children(path string) []string {
+func (s foreignSession) children(path string) []string {
 	s.t.Helper()
 	names, _, err := s.Children(s.t.Context(), path)
 	if err != nil {
@@ -67,13 +67,13 @@ func (s stranger) children(path string) []string {
 	return names
 }
 
-// The table in dialect's comment, cell by cell, with nodes as the recipes make
-// them: somebody holds, and a client of ours wants.
+// The table in the comment of queue.Dialect, cell by cell: a contender of another library
+// holds the lock, with a node as its recipe names it, and a client of ours requests it.
 func TestForeignHolderIsWaitedForOrConflictsInEveryDialect(t *testing.T) {
 	for _, recipe := range []struct {
 		name, node string
 		excludes   []string // the dialects that share the lock with it
-		use        string   // what the others advise
+		use        string   // the dialect that the error of the other dialects advises
 	}{
 		{"Curator write lock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", []string{"zklock"}, "zklock"},
 		{"Curator read lock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__", []string{"zklock"}, "zklock"},
@@ -87,14 +87,14 @@ func TestForeignHolderIsWaitedForOrConflictsInEveryDialect(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ensemble := memdriver.New()
 					defer ensemble.Close()
-					c, other := inDialect(t, ensemble.Connector(), dialect), newStranger(t, ensemble)
+					c, other := inDialect(t, ensemble.Connector(), dialect), newForeignSession(t, ensemble)
 					defer c.Close()
 					defer other.Close(t.Context())
 					if err := c.Ping(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					other.create("/zklock/a", "", driver.Persistent)
-					theirs := other.create("/zklock/a/"+recipe.node, "somebody", driver.EphemeralSequential)
+					theirs := other.create("/zklock/a/"+recipe.node, "foreign holder", driver.EphemeralSequential)
 					excludes := false
 					for _, d := range recipe.excludes {
 						excludes = excludes || d == dialect
@@ -117,13 +117,13 @@ func TestForeignHolderIsWaitedForOrConflictsInEveryDialect(t *testing.T) {
 						}
 						time.Sleep(time.Second)
 						if left := other.children("/zklock/a"); len(left) != 1 {
-							t.Errorf("left in the queue: %v", left)
+							t.Errorf("the queue has %v, want only the foreign node", left)
 						}
 						return
 					default:
 					}
 					if !excludes {
-						t.Fatal("Acquire waits for somebody who would not wait for it")
+						t.Fatal("Acquire waits for a contender that would not wait for it")
 					}
 					other.remove(theirs)
 					if err := <-done; err != nil {
@@ -138,15 +138,15 @@ func TestForeignHolderIsWaitedForOrConflictsInEveryDialect(t *testing.T) {
 	}
 }
 
-// Newer releases of Curator: a thread that holds the write lock takes the read lock,
-// with a node that has the write lock's own sequence number, and gives the write
-// lock back. The node was inserted ahead of those who wait.
+// In newer releases of Curator, a thread that holds the write lock may take the read lock
+// and then release the write lock. Its read node has the sequence number of its write
+// node, so the read node is inserted ahead of the waiters.
 func TestWriterOfCuratorsThatBecomesReaderIsStillWaitedFor(t *testing.T) {
 	for _, between := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			ensemble := memdriver.New()
 			defer ensemble.Close()
-			c, other := inDialect(t, ensemble.Connector(), "zklock"), newStranger(t, ensemble)
+			c, other := inDialect(t, ensemble.Connector(), "zklock"), newForeignSession(t, ensemble)
 			defer c.Close()
 			defer other.Close(t.Context())
 			if err := c.Ping(t.Context()); err != nil {
@@ -156,7 +156,7 @@ func TestWriterOfCuratorsThatBecomesReaderIsStillWaitedFor(t *testing.T) {
 			writer := other.create("/zklock/a/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", "", driver.EphemeralSequential)
 			giveUp, cancel := context.WithCancel(t.Context())
 			var first sync.WaitGroup
-			if between { // somebody of ours waits between the two, and gives up
+			if between { // another client of ours waits between the two, and gives up
 				d := inDialect(t, ensemble.Connector(), "zklock")
 				defer d.Close()
 				first.Go(func() { _, _ = d.Mutex("a").Acquire(giveUp) })
@@ -179,7 +179,7 @@ func TestWriterOfCuratorsThatBecomesReaderIsStillWaitedFor(t *testing.T) {
 			time.Sleep(time.Second)
 			select {
 			case <-done:
-				t.Fatalf("held beside a reader (somebody between: %v)", between)
+				t.Fatalf("the client holds the lock while a reader holds it (another waiter between: %v)", between)
 			default:
 			}
 			other.remove(reader)
@@ -216,14 +216,14 @@ func TestKindsThatADialectCannotExpressConflict(t *testing.T) {
 	})
 }
 
-// Slashes make real paths in the dialects of others; a lock below a lock is
-// refused where its znode would be taken for a contender.
+// In the dialects of other libraries a slash in a name separates znodes. A lock below
+// another lock is refused where its znode would pass for a contender of that lock.
 func TestNamesArePathsInTheDialectsOfOthers(t *testing.T) {
 	for _, dialect := range allDialects[1:] {
 		synctest.Test(t, func(t *testing.T) {
 			ensemble := memdriver.New(memdriver.WithReapInterval(24 * time.Hour))
 			defer ensemble.Close()
-			c, other := inDialect(t, ensemble.Connector(), dialect), newStranger(t, ensemble)
+			c, other := inDialect(t, ensemble.Connector(), dialect), newForeignSession(t, ensemble)
 			defer c.Close()
 			defer other.Close(t.Context())
 			hold := func(name string) error {
@@ -248,7 +248,7 @@ func TestNamesArePathsInTheDialectsOfOthers(t *testing.T) {
 			}
 			for path, want := range map[string]string{"/zklock/a b": "", "/zklock/a b/c": "", "/zklock/a b/c/d": "zklock", "/zklock/theirs": "their data", "/zklock/empty": "zklock"} {
 				if got := other.data(path); got != want {
-					t.Errorf("%s: %s holds %q, want %q", dialect, path, got, want)
+					t.Errorf("%s: the data of %s is %q, want %q", dialect, path, got, want)
 				}
 			}
 			err := hold("empty/below")
@@ -256,10 +256,10 @@ func TestNamesArePathsInTheDialectsOfOthers(t *testing.T) {
 				t.Errorf("%s: a lock below a lock: %v", dialect, err)
 			}
 
-			time.Sleep(time.Minute) // for the client's own clean-up
+			time.Sleep(time.Minute) // until the client has removed the idle znodes that it created
 			kept := strings.Join(other.children("/zklock/a b/c"), " ")
 			if dialect == "kazoo" && kept != "d" || dialect != "kazoo" && kept != "" {
-				t.Errorf("%s: after a minute of rest there is %q", dialect, kept)
+				t.Errorf("%s: after an idle minute the children are %q", dialect, kept)
 			}
 			other.data("/zklock/theirs")
 			other.data("/zklock/empty")
@@ -267,13 +267,13 @@ func TestNamesArePathsInTheDialectsOfOthers(t *testing.T) {
 	}
 }
 
-// Somebody writes the data of a lock's znode between our read, which finds it
-// empty, and our mark: what he wrote stays.
+// Another program writes the data of a lock's znode after our client has read it as empty,
+// and before our client writes its mark there. The other program's data stays.
 func TestDataWrittenMeanwhileStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ensemble := memdriver.New()
 		defer ensemble.Close()
-		other := newStranger(t, ensemble)
+		other := newForeignSession(t, ensemble)
 		defer other.Close(t.Context())
 		other.create("/zklock", "", driver.Persistent)
 		other.create("/zklock/a", "", driver.Persistent)
@@ -298,7 +298,7 @@ func TestDataWrittenMeanwhileStays(t *testing.T) {
 			_ = l.Release(t.Context())
 		}
 		if got := other.data("/zklock/a"); got != "theirs" {
-			t.Errorf("the parent holds %q", got)
+			t.Errorf("the data of the lock's znode is %q, want the other program's", got)
 		}
 	})
 }

@@ -8,37 +8,37 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Acquirer is something that can be acquired: what Client.Mutex returns, for
-// example. It is there to be accepted, by Do and by the adapters, and not to be
+// Acquirer is a lock that can be acquired, such as [Client.Mutex] returns. It is meant
+// as a parameter of functions, like [Do] and those of the adapters, and not to be
 // implemented outside this package.
 type Acquirer interface {
 	// Name returns the lock's name.
 	Name() string
 
-	// Acquire waits until the lock is held, ctx ends, or it cannot be had. ctx
-	// bounds the wait only: cancelling it later releases nothing. On any error
-	// nothing is held and nothing stays queued. An error that ctx caused matches
-	// both ctx.Err() and ErrNotAcquired, or ErrUnavailable in place of the latter if
-	// there was no usable session at that moment.
+	// Acquire waits until the caller holds the lock. It fails when ctx ends, or if
+	// the lock cannot be acquired. ctx bounds the wait only: cancelling it later
+	// releases nothing. After an error nothing is held, and the client removes the
+	// queue node, or the node goes with its session. If ctx ended the wait, the error
+	// matches ctx.Err() and ErrNotAcquired, or ctx.Err() and ErrUnavailable if there
+	// was no usable session at that moment.
 	Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 
-	// TryAcquire is Acquire that never waits for another holder: it fails with
-	// ErrNotAcquired instead. It may wait for the ensemble. Nodes of this
-	// client that are still being removed count as others' do: after a wait that was
-	// given up, or a release that is pending, a try may fail though nobody holds the
-	// lock any more.
+	// TryAcquire is like Acquire, but does not wait for other contenders: it fails
+	// with ErrNotAcquired instead. It may wait for replies of the ensemble. Nodes that
+	// this client is still removing count like those of other clients. So TryAcquire
+	// may fail for a free lock, after a wait that was cancelled or while a release is
+	// pending.
 	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 }
 
-// Do acquires a, calls fn with a context that carries the lock and ends with it,
-// and releases the lock when fn has returned or panicked, whatever has become
-// of ctx by then.
+// Do acquires a and calls fn with a context that carries the lock and ends with it. It
+// releases the lock when fn has returned or panicked, even if ctx has ended by then.
 //
-// The error is Acquire's if fn was not called, and else fn's. A nil a or fn is an error
-// at once. If the lock was
-// lost while fn ran it also matches ErrLost: whatever fn returned, it may not
-// have been alone. A release that the ensemble has not confirmed when Do returns,
-// see ErrReleasePending, is logged and not an error.
+// If fn was not called, the error is that of Acquire; a nil a or fn is an error that
+// matches [ErrMisuse]. Otherwise Do returns fn's error. If the lock was lost while fn
+// ran, the error also matches [ErrLost], whatever fn returned: another client may have
+// held the lock at the same time. A release that is still pending when Do returns is
+// logged and is not an error; see [ErrReleasePending].
 func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ...AcquireOption) (err error) {
 	if a == nil {
 		return &Error{Op: "acquire", Err: errNilAcquirer}
@@ -53,12 +53,12 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 	inner, cancel := lock.Context(ctx)
 	defer cancel()
 	defer func() {
-		// Release bounds itself by the session timeout.
+		// Release waits no longer than a session timeout.
 		released := lock.Release(context.WithoutCancel(ctx))
 		switch {
 		case released == nil:
-		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has told of this very loss
-		case errors.Is(released, ErrReleasePending) && !errors.Is(released, ErrLost): // which was logged
+		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has returned this loss
+		case errors.Is(released, ErrReleasePending) && !errors.Is(released, ErrLost): // release has logged it
 		case err == nil:
 			err = released
 		default:

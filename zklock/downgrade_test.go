@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A downgrade waits for what the writer has under way: readers must not see it
-// happen.
+// Downgrade waits for the writer's Txns that are under way: none may be applied while
+// readers hold.
 func TestDowngradeWaitsForTxns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -29,13 +29,13 @@ func TestDowngradeWaitsForTxns(t *testing.T) {
 		synctest.Wait()
 		downgraded := make(chan error, 1)
 		go func() { downgraded <- l.Downgrade(t.Context()) }()
-		none(t, "a reader of the process, beside a Txn,", local)
-		none(t, "a reader of another process, beside a Txn,", remote)
+		none(t, "a reader of the process, while a Txn is under way,", local)
+		none(t, "a reader of another process, while a Txn is under way,", remote)
 		if err := <-wrote; err != nil {
 			t.Error(err)
 		}
 		if err := <-downgraded; err != nil || l.Mode() != zklock.Shared {
-			t.Errorf("Downgrade: %v, and it is held as %v", err, l.Mode())
+			t.Errorf("Downgrade: %v, and the lock is held as %v", err, l.Mode())
 		}
 		mustRelease(t, soon(t, "a reader of the process", local))
 		mustRelease(t, soon(t, "a reader of another process", remote))
@@ -43,8 +43,8 @@ func TestDowngradeWaitsForTxns(t *testing.T) {
 	})
 }
 
-// A writer's Txn with an outcome that nobody knows could apply beside readers: the
-// lock cannot be downgraded any more.
+// A writer's Txn whose outcome is unknown may be applied later. If that happened while
+// readers hold, they would see it. So the lock cannot be downgraded any more.
 func TestNoDowngradeUnderATxnInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -56,7 +56,7 @@ func TestNoDowngradeUnderATxnInDoubt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := l.Downgrade(t.Context()); !errors.Is(err, zklock.ErrUnknownOutcome) || l.Mode() != zklock.Exclusive || !l.Valid() {
-			t.Errorf("Downgrade: %v, and it is held as %v", err, l.Mode())
+			t.Errorf("Downgrade: %v, and the lock is held as %v", err, l.Mode())
 		}
 		readers := []chan *zklock.Lock{acquiring(t, c.RWMutex("x").Reader(), t.Context()), acquiring(t, other.RWMutex("x").Reader(), t.Context())}
 		for _, got := range readers {
@@ -70,7 +70,7 @@ func TestNoDowngradeUnderATxnInDoubt(t *testing.T) {
 		gate.Release()
 		synctest.Wait()
 		if _, err := plain(t, e).Get(t.Context(), "/data"); !errors.Is(err, driver.ErrNoNode) {
-			t.Errorf("the Txn applied beside readers: %v", err)
+			t.Errorf("the Txn was applied while readers hold: %v", err)
 		}
 		for _, l := range held {
 			mustRelease(t, l)
@@ -78,7 +78,7 @@ func TestNoDowngradeUnderATxnInDoubt(t *testing.T) {
 	})
 }
 
-// A release takes a session timeout at most, all that it waits for together.
+// A release takes at most one session timeout, for everything that it waits for together.
 func TestReleaseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -96,12 +96,12 @@ func TestReleaseIsBounded(t *testing.T) {
 		began := time.Now()
 		err := l.Release(t.Context())
 		if took := time.Since(began); took > 10*time.Second || !errors.Is(err, zklock.ErrReleasePending) {
-			t.Errorf("after %v, with a session timeout of 10s: %v", took, err)
+			t.Errorf("Release returned after %v, with a session timeout of 10s: %v", took, err)
 		}
 	})
 }
 
-// Verify of a handle that was released meanwhile says so.
+// Verify returns ErrReleased if the handle is released while it asks the ensemble.
 func TestVerifyOfAHandleReleasedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))

@@ -13,25 +13,25 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// parseURL takes a connection URL apart:
+// parseURL parses a connection URL:
 //
 //	scheme://[user[:password]@]host[:port][,host[:port]...][/root][?key=value[&key=value...]]
 //
-// It is done by hand because an authority with several hosts is none by RFC
-// 3986, and net/url refuses some of them. No error repeats any part of the text
-// before the root: it may hold a password, even when the text is malformed in a
-// way that hides where.
+// It does not use net/url, because RFC 3986 does not allow several hosts in an
+// authority, and net/url rejects some such URLs. Errors repeat nothing of the text
+// before the root, except names of hosts: it may contain a password, even if the URL is
+// malformed in a way that does not show where.
 func parseURL(text string) (driver.URL, error) {
 	var u driver.URL
 	switch {
 	case text == "":
 		return u, errors.New("the URL is empty: want something like zk://host:2181/root")
 	case strings.TrimSpace(text) != text:
-		return u, errors.New("the URL begins or ends with a space or a line break: remove that")
+		return u, errors.New("the URL begins or ends with a space or a line break: remove it")
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if before, _, one := strings.Cut(text, ":/"); !ok && one && isScheme(before) {
-		return u, errors.New("URL has one slash behind its scheme: want two, as in zk://host:2181/root")
+		return u, errors.New("URL has one slash after its scheme: want two, as in zk://host:2181/root")
 	}
 	switch {
 	case !ok || scheme == "":
@@ -39,7 +39,7 @@ func parseURL(text string) (driver.URL, error) {
 	case !isScheme(scheme) && isScheme(strings.ToLower(scheme)):
 		return u, errors.New("URL scheme has a capital letter: write it in lower case, as in zk://host:2181/root")
 	case !isScheme(scheme):
-		return u, errors.New("URL scheme has a character that is none of a-z, 0-9, +, -, and a dot")
+		return u, errors.New("URL scheme has a character other than a-z, 0-9, +, - and dot: want something like zk://host:2181/root")
 	}
 	u.Scheme = scheme
 	if strings.Contains(rest, "#") {
@@ -55,8 +55,8 @@ func parseURL(text string) (driver.URL, error) {
 	}
 	u.Params = params
 
-	// A password may hold any character but those written as %XX, so the last
-	// "@" ends the credentials; a root has none.
+	// A password may contain an "@", and a root in a URL cannot, so the last "@" ends the
+	// credentials.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		if err := parseCredentials(&u, rest[:at]); err != nil {
 			return u, err
@@ -64,7 +64,7 @@ func parseURL(text string) (driver.URL, error) {
 		rest = rest[at+1:]
 	}
 	if strings.Contains(rest, "://") {
-		return u, errors.New("URL has a second ://: the scheme is given once, in front of the first host, as in zk://a:2181,b:2181/root")
+		return u, errors.New("URL has a second ://: the scheme is given once, before the first host, as in zk://a:2181,b:2181/root")
 	}
 	authority, root, hasRoot := strings.Cut(rest, "/")
 	if hasRoot && root != "" {
@@ -74,7 +74,7 @@ func parseURL(text string) (driver.URL, error) {
 		u.Root = "/" + strings.TrimSuffix(root, "/")
 	}
 	if strings.ContainsFunc(authority, unicode.IsSpace) {
-		return u, errors.New("URL has a space in its list of hosts: hosts are joined by commas and nothing else, as in a:2181,b:2181")
+		return u, errors.New("URL has a space in its list of hosts: hosts are joined by commas alone, as in a:2181,b:2181")
 	}
 	err = parseHosts(&u, authority)
 	return u, err
@@ -89,7 +89,7 @@ func parseHosts(u *driver.URL, text string) error {
 			return err
 		}
 		if len(u.Hosts) > 0 && isPort(host) {
-			return errors.New("URL has a number among its hosts: a port follows its host and a colon, as in host:2181")
+			return errors.New("URL has a number in place of a host: a port follows its host and a colon, as in host:2181")
 		}
 		u.Hosts = append(u.Hosts, host)
 	}
@@ -103,16 +103,16 @@ func isScheme(s string) bool {
 	})
 }
 
-// settingInRoot is a setting that follows a root as if it followed a question mark.
+// settingInRoot matches a setting that was added to a root with & or ; in place of ?.
 var settingInRoot = regexp.MustCompile(`[&;][a-z_]+=`)
 
-// checkRootInURL refuses what ZooKeeper allows in a root and what is a mistake in a URL,
-// as in zk://a:2181/x,b:2181/x or /x&session_timeout=10s. Programs with different roots
-// do not exclude each other, so it would go unnoticed.
+// checkRootInURL rejects roots that ZooKeeper allows but that are mistakes in a URL, as in
+// zk://a:2181/x,b:2181/x or /x&session_timeout=10s. Programs with different roots do not
+// exclude each other, so the mistake would not be noticed.
 func checkRootInURL(root string) error {
 	switch {
 	case hasHost(root):
-		return errors.New("URL has a host behind the root: hosts go in front of the root, which is given once, as in zk://a:2181,b:2181/root (WithRoot takes any root)")
+		return errors.New("URL has a host after the root: hosts go before the root, which is given once, as in zk://a:2181,b:2181/root (WithRoot takes any root)")
 	case settingInRoot.MatchString(root):
 		return errors.New("URL has a setting in its root: settings follow a ?, as in /root?key=value&key=value (WithRoot takes any root)")
 	case strings.ContainsFunc(root, unicode.IsSpace):
@@ -127,61 +127,61 @@ func parseCredentials(u *driver.URL, text string) error {
 		return errors.New("URL user or password has a / or ? in it: write it as %2F or %3F")
 	}
 	if strings.Contains(text, ",") {
-		return errors.New("URL has a comma before the @: credentials go in front of the first host, for all of them; write a comma in a user or password as %2C")
+		return errors.New("URL has a comma before the @: credentials go before the first host, and are for all hosts; write a comma in a user or password as %2C")
 	}
 	var err1, err2 error
 	u.User, err1 = url.PathUnescape(user)
 	password, err2 = url.PathUnescape(password)
 	if err1 != nil || err2 != nil {
-		return errors.New("URL user or password has a % that starts no escape: write % itself as %25")
+		return errors.New("URL user or password has a % that does not begin an escape like %2F: write % itself as %25")
 	}
 	if u.User == "" {
-		return errors.New("URL has credentials without a user name")
+		return errors.New("URL has credentials without a user name: want user:password@ before the first host")
 	}
 	if strings.Contains(u.User, ":") {
-		return errors.New("URL user name has a colon in it, which digest authentication cannot express")
+		return errors.New("URL user name has a colon in it, which digest authentication does not allow")
 	}
 	u.Password = driver.NewSecret(password)
 	return nil
 }
 
-// checkHost refuses what is no host or host:port by its form. What a host means,
-// and whether it needs a port, is the driver's affair.
+// checkHost rejects text that does not have the form of a host or host:port. Drivers
+// decide what a host means, and whether it needs a port.
 //
-// Where the "@" was forgotten or escaped, what stands here is a user and a
-// password. So errors show only what is a plain name, and nothing behind a colon.
+// If the "@" of the URL was forgotten or escaped, the text is a user and a password. So
+// errors show only a plain name, and nothing that follows a colon.
 func checkHost(host string) error {
 	const wantIPv6 = "want [address]:port for IPv6"
 	name, port, hasPort := host, "", false
 	switch {
 	case host == "":
-		return errors.New("URL has an empty host in its list")
+		return errors.New("URL has an empty host in its list: hosts are joined by single commas, as in a:2181,b:2181")
 	case host[0] == '[':
 		address, rest, closed := strings.Cut(host[1:], "]")
 		if _, err := netip.ParseAddr(address); !closed || err != nil {
-			return errors.New("URL has brackets in its list of hosts that hold no IPv6 address: " + wantIPv6)
+			return errors.New("URL has a host in brackets that is not an IPv6 address: " + wantIPv6)
 		}
 		name = address
 		if port, hasPort = strings.CutPrefix(rest, ":"); rest != "" && !hasPort {
-			return fmt.Errorf("URL host [%s] is followed by something: %s", address, wantIPv6)
+			return fmt.Errorf("URL host [%s] has something other than a port after its bracket: %s", address, wantIPv6)
 		}
 	default:
 		name, port, hasPort = strings.Cut(host, ":")
 		if strings.Contains(port, ":") {
-			return errors.New("URL has a host with several colons: hosts are joined by commas, and an IPv6 address goes in brackets, " + wantIPv6)
+			return errors.New("URL has a host with several colons: hosts are joined by commas, and an IPv6 address goes in brackets: " + wantIPv6)
 		}
 		if !isHostName(name) {
-			return errors.New("URL has a host with characters that are in no host name (a user and a password go in front of the first host, as user:password@, with special characters as %XX)")
+			return errors.New("URL has a host with a character that host names do not have (a user and a password go before the first host, as user:password@, with special characters as %XX)")
 		}
 	}
 	if hasPort && !isPort(port) {
-		return fmt.Errorf("URL host %q: what follows the colon is no port from 1 to 65535 (for a user and password, put user:password@ in front)", name)
+		return fmt.Errorf("URL host %q has something other than a port after its colon: want a number from 1 to 65535 (a user and a password go before the first host, as user:password@)", name)
 	}
 	return nil
 }
 
-// hasHost reports whether a root has hosts in it: behind a comma there is a port, or the
-// root once more. A comma alone may be part of a path.
+// hasHost reports whether a root has hosts in it: after a comma follows a name with a
+// port, or a name with the same root again. A comma alone may be part of a path.
 func hasHost(root string) bool {
 	first, rest, _ := strings.Cut(root, ",")
 	first = strings.TrimSuffix(first, "/")

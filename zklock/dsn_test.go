@@ -19,7 +19,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	} {
 		c, err := zklock.Open(url)
 		if err == nil {
-			t.Logf("%s is taken", url)
+			t.Logf("Open accepts %s", url)
 			_ = c.Close()
 			continue
 		}
@@ -27,7 +27,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 		if !strings.HasPrefix(err.Error(), "zklock: open: ") {
-			t.Errorf("prefix: %v", err)
+			t.Errorf("the error does not begin with its prefix: %v", err)
 		}
 	}
 }

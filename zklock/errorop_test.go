@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestErrorOpIsDocumented holds the list in the documentation of Error.Op to the
+// TestErrorOpIsDocumented compares the list in the documentation of Error.Op with the
 // values that the package uses.
 func TestErrorOpIsDocumented(t *testing.T) {
 	files, err := filepath.Glob("*.go")
@@ -56,8 +56,8 @@ func TestErrorOpIsDocumented(t *testing.T) {
 	}
 }
 
-// opOf returns the Op of an Error's literal, which has to be a constant: else
-// no reader could list them.
+// opOf returns the Op of a literal of Error. Op has to be a string literal there, so that
+// the values can be listed.
 func opOf(t *testing.T, fset *gotoken.FileSet, lit *ast.CompositeLit) string {
 	for _, e := range lit.Elts {
 		kv, ok := e.(*ast.KeyValueExpr)
@@ -72,6 +72,6 @@ func opOf(t *testing.T, fset *gotoken.FileSet, lit *ast.CompositeLit) string {
 			return op
 		}
 	}
-	t.Errorf("%v: the Op of an Error is not a string", fset.Position(lit.Pos()))
+	t.Errorf("%v: the Op of an Error is not a string literal", fset.Position(lit.Pos()))
 	return ""
 }

@@ -8,103 +8,102 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// ErrNotAcquired means that the lock was not acquired because somebody else
-// has it: TryAcquire found it taken, or the wait was ended by WithWait or by
-// the context, in which case the error matches the context's error too. A wait that
-// ends before the ensemble has answered, on a session that works, is ErrNotAcquired
-// as well.
-// Nothing is held and nothing stays queued.
+// ErrNotAcquired means that the lock was not acquired because of other contenders:
+// TryAcquire found it taken, or [WithWait] or the context ended the wait. If it was the
+// context, the error also matches the context's error. A wait that ends before the
+// ensemble has answered, on a session that works, fails with ErrNotAcquired too.
+// Nothing is held, and the client removes the queue node, or the node goes with its
+// session.
 var ErrNotAcquired = errs.ErrNotAcquired
 
-// ErrLost is matched by every *LostError: a lock stopped being held without
-// having been released. Somebody else may hold it from now on.
+// ErrLost means that a lock stopped being held without a release. Another client may
+// hold it from now on. Every *[LostError] matches it.
 var ErrLost = errors.New("lock lost")
 
-// ErrReleased means that a handle was used after its Release. It is also the
-// cause with which a lock's context ends on an orderly release.
+// ErrReleased means that a [Lock] was used after its Release. It is also the cause with
+// which the lock's contexts end when it is released.
 var ErrReleased = errors.New("lock was released already")
 
-// ErrReleasePending means that a release was begun, and the handle is of no
-// more use, but the ensemble has not confirmed it yet. It goes on in the
-// background until the queue node is gone or its session is; others wait for
-// the lock until then. The error also matches what kept the release from being
-// confirmed: the context's cause, ErrSessionExpired, ErrLeaseOver or ErrClosed, for
-// example. A session that was given up ends at the ensemble when the client reaches
-// a server again, or at its timeout.
+// ErrReleasePending means that the lock was given back, but that the ensemble has not
+// confirmed the release. The release continues in the background until the queue node
+// or its session is gone; other contenders wait for the lock until then. The error can
+// also match the reason why the confirmation is missing: the context's cause,
+// [ErrSessionExpired], [ErrLeaseOver] or [ErrClosed], for example. A session that
+// the client has given up ends at the ensemble when the client reaches a server again,
+// or when its timeout has passed.
 var ErrReleasePending = errs.ErrReleasePending
 
-// ErrClosed means that the Client was closed or is shutting down.
+// ErrClosed means that the [Client] was closed or is shutting down.
 var ErrClosed = errs.ErrClosed
 
-// ErrUnavailable means that there was no usable session with the ensemble for
-// connect_timeout, or at the moment when the caller's context ended. Calls other
-// than those that acquire also return it when the context ends before the ensemble
-// has answered.
+// ErrUnavailable means that the client had no usable session with the ensemble for all
+// of connect_timeout, or at the moment when the caller's context ended. Calls that do
+// not acquire also return it when the context ends before the ensemble has answered.
 var ErrUnavailable = errs.ErrUnavailable
 
-// ErrOutage is matched by the ErrUnavailable of an acquisition with WithFailFast: for
-// almost all of connect_timeout the client has had no connection to the ensemble,
-// though it asked for one.
+// ErrOutage means that the client has tried for almost all of connect_timeout to connect
+// to the ensemble, without success. Only acquisitions with [WithFailFast] return it;
+// the error also matches [ErrUnavailable].
 var ErrOutage = errors.New("the ensemble cannot be reached")
 
-// ErrInvalidName means that a lock name breaks the rules given in the package
-// documentation, or that the handle was nil or not made by a Client.
+// ErrInvalidName means that a lock name breaks the rules that [Client.Mutex] lists, or
+// that the [Acquirer] was nil or not made by a Client. In the latter case the error also
+// matches [ErrMisuse].
 var ErrInvalidName = errs.ErrInvalidName
 
-// ErrMisuse means that the program is at fault, whatever name was asked for: an
+// ErrMisuse means a mistake in the program that does not depend on the lock's name: an
 // Acquirer or a function is nil, a lock was not made by a Client's method, its Client
-// was not made by Open, or an adapter is set up for requests that cannot have a name.
-// Such errors match ErrInvalidName or ErrConflict as well.
+// was not made by Open or OpenConnector, or an adapter is set up in a way that its
+// requests cannot have a name. Such errors also match [ErrInvalidName] or [ErrConflict].
 var ErrMisuse = errors.New("the lock is not set up correctly")
 
-// ErrConflict means that the request contradicts what is there: contenders of
-// another recipe use the name, or arguments do not go together.
+// ErrConflict means that the request contradicts other contenders or itself:
+// contenders of another recipe use the name, or the arguments do not go together.
 var ErrConflict = errs.ErrConflict
 
-// ErrDeadlock means that the context already carries the lock that was asked
-// for, so that waiting for it would be waiting for oneself. See Reenter.
-var ErrDeadlock = errors.New("the context already holds this lock, waiting for it would never end: join it with Reenter, or give goroutines of their own Detach(ctx)")
+// ErrDeadlock means that the caller's context already carries the lock that it asks
+// for, so that the caller would wait for itself. See [Reenter] and [Detach].
+var ErrDeadlock = errors.New("the context already holds this lock, and waiting for it would never end: join it with Reenter, or acquire with Detach(ctx) in a goroutine that the holder does not wait for")
 
-// ErrTooManyWaiters means that a limit on waiters, contenders or names was
-// reached: max_waiters, max_contenders, max_names or WithMaxWaiters. A try meets
-// only those on contenders and names.
+// ErrTooManyWaiters means that a limit was reached: max_waiters, max_contenders or
+// max_names of the URL, or [WithMaxWaiters]. TryAcquire is subject to max_contenders and
+// max_names only.
 var ErrTooManyWaiters = errs.ErrTooManyWaiters
 
-// ErrSequenceExhausted means that the name's sequence counter is about to
-// reach its end, where ZooKeeper hands out the same number again and again and
-// no order can be told. Let the name go idle until the server has removed its
-// container (within a minute or two), or remove the znode by hand; either
-// starts the counter anew.
+// ErrSequenceExhausted means that ZooKeeper's sequence counter for the name is almost at
+// its end. From there on ZooKeeper gives the same number to every node, and the queue
+// would have no order. Stop using the name until its znode has been removed, which takes
+// a minute or two, or remove the znode by hand. Then the counter starts from zero.
 var ErrSequenceExhausted = errs.ErrSequenceExhausted
 
-// ErrTokenRegression means that the ensemble's transaction ids ran backwards,
-// as after a restore from an older snapshot: tokens would too. The Client
-// refuses new locks until it is opened again.
+// ErrTokenRegression means that the ensemble's transaction ids have gone back, as after
+// a restore from an older snapshot, and that tokens would repeat. The [Client] acquires
+// no more locks. Open a new one when no holder from before the restore is at work.
 var ErrTokenRegression = errs.ErrTokenRegression
 
-// ErrUnknownOutcome means that the connection was lost before the ensemble
-// told whether a transaction was applied.
-var ErrUnknownOutcome = errors.New("outcome unknown, the operations may have been applied or not")
+// ErrUnknownOutcome means that it is not known whether a transaction of [Lock.Txn] was
+// applied: the connection was lost before the ensemble's reply.
+var ErrUnknownOutcome = errors.New("outcome unknown: the operations may have been applied, or may still be applied")
 
-// ErrNoAuth means that the session lacks a permission, or that a node in the
-// queue may not be read by it. Waiting would not help.
+// ErrNoAuth means that the client's session lacks a right on a znode, or cannot
+// authenticate. Trying again does not help.
 var ErrNoAuth = errs.ErrNoAuth
 
-// ErrMaxHold is the cause with which adapters end a context whose lock was
-// held for longer than they were told to allow.
+// ErrMaxHold is the cause with which adapters end a context when its lock was held for
+// longer than their option WithMaxHold allows.
 var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 
-// Error is what the operations of this package fail with. It is added once,
-// where the operation meets its caller; errors.Is and errors.As see through it.
+// Error is the error of this package's operations. It adds the operation and the lock
+// to the reason, which [errors.Is] and [errors.As] find.
 type Error struct {
-	// Op is what was being done: acquire, break, close, contenders, downgrade,
-	// open, ping, release, shutdown, txn, verify.
+	// Op is the operation: acquire, break, close, contenders, downgrade, open, ping,
+	// release, shutdown, txn, verify.
 	Op string
 
-	// Name is the lock it was done to; "" if there is none.
+	// Name is the lock's name; "" if the operation is not about a lock.
 	Name string
 
-	// Err is why it failed.
+	// Err is the reason.
 	Err error
 }
 
@@ -116,20 +115,21 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("zklock: %s %q: %v", e.Op, e.Name, e.Err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// LostError tells how and when a lock was lost. It matches ErrLost.
+// LostError reports why and when a lock was lost. It matches [ErrLost].
 type LostError struct {
-	// Name is the lock.
+	// Name is the lock's name.
 	Name string
 
-	// Cause says what happened; it matches ErrLeaseOver, ErrSessionExpired,
-	// ErrNodeDeleted, or ErrClosed if the Client was closed.
+	// Cause is the reason. It matches ErrLeaseOver, ErrSessionExpired, ErrNodeDeleted,
+	// or ErrClosed if the Client was closed. In rare cases it matches none of them, for
+	// example if the ensemble shortened the session timeout on a reconnect.
 	Cause error
 
-	// At is when this process learned of it, or when the lease ran out if that
-	// was earlier.
+	// At is when this process noticed the loss, or when the lease ran out if that was
+	// earlier.
 	At time.Time
 }
 
@@ -144,45 +144,45 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// ErrLeaseOver is a cause of loss: no quorum renewed the lease in time. The
-// session may still have been alive.
+// ErrLeaseOver is a cause of loss: no quorum renewed the session's lease in time. The
+// session may still have been alive at that moment.
 var ErrLeaseOver = errs.ErrLeaseOver
 
-// ErrNodeDeleted is a cause of loss: somebody else deleted the queue node, an
-// operator for example.
+// ErrNodeDeleted is a cause of loss: another client deleted the queue node, for example
+// an operator with [Client.Break].
 var ErrNodeDeleted = errs.ErrNodeDeleted
 
-// ErrSessionExpired is a cause of loss: the ensemble said that the session is
-// over.
+// ErrSessionExpired is a cause of loss: the ensemble reported that the session has
+// expired.
 var ErrSessionExpired = errs.ErrSessionExpired
 
-// What special cases match that are the program's fault.
+// Errors that mistakes in the program match; see ErrMisuse.
 var (
 	misusedName = errors.Join(ErrInvalidName, ErrMisuse)
 	misusedArgs = errors.Join(ErrConflict, ErrMisuse)
 )
 
-// Arguments that no lock can be made of.
+// Errors of arguments that cannot be acquired, or used.
 var (
-	// errNilAcquirer is the error of acquiring nothing.
-	errNilAcquirer = errs.Case(misusedName, "the Acquirer is nil: it takes what a Client's method returns, such as client.Mutex(name)")
+	// errNilAcquirer is the error for an Acquirer that is nil.
+	errNilAcquirer = errs.Case(misusedName, "the Acquirer is nil: pass what a Client's method returns, such as client.Mutex(name)")
 
-	// errNilClient is the error of a lock whose Client is nil or zero.
-	errNilClient = errs.Case(misusedName, "the lock's Client was not made by Open")
+	// errNilClient is the error for a lock whose Client is nil or zero.
+	errNilClient = errs.Case(misusedName, "the lock's Client was not made by Open or OpenConnector")
 
-	// errNoLock is the error of a zero Mutex, for example.
-	errNoLock = errs.Case(misusedName, "the lock was not made by a Client's method, such as client.Mutex(name)")
+	// errNoLock is the error for a zero Mutex, Reader or Semaphore.
+	errNoLock = errs.Case(misusedName, "the lock was not made by a Client's method: use client.Mutex(name), for example")
 
-	// errNilFunction is the error of doing nothing.
-	errNilFunction = errs.Case(misusedArgs, "the function is nil: there is nothing to do under the lock")
+	// errNilFunction is the error of Do for a function that is nil.
+	errNilFunction = errs.Case(misusedArgs, "the function is nil: pass the work to do under the lock")
 
-	// errAllOfNil is the error of acquiring nothing among others.
-	errAllOfNil = errs.Case(misusedArgs, "All of a nil lock: it takes what a Client's methods return")
+	// errAllOfNil is the error for a nil among the arguments of All.
+	errAllOfNil = errs.Case(misusedArgs, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
 )
 
 // Reasons why a lock that the context holds cannot be joined with Reenter.
 var (
-	errReaderWrites = errs.Case(ErrDeadlock, "the context already holds this lock for reading, waiting for it to write would never end: release it first, or acquire it for writing from the start")
-	errPartHeld     = errs.Case(ErrDeadlock, "the context already holds some of these names and not all, waiting for the others while holding these can end in a deadlock: release them first, or acquire all of them together from the start")
-	errOtherKind    = errs.Case(ErrDeadlock, "the context already holds this name as another kind of lock, waiting for it would never end: use one kind of lock for a name")
+	errReaderWrites = errs.Case(ErrDeadlock, "the context already holds this lock for reading, and waiting for it as a writer would never end: release it first, or acquire it for writing from the start")
+	errPartHeld     = errs.Case(ErrDeadlock, "the context already holds some of these names but not all, and waiting for the others meanwhile can end in a deadlock: release them first, or acquire all of them together from the start")
+	errOtherKind    = errs.Case(ErrDeadlock, "the context already holds this name as another kind of lock, and waiting for it would never end: use one kind of lock for a name")
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A connector takes the place of the URL's scheme and hosts. What else a URL
-// would say is said by options.
+// A connector replaces the scheme and the hosts of a URL. Options replace its root and its
+// settings.
 func ExampleOpenConnector() {
 	ensemble := memdriver.New()
 	defer ensemble.Close()
@@ -23,7 +23,7 @@ func ExampleOpenConnector() {
 		zklock.WithParams(url.Values{"session_timeout": {"15s"}, "max_waiters": {"100"}}),
 		zklock.WithIdentity(zklock.Identity{Host: "till-3", PID: 812}),
 		zklock.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
-		zklock.WithAcquireStacks(), // a lock that is dropped is logged with where it was acquired
+		zklock.WithAcquireStacks(), // the log shows where a lock was acquired that was dropped without Release
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -34,6 +34,7 @@ func ExampleOpenConnector() {
 	// Output: /shop/locks/orders%2F42
 }
 
+// Drivers returns the schemes that Open accepts: those of the imported drivers.
 func ExampleDrivers() {
 	fmt.Println("mem:", slices.Contains(zklock.Drivers(), "mem"))
 	_, err := zklock.Open("etcd://127.0.0.1:2379")
@@ -43,6 +44,7 @@ func ExampleDrivers() {
 	// etcd: false
 }
 
+// CheckName checks a name, for example one from a user's request, without a client.
 func ExampleCheckName() {
 	for _, name := range []string{"orders/42", "orders//42", "../etc"} {
 		fmt.Println(name, zklock.CheckName(name) == nil)
@@ -53,7 +55,7 @@ func ExampleCheckName() {
 	// ../etc false
 }
 
-// An operator looks at a queue, and takes out somebody who hangs.
+// An operator lists the queue of a lock and removes the node of a client that hangs.
 func ExampleClient_Contenders() {
 	client, err := zklock.Open("mem://", zklock.WithIdentity(zklock.Identity{Host: "till-3", PID: 812}))
 	if err != nil {
@@ -104,8 +106,8 @@ func ExampleClient_Stats() {
 	// Output: held: 1 lost: 0
 }
 
-// A program that ends lets its holders finish, within reason, and has nobody
-// begin to wait any more.
+// Before a program ends, Shutdown lets holders finish, for as long as its context allows.
+// Requests that wait or come later fail with ErrClosed.
 func ExampleClient_Shutdown() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -119,7 +121,7 @@ func ExampleClient_Shutdown() {
 		return
 	}
 	ended := make(chan error)
-	go func() { ended <- client.Shutdown(ctx) }() // with a deadline, in a program
+	go func() { ended <- client.Shutdown(ctx) }() // a program gives ctx a deadline
 	fmt.Println("release:", lock.Release(ctx))
 	fmt.Println("shutdown:", <-ended)
 	_, err = client.Mutex("orders/42").Acquire(ctx)

@@ -20,7 +20,7 @@ func ExampleReenter() {
 	}
 	defer client.Close()
 
-	// pay takes the lock that its caller may have already.
+	// pay needs the lock, which its caller may hold already.
 	pay := func(ctx context.Context) error {
 		return zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
 			fmt.Println("paying, with", len(zklock.HeldIn(ctx)), "handles on the lock")
@@ -40,7 +40,8 @@ func ExampleReenter() {
 	// <nil>
 }
 
-// Work that outlives the request must not go by the request's lock.
+// Work that goes on after the lock is released must not rely on the lock. Detach returns a
+// context that carries no lock.
 func ExampleDetach() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -51,14 +52,18 @@ func ExampleDetach() {
 
 	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
 		_, held := zklock.FromContext(ctx)
-		after := zklock.Detach(context.WithoutCancel(ctx)) // else it ends with the lock
+		after := zklock.Detach(context.WithoutCancel(ctx)) // without WithoutCancel it ends with the lock
 		_, detached := zklock.FromContext(after)
-		fmt.Println(held, detached)
+		fmt.Println("lock in ctx:", held)
+		fmt.Println("lock after Detach:", detached)
 		return nil
 	})
-	// Output: true false
+	// Output:
+	// lock in ctx: true
+	// lock after Detach: false
 }
 
+// A request fails at once if too many requests of the client wait for the name already.
 func ExampleWithMaxWaiters() {
 	waits := make(chan struct{}, 1)
 	client, err := zklock.Open("mem://", zklock.WithHooks(zklock.Hooks{
@@ -74,29 +79,29 @@ func ExampleWithMaxWaiters() {
 	defer client.Close()
 
 	ctx := context.Background()
-	lock, err := client.Mutex("orders/42").Acquire(ctx, zklock.WithoutHandover()) // a place of its own
+	lock, err := client.Mutex("orders/42").Acquire(ctx, zklock.WithoutHandover()) // has its own queue node
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer lock.Release(ctx)
 
-	patient, stop := context.WithCancel(ctx)
+	waiting, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = client.Mutex("orders/42").Acquire(patient)
+		_, _ = client.Mutex("orders/42").Acquire(waiting)
 	}()
-	<-waits
+	<-waits // one request waits now
 	_, err = client.Mutex("orders/42").Acquire(ctx, zklock.WithMaxWaiters(1))
-	fmt.Println("one waits already:", errors.Is(err, zklock.ErrTooManyWaiters))
+	fmt.Println("too many waiters:", errors.Is(err, zklock.ErrTooManyWaiters))
 	stop()
 	<-ended
-	// Output: one waits already: true
+	// Output: too many waiters: true
 }
 
-// Data in ZooKeeper is written only while the lock is held: in one transaction,
-// with a look at the lock's own node.
+// Txn writes data in ZooKeeper only while the lock is held: the same transaction checks
+// that the lock's queue node exists.
 func ExampleLock_Txn() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -113,20 +118,22 @@ func ExampleLock_Txn() {
 	}
 	write := func(data string) {
 		_, err := lock.Txn(ctx, driver.CreateOp("/config-"+data, []byte(data), driver.Persistent, driver.OpenACL(driver.PermAll)))
-		fmt.Println(data, err == nil, errors.Is(err, zklock.ErrReleased))
+		fmt.Println(data, "written:", err == nil, "released:", errors.Is(err, zklock.ErrReleased))
 	}
 	write("first")
-	fmt.Println(lock.Verify(ctx), lock.Until().After(time.Now()))
+	fmt.Println("verify:", lock.Verify(ctx), "lease left:", lock.Until().After(time.Now()))
 	if err := lock.Release(ctx); err != nil {
 		fmt.Println(err)
 	}
 	write("second")
 	// Output:
-	// first true false
-	// <nil> true
-	// second false true
+	// first written: true released: false
+	// verify: <nil> lease left: true
+	// second written: false released: true
 }
 
+// A resource that stores tokens as strings parses and compares them. The strings sort in
+// the same order as the tokens.
 func ExampleParseToken() {
 	first, err := zklock.ParseToken("0000000100000006.00000001")
 	if err != nil {
@@ -134,15 +141,21 @@ func ExampleParseToken() {
 		return
 	}
 	second := zklock.Token{Zxid: 0x100000007}
-	fmt.Println(first.Compare(second), first.String() < second.String(), first.IsZero())
-	// Output: -1 true false
+	fmt.Println("compare:", first.Compare(second))
+	fmt.Println("strings in the same order:", first.String() < second.String())
+	fmt.Println("zero:", first.IsZero())
+	// Output:
+	// compare: -1
+	// strings in the same order: true
+	// zero: false
 }
 
-// Work that a lock only saves effort for goes on without it in an outage.
+// A lock that only prevents duplicate work is not worth a long wait in an outage. With
+// WithFailFast the caller gets ErrOutage and can go on without the lock.
 func ExampleWithFailFast() {
 	ensemble := memdriver.New()
 	defer ensemble.Close()
-	ensemble.Partition(memdriver.AroundClients(0).Reset()) // no client reaches it
+	ensemble.Partition(memdriver.AroundClients(0).Reset()) // no client can reach it
 	client, err := zklock.OpenConnector(ensemble.Connector(), zklock.WithParams(url.Values{"connect_timeout": {"200ms"}}))
 	if err != nil {
 		fmt.Println(err)
@@ -150,7 +163,7 @@ func ExampleWithFailFast() {
 	}
 	defer client.Close()
 
-	for range 2 { // the second time it is known at once
+	for range 2 { // the second request fails at once: the client knows of the outage
 		_, err = client.Mutex("reports/today").Acquire(context.Background(), zklock.WithFailFast())
 		fmt.Println("an outage:", errors.Is(err, zklock.ErrOutage))
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Hooks see every acquisition and its end. A start returns its own end, so the
-// two belong together whatever else happens at the time.
+// A hook is called at the start of an operation and may return a function for its end. So
+// start and end belong together, however many operations run at the same time. JoinHooks
+// combines several sets of hooks.
 func ExampleWithHooks() {
 	logging := zklock.Hooks{
 		Acquire: func(ctx context.Context, e zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {

@@ -8,6 +8,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
+// Readers of a name hold it together. A writer holds it alone.
 func ExampleClient_RWMutex() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -30,7 +31,7 @@ func ExampleClient_RWMutex() {
 	}
 	fmt.Println("two readers:", first.Mode(), second.Mode())
 	_, err = prices.Writer().TryAcquire(ctx)
-	fmt.Println("a writer beside them:", !errors.Is(err, zklock.ErrNotAcquired))
+	fmt.Println("a writer while they hold:", !errors.Is(err, zklock.ErrNotAcquired))
 	_, _ = first.Release(ctx), second.Release(ctx)
 
 	writer, err := prices.Writer().Acquire(ctx)
@@ -42,10 +43,11 @@ func ExampleClient_RWMutex() {
 	fmt.Println("a writer after them:", writer.Mode())
 	// Output:
 	// two readers: shared shared
-	// a writer beside them: false
+	// a writer while they hold: false
 	// a writer after them: exclusive
 }
 
+// At most two importers run at a time, on any number of machines.
 func ExampleClient_Semaphore() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -71,8 +73,7 @@ func ExampleClient_Semaphore() {
 	// 2 has to wait: true
 }
 
-// Two transfers that name their accounts in opposite order wait for each other
-// in no circle.
+// Two transfers that name their accounts in opposite order do not deadlock.
 func ExampleAll() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -96,7 +97,7 @@ func ExampleAll() {
 	// <nil> <nil>
 }
 
-// A writer that has written lets readers in, and goes on as one of them.
+// A writer that has finished its changes lets readers in and goes on as a reader.
 func ExampleLock_Downgrade() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -123,6 +124,9 @@ func ExampleLock_Downgrade() {
 		return
 	}
 	defer reader.Release(ctx)
-	fmt.Println(lock.Mode(), "beside", reader.Mode())
-	// Output: shared beside shared
+	fmt.Println("the writer:", lock.Mode())
+	fmt.Println("a reader:", reader.Mode())
+	// Output:
+	// the writer: shared
+	// a reader: shared
 }

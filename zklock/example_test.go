@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
-	"github.com/zklock/go-zklock/zklock/memdriver" // a program imports zkdriver, with a blank name
+	"github.com/zklock/go-zklock/zklock/memdriver" // a program makes a blank import of zkdriver instead
 )
 
 func ExampleOpen() {
@@ -19,7 +19,7 @@ func ExampleOpen() {
 	}
 	defer client.Close()
 
-	// Open has checked the URL and done no I/O. Ping asks a quorum.
+	// Open checks the URL and does not connect yet. Ping asks a quorum of the ensemble.
 	if err := client.Ping(context.Background()); err != nil {
 		fmt.Println(err)
 		return
@@ -42,7 +42,7 @@ func ExampleDo() {
 	defer client.Close()
 
 	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
-		// ctx ends if the lock is lost, and knows the lock.
+		// ctx carries the lock, and ends if the lock is lost.
 		lock, _ := zklock.FromContext(ctx)
 		fmt.Println("holding", lock.Name(), lock.Mode())
 		return errors.New("out of stock")
@@ -69,8 +69,8 @@ func ExampleMutex_Acquire() {
 	}
 	fmt.Println("held:", lock.Valid())
 
-	// Somebody else gives up after 10 ms. It could as well be a deadline of ctx;
-	// this one ends the wait and nothing else.
+	// Another caller gives up after 10 ms. A deadline of ctx would do the same, but it
+	// would also end everything else that uses ctx.
 	_, err = client.Mutex("orders/42").Acquire(ctx, zklock.WithWait(10*time.Millisecond))
 	fmt.Println(err)
 	fmt.Println("not acquired:", errors.Is(err, zklock.ErrNotAcquired))
@@ -100,7 +100,7 @@ func ExampleMutex_TryAcquire() {
 		lock, err := report.TryAcquire(ctx)
 		switch {
 		case errors.Is(err, zklock.ErrNotAcquired):
-			fmt.Println(worker, "worker: somebody is at it")
+			fmt.Println(worker, "worker: another one holds the lock")
 			continue
 		case err != nil:
 			fmt.Println(err)
@@ -111,7 +111,7 @@ func ExampleMutex_TryAcquire() {
 	}
 	// Output:
 	// first worker: writes the report
-	// second worker: somebody is at it
+	// second worker: another one holds the lock
 }
 
 func ExampleLock_Context() {
@@ -130,10 +130,10 @@ func ExampleLock_Context() {
 	ctx, cancel := lock.Context(context.Background())
 	defer cancel()
 
-	// The ensemble in memory can be told to lose the session.
+	// The ensemble in memory expires the client's session, so the lock is lost.
 	memdriver.Named("example-lock-context").ExpireAll()
 
-	<-ctx.Done() // so work that was given ctx stops
+	<-ctx.Done() // so work that uses ctx stops
 	fmt.Println(context.Cause(ctx))
 	fmt.Println("lost:", errors.Is(lock.Err(), zklock.ErrLost))
 	// Output:
@@ -166,7 +166,7 @@ func ExampleLock_Token() {
 		fmt.Println(err)
 		return
 	}
-	late := first.Token() // of a process that is stopped from here on
+	late := first.Token() // belongs to a process that pauses here
 	_ = first.Release(ctx)
 
 	second, err := client.Mutex("orders/42").Acquire(ctx)

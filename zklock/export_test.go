@@ -6,12 +6,12 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// WithJitter replaces what pauses are spread by, for runs that have to repeat
-// themselves.
+// WithJitter replaces the function that varies the length of pauses, for runs that have
+// to be repeatable.
 func WithJitter(f func(time.Duration) time.Duration) Option {
 	return openOption(func(c *config) { c.Jitter = f })
 }
 
-// Suspend makes every client of the process believe that the machine has been
-// suspended for another d: the clock that leases are counted by jumps.
+// Suspend makes every client of the process believe that the machine has been suspended
+// for another d: the clock that leases are measured by jumps forward.
 func Suspend(d time.Duration) { lease.AddSuspended(d) }

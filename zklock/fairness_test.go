@@ -10,7 +10,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// trying acquires in the background, for a test that ends without getting it.
+// trying acquires in the background. Unlike acquiring, it lets the test end without
+// getting the lock.
 func trying(t *testing.T, a zklock.Acquirer) chan *zklock.Lock {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -25,8 +26,8 @@ func trying(t *testing.T, a zklock.Acquirer) chan *zklock.Lock {
 	return got
 }
 
-// A writer that waits behind readers of its own process is in the queue: readers
-// of other processes that come later come after it.
+// A writer that waits behind readers of its own process has a node in ZooKeeper's queue.
+// So readers of other processes that come later wait behind it.
 func TestRemoteReadersDoNotPassALocalWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -42,8 +43,8 @@ func TestRemoteReadersDoNotPassALocalWriter(t *testing.T) {
 	})
 }
 
-// A writer of this process that waits keeps readers from joining those that hold,
-// whether it waits in the turnstile or with a place of its own.
+// While a writer of this process waits, new readers do not join the readers that hold.
+// That is so whether the writer waits in the turnstile or has its own place.
 func TestWaitingWriterStopsReadersFromJoining(t *testing.T) {
 	for how, writer := range map[string]func(*zklock.Client) (zklock.Acquirer, []zklock.AcquireOption){
 		"plain": func(c *zklock.Client) (zklock.Acquirer, []zklock.AcquireOption) { return c.Mutex("x"), nil },
@@ -59,7 +60,7 @@ func TestWaitingWriterStopsReadersFromJoining(t *testing.T) {
 				c := connect(t, memdriver.New().Connector(), map[string]string{"handover_time": "10s"})
 				reader := c.RWMutex("x").Reader()
 				first := mustLock(t)(reader.Acquire(t.Context()))
-				mustRelease(t, soon(t, "a reader beside a reader", acquiring(t, reader, t.Context())))
+				mustRelease(t, soon(t, "a reader while another reader holds", acquiring(t, reader, t.Context())))
 				what, opts := writer(c)
 				waiting := acquiring(t, what, t.Context(), opts...)
 				late := trying(t, reader)
@@ -67,11 +68,11 @@ func TestWaitingWriterStopsReadersFromJoining(t *testing.T) {
 				mustRelease(t, first)
 				mustRelease(t, soon(t, "the writer", waiting))
 				mustRelease(t, soon(t, "the reader", late))
-				// And no trace of it is left: readers join again.
+				// The writer has left no trace: readers join again.
 				one := mustLock(t)(reader.Acquire(t.Context()))
 				two := mustLock(t)(reader.Acquire(t.Context()))
 				if one.Token() != two.Token() {
-					t.Error("two readers have a place each, with no writer there any more")
+					t.Error("two readers have separate places, although no writer waits any more")
 				}
 				mustRelease(t, one)
 				mustRelease(t, two)
@@ -80,8 +81,8 @@ func TestWaitingWriterStopsReadersFromJoining(t *testing.T) {
 	}
 }
 
-// The place of a waiter that gives up goes on to the next on a session that is
-// being replaced, too.
+// The place of a waiter that gives up is passed to the next waiter, even if its session
+// is being replaced.
 func TestPlaceSurvivesOnARetiredSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -100,8 +101,8 @@ func TestPlaceSurvivesOnARetiredSession(t *testing.T) {
 		time.Sleep(time.Second)
 		mustRelease(t, l)
 		synctest.Wait()
-		none(t, "one of another process, who queued later,", late)
-		mustRelease(t, soon(t, "the next of the process", next))
+		none(t, "a waiter of another process that queued later", late)
+		mustRelease(t, soon(t, "the next waiter of the process", next))
 		mustRelease(t, <-late)
 	})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Whatever request is lost, before or after it was applied, or is applied when
-// nobody expects it any more: exclusion holds, nothing stays behind, and both
-// clients can go on.
+// Each request is lost in turn: before it was applied, after it was applied, or so that
+// it is applied when the client does not expect that any more. Exclusion holds, no node
+// stays behind, and both clients can go on.
 func TestEveryRequestMayBeLost(t *testing.T) {
 	kinds := []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled),
@@ -52,8 +52,8 @@ func TestEveryRequestMayBeLost(t *testing.T) {
 	}
 }
 
-// Two requests of one client may be lost as well: one right after the other, or,
-// with ZKLOCK_PAIRS=all, any two.
+// Two requests of one client may be lost, too: one right after the other, or, with
+// ZKLOCK_PAIRS=all, any two.
 func TestEveryTwoRequestsMayBeLost(t *testing.T) {
 	far := 1
 	if os.Getenv("ZKLOCK_PAIRS") == "all" {
@@ -63,7 +63,7 @@ func TestEveryTwoRequestsMayBeLost(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			runs := 0
-			// pair reports whether there were that many requests for both.
+			// pair reports whether both faults met a request, since there were enough.
 			pair := func(first, second faultdriver.Fault, n, gap int) bool {
 				ours, theirs := faultdriver.NewCounter(faultdriver.Nth(n, about(first))), faultdriver.NewCounter(faultdriver.Nth(n+gap, about(second)))
 				synctest.Test(t, func(t *testing.T) { lose(t, sc.room, sc.run, faultdriver.Any(ours, theirs)) })
@@ -97,12 +97,12 @@ func lose(t *testing.T, room int, run func(in *inside, a, b *zklock.Client), fau
 	began := time.Now()
 	run(in, a, b)
 	if d := time.Since(began); d > 30*time.Second {
-		in.fault("it took %v", d)
+		in.fault("the scenario took %v, want at most 30s", d)
 	}
-	quiet := time.NewTimer(25 * time.Second) // late requests, sweeps
+	quiet := time.NewTimer(25 * time.Second) // for late requests and clean-ups
 	<-quiet.C
 	if dump := e.Dump(); strings.Contains(dump, "_c_") {
-		in.fault("left behind:\n%s", dump)
+		in.fault("nodes were left behind:\n%s", dump)
 	}
 	for _, c := range []*zklock.Client{a, b} {
 		l, err := c.Mutex("x").Acquire(context.Background(), zklock.WithWait(20*time.Second))

@@ -12,16 +12,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// forgetful is an ensemble that agrees with everything and remembers nothing
-// but who watches, by a hash of the path: so it has hardly any part in what is
-// measured with it.
+// forgetful is an ensemble that agrees to every request and stores only watches, by a hash
+// of the path. So it adds hardly anything to what is measured with it.
 type forgetful struct {
 	sessions, zxid atomic.Int64
 	seed           maphash.Seed
 
 	mu      sync.Mutex
 	watches map[uint64]chan driver.Event // guarded by mu
-	watched int                          // guarded by mu; how often a watch was asked for
+	watched int                          // guarded by mu; how many watches were requested
 }
 
 func (e *forgetful) watch(path string) <-chan driver.Event {
@@ -33,7 +32,7 @@ func (e *forgetful) watch(path string) <-chan driver.Event {
 	return event
 }
 
-// deleted tells who watches a znode that it is gone.
+// deleted sends the event of a znode's deletion to the watch on it, if there is one.
 func (e *forgetful) deleted(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -45,7 +44,7 @@ func (e *forgetful) deleted(path string) {
 	}
 }
 
-// asked is how often a watch was asked for.
+// asked returns how many watches were requested.
 func (e *forgetful) asked() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +70,7 @@ type forgetfulSession struct {
 
 func (s *forgetfulSession) create(path string, mode driver.Mode) string {
 	if mode.Sequential() {
-		// One suffix for all: nobody is ever compared with another.
+		// All nodes have the same suffix: no list returns them, so none are compared.
 		path += "0000000001"
 	}
 	return path

@@ -38,8 +38,8 @@ func (w *locked) String() string {
 	return w.b.String()
 }
 
-// The clean-ups of the garbage collector run outside of any bubble, so this test
-// is in real time, with a short session timeout.
+// The clean-ups of the garbage collector run outside of any synctest bubble. So this test
+// runs in real time, with a short session timeout.
 func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	ensemble := memdriver.New(memdriver.WithTickTime(100 * time.Millisecond))
 	defer ensemble.Close()
@@ -60,7 +60,7 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	kept := acquire("kept")
 	func() {
 		done := acquire("dropped").Done()
-		go func() { <-done }() // who waits for a loss does not keep the lock, and is still told
+		go func() { <-done }() // waiting for the loss does not keep the Lock alive, and Done still closes
 		if err := acquire("released").Release(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -73,10 +73,10 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	}
 	runtime.GC()
 	if n := c.Stats().Forgotten; n != 1 {
-		t.Errorf("%d handles count as forgotten, want 1", n)
+		t.Errorf("Stats counts %d handles as forgotten, want 1", n)
 	}
 	if !strings.Contains(log.String(), "dropped without Release") {
-		t.Errorf("the log says %q", log.String())
+		t.Errorf("the log does not report the dropped lock: %q", log.String())
 	}
 	other, err := zklock.OpenConnector(ensemble.Connector(), params)
 	if err != nil {
@@ -84,15 +84,15 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	}
 	defer other.Close()
 	if _, err := other.Mutex("dropped").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-		t.Errorf("a dropped lock was given to somebody else: %v", err)
+		t.Errorf("another client's try for a dropped lock: %v, want ErrNotAcquired", err)
 	}
 	if err := kept.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A lock that was released is collected, with all that it refers to, also if it
-// was joined: handles that joined know the one that they joined.
+// The garbage collector frees a Lock that was released, with all that it refers to. That
+// is so even if other handles joined it, which refer to the handle that they joined.
 func TestReleasedLocksAreCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -102,7 +102,7 @@ func TestReleasedLocksAreCollected(t *testing.T) {
 			locks := []*zklock.Lock{first}
 			ctx := t.Context()
 			for range 2 {
-				time.Sleep(5 * time.Second) // so old that the collector is to tell when it is dropped
+				time.Sleep(5 * time.Second) // old enough for the client to detect that it is dropped
 				inner, cancel := locks[len(locks)-1].Context(ctx)
 				defer cancel()
 				ctx = inner
@@ -114,14 +114,14 @@ func TestReleasedLocksAreCollected(t *testing.T) {
 				dropped = append(dropped, weak.Make(l))
 			}
 		}()
-		// Each may have to go before the one that it joined.
+		// A Lock may have to be collected before the one that it joined.
 		for range len(dropped) {
 			runtime.GC()
 			time.Sleep(time.Second)
 		}
 		for i, p := range dropped {
 			if p.Value() != nil {
-				t.Errorf("released lock %d of %d is still there", i+1, len(dropped))
+				t.Errorf("released lock %d of %d was not collected", i+1, len(dropped))
 			}
 		}
 	})
@@ -134,8 +134,8 @@ func leak(t *testing.T, a zklock.Acquirer) {
 	}
 }
 
-// leakHanded does so, and gets it from somebody else in the process: it is the
-// waiter's stack that counts.
+// leakHanded calls leak for a lock that another goroutine of the process hands over. The
+// stack that is logged has to be the waiter's.
 func leakHanded(t *testing.T, c *zklock.Client, waiting <-chan struct{}) {
 	l, err := c.Mutex("handed").Acquire(t.Context())
 	if err != nil {
@@ -153,8 +153,8 @@ func leakHanded(t *testing.T, c *zklock.Client, waiting <-chan struct{}) {
 	}
 }
 
-// With the option the log says where a dropped lock was acquired, and not where
-// this package did so; without it, nothing.
+// With WithAcquireStacks the log shows where a dropped lock was acquired, from the caller
+// of this package on. Without the option it shows no stack.
 func TestDroppedLockIsLoggedWithItsStack(t *testing.T) {
 	for _, with := range []bool{true, false} {
 		ensemble := memdriver.New(memdriver.WithTickTime(100 * time.Millisecond))
@@ -191,30 +191,30 @@ func TestDroppedLockIsLoggedWithItsStack(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, "dropped without Release") })
 		if len(lines) != 2 {
-			t.Fatalf("stacks: %v: the log says %q", with, log.String())
+			t.Fatalf("WithAcquireStacks %v: the log says %q, want two dropped locks", with, log.String())
 		}
 		for _, line := range lines {
-			_, stack, told := strings.Cut(line, "acquired=")
-			if told != with || with && (!strings.Contains(stack, "zklock_test.leak (") || !strings.Contains(stack, "forgotten_test.go:")) {
-				t.Errorf("stacks: %v: the log says %s", with, line)
+			_, stack, logged := strings.Cut(line, "acquired=")
+			if logged != with || with && (!strings.Contains(stack, "zklock_test.leak (") || !strings.Contains(stack, "forgotten_test.go:")) {
+				t.Errorf("WithAcquireStacks %v: the log says %s", with, line)
 			}
 			if strings.Contains(stack, "go-zklock/zklock.") || strings.Contains(stack, "leakHanded (") {
-				t.Errorf("frames of this package, or of the one who released: %s", line)
+				t.Errorf("the stack has frames of this package, or of the goroutine that released: %s", line)
 			}
 		}
 		t.Log(lines[0])
 	}
 }
 
-// A loss is told with the very handle that the caller has, however old it is.
+// The Lost hook gets the very Lock that the caller has, however old it is.
 func TestLossOfAnOldLockIsToldWithItsHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ensemble := memdriver.New()
 		defer ensemble.Close()
-		told := make(chan *zklock.Lock, 1)
+		reported := make(chan *zklock.Lock, 1)
 		var id atomic.Int64
 		c, err := zklock.OpenConnector(ensemble.Connector(), zklock.WithHooks(zklock.Hooks{
-			Lost:    func(_ context.Context, e zklock.LostEvent) { told <- e.Lock },
+			Lost:    func(_ context.Context, e zklock.LostEvent) { reported <- e.Lock },
 			Session: func(e zklock.SessionEvent) { id.Store(e.ID) },
 		}))
 		if err != nil {
@@ -227,8 +227,8 @@ func TestLossOfAnOldLockIsToldWithItsHandle(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		ensemble.Expire(id.Load())
-		if got := <-told; got != l {
-			t.Errorf("told of %p, the handle is %p", got, l)
+		if got := <-reported; got != l {
+			t.Errorf("the Lost hook got the Lock %p, the caller has %p", got, l)
 		}
 		<-l.Done()
 	})
@@ -238,7 +238,7 @@ func TestStatsShowTheLongestHoldAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, "mem://")
 		if s := c.Stats(); s.LongestHold != 0 || s.LongestWait != 0 {
-			t.Errorf("at rest: %+v", s)
+			t.Errorf("Stats of a client without locks: %+v", s)
 		}
 		l, err := c.Mutex("a").Acquire(t.Context())
 		if err != nil {
@@ -260,7 +260,7 @@ func TestStatsShowTheLongestHoldAndWait(t *testing.T) {
 			t.Error(err)
 		}
 		if s := c.Stats(); s.LongestHold != 0 || s.LongestWait != 0 {
-			t.Errorf("afterwards: %+v", s)
+			t.Errorf("Stats after the release: %+v", s)
 		}
 	})
 }

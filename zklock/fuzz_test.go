@@ -13,15 +13,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// FuzzURL: whatever comes before an "@" may be a password, and is in no error;
-// what is taken has the parts that it should have.
+// FuzzURL: whatever comes before an "@" may be a password, so no error shows it. A URL
+// that is accepted has the parts that it should have.
 func FuzzURL(f *testing.F) {
 	f.Add("zk://user:", "h1:2181,[::1]:2182/shop/locks?session_timeout=10s")
 	f.Add("zks://u:s%40", "h/r?loss_delay=1s&tick_time=2s&acl=open")
 	f.Add("mem://a,b:", "c#x")
 	f.Add("zk://h?x=", "&y")
 	f.Fuzz(func(t *testing.T, before, after string) {
-		const canary = "hunter!2" // not a host's name, nor a key's
+		const canary = "hunter!2" // neither the name of a host nor of a key
 		u, err := parseURL(before + canary + "@" + after)
 		cfg := defaultConfig()
 		if err == nil {
@@ -38,7 +38,7 @@ func FuzzURL(f *testing.F) {
 			return
 		}
 		if !strings.Contains(u.User+u.Password.Reveal(), canary) || u.User == "" {
-			t.Fatalf("credentials are %q and %q", u.User, u.Password.Reveal())
+			t.Fatalf("the user and the password are %q and %q", u.User, u.Password.Reveal())
 		}
 		if strings.Contains(u.Password.Reveal(), canary) && !strings.Contains(u.User, canary) && strings.Contains(fmt.Sprintf("%+v %#v", u, u), canary) {
 			t.Fatalf("the URL shows its password")
@@ -48,20 +48,20 @@ func FuzzURL(f *testing.F) {
 				t.Fatalf("host %q", h)
 			}
 		}
-		serverTakes(t, cfg.Root)
+		serverAccepts(t, cfg.Root)
 		if cfg.LossDelay > cfg.SessionTimeout/2 || cfg.LeaseTimeout(cfg.SessionTimeout) < session.MinTicks*cfg.TickTime {
 			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.LossDelay, cfg.SessionTimeout, cfg.TickTime)
 		}
 	})
 }
 
-// FuzzCredentials: user and password come out as they went in.
+// FuzzCredentials: a user and a password that were escaped in a URL are parsed unchanged.
 func FuzzCredentials(f *testing.F) {
 	f.Add("app", "p@ss:w/r?d#%,")
 	f.Fuzz(func(t *testing.T, user, password string) {
 		u, err := parseURL("zk://" + url.PathEscape(user) + ":" + strings.ReplaceAll(url.PathEscape(password), ",", "%2C") + "@h:2181/r")
 		if user == "" || strings.ContainsAny(user, ":,") {
-			return // what digest authentication cannot express, or has to be escaped
+			return // digest authentication knows no empty user and no colon in it; a comma has to be escaped
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -72,8 +72,8 @@ func FuzzCredentials(f *testing.F) {
 	})
 }
 
-// FuzzName: names that are taken have paths that ZooKeeper takes, below the root
-// and nowhere else, each its own, and none that passes for somebody's queue node.
+// FuzzName: a name that is accepted has a path that ZooKeeper accepts. It is below the
+// root, no other name has it, and no part of it passes for a queue node of any dialect.
 func FuzzName(f *testing.F) {
 	f.Add("orders/42", "orders%2F42")
 	f.Add("a/../b", "..")
@@ -87,11 +87,11 @@ func FuzzName(f *testing.F) {
 			for _, name := range []string{a, b} {
 				err := d.CheckName(name)
 				if utf8.ValidString(name) == false && err == nil || len(name) > queue.MaxName && err == nil {
-					t.Fatalf("%q is taken in dialect %s", name, d.Name)
+					t.Fatalf("%q is accepted in dialect %s", name, d.Name)
 				}
 				if err != nil {
 					if !utf8.ValidString(err.Error()) || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-						t.Fatalf("the error has the name's bytes in it as they are: %q", err)
+						t.Fatalf("the error shows bytes of the name that have to be escaped: %q", err)
 					}
 					continue
 				}
@@ -100,7 +100,7 @@ func FuzzName(f *testing.F) {
 				if !ok || below == "" || !d.Literal() && strings.Contains(below, "/") {
 					t.Fatalf("%q has the path %q in dialect %s", name, path, d.Name)
 				}
-				serverTakes(t, path)
+				serverAccepts(t, path)
 				if len(path) > len(root)+1+3*queue.MaxName {
 					t.Fatalf("%q has a path of %d bytes", name, len(path))
 				}
@@ -110,10 +110,10 @@ func FuzzName(f *testing.F) {
 					}
 				}
 				if back, err := url.PathUnescape(below); !d.Literal() && (err != nil || back != name) {
-					t.Fatalf("%q became %q, which says %q, %v", name, below, back, err)
+					t.Fatalf("%q became %q, which decodes to %q, %v", name, below, back, err)
 				}
 				if other, taken := paths[path]; taken && other != name {
-					t.Fatalf("%q and %q have one path, %q, in dialect %s", name, other, path, d.Name)
+					t.Fatalf("%q and %q have the same path, %q, in dialect %s", name, other, path, d.Name)
 				}
 				paths[path] = name
 			}
@@ -121,9 +121,9 @@ func FuzzName(f *testing.F) {
 	})
 }
 
-// serverTakes fails the test for a path that ZooKeeper's PathUtils refuses. Java
-// looks at UTF-16, so what needs a surrogate is refused as one.
-func serverTakes(t *testing.T, path string) {
+// serverAccepts fails the test for a path that ZooKeeper's PathUtils refuses. Java checks
+// UTF-16 units, so it refuses every character that needs a surrogate pair.
+func serverAccepts(t *testing.T, path string) {
 	t.Helper()
 	if path == "" || path[0] != '/' || len(path) > 1 && path[len(path)-1] == '/' || !utf8.ValidString(path) {
 		t.Fatalf("path %q", path)

@@ -12,9 +12,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestGrantedTimeout: what was granted and was not asked for is reported, and a
-// grant that shows that leases would be wrong is an error. Servers grant from 2 to
-// 20 of their ticks.
+// TestGrantedTimeout: a session timeout that is shorter than the one asked for is logged.
+// One that is longer is an error, since it may mean that leases would outlast their
+// sessions. Servers grant from 2 to 20 of their ticks.
 func TestGrantedTimeout(t *testing.T) {
 	for _, c := range []struct {
 		what          string
@@ -24,27 +24,27 @@ func TestGrantedTimeout(t *testing.T) {
 	}{
 		{what: "as asked", asked: "10s", tick: "2s", servers: 2 * time.Second},
 		{
-			what: "too little, on slower ticks", asked: "300ms", tick: "100ms", servers: 2 * time.Second,
-			refused: []string{"tick_time too small", "granted 4s", "asked for were 300ms", "either its servers' tickTime is 2s", "tick_time=100ms", "or an operator has set their minSessionTimeout", "session_timeout has to be at least 4s"},
+			what: "asks for too little, on slower ticks", asked: "300ms", tick: "100ms", servers: 2 * time.Second,
+			refused: []string{"tick_time too small", "granted 4s", "asked for 300ms", "either its servers' tickTime is 2s", "tick_time=100ms", "or an operator has set their minSessionTimeout", "session_timeout has to be at least 4s"},
 		},
 		{
-			what: "a little too little", asked: "3s", tick: "900ms", servers: 2 * time.Second,
+			what: "asks for slightly too little", asked: "3s", tick: "900ms", servers: 2 * time.Second,
 			refused: []string{"tickTime is 2s", "tick_time=900ms"},
 		},
 		{
-			what: "more than was asked for", asked: "3s", tick: "1s", servers: 1600 * time.Millisecond,
+			what: "is granted slightly more than it asks for", asked: "3s", tick: "1s", servers: 1600 * time.Millisecond,
 			refused: []string{"tickTime is 1.6s"},
 		},
 		{
-			what: "too much", asked: "10m", tick: "2s", servers: 1900 * time.Millisecond,
+			what: "asks for too much", asked: "10m", tick: "2s", servers: 1900 * time.Millisecond,
 			logs: []string{"asked=10m0s", "granted=38s", "maxSessionTimeout"},
 		},
 		{
-			what: "too much, on slower ticks", asked: "10m", tick: "100ms", servers: 2 * time.Second,
+			what: "asks for too much, on slower ticks", asked: "10m", tick: "100ms", servers: 2 * time.Second,
 			logs: []string{"asked=10m0s", "granted=40s", "tickTime is 2s", "tick_time=100ms"},
 		},
 		{
-			what: "too little, with the right tick_time", asked: "4500ms", tick: "1500ms", servers: 1500 * time.Millisecond,
+			what: "asks for three ticks, with the right tick_time", asked: "4500ms", tick: "1500ms", servers: 1500 * time.Millisecond,
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestGrantedTimeout(t *testing.T) {
 				}
 			}
 			if d := time.Since(began); d > 100*time.Millisecond {
-				t.Errorf("%s: it took %v", c.what, d)
+				t.Errorf("%s: the calls took %v, want at most 100ms", c.what, d)
 			}
 			lines := strings.Count(log.String(), "granted a shorter session timeout")
 			if want := min(len(c.logs), 1); lines != want {

@@ -11,8 +11,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The goroutines that watch own nodes take new ones where old ones have gone: one
-// lock that stays among many that come and go does not keep a goroutine of its own.
+// A goroutine that watches a client's own nodes takes new nodes when old ones have gone.
+// So one lock that is kept, while many others come and go, does not keep a goroutine for
+// itself alone.
 func TestGuardsThatHaveRoomAreUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -33,11 +34,11 @@ func TestGuardsThatHaveRoomAreUsed(t *testing.T) {
 				mustRelease(t, l)
 			}
 			time.Sleep(2 * time.Second)
-			synctest.Wait() // until the reaper, for one, has done what it does at this moment
+			synctest.Wait() // until the other goroutines, such as the reaper, are idle
 			if n := runtime.NumGoroutine(); i == 0 {
 				goroutines = n
 			} else if n > goroutines+1 {
-				t.Fatalf("round %d: %d goroutines watch what %d did, and %d locks more", i, n, goroutines, i)
+				t.Fatalf("round %d: %d goroutines, and %d in the first round; only %d more locks are held", i, n, goroutines, i)
 			}
 		}
 		for _, l := range kept {

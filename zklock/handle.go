@@ -8,61 +8,64 @@ import (
 	"weak"
 )
 
-// handle is what a Lock refers to. It is what the hold keeps, so that it can
-// tell of a loss while the Lock itself may be collected.
+// handle has the state of one Lock. The hold refers to handles and not to Locks, so
+// that it can report a loss, and the garbage collector can still collect a Lock that
+// the program has dropped.
 type handle struct {
-	hold    *hold
-	token   Token
-	hookCtx context.Context       // what the Acquire hook returned; see withStack
-	since   time.Time             // when it was acquired
-	err     atomic.Pointer[error] // why it is not held any more; set once, under mu
+	hold     *hold
+	token    Token
+	hookCtx  context.Context       // what the Acquire hook returned; see withStack
+	acquired time.Time             // when it was acquired
+	err      atomic.Pointer[error] // why it is not held any more, nil while it is; set once, under mu
 
 	mu       sync.Mutex
-	done     chan struct{}                                        // guarded by mu; made when first asked for, closed once err is set
+	done     chan struct{}                                        // guarded by mu; made when Done is first called, closed when err is set
 	released bool                                                 // guarded by mu; Release was called
-	contexts map[*context.CancelCauseFunc]context.CancelCauseFunc // guarded by mu; to cancel when done
-	strong   *Lock                                                // guarded by mu; nil once letGo has been called
+	contexts map[*context.CancelCauseFunc]context.CancelCauseFunc // guarded by mu; to cancel when err is set
+	strong   *Lock                                                // guarded by mu; nil after letGo
 	weak     weak.Pointer[Lock]                                   // guarded by mu; set by letGo
 }
 
-func (l *handle) reason() error {
-	if err := l.err.Load(); err != nil {
+// reason returns nil while the handle is held, and then why it is not.
+func (hd *handle) reason() error {
+	if err := hd.err.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// tellLost tells the logger and the hooks of the loss of a handle.
-func (l *handle) tellLost() {
-	err, ok := l.reason().(*LostError)
+// reportLost logs the loss of a handle and calls the Lost hook.
+func (hd *handle) reportLost() {
+	err, ok := hd.reason().(*LostError)
 	if !ok {
 		return
 	}
-	all := l.hold.all
-	all.cfg.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", l.hold.place.Desk.DS.ID())
-	if hook := all.hooks.lost; hook != nil {
-		hook(l.hookCtx, LostEvent{Lock: l.lock(), Err: err})
+	ts := hd.hold.turnstiles
+	ts.cfg.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", hd.hold.place.Desk.DS.ID())
+	if hook := ts.hooks.lost; hook != nil {
+		hook(hd.hookCtx, LostEvent{Lock: hd.lock(), Err: err})
 	}
 }
 
-// end sets err, closes done and ends the contexts, unless that has been done
-// before. A loss is counted first: who has seen it finds it among the figures.
-func (l *handle) end(err error) bool {
-	l.mu.Lock()
-	if l.err.Load() != nil {
-		l.mu.Unlock()
+// end sets err, closes done and ends the contexts. It returns false if the handle had
+// ended before. A loss is counted first, so that a caller that has noticed the loss
+// finds it in Stats.
+func (hd *handle) end(err error) bool {
+	hd.mu.Lock()
+	if hd.err.Load() != nil {
+		hd.mu.Unlock()
 		return false
 	}
 	if err != ErrReleased {
-		l.hold.all.counters.lost.Add(1)
+		hd.hold.turnstiles.counters.lost.Add(1)
 	}
-	l.err.Store(&err)
-	if l.done != nil {
-		close(l.done)
+	hd.err.Store(&err)
+	if hd.done != nil {
+		close(hd.done)
 	}
-	contexts := l.contexts
-	l.contexts = nil
-	l.mu.Unlock()
+	contexts := hd.contexts
+	hd.contexts = nil
+	hd.mu.Unlock()
 	for _, cancel := range contexts {
 		cancel(err)
 	}

@@ -9,76 +9,78 @@ import (
 	"weak"
 )
 
-// A handle that is dropped without a Release stays held: that nobody refers to
-// it any more does not prove that the work under it has ended. It is logged and
-// counted. To see it, nothing in this package must refer to the Lock itself but
-// weakly, which costs more than a short lock should pay. So the Lock is referred
-// to plainly at first, and is let go of, with a clean-up attached, when the
-// heart finds it older than a tenth of the session timeout.
+// A Lock that the program drops without a Release stays held, because the work under
+// it may not have ended. The drop is logged and counted. The garbage collector can
+// notice it only if this package has nothing but a weak reference to the Lock. Weak
+// references cost too much for locks that are held briefly. So a handle refers to its
+// Lock plainly at first. When the session's heart finds that it has been held for a
+// tenth of the session timeout, letGo attaches a clean-up and makes the reference weak.
 
-// lock returns the Lock that the caller has, or had, for a hook to be told of.
-func (h *handle) lock() *Lock {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.strong != nil {
-		return h.strong
+// lock returns the Lock for a hook: the caller's, or a new one if the caller's was
+// collected.
+func (hd *handle) lock() *Lock {
+	hd.mu.Lock()
+	defer hd.mu.Unlock()
+	if hd.strong != nil {
+		return hd.strong
 	}
-	if l := h.weak.Value(); l != nil {
+	if l := hd.weak.Value(); l != nil {
 		return l
 	}
-	return &Lock{h}
+	return &Lock{hd}
 }
 
-// letGo has the garbage collector tell when the caller has dropped the Lock.
-func (h *handle) letGo() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.strong == nil || h.reason() != nil {
+// letGo makes the reference to the Lock weak, and has the garbage collector call
+// forgotten when the caller has dropped the Lock.
+func (hd *handle) letGo() {
+	hd.mu.Lock()
+	defer hd.mu.Unlock()
+	if hd.strong == nil || hd.reason() != nil {
 		return
 	}
-	h.weak = weak.Make(h.strong)
-	runtime.AddCleanup(h.strong, (*handle).forgotten, h)
-	h.strong = nil
+	hd.weak = weak.Make(hd.strong)
+	runtime.AddCleanup(hd.strong, (*handle).forgotten, hd)
+	hd.strong = nil
 }
 
-// forgotten is called when the Lock was collected.
-func (h *handle) forgotten() {
-	if h.reason() != nil {
+// forgotten logs and counts a Lock that was collected while it was held.
+func (hd *handle) forgotten() {
+	if hd.reason() != nil {
 		return
 	}
-	all := h.hold.all
-	all.counters.forgotten.Add(1)
-	told := []any{"held", time.Since(h.since), "session", h.hold.place.Desk.DS.ID()}
-	if at := acquiredAt(h.hookCtx); at != nil {
-		told = append(told, "acquired", at)
+	ts := hd.hold.turnstiles
+	ts.counters.forgotten.Add(1)
+	attrs := []any{"held", time.Since(hd.acquired), "session", hd.hold.place.Desk.DS.ID()}
+	if at := acquireStack(hd.hookCtx); at != nil {
+		attrs = append(attrs, "acquired", at)
 	} else {
-		told = append(told, "hint", "WithAcquireStacks has this say where the lock was acquired")
+		attrs = append(attrs, "hint", "open the client with WithAcquireStacks to log where the lock was acquired")
 	}
-	all.cfg.Logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", told...)
+	ts.cfg.Logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
 }
 
-// stackKey is where a context has the stack of an acquisition. A handle keeps
-// the context of its acquisition anyway, for the Lost hook: so neither a handle
-// nor an acquisition is any bigger where stacks are not wanted.
+// stackKey is the context key of an acquisition's stack. A handle keeps the context of
+// its acquisition anyway, for the Lost hook. So the stack needs no
+// space in handles without WithAcquireStacks.
 type stackKey struct{}
 
-// maxStack bounds how many frames are remembered of an acquisition.
+// maxStack is the most frames that are kept of an acquisition's stack.
 const maxStack = 32
 
-// withStack adds where the calling goroutine is, from the caller's caller on.
+// withStack adds the calling goroutine's stack to ctx, from the caller's caller on.
 func withStack(ctx context.Context) context.Context {
-	const itself, caller = 2, 1 // runtime.Callers and withStack; Client.acquire
+	const itself, caller = 2, 1 // frames to skip: runtime.Callers and withStack; Client.acquire
 	pcs := make([]uintptr, maxStack)
 	return context.WithValue(ctx, stackKey{}, pcs[:runtime.Callers(itself+caller, pcs)])
 }
 
-// ownFrames is what this package's functions are called, without the others' of
-// the module.
+// ownFrames is the prefix of the names of this package's functions. Those of the
+// module's other packages do not have it.
 const ownFrames = "github.com/zklock/go-zklock/zklock."
 
-// acquiredAt returns the frames that withStack added, the innermost first, from
-// the caller of this package on; nil if there are none.
-func acquiredAt(ctx context.Context) (at []string) {
+// acquireStack returns the frames that withStack added, innermost first, beginning with
+// the caller of this package; nil if ctx has none.
+func acquireStack(ctx context.Context) (at []string) {
 	pcs, _ := ctx.Value(stackKey{}).([]uintptr)
 	if len(pcs) == 0 {
 		return nil
@@ -94,14 +96,15 @@ func acquiredAt(ctx context.Context) (at []string) {
 	return at
 }
 
-// Review implements session.Tenant: it lets go of handles that have been held for a while.
+// Review implements session.Tenant: it calls letGo for handles that have been held for a
+// tenth of the session timeout.
 func (h *hold) Review() {
 	before := time.Now().Add(-h.place.Desk.Timeout / 10)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range h.handles {
-		if l.since.Before(before) {
-			l.letGo()
+	for _, hd := range h.handles {
+		if hd.acquired.Before(before) {
+			hd.letGo()
 		}
 	}
 }
@@ -113,5 +116,5 @@ func (h *hold) Since() time.Time {
 	if len(h.handles) == 0 {
 		return time.Time{}
 	}
-	return h.handles[0].since // the first is the oldest
+	return h.handles[0].acquired // the first handle is the oldest
 }

@@ -24,12 +24,12 @@ func TestWithoutHandoverHasATokenOfItsOwn(t *testing.T) {
 		mustRelease(t, l)
 		h := <-handed
 		if h.Token().Zxid != l.Token().Zxid || h.Token().Turn != l.Token().Turn+1 {
-			t.Errorf("handed: %v after %v", h.Token(), l.Token())
+			t.Errorf("the token after a hand-over is %v after %v, want the same Zxid and the next Turn", h.Token(), l.Token())
 		}
 		mustRelease(t, h)
 		o := <-own
 		if o.Token().Zxid == h.Token().Zxid || o.Token().Compare(h.Token()) <= 0 || o.Token().Turn != 0 {
-			t.Errorf("own: %v after %v", o.Token(), h.Token())
+			t.Errorf("the token without hand-over is %v after %v, want a greater Zxid and no Turn", o.Token(), h.Token())
 		}
 		mustRelease(t, o)
 	})
@@ -42,10 +42,10 @@ func TestHandoverLimitLetsOthersIn(t *testing.T) {
 		first := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
 		var order []string
 		done := make(chan struct{})
-		take := func(c *zklock.Client, who string) {
+		take := func(c *zklock.Client, client string) {
 			go func() {
 				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-				order = append(order, who)
+				order = append(order, client)
 				time.Sleep(time.Millisecond)
 				mustRelease(t, l)
 				done <- struct{}{}
@@ -61,16 +61,16 @@ func TestHandoverLimitLetsOthersIn(t *testing.T) {
 			<-done
 		}
 		if got := len(order); got != 6 {
-			t.Fatal(order)
+			t.Fatalf("%d locks were acquired, want 6: %v", got, order)
 		}
 		if order[3] != "b" {
-			t.Errorf("handover_limit=2: %v", order)
+			t.Errorf("handover_limit=2: the clients' order is %v, want b fourth", order)
 		}
 	})
 }
 
-// handover_limit counts from when another contender is known; handover_time
-// counts always.
+// handover_limit applies only to a place whose creation may have found other contenders in
+// the queue. handover_time always applies.
 func TestHandoverIsUnlimitedWhileNobodyElseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -81,16 +81,16 @@ func TestHandoverIsUnlimitedWhileNobodyElseWaits(t *testing.T) {
 		}
 		wg.Wait()
 		if n := c.Stats().Handovers; n != 59 {
-			t.Errorf("%d hand-overs among 60 within handover_time", n)
+			t.Errorf("%d hand-overs among 60 goroutines within handover_time, want 59", n)
 		}
 		before := c.Stats().Handovers
 		for range 10 {
 			wg.Go(func() { in.work(c.Mutex("x"), 1, 40*time.Millisecond) })
 		}
 		wg.Wait()
-		// Granted, passed on 40ms and 80ms later, given up after 120ms; and so on.
+		// A place is passed on 40ms and 80ms after its grant, and given up after 120ms.
 		if n := c.Stats().Handovers - before; n != 6 {
-			t.Errorf("%d hand-overs among 10 that hold for 40ms each, want 2 for every 3", n)
+			t.Errorf("%d hand-overs among 10 holders of 40ms each, want 2 for every 3", n)
 		}
 		for _, f := range in.faults {
 			t.Error(f)
@@ -98,10 +98,11 @@ func TestHandoverIsUnlimitedWhileNobodyElseWaits(t *testing.T) {
 	})
 }
 
-// A holder gives up its node and the next local waiter queues again, in one
-// transaction whose outcome is not known for a while, if ever. Whatever became of
-// it, the old node is not passed on any more; who queued meanwhile in another
-// process gets in first; and the local queue goes on, also without its first.
+// In one transaction a holder gives up its node and the next local waiter queues again.
+// The outcome of the transaction is unknown for a while, or for ever. Whatever it is, the
+// old node is not passed on any more, and a waiter of another process that queued
+// meanwhile gets the lock first. The local queue goes on, even if its first waiter gives
+// up.
 func TestRequeueWithUnknownOutcome(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.Hang(), faultdriver.HangReply(),
@@ -155,11 +156,11 @@ func requeue(t *testing.T, fault faultdriver.Fault, gives bool) {
 	}
 	r := <-remote
 	if len(locals) > 0 {
-		t.Error("a local waiter got in before one that queued earlier, or beside it")
+		t.Error("a local waiter got the lock before the other process, which queued earlier, or together with it")
 	}
 	time.Sleep(time.Minute)
 	if len(locals) > 0 {
-		t.Error("a local waiter got in beside the other process")
+		t.Error("a local waiter got the lock while the other process holds it")
 	}
 	mustRelease(t, r)
 	last, want := r, 3
@@ -175,16 +176,16 @@ func requeue(t *testing.T, fault faultdriver.Fault, gives bool) {
 		mustRelease(t, next)
 	}
 	if counter.Struck() != 1 {
-		t.Errorf("%d requeues were struck", counter.Struck())
+		t.Errorf("%d requeues met the fault, want 1", counter.Struck())
 	}
-	time.Sleep(time.Minute) // late requests, sweeps
+	time.Sleep(time.Minute) // for late requests and clean-ups
 	if n := nodes(e); n != 0 {
 		t.Errorf("left behind:\n%s", e.Dump())
 	}
 }
 
-// The first local waiter has a place in the ensemble's queue. When it gives up,
-// the next one takes that over, with its position, and nothing is written.
+// The first local waiter has a place in the ensemble's queue. When it gives up, the next
+// local waiter takes over the place with its position, and nothing is written.
 func TestWaiterThatGivesUpLeavesItsPlaceToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -198,7 +199,7 @@ func TestWaiterThatGivesUpLeavesItsPlaceToTheNext(t *testing.T) {
 		remote := acquiring(t, b.Mutex("x"), t.Context())
 		d := cost(e, func() { cancel(); <-failed })
 		if d.Writes() != 0 || nodes(e) != 3 {
-			t.Errorf("giving up cost %+v, %d nodes", d, nodes(e))
+			t.Errorf("giving up cost %+v and left %d nodes, want no write and 3 nodes", d, nodes(e))
 		}
 		mustRelease(t, l)
 		n := <-next
@@ -208,9 +209,9 @@ func TestWaiterThatGivesUpLeavesItsPlaceToTheNext(t *testing.T) {
 	})
 }
 
-// A holder that has heard of no quorum for a while has too little lease to pass
-// on at once. The next one waits until there is more, with the same node: it is no
-// hand-over that costs nothing, and loses no place.
+// A holder that no quorum has answered for a while has too little of its lease left to
+// hand over at once. The next waiter keeps the node, and its position in the queue, and
+// waits until the lease is renewed. That does not count as a hand-over.
 func TestHandoverNeedsAProvenLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -223,16 +224,16 @@ func TestHandoverNeedsAProvenLease(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if !l.Valid() {
-			t.Fatal("lost already")
+			t.Fatal("the lock was lost before its release")
 		}
 		go func() { mustRelease(t, l) }()
-		none(t, "the next, on the rest of a lease", next)
+		none(t, "the next waiter, with too little of the lease left,", next)
 		time.Sleep(100 * time.Millisecond)
-		none(t, "the next, on the rest of a lease", next)
+		none(t, "the next waiter, with too little of the lease left,", next)
 		e.Heal()
 		n := <-next
 		if left := time.Until(n.Until()); left < 10*time.Second/4 {
-			t.Errorf("granted with %v of lease", left)
+			t.Errorf("granted with %v left of the lease, want a quarter of the session timeout", left)
 		}
 		if st := c.Stats(); st.Handovers != 0 || st.SessionsLost != 0 || n.Token().Zxid != l.Token().Zxid {
 			t.Errorf("%d hand-overs, %d sessions lost, token %v after %v", st.Handovers, st.SessionsLost, n.Token(), l.Token())

@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// cost runs f and returns what it asked of the ensemble, heartbeats aside:
-// these are multis of one operation.
+// cost runs f and returns the requests that were sent to the ensemble meanwhile.
+// Heartbeats are included: each is a transaction of one operation.
 func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
 	synctest.Wait()
 	before := e.Ops()
@@ -76,7 +76,8 @@ func connect(t *testing.T, c driver.Connector, params map[string]string, opts ..
 	return client
 }
 
-// about lets an injector see what is about lock znodes and what is below them.
+// about lets an injector see only requests that concern lock znodes or the znodes
+// below them.
 func about(inj faultdriver.Injector) faultdriver.Injector {
 	return faultdriver.If("about a lock", func(op faultdriver.Op) bool {
 		for _, p := range op.Paths {
@@ -88,15 +89,15 @@ func about(inj faultdriver.Injector) faultdriver.Injector {
 	}, inj)
 }
 
-// soon returns the lock that somebody is about to get, and fails if that takes
-// until others, who hold for a minute and more, have gone.
-func soon(t *testing.T, who string, got <-chan *zklock.Lock) *zklock.Lock {
+// soon returns the lock that a request should get without waiting for other holders.
+// Those hold for a minute or more, so the test fails if it takes 10 seconds.
+func soon(t *testing.T, what string, got <-chan *zklock.Lock) *zklock.Lock {
 	t.Helper()
 	select {
 	case l := <-got:
 		return l
 	case <-time.After(10 * time.Second):
-		t.Errorf("%s waits for somebody whom it need not wait for", who)
+		t.Errorf("%s does not have the lock after 10s: it waits for a holder that it need not wait for", what)
 		return <-got
 	}
 }
@@ -131,8 +132,8 @@ func must(t *testing.T, l *zklock.Lock, err error) *zklock.Lock {
 	return l
 }
 
-// acquiring acquires in the background. Who is never woken fails after an hour,
-// or the bubble's clock would run on for ever.
+// acquiring acquires in the background. A request that is never woken fails after an
+// hour; otherwise the clock of the synctest bubble would run for ever.
 func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zklock.AcquireOption) chan *zklock.Lock {
 	t.Helper()
 	got := make(chan *zklock.Lock, 1)
@@ -153,17 +154,18 @@ func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zkl
 
 func nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
 
+// none fails the test if the lock of a request that has to wait was acquired.
 func none(t *testing.T, what string, got chan *zklock.Lock) {
 	t.Helper()
 	synctest.Wait()
 	select {
 	case <-got:
-		t.Fatalf("%s got in", what)
+		t.Fatalf("%s acquired the lock, want it to wait", what)
 	default:
 	}
 }
 
-// plain connects a session of its own, for looking and meddling.
+// plain opens a session without a client, to read and change znodes.
 func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
 	t.Helper()
 	s, err := e.Connector().Connect(t.Context(), 30*time.Second)
@@ -174,7 +176,7 @@ func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
 	return s
 }
 
-// inDialect opens a client on an ensemble.
+// inDialect opens a client that uses a dialect.
 func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client {
 	t.Helper()
 	client, err := zklock.OpenConnector(c, zklock.WithParams(url.Values{"dialect": {dialect}}))
@@ -185,7 +187,7 @@ func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client 
 	return client
 }
 
-// ended is when a lock's Done was closed, in a channel.
+// ended returns a channel that receives the time at which a lock's Done is closed.
 func ended(l *zklock.Lock) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() { <-l.Done(); at <- time.Now() }()

@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// history is what workers saw of each name, from calls to returns, for a judge
-// who knows nothing of queues and leases. Its clock counts events: two things
-// that happen at one virtual instant still have an order.
+// history is what workers saw of each name, from calls to returns. The models that judge
+// it know nothing of queues and leases. Its clock counts events, so two events at one
+// virtual instant still have an order.
 type history struct {
 	now    int64
 	owners int
@@ -23,7 +23,7 @@ type history struct {
 	modes  map[string]map[zklock.Mode]bool
 }
 
-// act is one operation on a lock; owner is a handle.
+// act is one operation on a lock; owner is the number of a handle.
 type act struct {
 	what  string // acquire, release, downgrade
 	mode  zklock.Mode
@@ -67,18 +67,18 @@ func (h *history) ended(g *grip, call, ret int64) { h.add(g, "release", call, re
 
 func (h *history) downgraded(g *grip, call int64) { h.add(g, "downgrade", call, h.tick()) }
 
-// lost ends a handle at some moment since it was seen to be valid.
+// lost records that a handle ended at some moment after it was last found valid.
 func (h *history) lost(g *grip, now int64) { h.add(g, "release", g.seen, now) }
 
-// tenure is the state of a lock: who holds it, and the greatest tokens so far.
+// tenure is the state of a lock: its holders, and the greatest tokens so far.
 type tenure struct {
-	writer  int
+	writer  int    // its number; 0: there is none
 	readers string // their numbers, in order
 	wrote   zklock.Token
 	read    zklock.Token
 }
 
-// ownerMutex is a mutex that only its owner can give back.
+// ownerMutex is a mutex that only its owner can release.
 var ownerMutex = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, input, _ any) (bool, any) {
@@ -104,8 +104,8 @@ var fencedMutex = porcupine.Model{
 	DescribeOperation: describeAct,
 }
 
-// fencedRW is a reader-writer lock: a writer's token is above all before, a
-// reader's above all writers' before.
+// fencedRW is a reader-writer lock. A writer's token is greater than all tokens before it,
+// a reader's is greater than those of all writers before it.
 var fencedRW = porcupine.Model{
 	Init: func() any { return tenure{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -147,7 +147,7 @@ func insert(list, number string) string {
 	return list[:at] + number + list[at:]
 }
 
-// semaphore has a number of permits.
+// semaphore is a semaphore with a fixed number of permits.
 var semaphore = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
@@ -169,7 +169,8 @@ func describeAct(input, _ any) string {
 // change is a read of a register and the transaction built on it.
 type change struct{ read, wrote string }
 
-// guarded is a register that nobody changes between another's read and write.
+// guarded is a register that does not change between a worker's read and the write that
+// is built on it.
 var guarded = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
@@ -179,8 +180,8 @@ var guarded = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// judge has every name's history checked; it returns what is wrong, and how
-// many histories there were.
+// judge checks the history of every name. It returns the faults and the number of
+// histories.
 func (m *model) judge() (wrong []string, histories int) {
 	check := func(what, name string, model porcupine.Model, ops []porcupine.Operation) {
 		if len(ops) == 0 {
@@ -190,7 +191,7 @@ func (m *model) judge() (wrong []string, histories int) {
 		if porcupine.CheckOperations(model, ops) {
 			return
 		}
-		text := fmt.Sprintf("history: %s is no %s:", name, what)
+		text := fmt.Sprintf("history: %s does not behave like a %s:", name, what)
 		for _, op := range ops {
 			text += fmt.Sprintf("\n\t%d to %d: %s", op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
 		}
@@ -199,7 +200,7 @@ func (m *model) judge() (wrong []string, histories int) {
 	for _, name := range slices.Sorted(maps.Keys(m.history.names)) {
 		ops, modes := m.history.names[name], m.history.modes[name]
 		switch {
-		case m.w.p.operator: // who deletes nodes ends exclusion; what is fenced by Txn stays
+		case m.w.p.operator: // its deletes end exclusion; only registers that Txn guards stay correct
 		case modes[zklock.Permit]:
 			check("semaphore", name, semaphore, ops)
 		case modes[zklock.Shared]:
@@ -225,7 +226,7 @@ func (m *model) judge() (wrong []string, histories int) {
 	return wrong, histories
 }
 
-// The judge finds what it is there to find.
+// The models accept correct histories and reject wrong ones.
 func TestJudge(t *testing.T) {
 	token := func(n int64) zklock.Token { return zklock.Token{Zxid: n} }
 	op := func(call, ret int64, a act) porcupine.Operation {
@@ -242,9 +243,9 @@ func TestJudge(t *testing.T) {
 		{"two at a time", ownerMutex, false, []porcupine.Operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(6, 8, act{"release", x, 1, token(1)}), op(2, 5, act{"acquire", x, 2, token(2)})}},
 		{"falling tokens", fencedMutex, false, []porcupine.Operation{op(1, 2, act{"acquire", x, 1, token(2)}), op(3, 4, act{"release", x, 1, token(2)}), op(5, 6, act{"acquire", x, 2, token(1)})}},
 		{"readers together", fencedRW, true, []porcupine.Operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", s, 2, token(1)}), op(5, 6, act{"release", s, 1, token(1)})}},
-		{"writer beside a reader", fencedRW, false, []porcupine.Operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)}), op(5, 6, act{"release", s, 1, token(1)})}},
-		{"reader beside one that was a writer", fencedRW, true, []porcupine.Operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 6, act{"downgrade", x, 1, token(1)}), op(4, 5, act{"acquire", s, 2, token(2)})}},
-		{"third of two", semaphore, false, []porcupine.Operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1)}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2)}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3)})}},
+		{"writer while a reader holds", fencedRW, false, []porcupine.Operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)}), op(5, 6, act{"release", s, 1, token(1)})}},
+		{"reader while a downgraded writer holds", fencedRW, true, []porcupine.Operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 6, act{"downgrade", x, 1, token(1)}), op(4, 5, act{"acquire", s, 2, token(2)})}},
+		{"third holder of two permits", semaphore, false, []porcupine.Operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1)}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2)}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3)})}},
 		{"lost update", guarded, false, []porcupine.Operation{{Input: change{"", "a"}, Call: 1, Return: 4}, {Input: change{"", "b"}, Call: 2, Return: 3}}},
 	} {
 		if got := porcupine.CheckOperations(c.model, c.ops); got != c.ok {

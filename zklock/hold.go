@@ -11,34 +11,33 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// hold is a place whose turn it is, and what is held by it. The handles that
-// callers have on it are Locks: several if it was joined, by readers of one
-// process that share a place, or with Reenter.
+// hold is the stay of a lock in a place, from the grant to the release or the loss. Each
+// caller has a Lock, which refers to a handle of the hold. There are several handles if
+// the hold was joined: by readers of one process that share a place, or with Reenter.
 //
 // Invariants:
-//   - over is set once, by the release of the last handle or by a loss,
-//     whichever is first, and ended is closed then. Nothing clears it.
-//   - A handle is added only while over is not set, so that no handle outlives
-//     what it is a handle on.
+//   - over is set once, by the release of the last handle or by a loss, whichever
+//     comes first. It is never cleared.
+//   - A handle is added only while over is not set, so no handle outlives its hold.
 //   - The next hold of the same place begins after over was set.
 type hold struct {
-	all       *turnstiles
-	place     *place.Place
-	turnstile *turnstile // nil for those that take no part in hand-over
-	name      string
-	wants     []place.Want
-	origin    place.Origin // of the request it was granted to
+	turnstiles *turnstiles
+	place      *place.Place
+	turnstile  *turnstile // nil if the place is not handed over
+	name       string
+	wants      []place.Want
+	origin     place.Origin // of the request to which the place was granted
 
 	mu      sync.Mutex
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
-	token   Token         // guarded by mu; of the handles to come; a Downgrade changes it
-	handles []*handle     // guarded by mu; not yet released
+	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
+	handles []*handle     // guarded by mu; those not yet released, the oldest first
 	over    bool          // guarded by mu
-	counted bool          // guarded by turnstile.mu; it is one of the turnstile's holds
+	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int           // guarded by mu; Txns under way
-	settled chan struct{} // guarded by mu; not nil: closed when txns reaches 0
+	settled chan struct{} // guarded by mu; if not nil, closed when txns reaches 0
 
-	lost []*handle // by MarkLost, Finish and Tell only, which come one after the other
+	toReport []*handle // the lost handles; used by MarkLost, Finish and Report only, which are called one after the other
 }
 
 // isOver reports whether the hold has been released or lost.
@@ -48,7 +47,7 @@ func (h *hold) isOver() bool {
 	return h.over
 }
 
-// shared reports whether others may hold beside it.
+// shared reports whether other holds may exist at the same time.
 func (h *hold) shared() bool { return h.currentMode() == queue.Shared }
 
 func (h *hold) currentMode() queue.Mode {
@@ -57,8 +56,8 @@ func (h *hold) currentMode() queue.Mode {
 	return h.mode
 }
 
-// join adds a handle, or returns nil if the hold is over. ctx is the one that
-// the Acquire hook returned.
+// join adds a handle and returns its Lock, or nil if the hold is over. ctx is the
+// context that the Acquire hook returned.
 func (h *hold) join(ctx context.Context) *Lock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,24 +68,25 @@ func (h *hold) joinLocked(ctx context.Context) *Lock {
 	if h.over {
 		return nil
 	}
-	l := &Lock{&handle{hold: h, token: h.token, hookCtx: ctx, since: time.Now()}}
+	l := &Lock{&handle{hold: h, token: h.token, hookCtx: ctx, acquired: time.Now()}}
 	l.strong = l
 	h.handles = append(h.handles, l.handle)
 	return l
 }
 
-// part takes a handle off. last says that it was the last one, and that the
-// hold is over now. lost says that the hold was lost before.
-func (h *hold) part(l *handle) (last, lost bool) {
+// part removes a handle that is being released. last reports that it was the last one,
+// so that the hold is over now. lost reports that the hold was lost before.
+func (h *hold) part(hd *handle) (last, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
 		return false, true // no release ends a hold that still has this handle
 	}
-	// Nothing of it may stay in the array: a handle that joined refers, by the
-	// context it was acquired with, to the Lock that it joined, and what a Lock's
-	// clean-up refers to must not refer to the Lock.
-	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == l })
+	// No reference to the handle may stay in the array (DeleteFunc clears it). A
+	// handle that joined with Reenter refers, through the context of its acquisition,
+	// to the Lock that it joined. That Lock's clean-up refers to the hold, and nothing
+	// that the clean-up refers to may refer to the Lock, or it is never collected.
+	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })
 	if len(h.handles) > 0 {
 		return false, false
 	}
@@ -94,9 +94,9 @@ func (h *hold) part(l *handle) (last, lost bool) {
 	return true, false
 }
 
-// overtaken is what comes of the release of a hold that was lost after its handle
-// was marked as released: another program had deleted a node, or the nodes that
-// no client has deleted go with the session.
+// overtaken returns the result of a release if the hold was lost after its handle was
+// marked as released. Either another program has deleted a node (deleted is true), or
+// the session has ended and the nodes go with it.
 func (h *hold) overtaken() (deleted bool, err error) {
 	if h.place.Deleted() {
 		return true, nil
@@ -104,13 +104,13 @@ func (h *hold) overtaken() (deleted bool, err error) {
 	return false, errs.ReleasePending(h.place.Desk.Cause())
 }
 
-// giveBack is what the release of the last handle comes to: the place is passed
-// on to somebody who waits in this process, or leaves the queue. handed says
-// that it was passed on; see place.Place.Release for the rest.
+// giveBack ends a hold whose last handle was released. The place is passed on to a
+// waiter of this process, or leaves the queue. handed reports that it was passed on as
+// it is; for deleted and err see place.Place.Release.
 func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
-	defer h.all.released(h)
+	defer h.turnstiles.released(h)
 	limit := h.awaitTxns(ctx)
-	h.place.Over(h)
+	h.place.EndHold(h)
 	if h.turnstile != nil {
 		if taken, handed := h.turnstile.pass(h); taken {
 			return handed, false, nil
@@ -120,8 +120,8 @@ func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 	return false, deleted, err
 }
 
-// drop gives a hold back that its requester has no use for, in the background
-// and without a word to the hooks.
+// drop gives a hold back whose requester has stopped waiting. It does so in the
+// background, and calls no Release hook.
 func (h *hold) drop(l *Lock) {
 	if !l.end(ErrReleased) {
 		return
@@ -129,8 +129,8 @@ func (h *hold) drop(l *Lock) {
 	if last, _ := h.part(l.handle); !last {
 		return
 	}
-	defer h.all.released(h)
-	h.place.Over(h)
+	defer h.turnstiles.released(h)
+	h.place.EndHold(h)
 	if h.turnstile != nil {
 		if taken, _ := h.turnstile.pass(h); taken {
 			return
@@ -140,7 +140,7 @@ func (h *hold) drop(l *Lock) {
 }
 
 // LeaveLocked implements session.Tenant.
-func (h *hold) LeaveLocked() { h.place.OverLocked(h) }
+func (h *hold) LeaveLocked() { h.place.EndHoldLocked(h) }
 
 // MarkLost implements session.Tenant.
 func (h *hold) MarkLost() bool {
@@ -150,31 +150,33 @@ func (h *hold) MarkLost() bool {
 		return false
 	}
 	h.over = true
-	h.lost, h.handles = h.handles, nil
-	h.all.losing()
+	h.toReport, h.handles = h.handles, nil
+	h.turnstiles.lossMarked()
 	return true
 }
 
-// Finish implements session.Tenant. Of handles that were released just now nothing is
-// told. It needs no mutex but the handles' own: whatever else goes on, every handle ends.
+// Finish implements session.Tenant. The loss of handles that were released meanwhile is
+// not reported. Finish locks no mutex except those of the handles, so that no other
+// operation can keep a handle from ending.
 func (h *hold) Finish(cause error, at time.Time) {
 	err := &LostError{Name: h.name, Cause: cause, At: at}
-	h.lost = slices.DeleteFunc(h.lost, func(l *handle) bool { return !l.end(err) })
+	h.toReport = slices.DeleteFunc(h.toReport, func(hd *handle) bool { return !hd.end(err) })
 }
 
 // Vacate implements session.Tenant.
 func (h *hold) Vacate() {
 	if h.turnstile != nil {
-		h.turnstile.lost(h)
+		h.turnstile.holdLost(h)
 	}
-	h.all.lost(h)
+	h.turnstiles.vacated(h)
 }
 
-// Tell implements session.Tenant. Afterwards the hold refers to no handle: see part.
-func (h *hold) Tell() {
-	lost := h.lost
-	h.lost = nil
-	for _, l := range lost {
-		l.tellLost()
+// Report implements session.Tenant. Afterwards the hold refers to no handle; see part for
+// the reason.
+func (h *hold) Report() {
+	lost := h.toReport
+	h.toReport = nil
+	for _, hd := range lost {
+		hd.reportLost()
 	}
 }

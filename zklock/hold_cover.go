@@ -5,7 +5,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// joinAs is join, unless the hold has become a reader's and r wants to write.
+// joinAs is join for the request r. ok is false if the hold has become a reader's, and r
+// wants to write.
 func (h *hold) joinAs(r *request) (l *Lock, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -15,7 +16,7 @@ func (h *hold) joinAs(r *request) (l *Lock, ok bool) {
 	return h.joinLocked(r.Ctx), true
 }
 
-// touches reports whether the hold has one of the names wanted.
+// touches reports whether the hold has at least one of the names wanted.
 func (h *hold) touches(wants []place.Want) bool {
 	for _, w := range wants {
 		if h.find(w.Path) != nil {
@@ -25,9 +26,9 @@ func (h *hold) touches(wants []place.Want) bool {
 	return false
 }
 
-// uncovered says why the hold cannot be joined by a request for these names: it
-// lacks one of them, or has it in a mode that does not allow what is wanted. It
-// returns nil if it can.
+// uncovered returns why a request for these names cannot join the hold: the hold lacks
+// one of them, or has it in a mode that does not allow what is wanted. It returns nil if
+// the request can join.
 func (h *hold) uncovered(wants []place.Want) error {
 	mode := h.currentMode()
 	var why error

@@ -9,186 +9,197 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Hooks are functions that the library calls as things happen: the tracing
-// package is made of nothing else. Any field may be nil; nil hooks cost
-// nothing. Hooks are called synchronously on the path they observe and possibly
-// by many goroutines at once, so they must be fast and must not wait; they must
-// not call back into the lock or client they are told about. A panic in a hook
-// is the hook's bug and is not caught.
+// Hooks are functions that a [Client] calls when something happens, for tracing, metrics
+// and logs; package tracing uses nothing else. Any field may be nil, which costs
+// nothing.
 //
-// A hook that starts something returns the function that ends it, so that the
-// two cannot be mismatched. The end function may be nil. The context it returns
-// is used for what happens inside; a nil context stands for the one passed in.
+// A hook runs on the goroutine that does what the hook reports, except Lost and Session,
+// for which each session has a separate goroutine. Many goroutines may call a hook at the
+// same time. A hook must return quickly, and must not wait or call methods of the lock or
+// the client that it is about. The client does not recover from panics in hooks.
+//
+// Acquire, Wait, Release and Operation are called when something begins. Each returns the
+// context for what happens until it ends, and the function that the client calls at the
+// end. Both may be nil; a nil context means the one that was passed in.
 type Hooks struct {
-	// Acquire is called when an acquisition starts; the returned function when
-	// it has succeeded or failed. A request that is refused because of its name or
-	// of other arguments is an acquisition that fails.
+	// Acquire is called when an acquisition starts, and the function that it returns
+	// when the acquisition has succeeded or failed. An acquisition that fails because
+	// of its name or other arguments is reported too, unless it has no client.
 	Acquire func(ctx context.Context, e AcquireEvent) (context.Context, func(AcquireResult))
 
-	// Wait is called, inside Acquire, when somebody ahead has to be waited for.
+	// Wait is called, inside Acquire, when the acquisition begins to wait for another
+	// contender, and the function that it returns when the wait has ended.
 	Wait func(ctx context.Context, e WaitEvent) (context.Context, func(WaitResult))
 
-	// Ahead is called, inside Wait, each time the one waited for has changed.
+	// Ahead is called, inside Wait, when the acquisition waits for another contender
+	// than before.
 	Ahead func(ctx context.Context, e WaitEvent)
 
-	// Release is called once a handle, when it is released.
+	// Release is called once for each Lock, when Release is called, and the function
+	// that it returns before Release returns.
 	Release func(ctx context.Context, e ReleaseEvent) (context.Context, func(ReleaseResult))
 
-	// Operation is called around every request to the ensemble.
+	// Operation is called before each request to the ensemble, and the function that
+	// it returns when the outcome is known. It takes the request's error.
 	Operation func(ctx context.Context, e OperationEvent) (context.Context, func(error))
 
-	// Lost is called once a handle that stops being held without a release,
-	// with the context that Acquire's hook returned. It follows the end of the
-	// lock's Done: every Done on the session closes before the first Lost is called.
-	// A session calls its Lost and Session hooks one at a time, on a goroutine of
-	// its own. Close waits until the last of them has returned.
+	// Lost is called once for each Lock that is lost, with the context that Acquire's
+	// hook returned. If a session is lost, the Done channels of all its locks are
+	// closed before the first Lost is called. The Lost and Session hooks of a session
+	// are called one at a time. Close waits until the last of them has returned.
 	Lost func(ctx context.Context, e LostEvent)
 
-	// Handover is called when a place in the ensemble's queue is passed on to
-	// another holder in this process, with the context of the one who gets it.
+	// Handover is called when a queue node is passed on to the next holder inside this
+	// process, with the context of the acquisition that gets it.
 	Handover func(ctx context.Context, e HandoverEvent)
 
 	// Session is called when a session connects, is suspended, is lost, or is
 	// replaced, and after each heartbeat. Events come in order. While the hook is
-	// busy, heartbeats are merged, and when many events wait the oldest is left out.
+	// busy, heartbeats are merged, and when many events wait, the oldest is dropped.
 	Session func(e SessionEvent)
 
-	// Inject returns the traceparent that is written into the queue node, so
-	// that those who wait behind it can tell for whom. "" for none.
+	// Inject returns the W3C traceparent of ctx, or "" for none. It is written into the
+	// queue node, so that waiters can link to the trace of the holder: see
+	// Contender.Trace.
 	Inject func(ctx context.Context) string
 }
 
-// AcquireEvent says what is being acquired.
+// AcquireEvent describes an acquisition that begins.
 type AcquireEvent struct {
-	// Name is the lock's name. A name that is refused is cut at 512 bytes, and what
-	// is not UTF-8 in it is replaced.
+	// Name is the lock's name; for All, the names joined by commas. An invalid name is
+	// cut at 512 bytes, and bytes in it that are not UTF-8 are replaced.
 	Name string
 
-	// Mode is how it is to be held.
+	// Mode is the mode in which the caller wants the lock.
 	Mode Mode
 
-	// Try says that the caller does not wait for other holders.
+	// Try reports whether the caller does not wait for other contenders.
 	Try bool
 }
 
-// AcquireResult says how an acquisition ended.
+// AcquireResult is the result of an acquisition.
 type AcquireResult struct {
-	// Lock is what was acquired; nil on failure.
+	// Lock is the lock that was acquired; nil if the acquisition failed.
 	Lock *Lock
 
-	// Waited is for how long others were waited for; 0 if nobody was.
+	// Waited is how long the acquisition waited for other contenders; 0 if it did not.
 	Waited time.Duration
 
-	// Err is nil, or what Acquire returns.
+	// Err is the error that Acquire returns, or nil.
 	Err error
 }
 
-// WaitEvent says who is being waited for.
+// WaitEvent describes for which contender an acquisition waits.
 type WaitEvent struct {
-	// Name is the lock's name.
+	// Name is the lock's name; for All, the names joined by commas.
 	Name string
 
-	// Mode is how it is to be held.
+	// Mode is the mode in which the caller wants the lock.
 	Mode Mode
 
-	// Position is how many contenders are ahead in the queue.
+	// Position is how many contenders are ahead: in ZooKeeper's queue, or in the queue
+	// of this process if the acquisition waits behind a goroutine of the same process.
 	Position int
 
-	// Ahead is the contender that is waited for.
+	// Ahead is the contender that the acquisition waits for.
 	Ahead Contender
 }
 
-// WaitResult says how a wait ended.
+// WaitResult is the result of a wait.
 type WaitResult struct {
-	// Err is nil if nobody is ahead any more.
+	// Err is nil if the acquisition has succeeded, and else the reason why the wait
+	// ended.
 	Err error
 }
 
-// ReleaseEvent says what is being released.
+// ReleaseEvent describes a release that begins.
 type ReleaseEvent struct {
-	// Lock is the handle.
+	// Lock is the lock that is released.
 	Lock *Lock
 
-	// Held is for how long it was held.
+	// Held is how long it was held.
 	Held time.Duration
 }
 
-// ReleaseResult says how a release ended.
+// ReleaseResult is the result of a release.
 type ReleaseResult struct {
-	// Handed says that the queue node was passed on to another holder in this
-	// process, or is still held by another handle on the same lock.
+	// Handed reports whether the queue node was kept: it was passed on to the next
+	// holder in this process, or another Lock still holds it.
 	Handed bool
 
-	// Err is nil, or what Release returns.
+	// Err is the reason in the error that Release returns, or nil.
 	Err error
 }
 
-// LostEvent says what was lost.
+// LostEvent describes a loss.
 type LostEvent struct {
-	// Lock is the handle.
+	// Lock is the lock that was lost.
 	Lock *Lock
 
-	// Err says why.
+	// Err has the cause and the time of the loss.
 	Err *LostError
 }
 
-// HandoverEvent says what was passed on.
+// HandoverEvent describes a hand-over inside this process.
 type HandoverEvent struct {
 	// Name is the lock's name.
 	Name string
 
-	// Mode is how the next one holds it.
+	// Mode is the mode in which the next holder holds the lock.
 	Mode Mode
 
-	// Turn is the next one's turn, the second part of its token.
+	// Turn is the Turn of the next holder's token.
 	Turn uint32
 
-	// From is the traceparent of the request that held it.
+	// From is the traceparent of the acquisition that held the lock until now.
 	From string
 
-	// To is the traceparent of the request that holds it now.
+	// To is the traceparent of the acquisition that holds the lock from now on.
 	To string
 }
 
 // OperationEvent describes one request to the ensemble.
 type OperationEvent struct {
-	// Kind is what for: enqueue, requeue, release, list, watch, heartbeat, sync,
-	// verify, txn, parent, recover, mark, reap, or commit (of a group of several kinds).
+	// Kind is the purpose: enqueue, requeue, release, list, watch, heartbeat, sync,
+	// verify, txn, parent, recover, mark, reap, or commit for writes of several kinds
+	// in one transaction.
 	Kind string
 
-	// Group is how many callers' writes travel in it; 1 for all but commits.
+	// Group is how many callers' writes the transaction has; 1 for requests that are not
+	// grouped.
 	Group int
 
-	// Server is the server it is sent to, as far as known.
+	// Server is the address of the server, "" if it is not known.
 	Server string
 
-	// Session is the id of the session it is sent on.
+	// Session is the id of the session on which the request is sent.
 	Session int64
 }
 
-// SessionEvent tells about a session.
+// SessionEvent describes a session's state.
 type SessionEvent struct {
 	// ID is the session's id.
 	ID int64
 
-	// Server is the server it is connected to, as far as known.
+	// Server is the address of the server it is connected to, "" if it is not known.
 	Server string
 
-	// State is the session's state. A session that this process gave up, be it
-	// not yet expired on the ensemble, is reported as Expired.
+	// State is the session's state. A session that this client has given up is
+	// reported as Expired, even if it has not expired at the ensemble yet.
 	State driver.State
 
-	// Lease is how much of the proven lease is left; 0 if nothing is held or
-	// queued.
+	// Lease is how much of the proven lease is left; 0 if the session neither holds
+	// a lock nor waits for one.
 	Lease time.Duration
 
-	// Err says why the session ended, if it did.
+	// Err is the reason why the session has ended; nil if it has not.
 	Err error
 }
 
-// JoinHooks makes one Hooks of several: starts, and plain notifications, are
-// called in order, each start with the context the one before returned, and
-// ends in reverse. The first non-empty traceparent of Inject counts.
+// JoinHooks combines several Hooks into one. Hooks are called in the order of the
+// arguments. Each start gets the context that the one before returned, and the functions
+// that they return are called in reverse order. Of Inject, the first traceparent that is
+// not empty is used.
 func JoinHooks(hooks ...Hooks) Hooks {
 	var j Hooks
 	for _, h := range hooks {
@@ -254,7 +265,7 @@ func joinInject(a, b func(context.Context) string) func(context.Context) string 
 	}
 }
 
-// useHooks has sessions call the hooks that are about them.
+// useHooks sets the hooks that sessions call.
 func (c *config) useHooks() {
 	if f := c.hooks.Operation; f != nil {
 		c.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
@@ -266,8 +277,8 @@ func (c *config) useHooks() {
 	}
 }
 
-// observers are those of a client's hooks that turnstiles call, each nil if nobody
-// listens. See Hooks.
+// observers are those of a client's hooks that turnstiles call; see Hooks. Each may be
+// nil.
 type observers struct {
 	wait     func(context.Context, WaitEvent) (context.Context, func(WaitResult))
 	ahead    func(context.Context, WaitEvent)

@@ -127,7 +127,7 @@ func TestHooksAreEndedOnceOnEveryPath(t *testing.T) {
 			t.Errorf("left behind:\n%s", e.Dump())
 		}
 		if st := c.Stats(); st.Held != 0 || st.Acquiring != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("Stats after all releases: %+v", st)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -138,10 +138,10 @@ func TestHooksAreEndedOnceOnEveryPath(t *testing.T) {
 			}
 		}
 		if len(p.twice) > 0 || len(p.events) > 0 {
-			t.Errorf("ended twice: %v; events: %v", p.twice, p.events)
+			t.Errorf("hooks that ended twice: %v; unexpected events: %v", p.twice, p.events)
 		}
 		if p.begun["acquire"] != acquires || p.begun["release"] != releases || p.begun["wait"] == 0 {
-			t.Errorf("%v; want %d acquires, %d releases", p.begun, acquires, releases)
+			t.Errorf("starts of hooks: %v; want %d acquires, %d releases and some waits", p.begun, acquires, releases)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestLostIsToldOnceAHandle(t *testing.T) {
 			},
 			Lost: func(ctx context.Context, ev zklock.LostEvent) {
 				if ctx.Value(key{}) != ev.Lock.Name() || !errors.Is(ev.Err, zklock.ErrLost) {
-					t.Errorf("lost with context of %v: %v", ctx.Value(key{}), ev.Err)
+					t.Errorf("the Lost hook was called with the context of %v and error %v", ctx.Value(key{}), ev.Err)
 				}
 			},
 		})
@@ -185,10 +185,10 @@ func TestLostIsToldOnceAHandle(t *testing.T) {
 				t.Errorf("Downgrade: %v", err)
 			}
 		}
-		// Done closes for all that is lost before anybody is told of any of it.
+		// Done of all lost locks closes before the Lost hook is called for any of them.
 		synctest.Wait()
 		if n := len(p.events); n != 3 {
-			t.Errorf("told %d times: %v", n, p.events)
+			t.Errorf("the Lost hook was called %d times, want 3: %v", n, p.events)
 		}
 		if _, err := c.Mutex("x").Acquire(ctx); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("acquire with the context of a lost lock: %v", err)
@@ -227,23 +227,23 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 		t.Errorf("Inject: %q", s)
 	}
 	if none := zklock.JoinHooks(); none.Acquire != nil || none.Session != nil || none.Inject != nil || none.Lost != nil {
-		t.Error("nothing joined is something")
+		t.Error("JoinHooks without arguments returns a hook")
 	}
 }
 
-// A hook that takes its time keeps nobody waiting. Who wants a lock, or waited for
-// one on the session that was lost, gets the next session, and does not ask that
-// one over and over, which no bubble would ever end; what was queued on it goes. All
-// of the loss is among the figures by then.
+// A slow Lost hook keeps no caller waiting. A new request, or a waiter on the lost session,
+// gets the next session. It does not ask the lost session over and over; otherwise the
+// clock of the synctest bubble would never advance. What was queued on the lost session is
+// removed. When the hook is called, Stats already counts the whole loss.
 func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		told, ended := make(chan struct{}), make(chan struct{})
+		reported, ended := make(chan struct{}), make(chan struct{})
 		var first sync.Once
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{
-			Lost: func(context.Context, zklock.LostEvent) { first.Do(func() { close(told) }); <-ended },
+			Lost: func(context.Context, zklock.LostEvent) { first.Do(func() { close(reported) }); <-ended },
 		}))
 		defer close(ended)
 		mustLock(t)(c.Mutex("lost").Acquire(ctx))
@@ -252,10 +252,10 @@ func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
 		other := connect(t, e.Connector(), nil)
 		ahead := mustLock(t)(other.Mutex("awaited").Acquire(ctx))
 		awaited := acquiring(t, c.Mutex("awaited"), ctx)
-		e.Partition(memdriver.AroundSession(session)) // none of the waiters is who finds out
-		<-told
+		e.Partition(memdriver.AroundSession(session)) // so that no waiter is the first to notice the loss
+		<-reported
 		if st := c.Stats(); st.Lost != 2 || st.SessionsLost != 1 || st.Held != 0 {
-			t.Errorf("%+v while the first loss is told, want both locks and the session to be counted", st)
+			t.Errorf("Stats are %+v while the first loss is reported, want both locks and the session counted", st)
 		}
 		synctest.Wait()
 		mustRelease(t, mustLock(t)(c.Mutex("another").Acquire(ctx)))
@@ -268,8 +268,8 @@ func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
 	})
 }
 
-// An acquisition that is refused before it starts is one: hooks and Stats count it
-// like any other.
+// An acquisition that is refused before it starts still counts: the Acquire hook and Stats
+// see it like any other.
 func TestRefusedRequestsCallTheAcquireHook(t *testing.T) {
 	var events []zklock.AcquireEvent
 	var ends []error
@@ -278,13 +278,13 @@ func TestRefusedRequestsCallTheAcquireHook(t *testing.T) {
 			events = append(events, e)
 			return ctx, func(r zklock.AcquireResult) {
 				if r.Lock != nil || r.Waited != 0 {
-					t.Errorf("%+v", r)
+					t.Errorf("the result of a refused request is %+v, want no Lock and no wait", r)
 				}
 				ends = append(ends, r.Err)
 			}
 		},
 		Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
-			t.Errorf("a request: %v", e.Kind)
+			t.Errorf("a request was sent: %v", e.Kind)
 			return ctx, nil
 		},
 	}))
@@ -331,14 +331,14 @@ func TestRefusedRequestsCallTheAcquireHook(t *testing.T) {
 				t.Errorf("%T %.20q, try %v: events %+v, ended with %v; error %v", of.a, of.name, try, events, ends, err)
 			}
 			if n := c.Stats().Failed + curator.Stats().Failed - before; n != 1 {
-				t.Errorf("%T %.20q: %d counted as failed", of.a, of.name, n)
+				t.Errorf("%T %.20q: Stats counts %d as failed, want 1", of.a, of.name, n)
 			}
 		}
 	}
 	if st := c.Stats(); st.Waiting != 0 || st.Acquired != 0 {
-		t.Errorf("%+v", st)
+		t.Errorf("Stats after refused requests only: %+v", st)
 	}
-	// Where no client is known there are no hooks to call.
+	// A request that knows no Client has no hooks to call.
 	for _, a := range []zklock.Acquirer{(*zklock.Mutex)(nil), zklock.All(), zklock.All(nil), (*zklock.Client)(nil).Mutex("x"), new(zklock.Mutex)} {
 		if _, err := a.Acquire(t.Context()); err == nil {
 			t.Errorf("%T: acquired", a)

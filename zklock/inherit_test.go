@@ -12,14 +12,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Who is second in line for the only permit sleeps, and does not ask all the time
-// whether the holder was granted it.
+// A waiter for the only permit of a semaphore sleeps. It does not ask over and over whether
+// the holder was granted the permit.
 func TestOnlyPermitIsWaitedForInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int64
 		hooks := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
 			if (e.Kind == "list" || e.Kind == "watch") && reads.Add(1) == 1000 {
-				panic("spinning")
+				panic("1000 reads: a waiter asks over and over")
 			}
 			return ctx, nil
 		}}
@@ -39,8 +39,8 @@ func TestOnlyPermitIsWaitedForInPeace(t *testing.T) {
 	})
 }
 
-// A reader that was handed a writer's node lets other readers in, here and in
-// other processes, though the node's name says that it is a writer's.
+// A reader that was handed a writer's node lets other readers in, in this process and in
+// others, although the node's name says that it is a writer's.
 func TestReaderOnAWritersNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -52,18 +52,18 @@ func TestReaderOnAWritersNode(t *testing.T) {
 		if reader.Token().Zxid != writer.Token().Zxid {
 			t.Fatal("the node was not handed over")
 		}
-		time.Sleep(200 * time.Millisecond) // it is not shared by new readers any more
+		time.Sleep(200 * time.Millisecond) // after which new readers do not share the place any more
 		mustRelease(t, soon(t, "a reader of the process", acquiring(t, c.RWMutex("x").Reader(), t.Context())))
 		mustRelease(t, soon(t, "a reader of another process", acquiring(t, d.RWMutex("x").Reader(), t.Context())))
 		next := acquiring(t, c.Mutex("x"), t.Context())
 		time.Sleep(time.Second)
-		none(t, "a writer beside the reader", next)
+		none(t, "a writer, while the reader holds,", next)
 		mustRelease(t, reader)
 		mustRelease(t, <-next)
 	})
 }
 
-// A reader that takes over the place of a writer who gave up is a reader there.
+// A reader that takes over the place of a writer that gave up holds as a reader.
 func TestReaderInheritsAWritersPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -79,7 +79,7 @@ func TestReaderInheritsAWritersPlace(t *testing.T) {
 	})
 }
 
-// A writer that takes over a reader's place does not get in beside readers.
+// A writer that takes over a reader's place does not get the lock while readers hold it.
 func TestWriterInheritsAReadersPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -95,13 +95,13 @@ func TestWriterInheritsAReadersPlace(t *testing.T) {
 		mustRelease(t, writer)
 		reader := <-other
 		time.Sleep(time.Second)
-		none(t, "a writer beside a reader", heir)
+		none(t, "a writer, while a reader holds,", heir)
 		mustRelease(t, reader)
 		mustRelease(t, <-heir)
 	})
 }
 
-// With a waiting writer that gives up goes all that kept readers out.
+// When a waiting writer gives up, it does not keep readers out any longer.
 func TestReaderBehindAWriterThatGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -118,8 +118,8 @@ func TestReaderBehindAWriterThatGivesUp(t *testing.T) {
 	})
 }
 
-// That somebody gave up while something was being read says nothing about the
-// ensemble to those behind.
+// When a waiter gives up during a read, the waiters behind it must not conclude that the
+// ensemble is unavailable.
 func TestWaitThatEndsInAReadIsNoWantOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
@@ -143,14 +143,14 @@ func TestWaitThatEndsInAReadIsNoWantOfASession(t *testing.T) {
 	})
 }
 
-// A try finds out, too, that a writer in another process has become a reader.
+// TryAcquire, too, finds out that a writer of another process has become a reader.
 func TestReaderTriesBesideADowngradedWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		if _, err := d.RWMutex("x").Reader().TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("beside a writer: %v", err)
+			t.Errorf("a try while a writer holds: %v", err)
 		}
 		if err := l.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
@@ -160,8 +160,7 @@ func TestReaderTriesBesideADowngradedWriter(t *testing.T) {
 	})
 }
 
-// A writer that becomes a reader lets the readers in that wait for it in the same
-// process, at once.
+// A writer that is downgraded lets the waiting readers of its process in at once.
 func TestDowngradeLetsWaitingReadersIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -177,8 +176,8 @@ func TestDowngradeLetsWaitingReadersIn(t *testing.T) {
 	})
 }
 
-// Within handover_time a writer's node goes from writers to readers and back, and
-// costs nothing: it is made a reader's only when it stays with readers.
+// Within handover_time a writer's node is passed from writers to readers and back without
+// a request. It becomes a reader's node only when readers keep it for longer.
 func TestWritersNodeGoesToReadersAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -189,13 +188,13 @@ func TestWritersNodeGoesToReadersAndBack(t *testing.T) {
 				reader, writer := acquiring(t, c.RWMutex("x").Reader(), t.Context()), acquiring(t, c.Mutex("x"), t.Context())
 				mustRelease(t, l)
 				r := <-reader
-				none(t, "a writer, beside a reader,", writer)
+				none(t, "a writer, while a reader holds,", writer)
 				mustRelease(t, r)
 				l = <-writer
 			}
 		})
 		if cycles.Writes() != 0 || cycles.Children != 0 {
-			t.Errorf("20 hand-overs cost %+v", cycles)
+			t.Errorf("20 hand-overs cost %+v, want no write and no list", cycles)
 		}
 
 		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
@@ -219,7 +218,7 @@ func TestWritersNodeGoesToReadersAndBack(t *testing.T) {
 		reader, writer = acquiring(t, c.RWMutex("x").Reader(), t.Context()), acquiring(t, c.Mutex("x"), t.Context())
 		mustRelease(t, l)
 		r = <-reader
-		time.Sleep(200 * time.Millisecond) // it is the last who gets that node
+		time.Sleep(200 * time.Millisecond) // handover_time is over: no later holder gets that node
 		remote := acquiring(t, d.RWMutex("x").Reader(), t.Context())
 		none(t, "a reader that came after a writer", remote)
 		mustRelease(t, r)

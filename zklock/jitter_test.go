@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// After an outage that cost many clients their sessions, they do not all come back at
-// one moment.
+// After an outage in which many clients lost their sessions, they do not all open new
+// sessions at the same moment.
 func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -45,13 +45,14 @@ func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
 			moments[<-opened]++
 		}
 		if len(moments) < clients/2 {
-			t.Errorf("%d clients came back at %d moments", clients, len(moments))
+			t.Errorf("%d clients opened new sessions at only %d different moments", clients, len(moments))
 		}
 	})
 }
 
-// Clients that took their locks at one moment do not send their heartbeats at one
-// moment for ever, and none comes later than it has to.
+// Clients that acquired their locks at the same moment do not go on sending their
+// heartbeats at the same moment. No heartbeat is later than a tenth of the session timeout
+// after the one before it.
 func TestHeartbeatsGetOutOfStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -81,7 +82,7 @@ func TestHeartbeatsGetOutOfStep(t *testing.T) {
 			moments[all[len(all)-1]] = true
 		}
 		if len(moments) < clients/2 {
-			t.Errorf("the last heartbeats of %d clients came at %d moments", clients, len(moments))
+			t.Errorf("the last heartbeats of %d clients came at only %d different moments", clients, len(moments))
 		}
 	})
 }

@@ -6,6 +6,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Every goroutine has an owner that joins it: when all clients and ensembles of
-// the tests are closed, none is left.
+// Every goroutine has an owner that waits for its end. So when all clients and ensembles
+// of the tests are closed, none is left.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,9 +12,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// However many come at the same time, as many wait as may, whether the first of
-// them gets the lock or has to wait for another process, which nobody knows until
-// the ensemble has answered; and nobody is refused who gets in at once.
+// However many requests come at the same time, exactly as many wait as max_waiters allows.
+// That is so whether the first of them gets the lock or has to wait for another process,
+// which is unknown until the ensemble has answered. A request that gets the lock at once is
+// never refused.
 func TestMaxWaitersIsExactWhenAllComeAtOnce(t *testing.T) {
 	const limit, callers = 2, 10
 	mutex := func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") }
@@ -36,13 +37,13 @@ func TestMaxWaitersIsExactWhenAllComeAtOnce(t *testing.T) {
 	}{
 		{"mutex, free", mutex, nil, nil, 1, limit, 1},
 		{"mutex, taken", mutex, mutex, nil, 0, limit, 2},
-		{"mutex alone, free", mutex, nil, alone, 1, limit, 1 + limit},
-		{"mutex alone, taken", mutex, mutex, alone, 0, limit, 1 + limit},
+		{"mutex without hand-over, free", mutex, nil, alone, 1, limit, 1 + limit},
+		{"mutex without hand-over, taken", mutex, mutex, alone, 0, limit, 1 + limit},
 		{"reader, free", reader, nil, nil, callers, 0, 1},
 		{"reader, taken by a reader", reader, reader, nil, callers, 0, 2},
 		{"reader, taken", reader, mutex, nil, 0, limit, 2},
-		{"reader alone, free", reader, nil, alone, callers, 0, callers},
-		{"reader alone, taken", reader, mutex, alone, 0, limit, 1 + limit},
+		{"reader without hand-over, free", reader, nil, alone, callers, 0, callers},
+		{"reader without hand-over, taken", reader, mutex, alone, 0, limit, 1 + limit},
 		{"semaphore, free", semaphore, nil, nil, 3, limit, 3 + limit},
 		{"semaphore, taken once", semaphore, semaphore, nil, 2, limit, 3 + limit},
 		{"all, free", all, nil, nil, 1, limit, 1 + limit},
@@ -87,7 +88,7 @@ func TestMaxWaitersIsExactWhenAllComeAtOnce(t *testing.T) {
 				if err != nil || len(queue) != c.queued {
 					t.Errorf("%s: %d contenders, want %d: %v\n%s", c.what, len(queue), c.queued, err, e.Dump())
 				}
-				// Those who were let in get their turn.
+				// The requests that were not refused get the lock.
 				if theirs != nil {
 					mustRelease(t, theirs)
 				}
@@ -99,22 +100,22 @@ func TestMaxWaitersIsExactWhenAllComeAtOnce(t *testing.T) {
 						t.Fatalf("%s: %v", c.what, err)
 					}
 				}
-				// And there is room again.
+				// Afterwards a new request is accepted.
 				mustRelease(t, mustLock(t)(c.kind(client).Acquire(ctx, opts...)))
 			})
 		}
 	}
 }
 
-// A try never waits: a limit on those who do neither refuses nor counts it.
+// A try never waits, so a limit on waiters neither refuses nor counts it.
 func TestTryIsNoWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		other, client := connect(t, e.Connector(), nil), connect(t, e.Connector(), map[string]string{"max_waiters": "1"})
 		for _, c := range []struct {
 			what  string
-			of    *zklock.Client // who holds it
-			tries int            // under way
+			of    *zklock.Client // the holder
+			tries int            // how many are under way
 		}{{"held here", client, 0}, {"held elsewhere", other, 5}} {
 			l := mustLock(t)(c.of.Mutex("x").Acquire(t.Context()))
 			refused := make(chan error, 5)
@@ -126,7 +127,7 @@ func TestTryIsNoWaiter(t *testing.T) {
 			time.Sleep(time.Second)
 			for what, try := range map[string]func() (*zklock.Lock, error){
 				"TryAcquire": func() (*zklock.Lock, error) { return client.Mutex("x").TryAcquire(t.Context()) },
-				"alone": func() (*zklock.Lock, error) {
+				"without hand-over": func() (*zklock.Lock, error) {
 					return client.Mutex("x").TryAcquire(t.Context(), zklock.WithoutHandover())
 				},
 				"a reader":    func() (*zklock.Lock, error) { return client.RWMutex("x").Reader().TryAcquire(t.Context()) },
@@ -150,9 +151,10 @@ func TestTryIsNoWaiter(t *testing.T) {
 	})
 }
 
-// Where one waits already, whoever comes for himself, or for a permit, would have
-// to wait for that one: he is refused without a request, whatever node the one who
-// waits has. So is a reader whom a goroutine of this process keeps out.
+// max_waiters is 1 and one request waits. A further request for an exclusive lock or for a
+// permit would have to wait behind it. So the client refuses it without a request to the
+// ensemble, whatever kind of node the waiter has. The same goes for a reader that a
+// goroutine of this process keeps out.
 func TestOneTooManyIsRefusedWithoutARequest(t *testing.T) {
 	mutex := func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") }
 	reader := func(c *zklock.Client) zklock.Acquirer { return c.RWMutex("x").Reader() }
@@ -166,8 +168,8 @@ func TestOneTooManyIsRefusedWithoutARequest(t *testing.T) {
 		comeOpts     []zklock.AcquireOption
 	}{
 		{"mutex", mutex, mutex, nil, nil},
-		{"mutex behind one alone", mutex, mutex, alone, nil},
-		{"mutex alone behind one queued", mutex, mutex, nil, alone},
+		{"mutex behind one without hand-over", mutex, mutex, alone, nil},
+		{"mutex without hand-over behind one with it", mutex, mutex, nil, alone},
 		{"mutex behind all", all, mutex, nil, nil},
 		{"all behind a mutex", mutex, all, nil, nil},
 		{"mutex behind a reader", reader, mutex, nil, nil},
@@ -196,7 +198,7 @@ func TestOneTooManyIsRefusedWithoutARequest(t *testing.T) {
 	}
 }
 
-// Who is refused is no waiter: the Wait hook does not hear of him.
+// A request that is refused is not a waiter: the Wait hook is not called for it.
 func TestWhoIsRefusedDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits int
@@ -209,18 +211,19 @@ func TestWhoIsRefusedDoesNotWait(t *testing.T) {
 		next := acquiring(t, client.Mutex("x"), t.Context())
 		synctest.Wait()
 		if _, err := client.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithMaxWaiters(1)); !errors.Is(err, zklock.ErrTooManyWaiters) || waits != 1 {
-			t.Errorf("%v, %d waits, want one", err, waits)
+			t.Errorf("error %v and %d calls of the Wait hook, want ErrTooManyWaiters and one call", err, waits)
 		}
 		mustRelease(t, l)
 		mustRelease(t, <-next)
 		if st := client.Stats(); st.Failed != 1 || st.Acquired != 2 {
-			t.Errorf("%+v", st)
+			t.Errorf("Stats are %+v, want 1 failed and 2 acquired", st)
 		}
 	})
 }
 
-// Who was let in while the first was asking stays, if there is room for all of
-// them when it is known that the first has to wait.
+// A second request is accepted while the first one is still asking the ensemble. When it
+// becomes known that the lock is taken, the second one is not refused if max_waiters
+// allows all requests that wait by then.
 func TestMaxWaitersLetsNobodyGoForWhomThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
@@ -229,7 +232,7 @@ func TestMaxWaitersLetsNobodyGoForWhomThereIsRoom(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		first := make(chan error, 1)
 		go func() { _, err := client.Mutex("x").Acquire(gone); first <- err }()
-		time.Sleep(time.Millisecond) // it is asking
+		time.Sleep(time.Millisecond) // until it is asking the ensemble
 		second := acquiring(t, client.Mutex("x"), t.Context())
 		cancel()
 		if err := <-first; !errors.Is(err, context.Canceled) {
@@ -237,29 +240,29 @@ func TestMaxWaitersLetsNobodyGoForWhomThereIsRoom(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if _, err := client.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrTooManyWaiters) {
-			t.Errorf("beside one that waits: %v", err)
+			t.Errorf("a request while one waits: %v, want ErrTooManyWaiters", err)
 		}
 		mustRelease(t, theirs)
 		mustRelease(t, <-second)
 	})
 }
 
-// While the first asks, the others count as what they are.
+// While the first request asks the ensemble, only the requests behind it count as waiters.
 func TestMaxWaitersCountsOnlyThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		client := connect(t, e.Connector(), nil)
-		mustRelease(t, mustLock(t)(client.Mutex("y").Acquire(t.Context()))) // there is a session
+		mustRelease(t, mustLock(t)(client.Mutex("y").Acquire(t.Context()))) // so that there is a session
 		var all []chan *zklock.Lock
 		for range 3 { // the first asks, two wait for it
 			all = append(all, acquiring(t, client.Mutex("x"), t.Context()))
 		}
 		if _, err := client.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(2)); !errors.Is(err, zklock.ErrTooManyWaiters) {
-			t.Errorf("two wait: %v", err)
+			t.Errorf("WithMaxWaiters(2) while two wait: %v, want ErrTooManyWaiters", err)
 		}
 		l, err := client.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(3), zklock.WithWait(time.Millisecond))
 		if !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("a third one: %v, %v", l, err)
+			t.Errorf("WithMaxWaiters(3) while two wait: %v, %v, want ErrNotAcquired", l, err)
 		}
 		for _, l := range all {
 			mustRelease(t, <-l)

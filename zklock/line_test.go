@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Two hundred clients read behind a writer. When it leaves, none of them lists the
-// queue: each knows that the writer was the only one ahead.
+// Readers of two hundred clients wait behind a writer. When the writer leaves, none of
+// them lists the queue: each knows that the writer was the only contender ahead of it.
 func TestReadersBehindAWriterDoNotList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const readers = 200
@@ -38,15 +38,15 @@ func TestReadersBehindAWriterDoNotList(t *testing.T) {
 		for _, l := range locks {
 			mustRelease(t, l)
 		}
-		// Each asks whether the first writer has gone as well, and for its own node.
+		// Each reader also asks whether the first writer has gone, and reads its own node.
 		if d.Children > 0 || d.Events > readers+1 || d.Watches > 2*readers {
 			t.Errorf("the writer's departure cost %d lists, %d events and %d reads", d.Children, d.Events, d.Watches)
 		}
 	})
 }
 
-// A session knows which of its own nodes are gone: two hundred waiters of one client,
-// each with a node of its own, are served without a list.
+// A session knows which of its own nodes are gone. So two hundred waiters of one client,
+// each with its own node, get the lock without a list of the queue.
 func TestOwnNodesThatAreGoneAreNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers = 200
@@ -70,7 +70,8 @@ func TestOwnNodesThatAreGoneAreNotAskedFor(t *testing.T) {
 	})
 }
 
-// A waiter behind two others asks for the one who is left when its neighbour goes.
+// A waiter is behind two contenders. When the nearer one goes, the waiter reads the node of
+// the other one, and does not list the queue.
 func TestShortLineIsWalked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -87,8 +88,8 @@ func TestShortLineIsWalked(t *testing.T) {
 	})
 }
 
-// A waiter whose node an operator removes takes a new place while the holder still
-// holds, and no later than that.
+// A waiter whose node an operator removes queues again at once, while the holder still
+// holds.
 func TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce(t *testing.T) {
 	for _, after := range []time.Duration{0, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,7 +108,7 @@ func TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			if n := nodes(e); n != 3 {
-				t.Errorf("%d nodes in the queue a second after one was removed, %v after it was made", n, after)
+				t.Errorf("%d nodes in the queue a second after one was removed, which was %v old; want 3", n, after)
 			}
 			mustRelease(t, held)
 			mustRelease(t, <-third)
@@ -116,7 +117,7 @@ func TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce(t *testing.T) {
 	}
 }
 
-// The same of one that waits for several names.
+// The same holds for a waiter for several names.
 func TestWaiterForSeveralNamesQueuesAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -129,16 +130,16 @@ func TestWaiterForSeveralNamesQueuesAgainAtOnce(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if n := nodes(e); n != 3 {
-			t.Errorf("%d nodes a second after one of two was removed", n)
+			t.Errorf("%d nodes a second after one of the waiter's two was removed, want 3", n)
 		}
 		mustRelease(t, held)
 		mustRelease(t, <-both)
 	})
 }
 
-// What a waiter has heard of one departure, on a server that is up to date, does not
-// count beside what it reads of another one on a server that lags behind: there its own
-// node may still be seen, though it was deleted before.
+// A waiter learns of one contender's departure from a server that is up to date, and reads
+// of another departure on a server that lags behind. It must not combine the two: the
+// lagging server may still show the waiter's own node, which was deleted before.
 func TestWalkThenReconnectToALaggingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3))
@@ -186,7 +187,7 @@ func TestWalkThenReconnectToALaggingServer(t *testing.T) {
 		if armed.Load() {
 			t.Error("the connection was not cut")
 		}
-		none(t, "the waiter whose node is gone, beside the holder", waits)
+		none(t, "the waiter whose node is gone, while another client holds,", waits)
 		if !holder.Valid() {
 			t.Error("the holder's lock is not valid")
 		}
@@ -195,8 +196,8 @@ func TestWalkThenReconnectToALaggingServer(t *testing.T) {
 	})
 }
 
-// A reader of the same session waits behind a writer and watches its node. The event of
-// that node's deletion is lost. The writer reads its node all the same before it holds.
+// A reader of the same session waits behind a writer and watches the writer's node. The
+// event of that node's deletion is lost. The writer still reads its node before it holds.
 func TestOwnNodeIsReadThoughAFollowerWatchesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -223,7 +224,7 @@ func TestOwnNodeIsReadThoughAFollowerWatchesIt(t *testing.T) {
 		}
 		mustRelease(t, held)
 		reader := <-third
-		none(t, "the writer whose node is gone, beside a reader", writer)
+		none(t, "the writer whose node is gone, while a reader holds,", writer)
 		mustRelease(t, reader)
 		cancel()
 		follower.Wait()
@@ -231,9 +232,9 @@ func TestOwnNodeIsReadThoughAFollowerWatchesIt(t *testing.T) {
 	})
 }
 
-// The queue of two hundred clients drains. A grant costs one list at most and two reads.
-// To walk the line instead would cost a read for each contender that was ahead when the waiter
-// came: twenty thousand in all.
+// Two hundred waiting clients get the lock one after the other. A grant costs at most one
+// list and two reads. If each waiter instead read every contender that was ahead of it when
+// it came, that would be twenty thousand reads in all.
 func TestDrainOfManyClientsCostsOneListAGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients = 200

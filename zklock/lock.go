@@ -10,27 +10,27 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
-// Lock is a lock that was acquired. It stops being held when Release is called
-// or when it is lost, whichever is first, and never becomes held again. It is
-// safe for concurrent use.
+// Lock is a lock that was acquired. It is held until [Lock.Release] is called or until
+// it is lost, whichever comes first, and is never held again after that. A Lock is safe
+// for concurrent use.
 //
-// A lock is lost when its session's lease runs out before a quorum of the
-// ensemble has renewed it, when the session ends, when somebody deletes its
-// queue node, or when the Client is closed. Done is closed, and contexts made
-// with Context end, before the ensemble can let anybody else in, as long as
-// this process gets to run; a process that was stopped finds Valid false when
-// it goes on. What such a process had begun to do is what Token is for.
+// A lock is lost when its session's lease runs out before a quorum of the ensemble has
+// renewed it, when the session ends, when another program deletes the queue node, or
+// when the [Client] is closed. Except when the node is deleted, Done is closed and the
+// contexts of [Lock.Context] end before the ensemble can grant the lock to another
+// client, as long as this process runs. In a process that was stopped, Valid is false
+// when it continues. [Lock.Token] protects a resource from what such a process had begun.
 //
-// A Lock that is dropped without a Release stays held until its session ends.
-// It is logged as an error and counted in Stats when the garbage collector finds
-// it, unless a context made with Context keeps it. WithAcquireStacks adds where
-// it was acquired.
+// A Lock that the program drops without a Release stays held until its session ends.
+// When the garbage collector finds it, the client logs an error and counts it in
+// [Stats], unless a context made with Lock.Context still refers to it. With
+// [WithAcquireStacks] the log has where it was acquired.
 type Lock struct{ *handle }
 
-// Name returns the lock's name.
+// Name returns the lock's name; for All, the names joined by commas.
 func (l *Lock) Name() string { return l.hold.name }
 
-// Names returns the names of what is held, sorted; one for all kinds but All.
+// Names returns the names that are held, sorted: several for All, one for all other kinds.
 func (l *Lock) Names() []string {
 	names := make([]string, len(l.hold.wants))
 	for i, w := range l.hold.wants {
@@ -39,40 +39,41 @@ func (l *Lock) Names() []string {
 	return names
 }
 
-// Modes says how each of Names is held, in the same order: All may hold one name
-// for writing and another for reading.
+// Modes returns the mode in which each of Names is held, in the same order. All may hold
+// one name for writing and another for reading.
 func (l *Lock) Modes() []Mode {
 	modes := make([]Mode, len(l.hold.wants))
 	for i, w := range l.hold.wants {
 		modes[i] = Mode(w.Kind.Mode)
 	}
 	if len(modes) == 1 {
-		modes[0] = l.Mode() // the one kind that a Downgrade changes
+		modes[0] = l.Mode() // a Downgrade changes only the hold's mode, not wants
 	}
 	return modes
 }
 
-// Mode says how the lock is held: for All, Exclusive if any of its names is.
+// Mode returns the mode in which the lock is held; for All, Exclusive if any of its names
+// is held exclusively.
 func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
-// Token returns the fencing token. Every exclusive holder of a name has a
-// greater one than all who held it before, readers included. A reader's is greater
-// than that of every writer before and less than that of every writer after;
-// readers that share a place in the queue may have the same one. It stays what it
-// was when the Lock was acquired, through a Downgrade too: readers that come after
-// that have the next Turn.
+// Token returns the fencing token. An exclusive holder's token is greater than those of
+// all holders of the name before it, readers included. A reader's token is greater than
+// those of all writers before it, and less than those of all writers after it. Readers
+// that share a queue node may have the same token. The token of a Lock never changes,
+// not even by a Downgrade; readers that join the lock after a Downgrade have the next
+// Turn.
 func (l *Lock) Token() Token { return l.token }
 
-// Valid reports whether the lock is held at the moment of the call. It is
-// computed from the clock, not from a timer, so it is right even in a process
-// that was stopped for a while and has just gone on.
+// Valid reports whether the lock is held at the moment of the call. It looks at the clock
+// and does not depend on timers, so it is right even in a process that was stopped and
+// has just continued. It makes no request.
 func (l *Lock) Valid() bool {
 	return l.Err() == nil && l.hold.place.Desk.Alive()
 }
 
-// Until returns the end of the lease as proven so far, on the clock of
-// time.Now. It moves on while the session lives. For a lock that is not held it
-// is the zero time.
+// Until returns the end of the lease that is proven so far, on the clock of [time.Now].
+// The session's heartbeats move it forward. Until returns the zero time for a lock that
+// is not held.
 func (l *Lock) Until() time.Time {
 	if l.Err() != nil {
 		return time.Time{}
@@ -84,8 +85,8 @@ func (l *Lock) Until() time.Time {
 	return time.Now().Add(left)
 }
 
-// Done returns a channel that is closed when the lock stops being held, for
-// whatever reason. Err says which.
+// Done returns a channel that is closed when the lock stops being held. [Lock.Err] returns
+// the reason.
 func (l *Lock) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,13 +99,14 @@ func (l *Lock) Done() <-chan struct{} {
 	return l.done
 }
 
-// Err returns nil while Done is open; then ErrReleased after a Release, or a
-// *LostError, which matches ErrLost.
+// Err returns nil while Done is open. Then it returns [ErrReleased] after a Release, or a
+// *[LostError] after a loss.
 func (l *Lock) Err() error { return l.handle.reason() }
 
-// Context returns a context derived from parent that carries the lock (see
-// FromContext) and ends when the lock stops being held, with Err as its cause.
-// Calling cancel when done with it releases what it holds, not the lock.
+// Context returns a context that is derived from parent, carries the lock (see
+// [FromContext]) and ends when the lock stops being held, with the lock's Err as its
+// cause. Call the CancelFunc when the context is not needed any more, to free its
+// memory; it does not release the lock.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
 	key := &cancel
@@ -127,10 +129,10 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Verify asks the ensemble whether the lock's queue node is still there; a
-// quorum has to answer. It fails with a *LostError if it is not, and the lock is
-// lost then, and with ErrReleased after a Release. Any other error means that
-// the question could not be answered, and leaves the lock as it was.
+// Verify asks a quorum of the ensemble whether the lock's queue node still exists. If it
+// does not, the lock is lost, and the error matches [ErrLost]. After a Release the error
+// matches [ErrReleased]. Any other error means that there was no answer, and the lock
+// stays as it was.
 func (l *Lock) Verify(ctx context.Context) error {
 	if err := l.verify(ctx); err != nil {
 		return &Error{Op: "verify", Name: l.hold.name, Err: err}
@@ -144,25 +146,27 @@ func (l *Lock) verify(ctx context.Context) error {
 		return l.endedError()
 	}
 	if err == nil && !l.hold.place.Desk.Alive() {
-		return errs.LeaseUnproven(l.hold.all.cfg.ConnectTimeout)
+		return errs.LeaseUnproven(l.hold.turnstiles.cfg.ConnectTimeout)
 	}
 	return err
 }
 
-// Release gives the lock back. The handle is of no more use from the first
-// instant of the first call, which does the work; later calls return
-// ErrReleased. It waits for the ensemble's confirmation until ctx ends, but no
-// longer than a session timeout, and then returns ErrReleasePending while the
-// release goes on in the background. If the session ends first, the error matches
-// ErrReleasePending and what ended the session: the queue node goes with it. nil
-// means that the ensemble has confirmed the release, or that the lock needed none:
-// it was passed on to a goroutine of this process, or another handle still has it.
-// If the lock was lost before, Release returns the *LostError. If another program
-// has deleted one queue node of several, the error can match ErrLost and
+// Release gives the lock back. The Lock counts as released as soon as Release is called.
+// Only the first call does the work; later calls fail with [ErrReleased].
+//
+// Release returns nil if the ensemble has confirmed the release, or if no confirmation
+// is needed: the queue node was passed on to a goroutine of this process, or another
+// Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
+// a session timeout. Then the error matches [ErrReleasePending], and the release
+// continues in the background. If the session ends before the confirmation, the queue
+// node goes with it; the error matches ErrReleasePending and the reason for the end.
+//
+// If the lock was lost before, the error matches [ErrLost]. If another program has
+// deleted one of the queue nodes of an All, the error can match ErrLost and
 // ErrReleasePending at once.
 //
-// A handle that joined a lock with Reenter, or was joined, gives the lock back
-// only if it is the last one.
+// If several Locks hold one queue node, because readers share it or one joined the other
+// with [Reenter], the Release of the last one gives it back.
 func (l *Lock) Release(ctx context.Context) error {
 	if l == nil || l.handle == nil {
 		return &Error{Op: "release", Err: ErrReleased}
@@ -174,7 +178,7 @@ func (l *Lock) Release(ctx context.Context) error {
 }
 
 func (l *Lock) release(ctx context.Context) (err error) {
-	valid := l.Valid() // if the lease has run out, that is a loss, whoever announces it
+	valid := l.Valid() // if the lease has run out, the lock is lost, even if that is not known yet
 	l.mu.Lock()
 	if l.released {
 		l.mu.Unlock()
@@ -185,10 +189,10 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	h := l.hold
 	if !valid && l.Err() == nil {
 		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
-		<-l.Done() // another goroutine may be ending it, and this lock not be among the first
+		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
 	}
-	held := time.Since(l.since)
-	ctx, end := hook.Start(h.all.hooks.release, ctx, ReleaseEvent{Lock: l, Held: held})
+	held := time.Since(l.acquired)
+	ctx, end := hook.Start(h.turnstiles.hooks.release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.end(ErrReleased) {
 		err = l.reason()
 		end.Call(ReleaseResult{Err: err})
@@ -204,12 +208,12 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx)
 	}
 	if err != nil {
-		h.all.cfg.Logger.Warn("zklock: the ensemble has not confirmed a release; others wait for the lock until the queue node is gone or its session has ended", "session", h.place.Desk.DS.ID())
+		h.turnstiles.cfg.Logger.Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "session", h.place.Desk.DS.ID())
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}
 		if err != nil {
-			lost = fmt.Errorf("%w; %w", lost, err) // of All: the other nodes may be there still
+			lost = fmt.Errorf("%w; %w", lost, err) // an All's: the other nodes may still exist
 		}
 		err = lost
 	}

@@ -6,61 +6,61 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/place"
 )
 
-// heldKey is the context key of the innermost lock a context carries.
-type heldKey struct{}
+// carriedKey is the context key of the innermost lock that a context carries.
+type carriedKey struct{}
 
-// held is a linked list, so that a context of a context keeps what it had.
-type held struct {
+// carriedLock is one lock that a context carries. A linked list of them keeps the locks of
+// the contexts from which the context is derived.
+type carriedLock struct {
 	lock  *Lock
-	outer *held
+	outer *carriedLock
 }
 
 func withLock(ctx context.Context, l *Lock) context.Context {
-	outer, _ := ctx.Value(heldKey{}).(*held)
-	return context.WithValue(ctx, heldKey{}, &held{lock: l, outer: outer})
+	outer, _ := ctx.Value(carriedKey{}).(*carriedLock)
+	return context.WithValue(ctx, carriedKey{}, &carriedLock{lock: l, outer: outer})
 }
 
-// FromContext returns the innermost lock that ctx carries and that is still
-// held. A context gets to carry a lock through Lock.Context, and so through Do
-// and all adapters.
+// FromContext returns the innermost lock that ctx carries and that is still held. A
+// context carries a lock if it was made by [Lock.Context], [Do] or an adapter, or is
+// derived from such a context.
 func FromContext(ctx context.Context) (*Lock, bool) {
-	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
-		if h.lock.Err() == nil {
-			return h.lock, true
+	for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
+		if c.lock.Err() == nil {
+			return c.lock, true
 		}
 	}
 	return nil, false
 }
 
-// HeldIn returns all locks that ctx carries and that are still held, innermost
-// first.
+// HeldIn returns all locks that ctx carries and that are still held, the innermost first.
 func HeldIn(ctx context.Context) []*Lock {
 	var locks []*Lock
-	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
-		if h.lock.Err() == nil {
-			locks = append(locks, h.lock)
+	for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
+		if c.lock.Err() == nil {
+			locks = append(locks, c.lock)
 		}
 	}
 	return locks
 }
 
-// Detach returns a context like ctx that carries no locks. Use it for goroutines
-// beside the work that holds them: they must not take part in its locks, and must
-// not be refused with ErrDeadlock because of them. It is cancelled when ctx is, and
-// so when the lock is given back; who is to go on after that takes
-// Detach(context.WithoutCancel(ctx)).
+// Detach returns a context that is derived from ctx and carries no locks. Use it for
+// goroutines that are not part of the work under a lock and acquire locks for
+// themselves: they must neither join that lock nor fail with [ErrDeadlock] because of
+// it. The context still ends with ctx, and so when the lock is released. A goroutine
+// that goes on after that needs Detach(context.WithoutCancel(ctx)).
 func Detach(ctx context.Context) context.Context {
-	return context.WithValue(ctx, heldKey{}, (*held)(nil))
+	return context.WithValue(ctx, carriedKey{}, (*carriedLock)(nil))
 }
 
-// carried returns a Lock that ctx carries, of one of those turnstiles, which has
-// one of the names wanted: a live one if there is any, else a lost one, else
-// nil. Released handles do not count.
-func carried(ctx context.Context, all *turnstiles, wants []place.Want) *Lock {
+// carried returns a Lock that ctx carries, that belongs to the client of ts, and that has
+// one of the names wanted. It prefers one that is held to one that was lost, and returns
+// nil if there is neither. Released locks do not count.
+func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
 	var lost *Lock
-	for h, _ := ctx.Value(heldKey{}).(*held); h != nil; h = h.outer {
-		l := h.lock
-		if l.hold.all != all || !l.hold.touches(wants) {
+	for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
+		l := c.lock
+		if l.hold.turnstiles != ts || !l.hold.touches(wants) {
 			continue
 		}
 		switch err := l.Err(); {

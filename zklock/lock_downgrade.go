@@ -10,20 +10,24 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Downgrade turns a writer into a reader, without a gap: no writer gets in
-// between, and the token stays the same. The handle is a reader's from then
-// on, even if confirmation fails; others learn of it when the ensemble does, which goes
-// on in the background if ctx ends first. There is no way back: two readers that
+// Downgrade turns a writer's lock into a reader's. No writer can hold the lock in between,
+// and the token stays the same. The lock cannot become a writer's again: two readers that
 // wait to become writers would wait for each other.
 //
-// What the writer has under way in a Txn must not apply beside readers, so that is
-// waited for first, at most until ctx ends or for a session timeout. If it is still
-// under way then, or the outcome of any Txn under the lock is unknown, the lock
-// stays a writer's and the error is ErrUnknownOutcome: verify what the Txn wrote,
-// and release.
+// Downgrade waits for Txns under way first, at most until ctx ends or for a session
+// timeout, because a Txn must not be applied while other readers hold the lock. If one is
+// still under way then, or if the outcome of any Txn under the lock is unknown, the lock
+// stays a writer's, and the error matches [ErrUnknownOutcome]: check what the Txn wrote,
+// and release the lock.
 //
-// A reader's Downgrade does nothing. It is ErrConflict for a semaphore's permit,
-// for All, and for a lock that was joined with Reenter.
+// Then the lock is a reader's in this process, even if Downgrade returns an error, and the
+// client writes the change into the queue node, for other clients to see. Downgrade waits
+// for the ensemble's confirmation. If ctx ends first, the error matches its cause, and the
+// write continues in the background.
+//
+// Downgrade does nothing for a reader's lock. It fails with [ErrConflict] for a
+// semaphore's permit, for All of several names, and for a lock that several Locks hold
+// because of [Reenter].
 func (l *Lock) Downgrade(ctx context.Context) error {
 	if err := l.downgrade(ctx); err != nil {
 		return &Error{Op: "downgrade", Name: l.hold.name, Err: err}
@@ -45,20 +49,20 @@ func (l *Lock) downgrade(ctx context.Context) error {
 			h.awaitTxns(ctx)
 			continue
 		case holdOver:
-			return l.endedError() // it asks the session: without its mutex
+			return l.endedError() // called without the session's mutex, because it asks the session
 		case asItWas:
 			return err
 		}
 		break
 	}
 
-	d := h.all.places.NodeData(h.origin, queue.Shared)
+	d := h.turnstiles.places.NodeData(h.origin, queue.Shared)
 	done := make(chan error, 1)
 	if !s.Spawn(func() { done <- p.Rewrite(d) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
-		h.turnstile.changed()
+		h.turnstile.holdShared()
 	}
 	select {
 	case err := <-done:
@@ -71,21 +75,21 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		}
 		return p.Explain(err)
 	case <-ctx.Done():
-		return fmt.Errorf("%w to others, it goes on in the background: %w", errNotTold, context.Cause(ctx))
+		return fmt.Errorf("%w: the lock is a reader's here, and other clients see that later: %w", errNotConfirmed, context.Cause(ctx))
 	}
 }
 
-// lowering is what lower has done.
+// lowering is the result of lower.
 type lowering int
 
 const (
-	asItWas     lowering = iota // nothing: there was nothing to do, or an error
-	lowered                     // the writer is a reader
-	txnUnderWay                 // nothing yet: a Txn has to end before
-	holdOver                    // nothing: the hold is over
+	asItWas     lowering = iota // nothing was done: it was a reader already, or there is an error
+	lowered                     // the writer is a reader now
+	txnUnderWay                 // nothing was done: a Txn under way has to end first
+	holdOver                    // nothing was done: the hold is over
 )
 
-// lower makes a reader of a writer, in this process.
+// lower turns a writer into a reader in this process; the ensemble does not know yet.
 func (l *Lock) lower() (lowering, error) {
 	h := l.hold
 	p := h.place
@@ -101,7 +105,7 @@ func (l *Lock) lower() (lowering, error) {
 	case h.mode == queue.Shared:
 		return asItWas, nil
 	case p.InDoubt():
-		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, which must not happen beside readers; the lock is a writer's still", ErrUnknownOutcome)
+		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)
 	case h.txns > 0:
 		return txnUnderWay, nil
 	}
@@ -110,5 +114,5 @@ func (l *Lock) lower() (lowering, error) {
 	return lowered, nil
 }
 
-// errNotTold says that a downgrade is not known to the ensemble yet.
-var errNotTold = errors.New("downgrade not confirmed")
+// errNotConfirmed means that the ensemble has not confirmed a downgrade yet.
+var errNotConfirmed = errors.New("downgrade not confirmed")

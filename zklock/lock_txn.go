@@ -11,20 +11,19 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Txn applies ops as one transaction of the ensemble, only while the lock is
-// held: it checks the lock's queue node first, in the same transaction, so that
-// a holder that was paused and has lost the lock changes nothing. It fences data
-// that lives in ZooKeeper itself, without tokens. Paths are absolute, from the
-// ensemble's root and not the client's.
+// Txn applies ops as one ZooKeeper transaction, but only while the lock is held: the
+// transaction begins with a check that the lock's queue node exists. So a holder that was
+// paused and has lost the lock changes nothing. Txn protects data in ZooKeeper itself, and
+// needs no tokens. Paths are absolute, and do not begin at the client's root. Readers may
+// use Txn too.
 //
-// results match ops. When an operation fails, nothing is applied, and the error
-// matches its sentinel from package driver. If the lock is not held any more,
-// the error is a *LostError or ErrReleased. ErrUnknownOutcome means that the
-// connection was lost first: the transaction was applied, or was not, or will be
-// while the lock's queue node is still there. It is never tried again.
+// Txn returns one result for each of ops. If an operation fails, nothing is applied, and
+// the error matches the operation's error from package driver. If the lock is not held any
+// more, the error matches [ErrLost] or [ErrReleased]. [ErrUnknownOutcome] means that the
+// connection was lost before the reply: the transaction was applied, or was not, or will
+// be while the lock's queue node still exists. Txn never repeats a transaction.
 //
-// The Release of the last handle waits for the Txns under way, and Downgrade does.
-// Readers may use it as well.
+// Release and Downgrade wait for Txns under way.
 func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, error) {
 	results, err := l.transact(ctx, "txn", ops, false)
 	if err != nil {
@@ -33,8 +32,8 @@ func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, er
 	return results, nil
 }
 
-// transact runs a transaction under checks of the lock's nodes. again says that
-// it may be repeated when its outcome is unknown.
+// transact runs a transaction that begins with checks of the lock's queue nodes. again
+// allows to repeat it when its outcome is unknown.
 func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {
 	h := l.hold
 	p := h.place
@@ -61,19 +60,19 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	return nil, err
 }
 
-// endedError is Err of a handle that is known to have ended, or is about to.
+// endedError returns Err of a Lock that has ended or is about to end. It is never nil.
 func (l *Lock) endedError() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	cause := l.hold.place.Desk.Cause() // it may be ending this handle just now
+	cause := l.hold.place.Desk.Cause() // the session may be about to end this handle
 	if cause == nil {
 		cause = errs.ErrSessionEnded
 	}
 	return &LostError{Name: l.hold.name, Cause: cause, At: time.Now()}
 }
 
-// beginTxn counts a Txn in; false: the hold is over.
+// beginTxn counts a Txn as under way. It returns false if the hold is over.
 func (h *hold) beginTxn() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,11 +92,11 @@ func (h *hold) endTxn() {
 	}
 }
 
-// awaitTxns waits until no Txn of the hold is under way, until ctx ends or a
-// session timeout has passed, and returns what is left of that. One that is still
-// under way then could apply inside the next holder's critical section: the place
-// is not passed on, but given up, and the check at its head keeps it from applying
-// later.
+// awaitTxns waits until no Txn of the hold is under way, but at most until ctx ends or a
+// session timeout has passed, and returns what is left of the timeout. If a Txn is still
+// under way then, it could be applied while the next holder has the lock. So the place is
+// marked: it is not passed on, but its node is deleted, and then the check with which the
+// Txn begins fails.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	limit := h.place.Desk.Timeout
 	h.mu.Lock()

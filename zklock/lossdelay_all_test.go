@@ -12,11 +12,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// An operator breaks one name of an All. Whoever is next at the other one is told
-// only after the delay, whatever he waits with, from where, since when, and what
-// else goes wrong meanwhile.
+// An operator breaks one name of an All. The next contender for the other name is granted
+// it only after the delay. That is so for every kind of request, from either client, made
+// before the loss or after it, and whatever else goes wrong meanwhile.
 func TestLossDelayHoldsBackWhoeverIsNextAtTheOtherName(t *testing.T) {
-	const early = 100 * time.Millisecond // how much later than the delay the next may be, without faults
+	const slack = 100 * time.Millisecond // how long after the delay the grant may be, without other faults
 	type world struct {
 		e       *memdriver.Ensemble
 		a, b, c *zklock.Client // a holds
@@ -25,7 +25,7 @@ func TestLossDelayHoldsBackWhoeverIsNextAtTheOtherName(t *testing.T) {
 	for _, c := range []struct {
 		what     string
 		next     func(w *world, name string) zklock.Acquirer
-		late     bool // the next comes when the loss is over, and only just
+		late     bool // the next request is made right after the loss
 		meantime func(w *world)
 	}{
 		{what: "a mutex", next: func(w *world, name string) zklock.Acquirer { return w.b.Mutex(name) }},
@@ -33,7 +33,7 @@ func TestLossDelayHoldsBackWhoeverIsNextAtTheOtherName(t *testing.T) {
 		{what: "a reader", next: func(w *world, name string) zklock.Acquirer { return w.b.RWMutex(name).Reader() }},
 		{what: "a writer", next: func(w *world, name string) zklock.Acquirer { return w.b.RWMutex(name).Writer() }},
 		{what: "an All", next: func(w *world, name string) zklock.Acquirer { return zklock.All(w.b.Mutex("z"), w.b.Mutex(name)) }},
-		{what: "who comes after the loss", late: true, next: func(w *world, name string) zklock.Acquirer { return w.b.Mutex(name) }},
+		{what: "a mutex requested after the loss", late: true, next: func(w *world, name string) zklock.Acquirer { return w.b.Mutex(name) }},
 		{what: "a mutex while the holder closes", next: func(w *world, name string) zklock.Acquirer { return w.b.Mutex(name) },
 			meantime: func(w *world) { go func() { _ = w.a.Close() }() }},
 		{what: "a mutex while the leader changes", next: func(w *world, name string) zklock.Acquirer { return w.b.Mutex(name) },
@@ -52,11 +52,11 @@ func TestLossDelayHoldsBackWhoeverIsNextAtTheOtherName(t *testing.T) {
 				if !c.late {
 					next = acquiring(t, c.next(w, other), t.Context())
 				}
-				free := acquiring(t, w.c.Mutex(broken), t.Context()) // the operator's word: this name is free
-				time.Sleep(3 * time.Second)                          // the holder watches its nodes
+				free := acquiring(t, w.c.Mutex(broken), t.Context()) // the operator frees this name, without a delay
+				time.Sleep(3 * time.Second)                          // until the holder watches its nodes
 				lost := ended(all)
 				if n := w.e.Break("/zklock/" + broken); n == 0 {
-					t.Fatal("nothing was broken")
+					t.Fatal("no node was broken")
 				}
 				at := <-lost
 				if c.late {
@@ -67,7 +67,7 @@ func TestLossDelayHoldsBackWhoeverIsNextAtTheOtherName(t *testing.T) {
 				}
 				n := <-next
 				gap := time.Since(at)
-				if gap < lossDelay || c.meantime == nil && gap > lossDelay+early {
+				if gap < lossDelay || c.meantime == nil && gap > lossDelay+slack {
 					t.Errorf("%s: %s was granted %v after %s was broken", c.what, other, gap, broken)
 				}
 				if !errors.Is(all.Err(), zklock.ErrNodeDeleted) {
@@ -81,7 +81,8 @@ func TestLossDelayHoldsBackWhoeverIsNextAtTheOtherName(t *testing.T) {
 	}
 }
 
-// slowParent is a context that takes its time to be left, once it is armed.
+// slowParent is a context whose Done blocks for a while, once, after armed was set. So a
+// context that is derived from it takes that long to end.
 type slowParent struct {
 	context.Context
 	armed atomic.Bool
@@ -95,9 +96,9 @@ func (s *slowParent) Done() <-chan struct{} {
 	return s.Context.Done()
 }
 
-// Of two handles on an All the second ends later than the first, since contexts
-// made with the first end in between. The delay is counted from the second, and a
-// Close meanwhile does not cut it short.
+// An All has two handles. The second one ends later than the first, since contexts derived
+// from the first end in between. The delay counts from the end of the second handle, and a
+// Close meanwhile does not shorten it.
 func TestLossDelayIsCountedFromTheLastHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -111,7 +112,7 @@ func TestLossDelayIsCountedFromTheLastHandle(t *testing.T) {
 		_, leave := first.Context(slow)
 		defer leave()
 		next := acquiring(t, b.Mutex("y"), t.Context())
-		time.Sleep(3 * time.Second) // the holder watches its nodes
+		time.Sleep(3 * time.Second) // until the holder watches its nodes
 		began, over := ended(first), ended(second)
 		slow.armed.Store(true)
 		e.Break("/zklock/x")
@@ -120,7 +121,7 @@ func TestLossDelayIsCountedFromTheLastHandle(t *testing.T) {
 		go func() { closed <- a.Close() }()
 		at := <-over
 		if d := at.Sub(from); d != slow.takes {
-			t.Fatalf("the second handle ended %v after the first: the contexts do not hold it up", d)
+			t.Fatalf("the second handle ended %v after the first: the slow context does not delay it", d)
 		}
 		n := <-next
 		if gap := time.Since(at); gap < lossDelay {

@@ -17,10 +17,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// delayed are the settings of these tests: an ensemble's tick of 500ms, and a
-// delay that is long beside everything but the session timeout.
+// lossDelay is the loss_delay of these tests. It is long compared with everything but the
+// session timeout. The ensemble's tick is 500ms.
 const lossDelay = 2 * time.Second
 
+// delayed returns the settings of a client with loss_delay.
 func delayed() map[string]string {
 	return map[string]string{"session_timeout": "6s", "tick_time": "500ms", "loss_delay": lossDelay.String()}
 }
@@ -29,8 +30,8 @@ func delayEnsemble(servers int) *memdriver.Ensemble {
 	return memdriver.New(memdriver.WithServers(servers), memdriver.WithTickTime(500*time.Millisecond), memdriver.WithLatency(time.Millisecond))
 }
 
-// A holder that can reach the ensemble again right after its loss does not let
-// the next one in any sooner.
+// A holder that can reach the ensemble again right after its loss still keeps the next
+// waiter out until the delay is over.
 func TestLossDelayHoldsTheNextBackThoughTheSessionIsReachable(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -42,7 +43,7 @@ func TestLossDelayHoldsTheNextBackThoughTheSessionIsReachable(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			e := delayEnsemble(1)
-			a, b := connect(t, e.Connector(), c.params), connect(t, e.Connector(), nil) // the other one has no delay and needs none
+			a, b := connect(t, e.Connector(), c.params), connect(t, e.Connector(), nil) // b has no loss_delay and needs none
 			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
 			next := acquiring(t, b.Mutex("x"), t.Context())
 			time.Sleep(time.Second)
@@ -94,7 +95,8 @@ func TestLossDelayDoesNotDelayReleasesNorClose(t *testing.T) {
 	})
 }
 
-// What was lost before Close is spared all the same, and Close waits for it.
+// The node of a lock that was lost before Close still stays for loss_delay: Close waits for
+// that.
 func TestLossDelayOutlastsACloseAfterTheLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -117,15 +119,15 @@ func TestLossDelayOutlastsACloseAfterTheLoss(t *testing.T) {
 	})
 }
 
-// An operator frees the name whose node goes; the others of an All are this
-// client's to keep.
+// When an operator deletes a node of an All, the node's name is free at once. The client
+// keeps the other nodes for loss_delay.
 func TestLossDelayKeepsTheOtherNodesOfAnAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
 		a, b := connect(t, e.Connector(), delayed()), connect(t, e.Connector(), delayed())
 		all := mustLock(t)(zklock.All(a.Mutex("x"), a.Mutex("y")).Acquire(t.Context()))
 		next := acquiring(t, b.Mutex("y"), t.Context())
-		time.Sleep(3 * time.Second) // the holder watches its nodes
+		time.Sleep(3 * time.Second) // until the holder watches its nodes
 		lost := ended(all)
 		if n := e.Break("/zklock/x"); n != 1 {
 			t.Fatalf("%d nodes were broken", n)
@@ -145,7 +147,7 @@ func TestLossDelayKeepsTheOtherNodesOfAnAll(t *testing.T) {
 func TestLossDelayThatDoesNotFitIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		params string
-		says   []string // nil: it is taken
+		says   []string // nil: Open accepts it
 	}{
 		{"loss_delay=1s", nil},
 		{"loss_delay=1100ms", []string{"loss_delay=1.1s", "10s", "at least 10.1s"}},
@@ -170,22 +172,22 @@ func TestLossDelayThatDoesNotFitIsRefused(t *testing.T) {
 			}
 		}
 	}
-	// What the ensemble grants may be too short for what was asked for.
+	// The session timeout that the ensemble grants may be too short for loss_delay.
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithTickTime(500 * time.Millisecond)) // grants 10s at most
 		c := connect(t, e.Connector(), map[string]string{"session_timeout": "20s", "tick_time": "500ms", "loss_delay": "6s"})
 		began := time.Now()
 		_, err := c.Mutex("x").Acquire(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "loss_delay=6s") || !strings.Contains(err.Error(), "granted 10s") {
-			t.Errorf("with 10s granted: %v", err)
+			t.Errorf("with a session timeout of 10s granted: %v", err)
 		}
 		if d := time.Since(began); d > time.Second {
-			t.Errorf("it took %v", d)
+			t.Errorf("the error took %v, want at most 1s", d)
 		}
 	})
 }
 
-// losses remembers when locks were lost, and judges grants by that.
+// losses records when locks were lost, and judges later grants by that.
 type losses struct {
 	mu     sync.Mutex
 	last   map[string]map[zklock.Mode]time.Time // guarded by mu; by name and mode
@@ -213,7 +215,7 @@ func (s *losses) judge(l *zklock.Lock) {
 	for _, name := range l.Names() {
 		for mode, at := range s.last[name] {
 			if mode == zklock.Shared && l.Mode() == zklock.Shared {
-				continue // readers hold beside each other
+				continue // readers hold at the same time
 			}
 			gap := time.Since(at)
 			if gap < 6*time.Second {
@@ -226,9 +228,9 @@ func (s *losses) judge(l *zklock.Lock) {
 	}
 }
 
-// delay runs clients against an ensemble in trouble, as simulate does, without an
-// operator. A frozen client is to the ensemble what a cut session is, and its
-// lock ends when its lease does, whenever it looks.
+// delay runs clients against an ensemble with faults, as simulate does, but without an
+// operator and without frozen clients. To the ensemble, a frozen client is the same as a
+// session that is cut off, and its lock ends with its lease, whenever the client looks.
 func delay(t *testing.T, seed uint64) *losses {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	e := delayEnsemble(3)
@@ -299,7 +301,7 @@ func pickExclusive(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 	return c.Mutex(name)
 }
 
-// ZKLOCK_SEED replays one run, ZKLOCK_RUNS makes more of them.
+// ZKLOCK_SEED replays one run, ZKLOCK_RUNS sets how many runs there are.
 func TestSimulatedLossesAreFollowedByTheDelay(t *testing.T) {
 	from, n := uint64(1), uint64(15)
 	if s := os.Getenv("ZKLOCK_SEED"); s != "" {
@@ -324,6 +326,6 @@ func TestSimulatedLossesAreFollowedByTheDelay(t *testing.T) {
 	}
 	t.Logf("%d runs, %d locks lost, %d grants soon after that", n, lost, judged)
 	if n > 1 && (lost < int(n)/4 || judged < int(n)/4) { // schedules differ from run to run
-		t.Errorf("%d losses and %d grants after them in %d runs prove little", lost, judged, n)
+		t.Errorf("%d losses and %d grants soon after them in %d runs are too few to prove anything", lost, judged, n)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Two calls notice that a node of an All is gone. What is left of it stays for
-// loss_delay all the same.
+// Two calls notice that a node of an All is gone. The other node still stays for
+// loss_delay.
 func TestLossSeenTwiceIsDelayedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -44,7 +44,7 @@ func TestLossSeenTwiceIsDelayedOnce(t *testing.T) {
 	})
 }
 
-// Another node of an All goes while the loss of the first is being told of.
+// A second node of an All is deleted while the Lost hook still runs for the first one.
 func TestSecondLossWhileTheFirstIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -65,7 +65,8 @@ func TestSecondLossWhileTheFirstIsToldOf(t *testing.T) {
 	})
 }
 
-// A loss is kept in mind before anybody can know of it, and so before Close.
+// The client notes a loss before any caller can learn of it. So a Close right afterwards
+// waits for loss_delay.
 func TestCloseRightAfterALossIsDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -88,8 +89,8 @@ func TestCloseRightAfterALossIsDelayed(t *testing.T) {
 	})
 }
 
-// All locks of a session end before the hooks hear of the first: they may take
-// longer than the ensemble does to let others in.
+// All locks of a session end before the Lost hook is called for the first. The hook may
+// take longer than the ensemble takes to let other clients in.
 func TestLossesAreNotHeldUpByHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -103,14 +104,14 @@ func TestLossesAreNotHeldUpByHooks(t *testing.T) {
 		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
 		n1, n2 := <-next1, <-next2
 		if l1.Err() == nil || l2.Err() == nil {
-			t.Errorf("Done open while somebody else holds: %v %v", l1.Err(), l2.Err())
+			t.Errorf("another client holds both locks, and the errors of the lost ones are %v and %v", l1.Err(), l2.Err())
 		}
 		mustRelease(t, n1)
 		mustRelease(t, n2)
 	})
 }
 
-// Who was handed a lock does not count as waiting, even before it goes on.
+// A goroutine that was handed a lock does not count as a waiter, even before it runs again.
 func TestHandedLockIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -140,8 +141,8 @@ func TestHandedLockIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// A holder that is never heard of again: it is the session's expiry that lets the
-// next one in, and the lock ended loss_delay before that.
+// A holder is cut off and does not come back. The expiry of its session lets the next
+// waiter in, and the lock has ended loss_delay before that.
 func TestLossDelayEndsTheLockBeforeTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -160,8 +161,8 @@ func TestLossDelayEndsTheLockBeforeTheSession(t *testing.T) {
 	})
 }
 
-// A function that returns why its context ended, as it should, has Do tell of the
-// loss once; one that returns something else, beside that.
+// If the function returns the cause of its context, as it should, the error of Do reports
+// the loss once. If the function returns another error, Do's error has both.
 func TestDoTellsOfALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -176,22 +177,22 @@ func TestDoTellsOfALossOnce(t *testing.T) {
 				}
 				return returned
 			})
-			// One line, the loss first: it matters more than what fn made of it.
+			// One line with the loss first: it matters more than the function's own error.
 			if text := err.Error(); strings.Contains(text, "\n") || returned == broken && strings.Index(text, "lost") > strings.Index(text, broken.Error()) {
 				t.Errorf("%q", text)
 			}
 			if !errors.Is(err, zklock.ErrLost) || returned == broken && !errors.Is(err, broken) {
-				t.Errorf("fn returned %v, Do %v", returned, err)
+				t.Errorf("the function returned %v, and Do returned %v", returned, err)
 			}
 			if n := strings.Count(err.Error(), "session expired"); n != 1 {
-				t.Errorf("fn returned %v, and Do told of the loss %d times: %v", returned, n, err)
+				t.Errorf("the function returned %v, and Do's error reports the loss %d times: %v", returned, n, err)
 			}
 		}
 	})
 }
 
-// Handles end one after the other, and contexts may take their time to end. The
-// session is closed, which lets others in, when the last of them has ended.
+// Handles end one after the other, and contexts may end slowly. The session is closed, which
+// lets other clients in, only when the last of them has ended.
 func TestSessionIsClosedAfterTheLastHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -15,11 +15,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A client loses its session with thousands of locks on it and thousands of waiters
-// behind it. Every context has ended before another client is granted one of the
-// names, and what the waiters do about the loss does not hold up the news of it. This
-// runs in real time: in a synctest bubble no time passes while goroutines run.
-// ZKLOCK_LOSSES=20 does it twenty times.
+// A client loses its session, on which it has thousands of locks and thousands of waiters.
+// Every context has ended before another client is granted one of the names. The waiters,
+// which react to the loss at the same time, do not delay that. The test runs in real time:
+// in a synctest bubble no time passes while goroutines run. ZKLOCK_LOSSES=20 runs it twenty
+// times.
 func TestThousandsOfLossesAreToldBeforeTheNextGrant(t *testing.T) {
 	n := massLoss()
 	for range fromEnvironment(t, "ZKLOCK_LOSSES", 1) {
@@ -30,20 +30,19 @@ func TestThousandsOfLossesAreToldBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-// The same of a client that is closed: its nodes go when the last context has ended.
+// The same holds for a client that is closed: its nodes go when the last context has ended.
 func TestThousandsOfLocksAreLostBeforeCloseLetsOthersIn(t *testing.T) {
 	losesInRealTime(t, massLoss(), closed)
 }
 
 func massLoss() crowd.Crowd {
-	if raceEnabled { // its detector follows eight thousand goroutines at most
+	if raceEnabled { // the race detector supports at most eight thousand goroutines
 		return crowd.Crowd{Held: 1_000, Queued: 300, Local: 1_000, Rivals: 300}
 	}
 	return crowd.Crowd{Held: 10_000, Queued: 3_000, Local: 10_000, Rivals: 300}
 }
 
-// ending ends the session of a client, which is on the first of the ensemble's
-// sessions.
+// ending ends the session of a client. It is the first of the ensemble's sessions.
 type ending func(t *testing.T, e *memdriver.Ensemble, c *zklock.Client)
 
 func cutOff(_ *testing.T, e *memdriver.Ensemble, _ *zklock.Client) {
@@ -59,8 +58,8 @@ func closed(t *testing.T, _ *memdriver.Ensemble, c *zklock.Client) {
 func losesInRealTime(t *testing.T, n crowd.Crowd, how ending) time.Duration {
 	t.Helper()
 	e := memdriver.New(memdriver.WithTickTime(500 * time.Millisecond))
-	// The longest timeout at these ticks: its margin, by which a lease ends before the
-	// session, is what a machine that others use may hold this process up.
+	// The longest timeout at these ticks. A lease ends before the session by a margin. For
+	// that long a busy machine may delay this process without failing the test.
 	return loses(t, e, "10s", n, how)
 }
 
@@ -89,10 +88,10 @@ func fromEnvironment(t *testing.T, key string, otherwise int) int {
 	return n
 }
 
-// Hundreds of locks are lost in every way in which a lease can end, on slow and quick
-// ensembles, with hooks that take their time: a context that is live when another
-// client has the lock is a violation, whatever the seed. When all have left, nothing
-// stays in any queue. ZKLOCK_SEED replays one run, ZKLOCK_RUNS makes more of them.
+// Hundreds of locks are lost, in every way in which a lease can end, on slow and fast
+// ensembles and with slow hooks. A context that is live when another client has the lock is
+// a violation, whatever the seed. At the end no node stays in any queue. ZKLOCK_SEED replays
+// one run, ZKLOCK_RUNS sets how many runs there are.
 func TestSimulatedMassLosses(t *testing.T) {
 	endings := []struct {
 		name string
@@ -136,15 +135,15 @@ func TestSimulatedMassLosses(t *testing.T) {
 		n := crowd.Crowd{Held: 50 + rng.IntN(250), Queued: rng.IntN(150), Local: rng.IntN(300), Rivals: 50}
 		how := endings[rng.IntN(len(endings))]
 		latency := time.Duration(rng.IntN(4)) * time.Millisecond
-		dawdles := []time.Duration{0, time.Second, 10 * time.Second}[rng.IntN(3)]
-		what := fmt.Sprintf("seed %d: %+v, %s, latency %v, hooks take %v", seed, n, how.name, latency, dawdles)
+		hookTime := []time.Duration{0, time.Second, 10 * time.Second}[rng.IntN(3)]
+		what := fmt.Sprintf("seed %d: %+v, %s, latency %v, hooks take %v", seed, n, how.name, latency, hookTime)
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New(memdriver.WithServers(1+2*rng.IntN(2)), memdriver.WithTickTime(500*time.Millisecond), memdriver.WithLatency(latency))
-			dawdle := zklock.Hooks{
-				Session: func(zklock.SessionEvent) { time.Sleep(dawdles) },
-				Lost:    func(context.Context, zklock.LostEvent) { time.Sleep(dawdles / 1000) },
+			slow := zklock.Hooks{
+				Session: func(zklock.SessionEvent) { time.Sleep(hookTime) },
+				Lost:    func(context.Context, zklock.LostEvent) { time.Sleep(hookTime / 1000) },
 			}
-			loses(t, e, "6s", n, how.how, zklock.WithHooks(dawdle))
+			loses(t, e, "6s", n, how.how, zklock.WithHooks(slow))
 			time.Sleep(15 * time.Second)
 			if left := nodes(e); left > 0 {
 				t.Errorf("%d queue nodes stay behind", left)
@@ -155,5 +154,5 @@ func TestSimulatedMassLosses(t *testing.T) {
 		}
 		lost += n.Held
 	}
-	t.Logf("%d runs, %d locks lost, no context live beside the next holder", runs, lost)
+	t.Logf("%d runs, %d locks lost, no context was live while the next client held the lock", runs, lost)
 }

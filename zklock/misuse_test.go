@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Each mistake in a URL has an error that says what it is. What is not checked here
-// is in package integration_test, which has the other schemes.
+// Each mistake in a URL has its own error, which names the mistake. Package
+// integration_test checks the other mistakes, with the other schemes.
 func TestMistakesInURLs(t *testing.T) {
 	for url, says := range map[string]string{
 		"":                               "the URL is empty",
@@ -20,11 +20,11 @@ func TestMistakesInURLs(t *testing.T) {
 		"mem://a:2181/x\n":               "begins or ends with a space or a line break",
 		"mem://a:2181, b:2181/x":         "space in its list of hosts",
 		"mem://a:2181 b:2181/x":          "space in its list of hosts",
-		"mem://a:2181/x,b:2181/x":        "host behind the root",
-		"mem://a:2181/x,b:2181":          "host behind the root",
-		"mem://a:2181/x/y,b:2181/x/y":    "host behind the root",
-		"mem://a/x,b/x,c/x":              "host behind the root",
-		"mem://a:2181/x/,b:2181/x/":      "host behind the root",
+		"mem://a:2181/x,b:2181/x":        "host after the root",
+		"mem://a:2181/x,b:2181":          "host after the root",
+		"mem://a:2181/x/y,b:2181/x/y":    "host after the root",
+		"mem://a/x,b/x,c/x":              "host after the root",
+		"mem://a:2181/x/,b:2181/x/":      "host after the root",
 		"mem://a:2181,mem://b:2181/x":    "the scheme is given once",
 		"mem://a:2181/x,mem://b:2181/x":  "the scheme is given once",
 		"mem://a:2181/x//":               "empty",
@@ -37,7 +37,7 @@ func TestMistakesInURLs(t *testing.T) {
 		"mem://a/x\u00a0y":               "space in its root",
 		"mem://a,2181/x":                 "a port follows its host and a colon",
 		"MEM://a/x":                      "lower case",
-		"mem:/a/x":                       "one slash behind its scheme",
+		"mem:/a/x":                       "one slash after its scheme",
 		"mem:a/x":                        "has no scheme",
 		"a:2181/x":                       "has no scheme",
 		"mem://a:2181/x?session_timeout": "session_timeout",
@@ -45,7 +45,7 @@ func TestMistakesInURLs(t *testing.T) {
 		c, err := zklock.Open(url)
 		if err == nil {
 			_ = c.Close()
-			t.Errorf("%q is taken", url)
+			t.Errorf("Open accepts %q", url)
 			continue
 		}
 		if !strings.Contains(err.Error(), says) {
@@ -54,8 +54,8 @@ func TestMistakesInURLs(t *testing.T) {
 	}
 }
 
-// A slash at the end of a root means nothing. What a URL's root cannot have in it,
-// since it looks like a mistake there, WithRoot takes.
+// A slash at the end of a root is ignored. WithRoot accepts roots that a URL must not have
+// because they look like a mistake there.
 func TestRootsThatAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for url, path := range map[string]string{
@@ -81,14 +81,14 @@ func TestRootsThatAreTaken(t *testing.T) {
 		for root, path := range map[string]string{"/x/": "/x/n", "/x,y/z w": "/x,y/z w/n", "/a=b;c&d": "/a=b;c&d/n"} {
 			c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot(root))
 			if got := c.Mutex("n").Path(); got != path {
-				t.Errorf("WithRoot(%q): a lock's znode is %s", root, got)
+				t.Errorf("WithRoot(%q): a lock's znode is %s, want %s", root, got, path)
 			}
 		}
 	})
 }
 
-// What no lock can be made of is an error at once, whose text is about that and
-// nothing else, and nothing is asked of the ensemble.
+// A misuse of the package fails at once, without a request to the ensemble. The error's
+// text is about the misuse and nothing else.
 func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -122,12 +122,13 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 		} {
 			err := k.call()
 			if !errors.Is(err, k.is) {
-				t.Errorf("%s: %v, want one that matches %q", name, err, k.is)
+				t.Errorf("%s: %v, want an error that matches %q", name, err, k.is)
 				continue
 			}
-			// A caller can tell what the program gave from a name that a request brought.
+			// ErrMisuse distinguishes a mistake in the program from a bad name, which may
+			// come from a user's request.
 			if is := strings.Contains(name, "nil") || strings.Contains(name, "zero"); errors.Is(err, zklock.ErrMisuse) != is {
-				t.Errorf("%s: that %v is ErrMisuse is %v, want %v", name, err, !is, is)
+				t.Errorf("%s: %v matches ErrMisuse: %v, want %v", name, err, !is, is)
 			}
 			if !strings.Contains(err.Error(), k.says) || strings.Contains(err.Error(), k.is.Error()) {
 				t.Errorf("%s: %q, want %q and not %q", name, err, k.says, k.is)
@@ -137,7 +138,7 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 			t.Errorf("a bad name: %v", err)
 		}
 		if n := len(e.Sessions()); n != 0 {
-			t.Errorf("%d sessions were opened", n)
+			t.Errorf("%d sessions were opened, want none", n)
 		}
 	})
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// described is what the kinds of locks have in common: one name, and how it is
-// wanted. It is immutable and does no I/O.
+// described is the common part of Mutex, Reader and Semaphore: one name, and how it is
+// wanted. It is immutable and makes no requests.
 type described struct {
 	client *Client
-	wants  []place.Want // one
-	err    error        // what is wrong with the name, or with the rest
+	wants  []place.Want // exactly one; none in a zero value
+	err    error        // why it cannot be acquired; nil if it can
 }
 
 func (c *Client) describe(name string, k queue.Kind) described {
@@ -43,7 +43,7 @@ func (d *described) path() string {
 	return d.wants[0].Path
 }
 
-// check returns what is wrong with the description, for an Error.
+// check returns why the description cannot be acquired; nil if it can.
 func (d *described) check() error {
 	switch {
 	case d == nil:
@@ -56,7 +56,7 @@ func (d *described) check() error {
 	return nil
 }
 
-// acquire is what all kinds but All come down to.
+// acquire acquires a lock of any kind but All.
 func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) (*Lock, error) {
 	if err := d.check(); err != nil {
 		mode := queue.Exclusive
@@ -69,8 +69,8 @@ func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) 
 	return d.client.acquire(ctx, w.Name, w.Kind.Mode, d.wants, newAcquireConfig(opts, try))
 }
 
-// knownClient returns the client that the description was made by, nil if it was not
-// made by one that is open.
+// knownClient returns the client that made the description; nil if there is none, or if
+// it was not made by Open or OpenConnector.
 func (d *described) knownClient() *Client {
 	if d == nil || d.client == nil || d.client.pool == nil {
 		return nil
@@ -78,18 +78,17 @@ func (d *described) knownClient() *Client {
 	return d.client
 }
 
-// Mutex names a lock that is held by one at a time, among all processes that use
-// the same ensemble and root. It is a description, not a state: it does no I/O,
-// is immutable and cheap, and any number of goroutines may use one, or one each.
-// A bad name shows when it is acquired.
+// Mutex is the name of a lock that has at most one holder at a time, among all processes
+// that use the same ensemble and root. It has no state and makes no requests until it is
+// acquired. It is immutable and cheap: goroutines may share one, or each make their own.
 type Mutex struct{ d described }
 
 var _ Acquirer = (*Mutex)(nil)
 
-// Mutex returns the mutex of that name. Names are UTF-8 of 1 to 512 bytes, in
-// the form of a relative path: no empty segment, none that is "." or "..", and
-// no control characters. Two names are two locks unless they are equal byte for
-// byte.
+// Mutex returns the mutex with the given name. A name is UTF-8 of 1 to 512 bytes, in the
+// form of a relative path: no segment between slashes is empty, "." or "..", and control
+// characters are not allowed. Acquiring any other name fails with [ErrInvalidName]. Two
+// names are the same lock only if they are equal byte for byte.
 func (c *Client) Mutex(name string) *Mutex {
 	return &Mutex{c.describe(name, queue.Kind{Mode: queue.Exclusive})}
 }
@@ -104,20 +103,20 @@ func (m *Mutex) described() *described {
 // Name returns the lock's name.
 func (m *Mutex) Name() string { return m.described().name() }
 
-// Path returns the znode under which the contenders of the lock queue; "" if
-// the name is invalid.
+// Path returns the path of the lock's znode, below which the queue nodes are; "" if the
+// name is invalid.
 func (m *Mutex) Path() string { return m.described().path() }
 
-// Acquire waits for the mutex; see Acquirer.
+// Acquire waits until the caller holds the mutex; see [Acquirer].
 func (m *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, m.described(), opts, false)
 }
 
-// TryAcquire takes the mutex if nobody has it or waits for it; see Acquirer.
+// TryAcquire acquires the mutex if it has no holder and no waiters; see [Acquirer].
 func (m *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, m.described(), opts, true)
 }
 
-// CheckName says what is wrong with a lock's name, before anything is acquired:
-// nil, or an error that matches ErrInvalidName.
+// CheckName checks a lock's name by the rules that [Client.Mutex] lists, without acquiring
+// anything. It returns nil or an error that matches [ErrInvalidName].
 func CheckName(name string) error { return queue.CheckName(name) }

@@ -25,7 +25,7 @@ func TestMutexIsHeldByOneAtATime(t *testing.T) {
 						t.Error("the context carries no valid lock")
 					}
 					if lock.Token().Compare(last) <= 0 {
-						t.Errorf("token %v after %v", lock.Token(), last)
+						t.Errorf("token %v after %v, want a later one", lock.Token(), last)
 					}
 					last = lock.Token()
 					n := counter
@@ -54,13 +54,13 @@ func TestTryAcquireDoesNotWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := m.TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Fatalf("second TryAcquire: %v", err)
+			t.Fatalf("TryAcquire of a held lock: %v, want ErrNotAcquired", err)
 		}
 		if err := l.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrReleased) {
-			t.Fatalf("second Release: %v", err)
+			t.Fatalf("second Release: %v, want ErrReleased", err)
 		}
 		l, err = m.TryAcquire(t.Context())
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
-// What start returned; kept, as the callers of start may, so that no compiler
-// makes on the stack what would be on the heap there.
+// The results of start. They are kept, as the callers of start may keep them: without
+// that the compiler could put on the stack what is on the heap for such callers.
 var (
 	keptAcquire   hook.End[AcquireResult]
 	keptWait      hook.End[WaitResult]
@@ -18,7 +18,7 @@ var (
 	keptOperation hook.End[error]
 )
 
-// TestNilHooksAllocations: a hook that nobody has set costs nothing.
+// TestNilHooksAllocations: a hook that is not set allocates nothing.
 func TestNilHooksAllocations(t *testing.T) {
 	ctx := context.Background()
 	n := testing.AllocsPerRun(1000, func() {

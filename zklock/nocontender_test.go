@@ -10,8 +10,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A number below zero, which servers before 3.6 come to, is behind all others: a
-// try goes ahead of it like any other acquisition.
+// Servers before 3.6 give negative sequence numbers when their counter has overflowed.
+// A contender with such a number is behind all others: a try goes ahead of it like any
+// other acquisition.
 func TestTryGoesAheadOfANegativeNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -27,8 +28,8 @@ func TestTryGoesAheadOfANegativeNumber(t *testing.T) {
 	})
 }
 
-// A child whose name does not end in a sequence number is not a contender, for any client
-// that looks: it has no turn, and no client waits for it.
+// A child whose name does not end in a sequence number is not a contender for a client
+// of any dialect: it never gets a turn, and no client waits for it.
 func TestChildrenWithoutASequenceAreNoContenders(t *testing.T) {
 	const id = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
 	for _, child := range []string{
@@ -56,18 +57,18 @@ func TestChildrenWithoutASequenceAreNoContenders(t *testing.T) {
 						l := mustLock(t)(a.Acquire(t.Context()))
 						found, err := c.Contenders(t.Context(), "x")
 						if err != nil || len(found) != 1 || !found[0].Held || found[0].Foreign {
-							t.Errorf("%T: %+v, %v; want the holder", a, found, err)
+							t.Errorf("contenders while a %T holds: %+v, error %v; want only the holder", a, found, err)
 						}
 						mustRelease(t, l)
 						l, err = a.TryAcquire(t.Context())
 						if err != nil {
-							t.Errorf("try of a %T: %v", a, err)
+							t.Errorf("TryAcquire of a %T: %v", a, err)
 							continue
 						}
 						mustRelease(t, l)
 					}
 					if err := c.Break(t.Context(), "x", child); !errors.Is(err, zklock.ErrConflict) {
-						t.Errorf("Break: %v", err)
+						t.Errorf("Break of a child that is not a contender: %v, want ErrConflict", err)
 					}
 				})
 			})

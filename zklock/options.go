@@ -9,27 +9,28 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Option sets something about a Client, for values that a program has and a
-// URL cannot hold. What an operator decides is a key of the URL. Later options
-// win over earlier ones, except WithHooks, which adds.
+// Option is a setting of a [Client] that the program makes, such as hooks and a logger.
+// Settings that an operator makes are keys of the URL. A later option overrides an
+// earlier one of the same kind, except [WithHooks], which adds hooks.
 type Option interface{ applyOpen(*config) }
 
 type openOption func(*config)
 
 func (o openOption) applyOpen(c *config) { o(c) }
 
-// WithHooks adds hooks to those given before; see JoinHooks for their order.
+// WithHooks adds hooks to those given before; see [JoinHooks] for their order.
 func WithHooks(h Hooks) Option {
 	return openOption(func(c *config) { c.hooks = JoinHooks(c.hooks, h) })
 }
 
-// WithLogger sets where rare events are told: a lock lost, a session replaced,
-// clean-up that goes on in the background, foreign nodes among the contenders.
-// Nothing of that is logged by default. Neither passwords nor lock names are
-// logged. The driver of a URL logs there too, warnings of its own and the
-// chatter of its connections at debug level; without this option that goes to
-// slog's default logger, as does the warning about a session timeout that the
-// servers cut short.
+// WithLogger sets the logger for rare events: a lost lock, a replaced session, clean-up
+// that continues in the background, queue nodes of other recipes. Without this option
+// these are not logged. Passwords and lock names are never logged.
+//
+// The driver of a URL uses the logger too, for its warnings, and for the events of its
+// connections at debug level. Without this option the driver logs to slog's default
+// logger, and so does the client when the servers grant a shorter session timeout than
+// it asked for.
 func WithLogger(l *slog.Logger) Option {
 	return openOption(func(c *config) {
 		if l == nil {
@@ -39,7 +40,7 @@ func WithLogger(l *slog.Logger) Option {
 	})
 }
 
-// Identity is what a queue node tells others about the process it stands for.
+// Identity describes the process that a queue node belongs to; see [WithIdentity].
 type Identity struct {
 	// Host is the host's name.
 	Host string
@@ -48,24 +49,24 @@ type Identity struct {
 	PID int
 }
 
-// WithIdentity sets what goes into the data of queue nodes, where others with
-// access to the ensemble can read it. Zero fields stay out; so does everything
-// without this option.
+// WithIdentity adds the process's identity to the data of queue nodes, where clients that
+// can read the nodes see it, for example with [Client.Contenders]. Zero fields are not
+// written. Without this option queue nodes do not identify the process.
 func WithIdentity(id Identity) Option {
 	return openOption(func(c *config) { c.Host, c.PID = id.Host, id.PID })
 }
 
-// WithAcquireStacks has every acquisition remember where in the program it was
-// asked for. A lock that is dropped without Release is then logged with the
-// functions that acquired it. It is for finding such a leak: each acquisition
-// takes a microsecond or two longer, and each lock some hundred bytes more.
+// WithAcquireStacks keeps the call stack of each acquisition with its lock. If a lock is
+// dropped without a Release, the log then has the functions that acquired it. Use it to
+// find such a leak: each acquisition takes a microsecond or two longer, and each lock
+// needs some hundred bytes more.
 func WithAcquireStacks() Option {
 	return openOption(func(c *config) { c.acquireStacks = true })
 }
 
-// WithParams sets URL keys of the core by name, with the same checks as in a
-// URL. It is the way to set them with OpenConnector; with Open it overrides the
-// URL.
+// WithParams sets keys of the URL, with the same checks as in a URL: those of the core,
+// and not those of a driver. [OpenConnector] has no other way to set them. With [Open]
+// they override the URL's keys.
 func WithParams(params url.Values) Option {
 	return openOption(func(c *config) {
 		if c.params == nil {
@@ -77,34 +78,34 @@ func WithParams(params url.Values) Option {
 	})
 }
 
-// WithRoot sets the znode below which the client works, instead of the URL's
-// path.
+// WithRoot sets the root, the znode below which the client keeps its locks. It overrides
+// the URL's path, and allows characters that a root in a URL cannot have.
 func WithRoot(path string) Option {
 	return openOption(func(c *config) { c.Root = strings.TrimSuffix(path, "/") })
 }
 
-// AcquireOption sets something about one acquisition.
+// AcquireOption is a setting of one acquisition.
 type AcquireOption interface{ applyAcquire(*acquireConfig) }
 
 type acquireOption func(*acquireConfig)
 
 func (o acquireOption) applyAcquire(c *acquireConfig) { o(c) }
 
-// acquireConfig is what AcquireOptions set.
+// acquireConfig has the settings of one acquisition.
 type acquireConfig struct {
-	wait       time.Duration // limit on waiting; counts if limited
+	wait       time.Duration // how long to wait at most, if limited is set
 	limited    bool
 	try        bool
 	label      string
 	reenter    bool
 	alone      bool // WithoutHandover
 	failFast   bool
-	maxWaiters int // 0: no limit of this acquisition's own
+	maxWaiters int // 0: only the client's limit
 }
 
-// WithWait gives up, with ErrNotAcquired, d after the call. Unlike a deadline
-// of the context it does not shorten what the context is used for afterwards.
-// With d of zero or less, Acquire does what TryAcquire does.
+// WithWait bounds the wait: the acquisition fails with [ErrNotAcquired] when d has passed
+// since the call. Unlike a deadline of the context, it does not affect what the context is
+// used for afterwards. If d is zero or less, Acquire works like TryAcquire.
 func WithWait(d time.Duration) AcquireOption {
 	return acquireOption(func(c *acquireConfig) {
 		c.wait, c.limited = d, true
@@ -114,48 +115,52 @@ func WithWait(d time.Duration) AcquireOption {
 	})
 }
 
-// WithLabel sets a text that is shown to others by Client.Contenders, such as
-// a request id. It is cut at 256 bytes.
+// WithLabel writes a text into the queue node, such as a request id, which
+// [Client.Contenders] returns to other clients. It is cut at 256 bytes.
 func WithLabel(label string) AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.label = queue.Truncate(label, queue.MaxLabel) })
 }
 
-// Reenter joins the lock if the context carries it already, instead of failing
-// with ErrDeadlock. Each join is a Lock of its own with the same token, or after a
-// Downgrade with that of the readers to come; what is held goes back when the last
-// of them has been released. Locks that have been released do not count: if another
-// goroutine releases the last of them just then, the lock is acquired as without
-// Reenter. A reader's lock cannot be joined by a writer; that stays ErrDeadlock.
+// Reenter makes the acquisition join a lock that its context carries, instead of failing
+// with [ErrDeadlock]. It returns a new [Lock] with the same token (after a Downgrade: with
+// the token of readers that join later). The lock is given back when the last of its
+// Locks has been released. If another goroutine releases the last one before the join,
+// the acquisition works as without Reenter.
+//
+// A writer cannot join a reader's lock, and an acquisition of several names can join a
+// lock only if that has all of them. Otherwise the acquisition fails with ErrDeadlock.
 func Reenter() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.reenter = true })
 }
 
-// WithFailFast fails with ErrOutage, which comes with ErrUnavailable, once the client has
-// been without a connection for almost all of connect_timeout. Others wait for as long
-// as that themselves, however long the outage has lasted. What the client knows of an
-// outage it forgets when it has wanted no session for a second. A caller that waits for
-// a holder, or behind another caller of this client that does not fail fast, waits as
-// it does without this option.
+// WithFailFast makes the acquisition fail with [ErrOutage] and [ErrUnavailable] as soon as
+// the client has been without a connection for almost all of connect_timeout. It fails at
+// once if an outage has already lasted that long. Without this option each acquisition
+// waits for connect_timeout itself, however long the outage has lasted.
+//
+// The client forgets an outage if no caller has wanted a session for a second. The option
+// has no effect on an acquisition that waits for a holder, or behind another acquisition
+// of this client without the option.
 func WithFailFast() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.failFast = true })
 }
 
-// WithoutHandover gives the acquisition a queue node, and so a token's Zxid, of
-// its own. It is not handed a lock by another goroutine of the process, and does
-// not share one with other readers. It costs the round trips that these save.
+// WithoutHandover makes the acquisition create its own queue node, and so get a token with
+// its own Zxid. The lock is not passed on between goroutines of the process, and not
+// shared with other readers of the process. This costs the round trips that a hand-over
+// saves.
 func WithoutHandover() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.alone = true })
 }
 
-// WithMaxWaiters fails with ErrTooManyWaiters, instead of waiting, when n
-// goroutines of this client wait for the name already: at once, and without a
-// request to the ensemble wherever this process knows that it would have to wait.
-// Where only the ensemble can tell, it fails as soon as that has answered. Who gets
-// in at once is never refused, beside other readers for example, or with a free
-// permit; and neither is a try, which is no waiter.
+// WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to
+// wait while n goroutines of this client already wait for the name. It fails at once and
+// without a request if the client knows that it would have to wait, and otherwise as soon
+// as the ensemble has answered. An acquisition that does not have to wait never fails
+// with this error: a reader that joins readers, one that gets a free permit, TryAcquire.
 //
-// It sharpens the URL's max_waiters and cannot loosen it. n must be positive; other
-// values set no limit.
+// The smaller of n and the URL's max_waiters counts. n must be positive; other values set
+// no limit.
 func WithMaxWaiters(n int) AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.maxWaiters = max(n, 0) })
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Servers elect nobody for longer than sessions live. When they have a leader
-// again, what was lost meanwhile does not stay in the way for another session
-// timeout: whoever has lost it takes it away.
+// The servers have no leader for longer than a session timeout. When they have one
+// again, a lock that was lost meanwhile does not block others for another session
+// timeout: the client that has lost it closes its session.
 func TestLostSessionIsClosedHoweverLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 6 * time.Second
@@ -34,15 +34,15 @@ func TestLostSessionIsClosedHoweverLate(t *testing.T) {
 		healed := time.Now()
 		l := <-next
 		if took := time.Since(healed); took >= timeout/2 {
-			t.Errorf("the lock was in the way for %v after the servers had each other again", took)
+			t.Errorf("the lost lock blocked the next client for %v after the servers were connected again, want less than half a session timeout", took)
 		}
 		mustRelease(t, l)
 	})
 }
 
-// A client that has been without a connection for almost connect_timeout says so at once
-// to callers that ask for that. It does not to others, nor when a wait was short, nor when
-// nothing was asked of it for a while.
+// A client that has had no connection for almost connect_timeout returns ErrOutage at
+// once to callers that use WithFailFast. It does not return it to other callers, nor after
+// a short wait. When the client was not used for a while, it first waits that long again.
 func TestFailFastKnowsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const almost = 10 * time.Second * 19 / 20
@@ -53,7 +53,7 @@ func TestFailFastKnowsAnOutage(t *testing.T) {
 			began := time.Now()
 			l, err := c.Mutex("x").Acquire(t.Context(), opts...)
 			if took := time.Since(began); err == nil || errors.Is(err, zklock.ErrOutage) != outage || !errors.Is(err, zklock.ErrUnavailable) || took != waits {
-				t.Errorf("%s: %v, %v after %v; want an outage: %v, after %v", what, l, err, took, outage, waits)
+				t.Errorf("%s: lock %v, error %v after %v; want ErrOutage: %v, after %v", what, l, err, took, outage, waits)
 			}
 		}
 		fast := zklock.WithFailFast()
@@ -70,9 +70,9 @@ func TestFailFastKnowsAnOutage(t *testing.T) {
 		time.Sleep(time.Minute)
 		l, err := c.Mutex("x").Acquire(t.Context(), fast)
 		if err != nil {
-			t.Fatalf("when the ensemble is back: %v", err)
+			t.Fatalf("Acquire when the ensemble is back: %v", err)
 		}
-		// The session has no connection, and tries to get one all the time.
+		// Now there is a session, which has no connection and keeps trying to get one.
 		mustRelease(t, l)
 		e.Partition(memdriver.AroundClients(0).Reset())
 		time.Sleep(10 * time.Second)
@@ -81,7 +81,8 @@ func TestFailFastKnowsAnOutage(t *testing.T) {
 	})
 }
 
-// A lost session is replaced after a pause. That is no outage, however short the wait.
+// A lost session is replaced after a pause. The pause is not an outage, however short
+// the caller's wait is.
 func TestFailFastKnowsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -92,7 +93,7 @@ func TestFailFastKnowsALoss(t *testing.T) {
 			held := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
 			for range 100 {
 				if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithFailFast(), zklock.WithWait(50*time.Millisecond)); err == nil || errors.Is(err, zklock.ErrOutage) {
-					t.Fatalf("beside a holder: %v", err)
+					t.Fatalf("while another client holds: %v, want an error other than ErrOutage", err)
 				}
 			}
 			mustRelease(t, held)
@@ -100,8 +101,8 @@ func TestFailFastKnowsALoss(t *testing.T) {
 	})
 }
 
-// A server that sheds every request is no outage, nor is one whose answer is that the
-// session is over, however long the client was cut off before.
+// A server that sheds every request is not an outage. Nor is a server that answers that
+// the session is over, however long the client was cut off before.
 func TestFailFastKnowsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -109,7 +110,7 @@ func TestFailFastKnowsAnAnswer(t *testing.T) {
 		held := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
 		shed := connect(t, faultdriver.Wrap(e.Connector(), about(faultdriver.Fail(driver.ErrThrottled))), nil)
 		if _, err := shed.Mutex("x").Acquire(t.Context(), zklock.WithFailFast()); !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrOutage) {
-			t.Errorf("behind a server that sheds requests: %v", err)
+			t.Errorf("on a server that sheds requests: %v, want ErrUnavailable without ErrOutage", err)
 		}
 		sessions := e.Sessions()
 		c := connect(t, e.Connector(), nil)
@@ -127,7 +128,7 @@ func TestFailFastKnowsAnAnswer(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithFailFast(), zklock.WithWait(5*time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("after an expiry that the ensemble has reported: %v", err)
+			t.Errorf("after an expiry that the ensemble has reported: %v, want ErrNotAcquired", err)
 		}
 		mustRelease(t, held)
 	})

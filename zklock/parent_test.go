@@ -9,9 +9,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Somebody removes an idle lock's znode and puts one with data of his own in its
-// place: that is neither removed when the name has been idle, nor written when it
-// is used again, by a client that had made the znode and by one that had met it.
+// An operator removes the znode of an idle lock and creates another one, with other
+// data, at the same path. No client removes the operator's znode when the name is idle,
+// and none writes to it when the name is used again: neither the client that had created
+// the old znode, nor one that had only used it.
 func TestZnodePutInALocksPlaceIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -31,13 +32,14 @@ func TestZnodePutInALocksPlaceIsLeftAlone(t *testing.T) {
 		time.Sleep(time.Minute)
 		n, err := operator.Get(t.Context(), path)
 		if err != nil || string(n.Data) != "precious" || n.Stat.Version != 0 {
-			t.Errorf("the znode: %q, version %d, %v", n.Data, n.Stat.Version, err)
+			t.Errorf("the operator's znode has %q, version %d, error %v; want it unchanged", n.Data, n.Stat.Version, err)
 		}
 	})
 }
 
-// A name in steady use is looked at once. One that has been idle here is looked at
-// again, by one read, unless a queue node of ours has kept its znode there.
+// A client looks once at the znode of a name in steady use. After the name was idle in
+// this client, the client reads the znode once more, unless a queue node of its own has
+// kept the znode from being removed.
 func TestIdleNameIsLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -49,27 +51,28 @@ func TestIdleNameIsLookedAtAgain(t *testing.T) {
 			time.Sleep(9 * time.Second)
 			d := cost(e, func() { mustRelease(t, mustLock(t)(m.Acquire(t.Context()))) })
 			if d.Gets != 0 || d.Creates != 0 {
-				t.Fatalf("a name in use cost %+v", d)
+				t.Fatalf("an acquisition of a name in use cost %+v, want no read and no create of the znode", d)
 			}
 		}
 		time.Sleep(11 * time.Second)
 		d := cost(e, func() { mustRelease(t, mustLock(t)(m.Acquire(t.Context()))) })
 		if d.Gets != 1 || d.Creates != 0 {
-			t.Errorf("a name that was idle cost %+v, want one read more", d)
+			t.Errorf("an acquisition of a name that was idle cost %+v, want one read and no create of the znode", d)
 		}
 		first := mustLock(t)(m.Acquire(t.Context()))
 		next := acquiring(t, m, t.Context())
 		time.Sleep(11 * time.Second)
 		d = cost(e, func() { mustRelease(t, first); mustRelease(t, <-next) })
 		if d.Gets != 0 || d.Creates != 0 {
-			t.Errorf("to give up a node and queue again cost %+v", d)
+			t.Errorf("giving up a node and queueing again cost %+v, want no read and no create of the znode", d)
 		}
 	})
 }
 
-// A znode that zklock made is zklock's: what another program writes into it later is
-// written over by the next acquisition, and does not get in the way of any. One
-// that another program made is never written, however often it is used.
+// A lock's znode that zklock created belongs to zklock. If another program writes into
+// it, the next acquisition overwrites that, and no acquisition fails because of it.
+// zklock never writes to a znode that another program created, however often the name is
+// used.
 func TestZnodeIsOfWhoMadeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -95,8 +98,8 @@ func TestZnodeIsOfWhoMadeIt(t *testing.T) {
 		}
 		for _, of := range []struct {
 			name   string
-			before func(path string) error // the first acquisition
-			after  func(path string) error
+			before func(path string) error // called before the first acquisition
+			after  func(path string) error // called after it
 			want   string
 		}{
 			{"ours", nil, func(path string) error {

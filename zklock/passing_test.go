@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A place is handed over only with a quarter of the lease left: else the next
-// one keeps it, and waits until a quorum has answered.
+// A place is handed over only while a quarter of the lease is left. Otherwise it is
+// reserved for the next waiter, which waits until a quorum has answered.
 func TestHandoverNeedsALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -24,24 +24,25 @@ func TestHandoverNeedsALease(t *testing.T) {
 		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
 		time.Sleep(8 * time.Second)
 		if left := time.Until(l.Until()); left <= 0 || left >= 2500*time.Millisecond || !l.Valid() {
-			t.Fatalf("%v of the lease are left, want some, and less than a quarter", left)
+			t.Fatalf("%v of the lease is left, want more than 0 and less than a quarter", left)
 		}
 		mustRelease(t, l)
-		none(t, "the next, on a lease that is nearly over", next)
+		none(t, "the next waiter, on a lease that is nearly over,", next)
 		e.Heal()
 		n := <-next
 		if left := time.Until(n.Until()); left < 2500*time.Millisecond {
-			t.Errorf("granted with %v of the lease left", left)
+			t.Errorf("granted with %v of the lease left, want a quarter at least", left)
 		}
 		if n.Token() != (zklock.Token{Zxid: l.Token().Zxid, Turn: 1}) {
-			t.Errorf("token %v after %v: the place was not kept", n.Token(), l.Token())
+			t.Errorf("token %v after %v: the next waiter did not get the same place", n.Token(), l.Token())
 		}
 		mustRelease(t, n)
 	})
 }
 
-// A place that is reserved for a waiter that gives up is not held again: who comes next
-// queues at the tail, with a token of its own, and the old node goes.
+// A place is reserved for a waiter, and the waiter gives up. The place is not held
+// again: the next waiter queues at the tail, with a token of its own, and the old node
+// is removed.
 func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,26 +66,26 @@ func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
 			synctest.Wait()
 			giveUp()
 			if err := <-first; !errors.Is(err, context.Canceled) {
-				t.Errorf("who gave up has %v", err)
+				t.Errorf("the waiter that gave up: %v, want context.Canceled", err)
 			}
 			e.Heal()
 			for _, ch := range next {
 				n := <-ch
 				if n.Token().Zxid <= l.Token().Zxid {
-					t.Errorf("token %v after %v: the place was held again", n.Token(), l.Token())
+					t.Errorf("token %v after %v: the reserved place was held again", n.Token(), l.Token())
 				}
 				mustRelease(t, n)
 			}
 			time.Sleep(time.Second)
 			if left := nodes(e); left != 0 {
-				t.Errorf("%d others: %d nodes are left", others, left)
+				t.Errorf("with %d other waiters: %d nodes are left", others, left)
 			}
 		})
 	}
 }
 
-// A place whose node an operator has deleted is not handed over, not even when
-// the holder could not be told of it any more.
+// A place whose node an operator has deleted is not handed over, not even when the
+// holder is already releasing it and cannot be notified of the loss any more.
 func TestDeletedNodeIsNotHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -92,9 +93,9 @@ func TestDeletedNodeIsNotHandedOver(t *testing.T) {
 		c := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"handover_time": "1m"})
 		other := connect(t, e.Connector(), nil)
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-		y := mustLock(t)(c.Mutex("y").Acquire(t.Context())) // the lease goes on
+		y := mustLock(t)(c.Mutex("y").Acquire(t.Context())) // keeps the session's lease renewed
 		next := acquiring(t, c.Mutex("x"), t.Context())
-		time.Sleep(2 * time.Second) // the node is watched
+		time.Sleep(2 * time.Second) // until the node is watched
 		go func() {
 			if _, err := l.Txn(t.Context(), driver.CreateOp("/data", nil, driver.Persistent, driver.OpenACL(driver.PermAll))); err != nil {
 				t.Error(err)
@@ -107,7 +108,7 @@ func TestDeletedNodeIsNotHandedOver(t *testing.T) {
 		e.Break("/zklock/x")
 		first := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
 		<-released
-		none(t, "the next, in a place that is gone", next)
+		none(t, "the next waiter, in a place whose node is gone,", next)
 		mustRelease(t, first)
 		n := <-next
 		if n.Token().Compare(first.Token()) <= 0 {
@@ -118,7 +119,8 @@ func TestDeletedNodeIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// A lock on several names has a place of its own on each, and takes nobody's.
+// A lock on several names has a place of its own, in the queues of all its names. No
+// place on one name is handed over to it, and its place is not handed over.
 func TestAllIsNotHandedAPlaceOnOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -127,21 +129,21 @@ func TestAllIsNotHandedAPlaceOnOneName(t *testing.T) {
 		x := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		all := acquiring(t, zklock.All(c.Mutex("x"), c.Mutex("y")), t.Context())
 		mustRelease(t, x)
-		none(t, "both, with one of them held", all)
+		none(t, "All of x and y, while another client holds y,", all)
 		mustRelease(t, y)
 		l := <-all
 		next := acquiring(t, c.Mutex("x"), t.Context())
 		mustRelease(t, l)
 		n := <-next
 		if n.Token().Zxid == l.Token().Zxid {
-			t.Errorf("token %v after that of both, %v: handed over", n.Token(), l.Token())
+			t.Errorf("token %v after All's %v: the place was handed over", n.Token(), l.Token())
 		}
 		mustRelease(t, n)
 	})
 }
 
-// A writer that comes after a reader who gave up does not go on in the reader's
-// place: other readers would get in beside it.
+// A writer that comes after a reader that gave up does not go on in the reader's place:
+// other readers would get in while the writer holds.
 func TestWriterDoesNotGoOnInAReadersPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -160,14 +162,14 @@ func TestWriterDoesNotGoOnInAReadersPlace(t *testing.T) {
 		synctest.Wait()
 		mustRelease(t, held)
 		r := <-reader
-		none(t, "a writer beside a reader", writer)
+		none(t, "a writer, while a reader holds,", writer)
 		mustRelease(t, r)
 		mustRelease(t, <-writer)
 	})
 }
 
-// Readers of a process share a place for handover_time, and not while a writer
-// of the same process waits.
+// Readers of one process share a place until handover_time has passed since its grant,
+// but not while a writer of the same process waits.
 func TestReadersShareForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -178,27 +180,27 @@ func TestReadersShareForAWhile(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		third := mustLock(t)(r.Acquire(t.Context()))
 		if second.Token() != first.Token() || third.Token().Zxid == first.Token().Zxid {
-			t.Errorf("tokens %v, %v, %v: want the second to share, and not the third", first.Token(), second.Token(), third.Token())
+			t.Errorf("tokens %v, %v, %v: want the second reader to share the first one's place, and the third to have its own", first.Token(), second.Token(), third.Token())
 		}
 		writer := acquiring(t, c.Mutex("x"), t.Context())
 		late := acquiring(t, r, t.Context())
-		none(t, "a reader behind a writer", late)
+		none(t, "a reader, behind a waiting writer,", late)
 		for _, l := range []*zklock.Lock{first, second, third} {
-			none(t, "a writer beside readers", writer)
+			none(t, "a writer, while readers hold,", writer)
 			mustRelease(t, l)
 		}
 		w := <-writer
-		none(t, "a reader beside a writer", late)
+		none(t, "a reader, while a writer holds,", late)
 		mustRelease(t, w)
 		mustRelease(t, <-late)
 	})
 }
 
-// Who gives up while the turn is on its way to it, be it the lock or the lead,
-// passes on what it got: B22.
+// A waiter that gives up while its turn is on its way to it passes on what it was sent:
+// the lock, or the lead of the turnstile.
 func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
-	defer lonely()()                                       // so that the one who leaves comes to it only after the release
-	for _, held := range []time.Duration{0, time.Second} { // handed over, made the leader
+	defer singleProcessor()()                              // so that the waiter that gives up runs only after the release
+	for _, held := range []time.Duration{0, time.Second} { // it is handed the lock; it is made the leader
 		synctest.Test(t, func(t *testing.T) {
 			c := connect(t, memdriver.New().Connector(), nil)
 			for range 20 {
@@ -219,7 +221,7 @@ func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
 				<-gone
 				synctest.Wait()
 				if len(next) != 1 {
-					t.Fatalf("held for %v: the lock is free, and nobody has it", held)
+					t.Fatalf("held for %v: the lock is free, and the next waiter did not get it", held)
 				}
 				mustRelease(t, <-next)
 			}
@@ -227,10 +229,11 @@ func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
 	}
 }
 
-// Two give up at once, the leader and the one who is made the leader for it: the
-// place in the ensemble's queue goes on to the third, and keeps its position.
+// Two waiters give up at once: the leader, and the waiter that is made the leader in its
+// stead. Their place in the ensemble's queue passes to the third waiter, and keeps its
+// position.
 func TestPlaceSurvivesTwoThatGiveUp(t *testing.T) {
-	defer lonely()()
+	defer singleProcessor()()
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
@@ -242,19 +245,19 @@ func TestPlaceSurvivesTwoThatGiveUp(t *testing.T) {
 				cancels = append(cancels, cancel)
 				go func() {
 					if _, err := c.Mutex("x").Acquire(ctx); err == nil {
-						t.Error("one who had given up got in")
+						t.Error("a waiter that had given up got in")
 					}
 				}()
 				synctest.Wait()
 			}
 			third := acquiring(t, c.Mutex("x"), t.Context())
 			place := queueOf(t, other, "x")[1]
-			cancels[1]() // it wakes up second, when the lead is its already
+			cancels[1]() // it wakes up second, when it is the leader already
 			cancels[0]()
 			synctest.Wait()
 			time.Sleep(time.Second)
 			if q := queueOf(t, other, "x"); len(q) != 2 || q[1] != place {
-				t.Fatalf("the queue is %v, want %s to be second", q, place)
+				t.Fatalf("the queue is %v, want two nodes, of which %s is the second", q, place)
 			}
 			mustRelease(t, holder)
 			mustRelease(t, <-third)
@@ -275,8 +278,8 @@ func queueOf(t *testing.T, c *zklock.Client, name string) (queue []string) {
 	return queue
 }
 
-// Who has been let in is not put out because the node has to be given up for
-// another: max_contenders is about newcomers.
+// A waiter that was admitted is not turned away when its place's node has to be replaced
+// by a new one at the tail: max_contenders limits newcomers only.
 func TestRequeueIsNoNewcomer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -292,8 +295,8 @@ func TestRequeueIsNoNewcomer(t *testing.T) {
 	})
 }
 
-// A reader shares what another one of the process holds only with a quarter of the
-// lease left, like any other grant.
+// A reader joins another reader of its process only while a quarter of the lease is
+// left, which is the rule for every grant.
 func TestSharingNeedsALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -303,17 +306,17 @@ func TestSharingNeedsALease(t *testing.T) {
 		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
 		time.Sleep(8 * time.Second)
 		if !first.Valid() {
-			t.Fatal("the lease is over already")
+			t.Fatal("the lease has run out already")
 		}
 		second := acquiring(t, reader, t.Context())
-		none(t, "another reader, on a lease that is nearly over", second)
+		none(t, "another reader, on a lease that is nearly over,", second)
 		e.Heal()
 		mustRelease(t, <-second)
 		mustRelease(t, first)
 	})
 }
 
-// Readers that join a writer which was downgraded come after it, by their token.
+// A reader that joins a downgraded writer has a later token than the writer.
 func TestReaderThatJoinsADowngradedWriterHasALaterToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -322,11 +325,11 @@ func TestReaderThatJoinsADowngradedWriterHasALaterToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		if modes := l.Modes(); len(modes) != 1 || modes[0] != zklock.Shared {
-			t.Errorf("downgraded, it is held as %v", modes)
+			t.Errorf("after the downgrade the lock's modes are %v, want only Shared", modes)
 		}
 		r := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
 		if r.Token().Zxid != l.Token().Zxid || r.Token().Compare(l.Token()) <= 0 {
-			t.Errorf("token %v joined %v", r.Token(), l.Token())
+			t.Errorf("the reader's token is %v and the downgraded writer's is %v, want a later one with the same zxid", r.Token(), l.Token())
 		}
 		mustRelease(t, l)
 		mustRelease(t, r)

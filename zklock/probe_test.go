@@ -15,16 +15,16 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// rooted makes the root with an access list, and returns a session that may do
-// everything with it.
-func rooted(t *testing.T, e *memdriver.Ensemble, everybody driver.Perm) driver.Session {
+// rooted creates the root. All clients have the given rights on it; the session that is
+// returned has all rights.
+func rooted(t *testing.T, e *memdriver.Ensemble, perms driver.Perm) driver.Session {
 	t.Helper()
 	s, err := e.As("operator", driver.NewSecret("all")).Connect(t.Context(), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	acl := append(driver.CreatorACL(driver.PermAll), driver.OpenACL(everybody)...)
+	acl := append(driver.CreatorACL(driver.PermAll), driver.OpenACL(perms)...)
 	if _, err := s.Create(t.Context(), "/zklock", nil, driver.Persistent, acl); err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func TestPingSaysWhichRightIsMissingWhere(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		perms  driver.Perm
-		says   []string // in the error; none: there is no error
-		logged string
+		says   []string // what the error contains; nil if none is expected
+		logged string   // what is logged; empty if nothing is
 	}{
 		{what: "all", perms: all},
 		{what: "no READ", perms: all &^ driver.PermRead, says: []string{"no READ on /zklock,"}},
@@ -58,23 +58,23 @@ func TestPingSaysWhichRightIsMissingWhere(t *testing.T) {
 			before := znodes()
 			err := client.Ping(t.Context())
 			if (err == nil) != (c.says == nil) || err != nil && !errors.Is(err, zklock.ErrNoAuth) {
-				t.Errorf("%s: %v", c.what, err)
+				t.Errorf("%s: Ping returned %v, want an error that contains %q", c.what, err, c.says)
 			}
 			for _, word := range append(c.says, "without a user") {
 				if err != nil && !strings.Contains(err.Error(), word) {
-					t.Errorf("%s: %q does not say %q", c.what, err, word)
+					t.Errorf("%s: the error %q does not contain %q", c.what, err, word)
 				}
 			}
 			if !strings.Contains(log.String(), c.logged) || c.logged == "" && log.Len() > 0 {
-				t.Errorf("%s: logged %q", c.what, log.String())
+				t.Errorf("%s: logged %q, want %q", c.what, log.String(), c.logged)
 			}
-			// What Ping allows can be done.
+			// What Ping reports is what an acquisition meets.
 			_, err2 := client.Mutex("x").Acquire(t.Context())
 			if (err2 == nil) != (err == nil) {
-				t.Errorf("%s: Ping %v, but Acquire %v", c.what, err, err2)
+				t.Errorf("%s: Ping returned %v, but Acquire %v", c.what, err, err2)
 			}
 			if err != nil && znodes() != before {
-				t.Errorf("%s: it left something:\n%s", c.what, znodes())
+				t.Errorf("%s: znodes were left behind:\n%s", c.what, znodes())
 			}
 			if _, _, err := operator.Children(t.Context(), "/zklock"); err != nil {
 				t.Error(err)
@@ -83,8 +83,8 @@ func TestPingSaysWhichRightIsMissingWhere(t *testing.T) {
 	}
 }
 
-// What was taken away from a client that is at work is named, all of it. And what
-// is missing above a root that does not exist yet.
+// Ping names all the rights that were taken away from a client while it is in use. It
+// also names the right that the client lacks above a root that does not exist yet.
 func TestPingNamesRightsThatWereTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -102,7 +102,7 @@ func TestPingNamesRightsThatWereTakenAway(t *testing.T) {
 		err := client.Ping(t.Context())
 		for _, word := range []string{"without a user", "no READ on /zklock,", "no CREATE on /zklock,"} {
 			if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), word) {
-				t.Errorf("%v does not say %q", err, word)
+				t.Errorf("the error %v does not contain %q", err, word)
 			}
 		}
 		below := connect(t, e.Connector(), nil, zklock.WithRoot("/zklock/of/app"))
@@ -110,21 +110,21 @@ func TestPingNamesRightsThatWereTakenAway(t *testing.T) {
 			"Ping":    func() error { return below.Ping(t.Context()) },
 			"Acquire": func() error { _, err := below.Mutex("x").Acquire(t.Context()); return err },
 		} {
-			if err := use(); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "no CREATE on /zklock, to make /zklock/of:") {
-				t.Errorf("%s below a root that may not be made: %v", what, err)
+			if err := use(); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "no CREATE on /zklock, needed to create /zklock/of:") {
+				t.Errorf("%s with a root that the client may not create: %v", what, err)
 			}
 		}
 		if _, err := operator.Create(t.Context(), "/zklock/of", nil, driver.Persistent, driver.OpenACL(driver.PermRead)); err != nil {
 			t.Fatal(err)
 		}
-		if err := below.Ping(t.Context()); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "no CREATE on /zklock/of, to make /zklock/of/app") {
-			t.Errorf("Ping: %v", err)
+		if err := below.Ping(t.Context()); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "no CREATE on /zklock/of, needed to create /zklock/of/app") {
+			t.Errorf("Ping with a root that the client may not create: %v", err)
 		}
 	})
 }
 
-// A probe is not seen by anybody: nothing is made, changed or removed, not for a
-// moment, and nobody's counters move.
+// No other client can notice Ping's probe: it creates, changes and removes nothing, not
+// even for a moment, and the counters in the root's Stat do not change.
 func TestPingChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -158,8 +158,9 @@ func TestPingChangesNothing(t *testing.T) {
 	})
 }
 
-// A password is not checked by anybody but access lists: the first use of one
-// that is wrong says so, whatever it is.
+// ZooKeeper compares a password with access lists only, and so accepts a wrong one when
+// the session opens. The first call that uses the session reports it, whatever call that
+// is.
 func TestWrongPasswordIsToldOnFirstUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.Named(t.Name())
@@ -184,13 +185,13 @@ func TestWrongPasswordIsToldOnFirstUse(t *testing.T) {
 			began := time.Now()
 			err := use(open("wr0ng"))
 			if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `"app"`) || !strings.Contains(err.Error(), "password is wrong") || !strings.Contains(err.Error(), "/locks") {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: %v, want ErrNoAuth with the user, the root and the advice that the password is wrong", what, err)
 			}
 			if err != nil && (strings.Contains(err.Error(), "wr0ng") || strings.Count(err.Error(), "not authorized") > 2) {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: the error shows the password, or repeats itself: %v", what, err)
 			}
 			if d := time.Since(began); d > time.Second {
-				t.Errorf("%s took %v", what, d)
+				t.Errorf("%s took %v, want at most a second", what, d)
 			}
 		}
 		if err := right.Ping(t.Context()); err != nil {
@@ -200,8 +201,8 @@ func TestWrongPasswordIsToldOnFirstUse(t *testing.T) {
 	})
 }
 
-// The root is open, as an operator may leave it, and so it is only the znodes of
-// locks, or those of contenders, that a wrong password shows at.
+// The root is open to all users, as an operator may leave it. A wrong password is
+// refused only at the znodes of locks, or at those of contenders, and is reported there.
 func TestWrongPasswordIsToldByLocksToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.Named(t.Name())
@@ -226,9 +227,9 @@ func TestWrongPasswordIsToldByLocksToo(t *testing.T) {
 		}
 		right, wrong := open("s3cret"), open("wr0ng")
 		own := mustLock(t)(right.Mutex("own").Acquire(t.Context()))
-		shared := mustLock(t)(right.Mutex("shared").Acquire(t.Context())) // in a znode that everybody may use
+		shared := mustLock(t)(right.Mutex("shared").Acquire(t.Context())) // below a znode that all users may use
 		if err := wrong.Ping(t.Context()); err != nil {
-			t.Fatalf("Ping looks at no lock: %v", err)
+			t.Fatalf("Ping looks only at the root, which is open, and failed: %v", err)
 		}
 		for what, use := range map[string]func(name string) error{
 			"Acquire":    func(name string) error { _, err := wrong.Mutex(name).Acquire(t.Context()); return err },
@@ -241,13 +242,13 @@ func TestWrongPasswordIsToldByLocksToo(t *testing.T) {
 		} {
 			for _, name := range []string{"own", "shared"} {
 				if what == "Break" && name == "shared" {
-					continue // whoever may delete below the lock's znode can break it
+					continue // every user that may delete below the lock's znode can break the lock
 				}
 				if what == "Semaphore" {
 					mustRelease(t, mustLock(t)(right.Semaphore(name+"-s", 1).Acquire(t.Context())))
 				}
 				err := use(name)
-				synctest.Wait() // nothing is left of it
+				synctest.Wait() // until the call has cleaned up
 				if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `as user "app" (or the password is wrong`) || !strings.Contains(err.Error(), "/locks/"+name) {
 					t.Errorf("%s of %s: %v", what, name, err)
 				}

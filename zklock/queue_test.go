@@ -12,12 +12,12 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// An operator deletes a waiter's node. Of the two behind it neither may take
-// that for its turn, nor may the waiter, whose list still has it as the next one,
-// get in beside the one who does.
+// An operator deletes a waiter's node, behind which two others wait. Neither of the two
+// may take the deletion for its turn. Nor may the waiter itself, which is still the next
+// one in the list that it has read, get in while one of the others holds.
 func TestOwnNodeDeletedWithTwoWaitersBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, after := range []time.Duration{0, time.Second} { // the holder leaves
+		for _, after := range []time.Duration{0, time.Second} { // how long after the deletion the holder leaves
 			e := memdriver.New()
 			var cs []*zklock.Client
 			for range 4 {
@@ -35,19 +35,19 @@ func TestOwnNodeDeletedWithTwoWaitersBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(after)
-			none(t, "the third, beside the holder", third)
-			none(t, "the fourth, beside the holder", fourth)
+			none(t, "the third, while the first holds,", third)
+			none(t, "the fourth, while the first holds,", fourth)
 			last := l
-			for _, next := range []chan *zklock.Lock{third, fourth, deleted} { // who queues anew is the last
+			for _, next := range []chan *zklock.Lock{third, fourth, deleted} { // the deleted one has queued again, at the tail
 				mustRelease(t, last)
 				n := <-next
 				if n.Token().Compare(last.Token()) <= 0 {
 					t.Errorf("token %v after %v", n.Token(), last.Token())
 				}
 				time.Sleep(time.Second)
-				for who, other := range map[string]chan *zklock.Lock{"the deleted one": deleted, "the third": third, "the fourth": fourth} {
+				for which, other := range map[string]chan *zklock.Lock{"the deleted one": deleted, "the third": third, "the fourth": fourth} {
 					if other != next {
-						none(t, who, other)
+						none(t, which, other)
 					}
 				}
 				last = n
@@ -57,11 +57,12 @@ func TestOwnNodeDeletedWithTwoWaitersBehind(t *testing.T) {
 	})
 }
 
-// The event says that the only one ahead has left, and it is true. But the
-// waiter's own node is gone as well, and before it can look its connection breaks;
-// the next server has heard of neither and shows both. Absence here and presence
-// there make no grant: it would be beside the one behind, who has both from a
-// server that is up to date.
+// The only contender ahead of a waiter leaves, and an event reports that to the waiter.
+// But the waiter's own node is gone too, and its connection breaks before it can read
+// that. The next server lags: it has applied neither deletion, and shows both nodes. The
+// waiter must not take the absence of the node ahead on the one connection and the
+// presence of its own node on the other for a grant: the contender behind it, whose
+// server is up to date, holds by then.
 func TestEventThenReconnectToALaggingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3))
@@ -73,7 +74,7 @@ func TestEventThenReconnectToALaggingServer(t *testing.T) {
 		var id atomic.Int64
 		var armed atomic.Bool
 		var once sync.Once
-		stale := make(chan error, 1) // of the waiter's first look after the event, at its own node
+		stale := make(chan error, 1) // result of the waiter's first request after the event, the read of its own node
 		hooks := zklock.Hooks{
 			Session: func(ev zklock.SessionEvent) { id.Store(ev.ID) },
 			Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
@@ -106,17 +107,17 @@ func TestEventThenReconnectToALaggingServer(t *testing.T) {
 		mustRelease(t, l)
 		n := <-behind
 		if !n.Valid() {
-			t.Error("the one behind does not hold")
+			t.Error("the lock of the contender behind is not valid")
 		}
 		for range 50 {
-			none(t, "the waiter whose node is gone", waiter)
+			none(t, "the waiter whose node is gone,", waiter)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if err := <-stale; err != nil {
-			t.Errorf("the lagging server did not show the node that is gone: %v", err)
+			t.Errorf("the lagging server did not show the deleted node: %v", err)
 		}
 		if st := b.Stats(); st.Reconnects == 0 || st.SessionsLost != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("%+v, want a reconnect and no lost session", st)
 		}
 		mustRelease(t, n)
 		w := <-waiter

@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// onWritersNode has a reader of c hold the node that a writer of c has taken, for
-// half of handover_time so far.
+// onWritersNode returns a writer of c, which has been released, and a reader of c, which
+// holds the writer's node now. Half of handover_time has passed since the grant.
 func onWritersNode(t *testing.T, c *zklock.Client) (writer, reader *zklock.Lock) {
 	t.Helper()
 	writer = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
@@ -24,9 +24,9 @@ func onWritersNode(t *testing.T, c *zklock.Client) (writer, reader *zklock.Lock)
 	return writer, reader
 }
 
-// Readers of other processes wait for one that has a writer's node, but no longer
+// Readers of other processes wait for a reader that holds a writer's node, but no longer
 // than they would for writers: until handover_time has passed since the node was
-// granted. What has a place of its own in the same process waits as they do.
+// granted. A reader of the same process that has a place of its own waits as they do.
 func TestReadersElsewhereWaitForHandoverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -34,15 +34,15 @@ func TestReadersElsewhereWaitForHandoverTime(t *testing.T) {
 		began := time.Now()
 		_, reader := onWritersNode(t, c)
 		if _, err := d.RWMutex("x").Reader().TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("a try beside a writer's node: %v", err)
+			t.Errorf("a try while a reader holds a writer's node: %v", err)
 		}
 		remote := acquiring(t, d.RWMutex("x").Reader(), t.Context())
 		own := acquiring(t, c.RWMutex("x").Reader(), t.Context(), zklock.WithoutHandover())
-		none(t, "a reader, beside a writer's node,", remote)
-		for who, got := range map[string]chan *zklock.Lock{"of another process": remote, "with a place of its own": own} {
-			l := soon(t, "a reader "+who, got)
+		none(t, "a reader, while another holds a writer's node,", remote)
+		for which, got := range map[string]chan *zklock.Lock{"of another process": remote, "with a place of its own": own} {
+			l := soon(t, "a reader "+which, got)
 			if waited := time.Since(began); waited != 100*time.Millisecond {
-				t.Errorf("a reader %s got in %v after the grant", who, waited)
+				t.Errorf("a reader %s got in %v after the grant, want 100ms", which, waited)
 			}
 			defer mustRelease(t, l)
 		}
@@ -51,9 +51,9 @@ func TestReadersElsewhereWaitForHandoverTime(t *testing.T) {
 	})
 }
 
-// However often a node goes from writers to readers and back, a reader of another
-// process waits for handover_time and for whoever holds it then, be it a reader or
-// a writer.
+// However often a node passes from writers to readers and back, a reader of another
+// process waits only for handover_time and then for the goroutine that holds the node at
+// that moment, a reader or a writer.
 func TestNodeThatGoesBackAndForthIsGivenUp(t *testing.T) {
 	for _, stay := range []time.Duration{30 * time.Millisecond, 45 * time.Millisecond} {
 		t.Run(stay.String(), func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestNodeThatGoesBackAndForthIsGivenUp(t *testing.T) {
 				}()
 				got := <-acquiring(t, d.RWMutex("x").Reader(), t.Context())
 				if waited := time.Since(began); waited > 100*time.Millisecond+stay {
-					t.Errorf("a reader of another process got in %v after it came", waited)
+					t.Errorf("a reader of another process got in %v after the grant, want at most %v", waited, 100*time.Millisecond+stay)
 				}
 				mustRelease(t, got)
 				<-done
@@ -89,16 +89,16 @@ func TestNodeThatGoesBackAndForthIsGivenUp(t *testing.T) {
 	}
 }
 
-// A writer that waits for readers to leave a writer's node gets in on another
-// session when theirs is lost; and what was put off until the end of handover_time
-// does not happen to what it holds then.
+// A writer waits for readers to leave a writer's node, and their session is lost. The
+// writer gets in on another session. The change to a reader's node, which was due at the
+// end of handover_time, does not happen to the node that the writer holds then.
 func TestSessionLostUnderReadersOnAWritersNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		_, reader := onWritersNode(t, c)
 		writer := acquiring(t, c.Mutex("x"), t.Context())
-		none(t, "a writer, beside a reader,", writer)
+		none(t, "a writer, while a reader holds,", writer)
 		e.Expire(e.Sessions()[0])
 		w := soon(t, "the writer", writer)
 		if err := reader.Err(); !errors.Is(err, zklock.ErrLost) {
@@ -106,7 +106,7 @@ func TestSessionLostUnderReadersOnAWritersNode(t *testing.T) {
 		}
 		remote := acquiring(t, d.RWMutex("x").Reader(), t.Context())
 		time.Sleep(time.Second)
-		none(t, "a reader, beside a writer,", remote)
+		none(t, "a reader, while a writer holds,", remote)
 		if w.Mode() != zklock.Exclusive || !w.Valid() {
 			t.Errorf("the writer's lock is %v, valid: %v", w.Mode(), w.Valid())
 		}
@@ -115,10 +115,11 @@ func TestSessionLostUnderReadersOnAWritersNode(t *testing.T) {
 	})
 }
 
-// What the end of handover_time brings is for readers who have the node then: for
-// nobody if they have left, or the client is closed, or a writer has it again.
+// At the end of handover_time a writer's node is marked as a reader's only if readers
+// hold it then: not if they have left, nor if the client is closed, nor if a writer
+// holds it again.
 func TestWritersNodeStaysAWriters(t *testing.T) {
-	for _, what := range []string{"given up", "taken anew", "back with a writer", "closed"} {
+	for _, what := range []string{"given up", "taken again", "back with a writer", "closed"} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
@@ -128,7 +129,7 @@ func TestWritersNodeStaysAWriters(t *testing.T) {
 				switch what {
 				case "given up":
 					mustRelease(t, reader)
-				case "taken anew":
+				case "taken again":
 					mustRelease(t, reader)
 					l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 				case "back with a writer":
@@ -145,10 +146,10 @@ func TestWritersNodeStaysAWriters(t *testing.T) {
 					remote = acquiring(t, d.RWMutex("x").Reader(), t.Context())
 				}
 				if after := cost(e, func() { time.Sleep(500 * time.Millisecond) }); after.Sets != 0 {
-					t.Errorf("%+v, for nobody", after)
+					t.Errorf("the end of handover_time cost %+v, although no reader holds the node", after)
 				}
 				if l != nil {
-					none(t, "a reader, beside a writer,", remote)
+					none(t, "a reader, while a writer holds,", remote)
 					mustRelease(t, l)
 					mustRelease(t, <-remote)
 				}
@@ -157,9 +158,9 @@ func TestWritersNodeStaysAWriters(t *testing.T) {
 	}
 }
 
-// A lease that is too short to hand a place over at the end of a writer's hold
-// keeps it for whoever is next; a reader makes it a reader's, and writers behind it
-// take places of their own.
+// The lease is too short to hand a writer's place over. The place is reserved for the
+// next waiter, a reader, which makes it a reader's. The writers behind that reader take
+// places of their own.
 func TestKeptPlaceGoesToAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -172,16 +173,16 @@ func TestKeptPlaceGoesToAReader(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		go func() { mustRelease(t, l) }()
-		none(t, "the next, on the rest of a lease,", heir)
+		none(t, "the next waiter, on the rest of a lease,", heir)
 		e.Heal()
 		reader := soon(t, "the reader", heir)
 		if reader.Token().Zxid != l.Token().Zxid {
-			t.Error("the place was not kept")
+			t.Error("the reader did not get the writer's place")
 		}
 		time.Sleep(time.Second)
-		none(t, "a writer, beside a reader,", writer)
+		none(t, "a writer, while a reader holds,", writer)
 		remote := acquiring(t, d.RWMutex("x").Reader(), t.Context())
-		none(t, "a reader that came after a writer", remote)
+		none(t, "a reader, behind a writer,", remote)
 		mustRelease(t, reader)
 		w := soon(t, "the writer", writer)
 		if w.Token().Zxid == reader.Token().Zxid {
@@ -192,9 +193,9 @@ func TestKeptPlaceGoesToAReader(t *testing.T) {
 	})
 }
 
-// Who waits with a place of its own, as All does, behind readers on a writer's node
-// gets its turn in the order of the queue, and keeps readers who come after it from
-// joining those.
+// All waits with a place of its own. Behind readers on a writer's node it gets its turn
+// in the order of the queue, and readers that come after it do not join the readers that
+// hold.
 func TestAllBehindReadersOnAWritersNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -203,11 +204,11 @@ func TestAllBehindReadersOnAWritersNode(t *testing.T) {
 		all := acquiring(t, zklock.All(c.Mutex("x"), c.Mutex("y")), t.Context())
 		late := acquiring(t, c.RWMutex("x").Reader(), t.Context())
 		time.Sleep(time.Second)
-		none(t, "All, beside a reader,", all)
-		none(t, "a reader that came after it", late)
+		none(t, "All, while a reader holds,", all)
+		none(t, "a reader, behind All,", late)
 		mustRelease(t, reader)
 		l := soon(t, "All", all)
-		none(t, "a reader, beside All,", late)
+		none(t, "a reader, while All holds,", late)
 		mustRelease(t, l)
 		mustRelease(t, soon(t, "the reader", late))
 		synctest.Wait()

@@ -18,10 +18,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Names used once leave the root as it was, long before the server would look;
-// what others made stays, and so does what is held. The removals go in groups, so that
-// they keep up with whatever makes the names. ZKLOCK_NAMES makes there be more names
-// than 5,000.
+// A client removes the znodes of names that were used once, long before the server looks
+// for them. Znodes that other programs created stay, and so do those of held locks. The
+// removals go in groups, so that they keep up with the goroutines that use new names.
+// ZKLOCK_NAMES sets the number of names, instead of 5,000.
 func TestIdleContainersAreRemoved(t *testing.T) {
 	count := 5000
 	if s := os.Getenv("ZKLOCK_NAMES"); s != "" {
@@ -80,16 +80,16 @@ func TestIdleContainersAreRemoved(t *testing.T) {
 		idle := time.NewTimer(20 * time.Second)
 		<-idle.C
 		if left := strings.Join(children(), " "); left != "kept theirs" && left != "theirs kept" {
-			t.Fatalf("left after 20s: %.200s", left)
+			t.Fatalf("left after 20s: %.200s; want kept and theirs", left)
 		}
 		if n := removals.Load(); n > int64(count/20) {
-			t.Errorf("%d requests removed %d names, want one for 20 names at least", n, count)
+			t.Errorf("%d requests removed %d names, want at most one request for 20 names", n, count)
 		}
 		if !kept.Valid() {
-			t.Fatal("the lock held meanwhile is not valid")
+			t.Fatal("the lock that was held meanwhile is not valid")
 		}
 		_ = kept.Release(t.Context())
-		// A name comes back as if nothing had been.
+		// A name whose znode was removed can be used again.
 		l, err := c.Mutex("name-7").Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -98,9 +98,9 @@ func TestIdleContainersAreRemoved(t *testing.T) {
 	})
 }
 
-// Another client uses some of the names that are to be removed: those removals are
-// refused, and fail no other request. Together they take no more requests than one by
-// one.
+// Another client holds some of the names that are to be removed. The server refuses
+// those removals, and no other request fails with them. All removals together take no
+// more requests than they would one by one.
 func TestRefusedRemovalFailsNoOtherRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond)) // so that writes pile up and go in groups
@@ -145,7 +145,7 @@ func TestRefusedRemovalFailsNoOtherRequest(t *testing.T) {
 		}
 		users.Wait()
 		if n := refused.Load(); n != 100 || reaped.Load() > 300 {
-			t.Errorf("300 removals took %d requests, of which %d failed, want 300 at most and 100", reaped.Load(), n)
+			t.Errorf("300 removals took %d requests, of which %d failed; want at most 300, of which 100 fail", reaped.Load(), n)
 		}
 		others, err := e.Connector().Connect(t.Context(), 10*time.Second)
 		if err != nil {
@@ -154,7 +154,7 @@ func TestRefusedRemovalFailsNoOtherRequest(t *testing.T) {
 		defer others.Close(t.Context())
 		left, _, err := others.Children(t.Context(), "/zklock")
 		if err != nil || len(left) != 110 {
-			t.Errorf("%d names are left (error %v), want 100 that another client holds, and the 10 in use", len(left), err)
+			t.Errorf("%d names are left (error %v), want the 100 that another client holds, and the 10 in use", len(left), err)
 		}
 	})
 }

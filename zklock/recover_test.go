@@ -22,7 +22,7 @@ func TestLostReplyAndAFailingListLeaveNoOrphan(t *testing.T) {
 			faultdriver.First(20, faultdriver.On(faultdriver.Children, faultdriver.Drop())))
 		a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"connect_timeout": "2s"}), connect(t, e.Connector(), nil)
 		if _, err := a.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrUnavailable) {
-			t.Errorf("acquire: %v", err)
+			t.Errorf("acquire: %v, want ErrUnavailable", err)
 		}
 		mustRelease(t, mustLock(t)(b.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Minute))))
 		if n := nodes(e); n != 0 {
@@ -31,12 +31,12 @@ func TestLostReplyAndAFailingListLeaveNoOrphan(t *testing.T) {
 	})
 }
 
-// A create is given up as lost, made again, and applied after all when the second
-// one holds: the twin stands in front of everybody who comes later, and nobody
-// answers for it. Whoever of its session sees it deletes it, and not the node
-// that holds.
+// A client gives a create up as lost and sends another one, which is granted. Then the
+// first create is applied after all. Its node, the twin, has no owner, and every later
+// contender would wait for it. A list of the queue by the same session finds the twin
+// and deletes it, and does not delete the holder's node.
 func TestLateTwinOfASettledCreate(t *testing.T) {
-	for _, when := range []string{"held", "held, seen by another of its session", "released"} {
+	for _, when := range []string{"held", "held, seen by a waiter of its session", "released"} {
 		t.Run(when, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
@@ -46,7 +46,7 @@ func TestLateTwinOfASettledCreate(t *testing.T) {
 				l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
 				apply := func() {
 					if gate.Release() != 1 || nodes(e) == 0 {
-						t.Errorf("no twin:\n%s", e.Dump())
+						t.Errorf("the late create was not applied:\n%s", e.Dump())
 					}
 				}
 				if when != "released" {
@@ -70,7 +70,8 @@ func TestLateTwinOfASettledCreate(t *testing.T) {
 				if when == "released" {
 					apply()
 				}
-				// With a list right after the release, and one a session timeout later.
+				// The client lists the queue right after the release, and again a session
+				// timeout later.
 				next := mustLock(t)(b.Mutex("x").Acquire(t.Context(), zklock.WithWait(11*time.Second)))
 				if next.Token().Compare(l.Token()) <= 0 {
 					t.Errorf("token %v after %v", next.Token(), l.Token())
@@ -85,8 +86,8 @@ func TestLateTwinOfASettledCreate(t *testing.T) {
 	}
 }
 
-// Contenders created by one transaction have one zxid, and would have one token:
-// no group has two of them for one name.
+// Contenders that one transaction creates have the same zxid, and would have the same
+// token. So a group of requests has no two contenders for one name.
 func TestTwoContendersOfOneNameInOneGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
@@ -107,11 +108,11 @@ func TestTwoContendersOfOneNameInOneGroup(t *testing.T) {
 			},
 		}
 		for what, kind := range kinds {
-			for _, name := range []string{what, "first", "second", "third"} { // become known
+			for _, name := range []string{what, "first", "second", "third"} { // whose znodes are known from then on
 				mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context())))
 			}
 			var wg sync.WaitGroup
-			for _, name := range []string{"first", "second"} { // two transactions are under way
+			for _, name := range []string{"first", "second"} { // so that two transactions are under way, and later requests are grouped
 				wg.Go(func() { mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context()))) })
 			}
 			time.Sleep(time.Millisecond)
@@ -124,7 +125,7 @@ func TestTwoContendersOfOneNameInOneGroup(t *testing.T) {
 			for i, l := range locks {
 				for _, other := range locks[:i] {
 					if l.Token().Zxid == other.Token().Zxid {
-						t.Errorf("%s: two have the token %v", what, l.Token())
+						t.Errorf("%s: two locks have the zxid of token %v", what, l.Token())
 					}
 				}
 			}
@@ -135,13 +136,13 @@ func TestTwoContendersOfOneNameInOneGroup(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if groups[2] == 0 {
-			t.Errorf("nothing was grouped: %v", groups)
+			t.Errorf("no requests were grouped; the number of requests by size of the group: %v", groups)
 		}
 	})
 }
 
-// Replies to writes are lost, again and again: each client finds its own nodes by
-// their GUID, in every dialect, and nothing stays behind.
+// Replies to writes are lost again and again. In every dialect each client finds its own
+// nodes by their GUIDs, and no node stays behind.
 func TestOwnNodesAreRecoveredInEveryDialect(t *testing.T) {
 	for _, dialect := range allDialects {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,7 +159,7 @@ func TestOwnNodesAreRecoveredInEveryDialect(t *testing.T) {
 						for range 10 {
 							err := zklock.Do(t.Context(), c.Mutex("a/b"), func(context.Context) error {
 								if inside++; inside != 1 {
-									t.Error("two hold")
+									t.Error("two goroutines hold the lock")
 								}
 								time.Sleep(time.Millisecond)
 								inside--
@@ -174,7 +175,7 @@ func TestOwnNodesAreRecoveredInEveryDialect(t *testing.T) {
 			wg.Wait()
 			time.Sleep(30 * time.Second)
 			if faults.Struck() == 0 {
-				t.Error("nothing was lost")
+				t.Error("no reply was lost")
 			}
 			for line := range strings.Lines(ensemble.Dump()) {
 				if strings.Contains(line, "_c_") || strings.Contains(line, "__lock__") {

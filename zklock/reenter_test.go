@@ -31,21 +31,21 @@ func TestReentry(t *testing.T) {
 			}
 		}
 		if _, err := zklock.All(c.Mutex("x"), c.Mutex("y")).Acquire(ctx, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
-			t.Errorf("All that covers more: %v", err)
+			t.Errorf("All of more names than are held: %v", err)
 		}
 		if _, err := c.Semaphore("x", 2).Acquire(ctx, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
-			t.Errorf("a permit on a mutex: %v", err)
+			t.Errorf("a permit under a mutex: %v", err)
 		}
 		if _, err := c.Mutex("x").Acquire(zklock.Detach(ctx), zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("detached: %v", err)
+			t.Errorf("with a detached context: %v, want ErrNotAcquired", err)
 		}
 		if _, err := other.Mutex("x").Acquire(ctx, zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("another client: %v", err)
+			t.Errorf("by another client: %v, want ErrNotAcquired", err)
 		}
 		r := mustLock(t)(c.RWMutex("x").Reader().Acquire(ctx, zklock.Reenter()))
 		j := mustLock(t)(c.Mutex("x").Acquire(ctx, zklock.Reenter()))
 		if r.Token() != w.Token() || j.Token() != w.Token() {
-			t.Error("joins have another token")
+			t.Error("the handles that joined have another token")
 		}
 		if err := w.Downgrade(t.Context()); !errors.Is(err, zklock.ErrConflict) {
 			t.Errorf("downgrade of a joined lock: %v", err)
@@ -53,18 +53,18 @@ func TestReentry(t *testing.T) {
 		waiting := acquiring(t, other.Mutex("x"), t.Context())
 		mustRelease(t, w)
 		if err := w.Release(t.Context()); !errors.Is(err, zklock.ErrReleased) {
-			t.Error(err)
+			t.Errorf("second Release: %v, want ErrReleased", err)
 		}
 		if err := context.Cause(ctx); !errors.Is(err, zklock.ErrReleased) {
-			t.Errorf("cause: %v", err)
+			t.Errorf("the context's cause: %v, want ErrReleased", err)
 		}
 		if got := zklock.HeldIn(ctx); len(got) != 0 {
-			t.Errorf("%v", got)
+			t.Errorf("HeldIn after the release: %v, want none", got)
 		}
 		mustRelease(t, r)
-		none(t, "another, beside a join", waiting)
+		none(t, "another client, while a handle that joined holds,", waiting)
 		if !j.Valid() {
-			t.Error("a join ended with the others")
+			t.Error("a handle that joined ended with the other handles")
 		}
 		mustRelease(t, j)
 		mustRelease(t, <-waiting)
@@ -73,15 +73,15 @@ func TestReentry(t *testing.T) {
 		ctx2, cancel2 := rd.Context(t.Context())
 		defer cancel2()
 		if _, err := c.Mutex("x").Acquire(ctx2, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
-			t.Errorf("a reader that would write: %v", err)
+			t.Errorf("a reader that wants to write: %v", err)
 		}
 		mustRelease(t, mustLock(t)(c.RWMutex("x").Reader().Acquire(ctx2, zklock.Reenter())))
 		if inner, ok := zklock.FromContext(ctx2); !ok || inner != rd {
-			t.Errorf("FromContext: %v, %v", inner, ok)
+			t.Errorf("FromContext: %v, %v; want the lock that the context carries", inner, ok)
 		}
 		mustRelease(t, rd)
 		if _, ok := zklock.FromContext(ctx2); ok {
-			t.Error("a released lock is found")
+			t.Error("FromContext returned a released lock")
 		}
 
 		all := mustLock(t)(zklock.All(c.Mutex("x"), c.Mutex("y"), c.RWMutex("z").Reader()).Acquire(t.Context()))
@@ -90,7 +90,7 @@ func TestReentry(t *testing.T) {
 		mustRelease(t, mustLock(t)(zklock.All(c.RWMutex("y").Reader(), c.Mutex("x")).Acquire(ctx3, zklock.Reenter())))
 		mustRelease(t, mustLock(t)(c.Mutex("y").Acquire(ctx3, zklock.Reenter())))
 		if _, err := c.Mutex("z").Acquire(ctx3, zklock.Reenter()); !errors.Is(err, zklock.ErrDeadlock) {
-			t.Errorf("reader of All that would write: %v", err)
+			t.Errorf("a reader by All that wants to write: %v", err)
 		}
 		if err := all.Downgrade(t.Context()); !errors.Is(err, zklock.ErrConflict) {
 			t.Errorf("downgrade of All: %v", err)
@@ -107,16 +107,16 @@ func TestWaitLimits(t *testing.T) {
 		first := acquiring(t, c.Mutex("x"), t.Context())
 		wantCost(t, "a refused waiter", cost(e, func() {
 			if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(1)); !errors.Is(err, zklock.ErrTooManyWaiters) {
-				t.Errorf("WithMaxWaiters: %v", err)
+				t.Errorf("WithMaxWaiters(1) with one waiter: %v, want ErrTooManyWaiters", err)
 			}
 		}), memdriver.Ops{})
 		second := acquiring(t, c.Mutex("x"), t.Context())
 		if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(9)); !errors.Is(err, zklock.ErrTooManyWaiters) {
-			t.Errorf("max_waiters: %v", err)
+			t.Errorf("max_waiters=2 with two waiters: %v, want ErrTooManyWaiters", err)
 		}
 		y := mustLock(t)(c.Mutex("y").Acquire(t.Context()))
 		if _, err := c.Mutex("z").Acquire(t.Context()); !errors.Is(err, zklock.ErrTooManyWaiters) {
-			t.Errorf("max_names: %v", err)
+			t.Errorf("max_names=2 with two names: %v, want ErrTooManyWaiters", err)
 		}
 		mustRelease(t, y)
 		mustRelease(t, mustLock(t)(c.Mutex("z").Acquire(t.Context())))
@@ -147,11 +147,11 @@ func TestMaxContendersIsExact(t *testing.T) {
 		synctest.Wait()
 		for range 6 {
 			if r := <-results; !errors.Is(r.err, zklock.ErrTooManyWaiters) {
-				t.Errorf("%v", r.err)
+				t.Errorf("a contender above the limit: %v, want ErrTooManyWaiters", r.err)
 			}
 		}
 		if n := nodes(e); n != 3 {
-			t.Errorf("%d contenders", n)
+			t.Errorf("%d contenders, want 3", n)
 		}
 		mustRelease(t, l)
 		for range 2 {
@@ -161,8 +161,8 @@ func TestMaxContendersIsExact(t *testing.T) {
 	})
 }
 
-// The lock goes back once, with the last of its handles, whoever releases when;
-// a join that comes too late waits for a lock of its own.
+// A lock is released once, with the last of its handles, in whatever order these are
+// released. A join that comes too late waits for a lock of its own.
 func TestJoinsReleasedConcurrently(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestJoinsReleasedConcurrently(t *testing.T) {
 			go func() {
 				l, err := other.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Hour))
 				if err != nil || w.Valid() {
-					t.Errorf("the next: %v; is the first handle valid: %v", err, w.Valid())
+					t.Errorf("the next holder: error %v; the first handle is valid: %v, want false", err, w.Valid())
 				}
 				next <- l
 			}()
@@ -195,7 +195,7 @@ func TestJoinsReleasedConcurrently(t *testing.T) {
 					}
 					time.Sleep(stay)
 					if !l.Valid() || len(next) > 0 {
-						t.Errorf("a join ended early: %v; the next got in beside it: %v", l.Err(), len(next) > 0)
+						t.Errorf("a handle that joined ended early: %v; the next got in while it was held: %v", l.Err(), len(next) > 0)
 					}
 					mustRelease(t, l)
 				})
@@ -215,8 +215,8 @@ func TestJoinsReleasedConcurrently(t *testing.T) {
 	}
 }
 
-// To look for a lock that is being released at that moment is no loss of anything:
-// not of the session, and not of what else is held on it.
+// A call looks for a lock in its context while the lock is being released. That does not
+// cost the client its session, nor the other locks of that session.
 func TestReentryAtTheMomentOfARelease(t *testing.T) {
 	c := connect(t, memdriver.New().Connector(), nil)
 	bystander := mustLock(t)(c.Mutex("bystander").Acquire(t.Context()))
@@ -250,8 +250,8 @@ func TestReentryAtTheMomentOfARelease(t *testing.T) {
 	mustRelease(t, bystander)
 }
 
-// A lock that its holder releases at that moment does not count any more: who asks
-// to join it gets a lock of its own. It is refused only while the lock is held.
+// A call asks to join a lock while the holder releases it. If the lock is released by
+// then it does not count, and the call gets a lock of its own: it never fails.
 func TestReenterAtTheMomentOfARelease(t *testing.T) {
 	c := connect(t, memdriver.New().Connector(), nil)
 	var mu sync.Mutex
@@ -289,12 +289,12 @@ func TestReenterAtTheMomentOfARelease(t *testing.T) {
 		cancel()
 	}
 	for err, n := range failed {
-		t.Errorf("%d of 16000 failed: %s", n, err)
+		t.Errorf("%d of 16000 goroutines failed: %s", n, err)
 	}
 }
 
-// What an error tells to do has to help: Reenter does not, where it was given, and
-// where it could not.
+// An error advises only what helps. It does not advise Reenter where the call had it
+// already, nor where it could not help.
 func TestDeadlockTellsWhatToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -310,7 +310,7 @@ func TestDeadlockTellsWhatToDo(t *testing.T) {
 			a       zklock.Acquirer
 			opts    []zklock.AcquireOption
 			want    string
-			reenter bool // it is advised
+			reenter bool // the error advises Reenter
 		}{
 			{"a writer", writes, c.Mutex("w"), nil, "already holds this lock", true},
 			{"a reader", reads, c.RWMutex("x").Reader(), nil, "already holds this lock", true},
@@ -322,7 +322,7 @@ func TestDeadlockTellsWhatToDo(t *testing.T) {
 		} {
 			_, err := of.a.Acquire(of.ctx, of.opts...)
 			if !errors.Is(err, zklock.ErrDeadlock) || !strings.Contains(err.Error(), of.want) || strings.Contains(err.Error(), "join it with Reenter") != of.reenter {
-				t.Errorf("%s: %v", of.what, err)
+				t.Errorf("%s: %v; want ErrDeadlock, %q, and the advice to use Reenter: %v", of.what, err, of.want, of.reenter)
 			}
 		}
 		mustRelease(t, r)

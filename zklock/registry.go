@@ -15,18 +15,18 @@ var (
 	drivers   = make(map[string]driver.Driver) // guarded by driversMu
 )
 
-// Register makes a driver available under a URL scheme. Drivers call it from
-// an init function, and applications choose a driver by a blank import. It
-// panics if the scheme is empty or taken or the driver is nil: that is a
-// mistake in the program, not in its configuration.
+// Register makes a driver available under a URL scheme. Driver packages call it from an
+// init function, and programs choose a driver by a blank import of its package. Register
+// panics if the scheme is empty or already registered, or if the driver is nil, because
+// these are mistakes in the program and not in its configuration.
 func Register(scheme string, d driver.Driver) {
 	driversMu.Lock()
 	defer driversMu.Unlock()
 	if scheme == "" || d == nil {
-		panic("zklock: Register needs a scheme and a driver")
+		panic("zklock: Register was called with an empty scheme or a nil driver")
 	}
 	if _, taken := drivers[scheme]; taken {
-		panic(fmt.Sprintf("zklock: Register called twice for scheme %q", scheme))
+		panic(fmt.Sprintf("zklock: Register was called twice for scheme %q", scheme))
 	}
 	drivers[scheme] = d
 }
@@ -38,8 +38,8 @@ func Drivers() []string {
 	return slices.Sorted(maps.Keys(drivers))
 }
 
-// lookupDriver returns the driver for a scheme, or an error that says what is
-// there and what is probably missing.
+// lookupDriver returns the driver for a scheme, or an error with the registered schemes
+// and a hint at a missing import.
 func lookupDriver(scheme string) (driver.Driver, error) {
 	driversMu.RLock()
 	d, ok := drivers[scheme]
@@ -51,5 +51,5 @@ func lookupDriver(scheme string) (driver.Driver, error) {
 	if s := Drivers(); len(s) > 0 {
 		known = strings.Join(s, ", ")
 	}
-	return nil, fmt.Errorf("unknown scheme %q (registered: %s; forgotten import of a driver package, such as github.com/zklock/go-zklock/zklock/zkdriver for zk:// and zks://?)", scheme, known)
+	return nil, fmt.Errorf("unknown scheme %q (registered: %s): import a driver package, such as github.com/zklock/go-zklock/zklock/zkdriver for zk:// and zks://", scheme, known)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestSessionEndsBetweenTriesOfCreate: session over while a create is between two tries.
+// TestSessionEndsBetweenTriesOfCreate: the session ends while a create is between two
+// tries. The acquisition goes on with another session.
 func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -34,19 +35,20 @@ func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
 			}()
 			l, err := c.Mutex("a").Acquire(t.Context())
 			if err != nil {
-				t.Fatalf("%v: it should have gone on with another session: %v", fault, err)
+				t.Fatalf("%v: the acquisition did not go on with another session: %v", fault, err)
 			}
 			l.Release(t.Context())
 		})
 	}
 }
 
-// TestPendingWritesWhenSessionEnds: writes pending in group commit when the session ends.
+// TestPendingWritesWhenSessionEnds: writes wait for their group when the session ends.
+// Their acquisitions go on with another session.
 func TestPendingWritesWhenSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(20 * time.Millisecond))
 		c := connect(t, e.Connector(), nil)
-		// make parents known
+		// From then on the locks' znodes are known.
 		for i := range 20 {
 			l, err := c.Mutex(fmt.Sprint("n", i)).Acquire(t.Context())
 			must(t, l, err)
@@ -93,7 +95,8 @@ func TestPendingWritesWhenClosed(t *testing.T) {
 	})
 }
 
-// TestCancelBeforeARequestIsUnclassified: ctx cancelled right before a request of the wait.
+// TestCancelBeforeARequestIsUnclassified: the context is cancelled right before a request
+// of the wait. The error nevertheless matches ErrNotAcquired or ErrUnavailable.
 func TestCancelBeforeARequestIsUnclassified(t *testing.T) {
 	for _, kind := range []string{"parent", "enqueue", "list", "watch"} {
 		t.Run(kind, func(t *testing.T) {
@@ -112,7 +115,7 @@ func TestCancelBeforeARequestIsUnclassified(t *testing.T) {
 				c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
 				_, err = c.Mutex("a").Acquire(ctx)
 				if !errors.Is(err, context.Canceled) || !errors.Is(err, zklock.ErrNotAcquired) && !errors.Is(err, zklock.ErrUnavailable) {
-					t.Errorf("cancelled at %s: %v", kind, err)
+					t.Errorf("cancelled at %s: %v, want context.Canceled with ErrNotAcquired or ErrUnavailable", kind, err)
 				}
 				t.Log(err)
 				l.Release(t.Context())
@@ -121,7 +124,8 @@ func TestCancelBeforeARequestIsUnclassified(t *testing.T) {
 	}
 }
 
-// TestNoAuthOnRootIsClassified: no right to create below the root.
+// TestNoAuthOnRootIsClassified: a client without the right to create below the root gets
+// ErrNoAuth.
 func TestNoAuthOnRootIsClassified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -134,7 +138,7 @@ func TestNoAuthOnRootIsClassified(t *testing.T) {
 			c := connect(t, e.Connector(), nil)
 			_, err = c.Mutex(name).Acquire(t.Context())
 			if !errors.Is(err, zklock.ErrNoAuth) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("lock %s: %v, want ErrNoAuth", name, err)
 			}
 		}
 	})
@@ -152,7 +156,7 @@ func TestNoAuthCreateIsClassified(t *testing.T) {
 				c := connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
 				_, err = c.Mutex("a").Acquire(t.Context(), zklock.WithWait(time.Second))
 				if !errors.Is(err, zklock.ErrNoAuth) {
-					t.Errorf("%v", err)
+					t.Errorf("Acquire: %v, want ErrNoAuth", err)
 				}
 				l.Release(t.Context())
 			})
@@ -160,7 +164,7 @@ func TestNoAuthCreateIsClassified(t *testing.T) {
 	}
 }
 
-// TestRootUnreadableIsUnavailable: root cannot be read for connect_timeout.
+// TestRootUnreadableIsUnavailable: the root cannot be read for connect_timeout.
 func TestRootUnreadableIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -168,13 +172,14 @@ func TestRootUnreadableIsUnavailable(t *testing.T) {
 		c := connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
 		_, err := c.Mutex("a").Acquire(t.Context())
 		if !errors.Is(err, zklock.ErrUnavailable) {
-			t.Errorf("%v", err)
+			t.Errorf("Acquire: %v, want ErrUnavailable", err)
 		}
 		t.Log(err)
 	})
 }
 
-// TestSessionHookTellsAnEndOnce: Session hook.
+// TestSessionHookTellsAnEndOnce: the Session hook is called once for the end of each
+// session.
 func TestSessionHookTellsAnEndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
@@ -207,13 +212,14 @@ func TestSessionHookTellsAnEndOnce(t *testing.T) {
 		c.Close()
 		for id := range opened {
 			if ends[id] != 1 {
-				t.Errorf("session %x: its end was told %d times", id, ends[id])
+				t.Errorf("session %x: the hook was called %d times for its end, want once", id, ends[id])
 			}
 		}
 	})
 }
 
-// TestConnectTimeoutBoundsLocalWaitersToo: local waiters each wait their own connect_timeout, one after the other.
+// TestConnectTimeoutBoundsLocalWaitersToo: waiters of one process fail after
+// connect_timeout together, not one after the other.
 func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -225,13 +231,13 @@ func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
 			wg.Go(func() {
 				_, err := c.Mutex("a").Acquire(t.Context())
 				if !errors.Is(err, zklock.ErrUnavailable) {
-					t.Errorf("%v", err)
+					t.Errorf("Acquire: %v, want ErrUnavailable", err)
 				}
 				if errors.Is(err, context.DeadlineExceeded) {
-					t.Logf("matches DeadlineExceeded without a deadline of the caller: %v", err)
+					t.Logf("the error matches DeadlineExceeded, and the caller has set no deadline: %v", err)
 				}
 				if d := time.Since(began); d > 3*time.Second {
-					t.Errorf("no session for connect_timeout=2s, failed after %v", d)
+					t.Errorf("there was no session, and the waiter failed after %v, with connect_timeout=2s", d)
 				}
 			})
 		}
@@ -239,7 +245,8 @@ func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
 	})
 }
 
-// TestConnectTimeoutStartsWithTheCall: the limit starts after the first failed try.
+// TestConnectTimeoutStartsWithTheCall: connect_timeout counts from the call, not from the
+// first failed try.
 func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -251,7 +258,7 @@ func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
 		began := time.Now()
 		_, err := b.Mutex("x").Acquire(t.Context())
 		if d := time.Since(began); !errors.Is(err, zklock.ErrUnavailable) || d > 11*time.Second {
-			t.Errorf("after %v, with connect_timeout=10s: %v", d, err)
+			t.Errorf("Acquire returned after %v, with connect_timeout=10s: %v", d, err)
 		}
 		e.Heal()
 	})

@@ -15,9 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A release that the session's end cuts short is not confirmed: the node is
-// there until the ensemble ends the session. It makes no difference how far the
-// release had come. Do does not fail because of it.
+// A release that the session's end cuts short is not confirmed, however far it had come:
+// the node stays until the ensemble ends the session. Do does not fail because of it.
 func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {
 	multis, deletes := faultdriver.Multi, faultdriver.Delete
 	for _, of := range []struct {
@@ -72,7 +71,7 @@ func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {
 					}
 				}
 				if l.Err() != zklock.ErrReleased {
-					t.Errorf("Err: %v", l.Err())
+					t.Errorf("Err: %v, want ErrReleased", l.Err())
 				}
 				if of.close {
 					return
@@ -84,7 +83,7 @@ func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {
 				end()
 				err = <-done
 				if lost := len(of.want) > 1; lost != errors.Is(err, zklock.ErrLost) || !lost && err != nil {
-					t.Errorf("Do: %v", err)
+					t.Errorf("Do: %v; want ErrLost: %v", err, lost)
 				}
 				faults.Off()
 			})
@@ -92,7 +91,8 @@ func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {
 	}
 }
 
-// stopper is a context that stops the goroutine that ends a context derived from it.
+// stopper is a context that, once armed, stops the first goroutine that calls Done. That
+// is the goroutine that ends a context derived from it.
 type stopper struct {
 	context.Context
 	armed   atomic.Bool
@@ -108,8 +108,8 @@ func (h *stopper) Done() <-chan struct{} {
 	return h.Context.Done()
 }
 
-// A loss that comes when the handle is marked as released and nothing was sent yet
-// is the end of the session, or of the node, for the release as well.
+// A lock is lost when its handle is marked as released and no request was sent yet. The
+// release returns what happened: the end of the session, or the deletion of the node.
 func TestReleaseOvertakenByALoss(t *testing.T) {
 	for _, of := range []struct {
 		what string
@@ -124,7 +124,7 @@ func TestReleaseOvertakenByALoss(t *testing.T) {
 				e := memdriver.New()
 				c := connect(t, e.Connector(), nil)
 				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-				time.Sleep(5 * time.Second) // its node is watched now
+				time.Sleep(5 * time.Second) // until its node is watched
 				parent := &stopper{Context: t.Context(), reached: make(chan struct{}), goOn: make(chan struct{})}
 				_, cancel := l.Context(parent)
 				defer cancel()
@@ -142,7 +142,7 @@ func TestReleaseOvertakenByALoss(t *testing.T) {
 					}
 				}
 				if l.Err() != zklock.ErrReleased || c.Stats().Lost != 0 {
-					t.Errorf("Err: %v; %d handles were lost, want 0: it was released before", l.Err(), c.Stats().Lost)
+					t.Errorf("Err: %v; %d handles were lost, want 0: the handle was released before the loss", l.Err(), c.Stats().Lost)
 				}
 			})
 		})
@@ -165,7 +165,7 @@ func TestReleaseAfterTheEndIsALoss(t *testing.T) {
 			_, cancel := l.Context(parent)
 			defer cancel()
 		}
-		parent.armed.Store(true) // the first to be ended keeps the others waiting
+		parent.armed.Store(true) // the end of the first lock is stopped, and the others wait for it
 		e.ExpireAll()
 		<-parent.reached
 		released := make(chan error, many)
@@ -176,7 +176,7 @@ func TestReleaseAfterTheEndIsALoss(t *testing.T) {
 		close(parent.goOn)
 		for range many {
 			if err := <-released; !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrReleasePending) {
-				t.Errorf("Release: %v", err)
+				t.Errorf("Release: %v, want ErrLost without ErrReleasePending", err)
 			}
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// However many new names are wanted at once, no heartbeat or release finds the
-// creation of all their znodes before it.
+// However many new names are acquired at once, the creates of their znodes do not all go
+// ahead of a heartbeat or a release.
 func TestNewNamesDoNotCrowdOutHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const names, limit = 1000, 64
@@ -51,7 +51,7 @@ func TestNewNamesDoNotCrowdOutHeartbeats(t *testing.T) {
 			t.Errorf("%d znodes created, at most %d at once; want %d and %d", all, most, names, limit)
 		}
 		if st := c.Stats(); st.SessionsLost != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("%+v, want no lost session", st)
 		}
 	})
 }

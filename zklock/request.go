@@ -10,74 +10,75 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// request is one acquisition: of one name, or of several as one lock.
+// request is one acquisition, of one name or of several as one lock.
 type request struct {
 	place.Request
 
-	all       *turnstiles
-	turnstile *turnstile // through which what it gets may be handed over; nil: it may not
-	name      string     // as shown: the names joined, if there are several
-	failFast  bool
-	cancel    context.CancelCauseFunc // ends the wait
-	served    bool                    // guarded by all.mu; it has its lock, and is not to be counted as waiting
-	blocked   bool                    // guarded by all.mu; it is counted as waiting for others
+	turnstiles *turnstiles
+	turnstile  *turnstile // the turnstile that hands its place over; nil: its place is not handed over
+	name       string     // for callers and hooks: the names joined by commas, if there are several
+	failFast   bool
+	cancel     context.CancelCauseFunc // ends the wait
+	served     bool                    // guarded by turnstiles.mu; it has its lock, and must not be counted as waiting
+	blocked    bool                    // guarded by turnstiles.mu; it is counted as waiting for others
 
-	maxWaiters int // beside how many of this client it may wait; 0: any number
+	maxWaiters int // it must not wait if that many of this client wait already; 0: no limit
 
-	// Of the requester's goroutine only, where nothing else is said.
+	// Used by the requester's goroutine only, unless the comment says otherwise.
 	waiting  bool            // the Wait hook was called
-	waitCtx  context.Context // what it returned
-	waitFrom time.Time       // guarded by all.mu for others: since when it waits for other holders
+	waitCtx  context.Context // the context that the Wait hook returned
+	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
-	ahead    string // the node last told of
-	lock     *Lock  // what it was granted; set by whoever granted it, before the request learns of it
+	reported string // the queue node that the hooks were last called with
+	lock     *Lock  // the lock that was granted; the granting goroutine sets it before it notifies the requester's
 }
 
 // Waits implements place.Requester.
 func (r *request) Waits(position int, ahead queue.Node, data []byte) {
 	if r.turnstile != nil {
-		r.turnstile.leaderStuck()
+		r.turnstile.leaderMustWait()
 	}
-	r.wait(position, contenderOf(ahead, data))
+	r.reportWait(position, contenderOf(ahead, data))
 }
 
-// Begin implements place.Requester: the place's turn is a hold from now on, with one handle, the
+// Begin implements place.Requester. It begins a hold of the place, with one handle, the
 // requester's.
 func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
-	h := &hold{all: r.all, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
+	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
 		token: Token{Zxid: p.Zxid, Turn: turn}}
 	r.lock = h.join(r.Ctx)
-	r.all.granted(h, r) // before anything can lose it
+	r.turnstiles.granted(h, r) // before the hold can be lost
 	return h
 }
 
-// wait tells the hooks whom the request waits for.
-func (r *request) wait(position int, ahead Contender) {
-	hooks := &r.all.hooks
+// reportWait calls the Wait hook when the request begins to wait for another contender,
+// and the Ahead hook when that contender changes.
+func (r *request) reportWait(position int, ahead Contender) {
+	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
 	switch {
 	case !r.waiting:
-		if !r.all.mustWait(r) {
-			return // its wait has ended
+		if !r.turnstiles.mustWait(r) {
+			return // as many as may wait do so already; the request fails
 		}
-		r.waiting, r.ahead = true, ahead.Node
+		r.waiting, r.reported = true, ahead.Node
 		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
-	case r.ahead != ahead.Node:
-		r.ahead = ahead.Node
+	case r.reported != ahead.Node:
+		r.reported = ahead.Node
 		if hooks.ahead != nil {
 			hooks.ahead(r.waitCtx, e)
 		}
 	}
 }
 
-// waited ends what wait started, if it did.
-func (r *request) waited(err error) {
+// endReport calls the function that the Wait hook returned, if it was called.
+func (r *request) endReport(err error) {
 	if r.waiting {
 		r.endWait.Call(WaitResult{Err: err})
 	}
 }
 
-// waitedFor is how long the request waited for others.
+// waitedFor returns how long the request waited for other contenders.
 func (r *request) waitedFor() time.Duration {
 	if !r.waiting {
 		return 0
@@ -85,10 +86,10 @@ func (r *request) waitedFor() time.Duration {
 	return time.Since(r.waitFrom)
 }
 
-// introduce notes what others are told of the request.
-func (r *request) introduce(cfg acquireConfig) {
+// setOrigin sets what other clients can read about the request in its queue node.
+func (r *request) setOrigin(cfg acquireConfig) {
 	r.Origin = place.Origin{Label: cfg.label, Since: time.Now().UnixMilli()}
-	if inject := r.all.hooks.inject; inject != nil {
+	if inject := r.turnstiles.hooks.inject; inject != nil {
 		r.Origin.Trace = inject(r.Ctx)
 	}
 }

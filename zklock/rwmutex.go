@@ -6,25 +6,25 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// RWMutex names a lock that is held by any number of readers together, or by one
-// writer alone. Like a Mutex it is a description, and shares its name's queue
-// with it: a Mutex is a writer.
+// RWMutex is the name of a lock that has any number of readers at a time, or one writer.
+// Like a [Mutex] it has no state. A Mutex with the same name is a writer of the same lock.
 //
-// Readers and writers get in in the order in which they queue; no reader passes
-// a writer that came before it, except readers of one process within
-// handover_time of the moment their process got in. A writer that waits in the
-// same process stops these.
+// Readers and writers get the lock in the order in which they queue. There is one
+// exception: for handover_time after a process got the lock, further readers of that
+// process join its readers, even if a writer of another process has queued meanwhile.
+// They do not join while a writer of their own process waits.
 type RWMutex struct {
 	writer Mutex
 	reader Reader
 }
 
-// RWMutex returns the lock of that name, for reading and writing.
+// RWMutex returns the lock with the given name, for reading and writing. [Client.Mutex]
+// has the rules for names.
 func (c *Client) RWMutex(name string) *RWMutex {
 	return &RWMutex{Mutex{c.describe(name, queue.Kind{Mode: queue.Exclusive})}, Reader{c.describe(name, queue.Kind{Mode: queue.Shared})}}
 }
 
-// Writer returns the side that is held alone.
+// Writer returns the mutex that writers acquire.
 func (m *RWMutex) Writer() *Mutex {
 	if m == nil {
 		return nil
@@ -32,7 +32,7 @@ func (m *RWMutex) Writer() *Mutex {
 	return &m.writer
 }
 
-// Reader returns the side that is held together with other readers.
+// Reader returns the lock that readers acquire.
 func (m *RWMutex) Reader() *Reader {
 	if m == nil {
 		return nil
@@ -40,7 +40,7 @@ func (m *RWMutex) Reader() *Reader {
 	return &m.reader
 }
 
-// Reader is the reading side of an RWMutex.
+// Reader is the lock that readers of an [RWMutex] acquire. Readers hold it together.
 type Reader struct{ d described }
 
 var _ Acquirer = (*Reader)(nil)
@@ -55,17 +55,17 @@ func (r *Reader) described() *described {
 // Name returns the lock's name.
 func (r *Reader) Name() string { return r.described().name() }
 
-// Path returns the znode under which the contenders of the lock queue; "" if
-// the name is invalid.
+// Path returns the path of the lock's znode, below which the queue nodes are; "" if the
+// name is invalid.
 func (r *Reader) Path() string { return r.described().path() }
 
-// Acquire waits until no writer is ahead; see Acquirer.
+// Acquire waits until the caller holds the lock for reading; see [Acquirer].
 func (r *Reader) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, r.described(), opts, false)
 }
 
-// TryAcquire takes the lock for reading if no writer has it or waits for it; see
-// Acquirer.
+// TryAcquire acquires the lock for reading if no writer holds it or waits for it; see
+// [Acquirer].
 func (r *Reader) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, r.described(), opts, true)
 }

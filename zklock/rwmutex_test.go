@@ -24,7 +24,7 @@ func TestDowngradeKeepsQueuedWritersOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if l.Mode() != zklock.Shared || l.Token() != token {
-			t.Errorf("%v, token %v, was %v", l.Mode(), l.Token(), token)
+			t.Errorf("after the downgrade the mode is %v and the token %v, want shared and %v as before", l.Mode(), l.Token(), token)
 		}
 		r := <-reader
 		if r.Token().Compare(token) <= 0 {
@@ -34,7 +34,7 @@ func TestDowngradeKeepsQueuedWritersOut(t *testing.T) {
 		none(t, "a local writer", local)
 		mustRelease(t, l)
 		none(t, "a queued writer", writer)
-		none(t, "a local writer beside a remote reader", local)
+		none(t, "a local writer, while a remote reader holds,", local)
 		mustRelease(t, r)
 		w := <-writer
 		if w.Token().Compare(r.Token()) <= 0 {
@@ -49,7 +49,8 @@ func TestDowngradeKeepsQueuedWritersOut(t *testing.T) {
 	})
 }
 
-// TestTryReaderAfterNewestReaderHoldLeft: two reader holds, the newer is released: a try panics.
+// TestTryReaderAfterNewestReaderHoldLeft: of two readers' holds the newer one is released.
+// A reader's try then gets in, and does not panic.
 func TestTryReaderAfterNewestReaderHoldLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -70,7 +71,7 @@ func TestTryReaderAfterNewestReaderHoldLeft(t *testing.T) {
 			}()
 			l3, err := r.TryAcquire(t.Context())
 			if err != nil {
-				t.Errorf("TryAcquire beside a reader: %v", err)
+				t.Errorf("TryAcquire of a reader, while a reader holds: %v", err)
 			} else {
 				l3.Release(t.Context())
 			}
@@ -90,14 +91,14 @@ func TestReaderWaitsForOlderReader(t *testing.T) {
 		l2.Release(t.Context())
 		l3, err := r.Acquire(t.Context(), zklock.WithWait(time.Second))
 		if err != nil {
-			t.Fatalf("a reader beside a reader: %v", err)
+			t.Fatalf("a reader, while a reader holds: %v", err)
 		}
 		l3.Release(t.Context())
 		l1.Release(t.Context())
 	})
 }
 
-// TestConcurrentReaderTries: concurrent reader tries on a free lock.
+// TestConcurrentReaderTries: concurrent tries of readers on a free lock all get in.
 func TestConcurrentReaderTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -108,7 +109,7 @@ func TestConcurrentReaderTries(t *testing.T) {
 			wg.Go(func() {
 				l, err := r.TryAcquire(t.Context())
 				if err != nil {
-					t.Errorf("no writer anywhere: %v", err)
+					t.Errorf("a reader's try, without any writer: %v", err)
 					return
 				}
 				l.Release(t.Context())
@@ -118,38 +119,39 @@ func TestConcurrentReaderTries(t *testing.T) {
 	})
 }
 
-// Readers are together and writers alone, in the order of the queue. No reader
-// passes a queued writer but a local one, for handover_time after the node was
-// granted; and a local writer that waits stops those.
+// Readers hold together and writers alone, in the order of the queue. A reader passes a
+// queued writer only if it joins a hold of its own process, until handover_time has
+// passed since the node was granted. A local writer that waits stops such readers too.
 func TestReadersPassNoQueuedWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		reader := func(c *zklock.Client) zklock.Acquirer { return c.RWMutex("x").Reader() }
 		first := mustLock(t)(reader(a).Acquire(t.Context()))
-		beside := mustLock(t)(reader(b).Acquire(t.Context()))
+		second := mustLock(t)(reader(b).Acquire(t.Context()))
 		writer := acquiring(t, c.Mutex("x"), t.Context())
 		late := acquiring(t, reader(c), t.Context()) // behind its own process's writer
 		joined := mustLock(t)(reader(a).Acquire(t.Context(), zklock.WithWait(0)))
-		if joined.Token() != first.Token() || beside.Token().Compare(first.Token()) <= 0 {
-			t.Errorf("tokens: %v, joined %v, beside %v", first.Token(), joined.Token(), beside.Token())
+		if joined.Token() != first.Token() || second.Token().Compare(first.Token()) <= 0 {
+			t.Errorf("tokens: first %v, joined %v, second %v; want the first two equal and the third later", first.Token(), joined.Token(), second.Token())
 		}
 		time.Sleep(100 * time.Millisecond)
 		after := acquiring(t, reader(a), t.Context())
-		none(t, "a local reader, after handover_time", after)
+		none(t, "a local reader, after handover_time,", after)
 		if _, err := reader(b).TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("a try, after handover_time: %v", err)
+			t.Errorf("a reader's try, after handover_time: %v, want ErrNotAcquired", err)
 		}
-		for _, l := range []*zklock.Lock{joined, beside, first} {
-			none(t, "the writer, beside readers", writer)
-			none(t, "a later reader, before the writer", late)
+		for _, l := range []*zklock.Lock{joined, second, first} {
+			none(t, "the writer, while readers hold,", writer)
+			none(t, "a later reader, before the writer,", late)
 			mustRelease(t, l)
 		}
 		w := <-writer
-		none(t, "a reader, beside the writer", late)
-		none(t, "a local reader, beside the writer", after)
+		none(t, "a reader, while the writer holds,", late)
+		none(t, "a local reader, while the writer holds,", after)
 		mustRelease(t, w)
-		// The local one gets the writer's node, whose name excludes the other.
+		// The local reader gets the writer's node. Its name says writer, so the other
+		// reader waits for it.
 		for _, ch := range []chan *zklock.Lock{late, after} {
 			l := <-ch
 			if l.Token().Compare(w.Token()) <= 0 {
@@ -166,30 +168,31 @@ func TestLocalWriterStopsLocalReaders(t *testing.T) {
 		first := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
 		writer := acquiring(t, c.Mutex("x"), t.Context())
 		if _, err := c.RWMutex("x").Reader().TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("a try behind a local writer: %v", err)
+			t.Errorf("a reader's try, behind a local writer: %v, want ErrNotAcquired", err)
 		}
 		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
-		none(t, "a reader, before a local writer", reader)
+		none(t, "a reader, before a local writer,", reader)
 		mustRelease(t, first)
 		w := <-writer
 		if w.Token().Zxid == first.Token().Zxid {
 			t.Error("a reader's node was handed to a writer")
 		}
-		none(t, "a reader, beside a writer", reader)
+		none(t, "a reader, while a writer holds,", reader)
 		mustRelease(t, w)
 		r := <-reader
 		if r.Token().Zxid != w.Token().Zxid || r.Token().Turn != w.Token().Turn+1 {
-			t.Errorf("a reader's token %v after a writer's %v: want it handed over", r.Token(), w.Token())
+			t.Errorf("a reader's token %v after a writer's %v, want the next turn of the same zxid: the place was not handed over", r.Token(), w.Token())
 		}
 		mustRelease(t, r)
 	})
 }
 
-// A writer that waits behind one node only does not list again when that one is
-// gone, but walks on. A downgrade changes the node, and it stays where it is.
+// A writer that waits has listed the queue once, and walks through that list: it does
+// not list again when the node that it waits for is gone. A downgrade only changes a
+// node. The writer goes on waiting for it.
 func TestDowngradeBesideAWalkedList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, between := range []bool{false, true} { // a reader, which comes and goes
+		for _, between := range []bool{false, true} { // whether a reader comes and goes between the two
 			e := memdriver.New()
 			a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
@@ -201,14 +204,14 @@ func TestDowngradeBesideAWalkedList(t *testing.T) {
 			if err := l.Downgrade(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			none(t, "the writer, beside a downgraded one", writer)
+			none(t, "the writer, while a downgraded one holds,", writer)
 			if between {
 				r := <-reader
-				none(t, "the writer, beside two readers", writer)
+				none(t, "the writer, while two readers hold,", writer)
 				mustRelease(t, r)
 			}
 			time.Sleep(time.Second)
-			none(t, "the writer, still beside a downgraded one", writer)
+			none(t, "the writer, while a downgraded one still holds,", writer)
 			if !l.Valid() {
 				t.Error("the downgraded lock is not valid")
 			}
@@ -222,9 +225,9 @@ func TestDowngradeBesideAWalkedList(t *testing.T) {
 	})
 }
 
-// A downgraded node's name still says writer, and it was granted a moment ago.
-// Handed to a writer of the same process it would let him in beside readers who
-// have read its data.
+// The name of a downgraded node still says writer, and the node was granted a moment
+// ago. If it were handed to a writer of the same process, that writer would get in while
+// readers hold that have read in the node's data that it is a reader's.
 func TestDowngradedNodeIsNotHandedToALocalWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -238,7 +241,7 @@ func TestDowngradedNodeIsNotHandedToALocalWriter(t *testing.T) {
 		r := soon(t, "a reader of another process", reader)
 		mustRelease(t, l)
 		time.Sleep(time.Second)
-		none(t, "a local writer, beside a remote reader", local)
+		none(t, "a local writer, while a remote reader holds,", local)
 		mustRelease(t, r)
 		w := <-local
 		if w.Token().Compare(r.Token()) <= 0 || w.Token().Zxid == l.Token().Zxid {
@@ -246,7 +249,7 @@ func TestDowngradedNodeIsNotHandedToALocalWriter(t *testing.T) {
 		}
 		mustRelease(t, w)
 		if n := a.Stats().Handovers; n != 0 {
-			t.Errorf("%d hand-overs", n)
+			t.Errorf("%d hand-overs, want none", n)
 		}
 	})
 }

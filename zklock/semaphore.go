@@ -8,24 +8,25 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Semaphore names a lock that at most a given number hold at a time, among all
-// processes. Like a Mutex it is a description.
+// Semaphore is the name of a lock with a number of permits: at most that many holders have
+// one at a time, among all processes. Like a [Mutex] it has no state.
 //
-// Permits are given in the order of the queue. Everybody has to name the same
-// number: whoever comes while contenders with another number, or of another kind
-// of lock, are in the queue of the name fails with ErrConflict. To change the
-// number with a rolling deploy, use a name that contains it, such as
-// "workers-5", or let the name go idle first.
+// Permits are granted in the order of the queue. All clients have to use the same number
+// of permits for a name, and no other kind of lock. A contender that finds another number
+// or another kind ahead of it in the queue fails with [ErrConflict]. To change the number
+// in a rolling deployment, use a name that contains it, such as "workers-5", or stop
+// using the name for a moment.
 type Semaphore struct{ d described }
 
 var _ Acquirer = (*Semaphore)(nil)
 
-// MaxPermits is how many permits a semaphore can have: the first in line watches
-// all holders, and should not watch more than is sane.
+// MaxPermits is the most permits that a semaphore can have. There is a limit because the
+// first waiter sets a watch on the node of each holder.
 const MaxPermits = 10_000
 
-// Semaphore returns the semaphore of that name. permits is from 1 to 10,000;
-// anything else is ErrConflict when it is acquired.
+// Semaphore returns the semaphore with the given name and number of permits, from 1 to
+// [MaxPermits]. Acquiring one with another number fails with [ErrConflict]. [Client.Mutex]
+// has the rules for names.
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
 	s := &Semaphore{c.describe(name, queue.Kind{Mode: queue.Permit, Permits: permits})}
 	if s.d.err == nil && (permits < 1 || permits > MaxPermits) {
@@ -44,16 +45,16 @@ func (s *Semaphore) described() *described {
 // Name returns the lock's name.
 func (s *Semaphore) Name() string { return s.described().name() }
 
-// Path returns the znode under which the contenders of the lock queue; "" if
-// the name is invalid.
+// Path returns the path of the lock's znode, below which the queue nodes are; "" if the
+// name is invalid.
 func (s *Semaphore) Path() string { return s.described().path() }
 
-// Acquire waits for a permit; see Acquirer.
+// Acquire waits until the caller has a permit; see [Acquirer].
 func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, s.described(), opts, false)
 }
 
-// TryAcquire takes a permit if there is one that nobody waits for; see Acquirer.
+// TryAcquire acquires a permit if one is free and has no waiters; see [Acquirer].
 func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, s.described(), opts, true)
 }

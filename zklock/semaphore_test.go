@@ -29,18 +29,18 @@ func TestSemaphoreGivesPermitsInOrder(t *testing.T) {
 			waiting = append(waiting, acquiring(t, c.Semaphore("s", 2), t.Context()))
 		}
 		if _, err := cs[0].Semaphore("s", 2).TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("try: %v", err)
+			t.Errorf("TryAcquire without a free permit: %v, want ErrNotAcquired", err)
 		}
 		if a.Mode() != zklock.Permit || b.Token().Compare(a.Token()) <= 0 {
-			t.Errorf("%v %v %v", a.Mode(), a.Token(), b.Token())
+			t.Errorf("mode %v, tokens %v and %v; want a permit, and the second token later", a.Mode(), a.Token(), b.Token())
 		}
 		if err := a.Downgrade(t.Context()); !errors.Is(err, zklock.ErrConflict) {
-			t.Errorf("Downgrade: %v", err)
+			t.Errorf("Downgrade of a permit: %v, want ErrConflict", err)
 		}
 		held := []*zklock.Lock{b, a} // the newest one is released first, then the oldest, and so on
 		last := b.Token()
 		for i, w := range waiting {
-			none(t, "a waiter without a permit", w)
+			none(t, "a waiter, without a free permit,", w)
 			mustRelease(t, held[0])
 			l := <-w
 			if l.Token().Compare(last) <= 0 {
@@ -75,12 +75,12 @@ func TestKindsOfOneNameConflict(t *testing.T) {
 					continue
 				}
 				for _, by := range []*zklock.Client{c, d} {
-					what := fmt.Sprint(j, " beside ", i)
+					what := fmt.Sprint("kind ", j, " while kind ", i, " is held")
 					if _, err := kinds[j](by).Acquire(t.Context(), zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrConflict) {
-						t.Errorf("%s: %v", what, err)
+						t.Errorf("%s: %v, want ErrConflict", what, err)
 					}
 					if _, err := kinds[j](by).TryAcquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
-						t.Errorf("%s: %v", what, err)
+						t.Errorf("%s: %v, want ErrConflict", what, err)
 					}
 				}
 			}
@@ -92,15 +92,15 @@ func TestKindsOfOneNameConflict(t *testing.T) {
 		}
 		for _, n := range []int{0, -1, 10_001} {
 			if _, err := c.Semaphore("s", n).Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
-				t.Errorf("%d permits: %v", n, err)
+				t.Errorf("a semaphore of %d permits: %v, want ErrConflict", n, err)
 			}
 		}
 	})
 }
 
-// The first in line is granted and marks its node before the one behind it has
-// armed its watch there. That one is the first in line now, and has to watch all
-// who hold: the other holder leaves first.
+// The first waiter in line gets a permit and marks its node, before the waiter behind it
+// has armed its watch on that node. The waiter behind is the first in line now, and has
+// to watch all holders: here another holder leaves first.
 func TestPermitMarkedBeforeItsNeighbourArms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -112,11 +112,11 @@ func TestPermitMarkedBeforeItsNeighbourArms(t *testing.T) {
 		var once sync.Once
 		granted := make(chan *zklock.Lock, 1)
 		hooks := zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
-			if ev.Kind == "watch" { // it has listed, and is about to arm
+			if ev.Kind == "watch" { // the waiter behind has listed the queue, and is about to arm its watch
 				once.Do(func() {
 					mustRelease(t, held[0])
 					granted <- <-first
-					time.Sleep(time.Second) // for the mark
+					time.Sleep(time.Second) // until the mark is written
 				})
 			}
 			return ctx, nil
@@ -132,20 +132,20 @@ func TestPermitMarkedBeforeItsNeighbourArms(t *testing.T) {
 		}()
 		g := <-granted
 		time.Sleep(10 * time.Second)
-		none(t, "a third", second)
+		none(t, "a third holder of two permits", second)
 		mustRelease(t, held[1])
 		if l := <-second; l != nil {
 			mustRelease(t, l)
 		}
 		if !g.Valid() {
-			t.Error("the first in line has lost its permit meanwhile")
+			t.Error("the first waiter in line has lost its permit meanwhile")
 		}
 		mustRelease(t, g)
 	})
 }
 
-// Whichever holder leaves, one waiter is woken, and its grant wakes the next to
-// take its place: two look at the queue, however many wait.
+// Whichever holder leaves, one waiter is woken. Its grant wakes the next one, which is
+// the first in line then. So two waiters list the queue, however many wait.
 func TestPermitReleaseWakesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for leaver := range 3 {
@@ -167,14 +167,15 @@ func TestPermitReleaseWakesOne(t *testing.T) {
 				synctest.Wait()
 			}
 			d := cost(e, func() { mustRelease(t, held[leaver]); held[leaver] = <-got })
-			// Whoever has waited, or has listed, watches its own node: the grantee
-			// sees its own mark, and all holders but the first their own release.
+			// A contender that has waited, or has listed the queue, watches its own
+			// node. So the new holder gets an event for its own mark. A holder that leaves
+			// gets one for its own release, unless it was the first.
 			events := 2 + 1
 			if leaver > 0 {
 				events++
 			}
 			if d.Events != events || d.Children != 2 || len(got) != 0 {
-				t.Errorf("holder %d left: %+v, want two lists and %d events; %d more permits were given", leaver, d, events, len(got))
+				t.Errorf("holder %d left: %+v, want two lists and %d events; %d more permits were granted, want none", leaver, d, events, len(got))
 			}
 			cancel()
 			wg.Wait()
@@ -185,11 +186,13 @@ func TestPermitReleaseWakesOne(t *testing.T) {
 	})
 }
 
-// Waiters leave from anywhere in the queue, and holders in any order: there are
-// never too many, and nobody waits while there is a permit, but for the few round
-// trips that it takes to get it.
+// Waiters leave from anywhere in the queue, and holders in any order. There are never
+// too many holders, and no waiter waits while a permit is free, except for the few round
+// trips that it takes to get the permit.
 func TestPermitsWhoeverLeaves(t *testing.T) {
-	const contenders, trips = 10, 40 * time.Millisecond // of 2 ms; who missed a wake-up waits for the next release, 50 ms or more
+	// trips is the time for 20 round trips. A waiter that missed a wake-up would wait for
+	// the next release, which comes after 50 ms or more.
+	const contenders, trips = 10, 40 * time.Millisecond
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
@@ -224,7 +227,7 @@ func TestPermitsWhoeverLeaves(t *testing.T) {
 			}
 			done := make(chan struct{})
 			go func() { wg.Wait(); close(done) }()
-			free := time.Now() // since when there has been a permit for somebody who waits
+			free := time.Now() // since when a permit has been free while a contender waits
 			for running := true; running; {
 				look := time.NewTimer(time.Millisecond)
 				select {
@@ -238,7 +241,7 @@ func TestPermitsWhoeverLeaves(t *testing.T) {
 				if !idle {
 					free = time.Now()
 				} else if time.Since(free) == trips {
-					in.fault("a permit was free for %v, and %d waited", trips, waiting.Load())
+					in.fault("a permit was free for %v while %d contenders waited", trips, waiting.Load())
 				}
 			}
 			for _, f := range in.faults {

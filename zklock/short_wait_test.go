@@ -11,8 +11,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A wait that ends while its session is there and asked has waited for the lock,
-// whatever request was under way. It has waited for a session if there was none.
+// An acquisition whose wait ends returns ErrNotAcquired if its session has a connection,
+// whatever request was under way: it has waited for the lock. If there was no session it
+// has waited for one, and returns ErrUnavailable.
 func TestShortWaitOnAHealthySessionIsNotAcquired(t *testing.T) {
 	const latency = 10 * time.Millisecond
 	for _, of := range []struct {
@@ -39,15 +40,15 @@ func TestShortWaitOnAHealthySessionIsNotAcquired(t *testing.T) {
 			return zklock.All(c.Mutex("x"), c.Mutex("new"+d.String())).Acquire(ctx)
 		}, context.DeadlineExceeded},
 	} {
-		for _, beside := range []string{"nobody", "a holder"} {
-			t.Run(of.what+" beside "+beside, func(t *testing.T) {
+		for _, lock := range []string{"free", "held"} {
+			t.Run(of.what+" for a lock that is "+lock, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(latency))
 					c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 					if err := c.Ping(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					if beside == "a holder" {
+					if lock == "held" {
 						defer mustRelease(t, mustLock(t)(other.Mutex("x").Acquire(t.Context())))
 					}
 					for d := latency / 4; d < 40*latency; d += latency {
@@ -57,7 +58,7 @@ func TestShortWaitOnAHealthySessionIsNotAcquired(t *testing.T) {
 							continue
 						}
 						if !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrUnavailable) {
-							t.Errorf("after %v: %v", d, err)
+							t.Errorf("after %v: %v, want ErrNotAcquired without ErrUnavailable", d, err)
 						}
 						if of.cause != nil && d < 2*latency && !errors.Is(err, of.cause) {
 							t.Errorf("after %v: %v, want %v", d, err, of.cause)
@@ -70,7 +71,7 @@ func TestShortWaitOnAHealthySessionIsNotAcquired(t *testing.T) {
 	}
 }
 
-// The same wait while the session has no connection is for a session.
+// The same wait while the session has no connection is a wait for a session.
 func TestShortWaitWithoutAConnectionIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3))
@@ -81,7 +82,7 @@ func TestShortWaitWithoutAConnectionIsUnavailable(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Mutex("x").Acquire(ctx); !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Acquire: %v", err)
+			t.Errorf("Acquire: %v, want ErrUnavailable and DeadlineExceeded without ErrNotAcquired", err)
 		}
 	})
 }

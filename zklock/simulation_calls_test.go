@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// promptly is how much later than asked a call may return: a request that is held back
-// for a moment does not look at contexts.
+// promptly is how much later than asked for a call may return: while the controller holds
+// a request back, the request does not notice that its context has ended.
 const promptly = 20 * time.Millisecond
 
 func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bool, limit time.Duration, opts []zklock.AcquireOption) {
@@ -44,7 +44,7 @@ func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bo
 	k.has([]*grip{g})
 }
 
-// handle is what a worker holds of the library's.
+// handle returns the library's lock, in runs with the library.
 func (g *grip) handle() *zklock.Lock { return g.lock.(*zklock.Lock) }
 
 func token(l *zklock.Lock) string {
@@ -54,8 +54,8 @@ func token(l *zklock.Lock) string {
 	return l.Token().String()
 }
 
-// class is what a caller can tell of an error: why something failed may depend on
-// which of two things of one instant was seen first.
+// class returns the package's error that err matches. The cause is left out: it may
+// depend on which of two things that happened at one instant was seen first.
 func class(err error) error {
 	for _, known := range []error{zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased, zklock.ErrUnknownOutcome,
 		zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, context.DeadlineExceeded} {
@@ -66,7 +66,7 @@ func class(err error) error {
 	return err
 }
 
-// expect checks that an error is one that a caller can tell.
+// expect checks that an error matches one of those that the call may return.
 func (k *worker) expect(what string, err error, known ...error) {
 	if err == nil {
 		return
@@ -95,7 +95,7 @@ func (k *worker) release(g *grip) {
 	k.has(k.grips[:len(k.grips)-1])
 }
 
-// txn adds to the register of a name that is held exclusively.
+// txn writes to the register of a name that is held exclusively.
 func (k *worker) txn(g *grip) {
 	defer k.become(holding)
 	if k.grips[0].doubt || g.lock.Mode() != zklock.Exclusive {
@@ -110,7 +110,8 @@ func (k *worker) txn(g *grip) {
 		k.w.model.read(g, name, value)
 		_, err := g.handle().Txn(background, driver.SetOp(register(name), []byte(value), driver.AnyVersion))
 		k.w.trace.note("worker %d: wrote %v", k.id, class(err))
-		// It may still be applied: what is written after it would be built on sand.
+		// If the outcome is unknown, the write may still be applied later. So the worker
+		// writes no more under this lock: it does not know what the register has.
 		k.grips[0].doubt = errors.Is(err, zklock.ErrUnknownOutcome)
 		k.w.model.wrote(value, err)
 		k.expect("txn", err, zklock.ErrLost, zklock.ErrReleased, zklock.ErrUnknownOutcome, zklock.ErrUnavailable, driver.ErrThrottled)
@@ -137,7 +138,8 @@ func (k *worker) downgrade(g *grip, limit time.Duration) {
 	k.w.model.downgraded(g, before, call)
 }
 
-// reenter acquires again what the worker holds, under its context.
+// reenter acquires again what the worker holds, with the lock's context: without Reenter,
+// which has to fail, and with it.
 func (k *worker) reenter(g *grip) {
 	defer k.become(holding)
 	if len(g.modes) > 1 || g.lock.Mode() == zklock.Permit {
@@ -151,7 +153,7 @@ func (k *worker) reenter(g *grip) {
 	ctx, cancel := g.handle().Context(background)
 	defer cancel()
 	if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrDeadlock) && !errors.Is(err, zklock.ErrLost) {
-		k.w.model.violate("error", "worker %d: acquired what it holds: %v", k.id, err)
+		k.w.model.violate("error", "worker %d: acquired what it holds, without Reenter: %v", k.id, err)
 	}
 	called := k.w.model.tick()
 	lock, err := a.Acquire(ctx, zklock.Reenter())

@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// inside counts who is in a critical section, and remembers what went wrong.
+// inside counts the goroutines in a critical section, and collects what went wrong.
 type inside struct {
-	room int
+	room int // how many there may be
 
 	mu     sync.Mutex
 	now    int      // guarded by mu
@@ -23,7 +23,7 @@ func (i *inside) enter() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.now++; i.now > i.room {
-		i.faults = append(i.faults, fmt.Sprintf("%d inside, there is room for %d", i.now, i.room))
+		i.faults = append(i.faults, fmt.Sprintf("%d goroutines are in the critical section, want at most %d", i.now, i.room))
 	}
 }
 
@@ -39,11 +39,12 @@ func (i *inside) fault(format string, args ...any) {
 	i.faults = append(i.faults, fmt.Sprintf(format, args...))
 }
 
-// work acquires, stays for a while, and releases, again and again.
+// work acquires, holds for a while, and releases, as many times as given.
 func (i *inside) work(a zklock.Acquirer, times int, stay time.Duration) {
 	ctx := context.Background()
 	for range times {
-		// Who is never woken fails, or the bubble's clock would run on for ever.
+		// A waiter that is never woken fails after an hour. Otherwise the bubble's clock
+		// would run on for ever.
 		bounded, cancel := context.WithTimeout(ctx, time.Hour)
 		l, err := a.Acquire(bounded)
 		cancel()
@@ -65,7 +66,7 @@ func (i *inside) work(a zklock.Acquirer, times int, stay time.Duration) {
 	}
 }
 
-// acquire gets a lock, or has the run fail.
+// acquire returns a lock, or nil if that failed, which makes the run fail.
 func (i *inside) acquire(a zklock.Acquirer, opts ...zklock.AcquireOption) *zklock.Lock {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
@@ -83,7 +84,7 @@ func (i *inside) release(l *zklock.Lock) {
 	}
 }
 
-// together runs several at a time and waits for all.
+// together calls functions concurrently and waits for all of them.
 func together(f ...func()) {
 	var wg sync.WaitGroup
 	for _, f := range f {
@@ -92,8 +93,8 @@ func together(f ...func()) {
 	wg.Wait()
 }
 
-// scenarios are small cases of contention between two clients, of which the
-// first meets the faults. Together they send every kind of request there is.
+// scenarios are small cases of contention between two clients. Faults strike the first
+// client only. Together the cases send every kind of request that the library has.
 var scenarios = []struct {
 	name string
 	room int
@@ -106,7 +107,8 @@ var scenarios = []struct {
 		)
 	}},
 	{"requeue", 1, func(in *inside, a, b *zklock.Client) {
-		// A stay is longer than handover_time: each release queues anew.
+		// Each lock is held for longer than handover_time: with each release the next
+		// waiter gets a new place at the tail.
 		work := func() { in.work(a.Mutex("x"), 1, 150*time.Millisecond) }
 		together(work, work, work, func() { in.work(b.Mutex("x"), 2, 150*time.Millisecond) })
 	}},
@@ -127,7 +129,7 @@ var scenarios = []struct {
 		writer := func(c *zklock.Client) {
 			if l := in.acquire(c.Mutex("x")); l != nil {
 				in.enter()
-				in.enter() // no room for anybody else
+				in.enter() // twice, which leaves no room for a reader
 				pause := time.NewTimer(20 * time.Millisecond)
 				<-pause.C
 				in.leave()
@@ -165,7 +167,8 @@ var scenarios = []struct {
 		)
 	}},
 	{"cancel", 1, func(in *inside, a, b *zklock.Client) {
-		// Waits that end, in all ways, leave nothing in front of those behind.
+		// Waits end in every way there is. None leaves a node that the waiters behind it
+		// would wait for.
 		give := func(err error, l *zklock.Lock) {
 			switch {
 			case err == nil:
@@ -173,7 +176,7 @@ var scenarios = []struct {
 				in.leave()
 				in.release(l)
 			case !errors.Is(err, zklock.ErrNotAcquired) && !errors.Is(err, zklock.ErrUnavailable):
-				in.fault("given up: %v", err)
+				in.fault("a wait that was given up: %v", err)
 			}
 		}
 		together(

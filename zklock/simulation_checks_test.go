@@ -9,7 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// valid asks handles without the model's lock: they have locks of their own.
+// valid returns Valid of each handle. It is called without the model's mutex, since
+// handles have mutexes of their own.
 func valid(handles []*grip) []bool {
 	v := make([]bool, len(handles))
 	for i, g := range handles {
@@ -18,8 +19,8 @@ func valid(handles []*grip) []bool {
 	return v
 }
 
-// untold asks handles whether they are not said to be over.
-func untold(handles []*grip) []bool {
+// notOver reports for each handle that its holder was not notified of its end yet.
+func notOver(handles []*grip) []bool {
 	open := make([]bool, len(handles))
 	for i, g := range handles {
 		open[i] = g.lock.Err() == nil
@@ -42,13 +43,13 @@ func (m *model) observe() {
 	}
 	for i, g := range handles {
 		if v[i] && !g.back && !m.presentLocked(g) {
-			m.violateLocked("exclusion", "%v is valid, and its queue node is gone", g)
+			m.violateLocked("exclusion", "%v is valid, but its queue node is gone", g)
 		}
 	}
 }
 
-// notedLocked keeps what handles were seen to be, and that one which was not
-// held any more never is again.
+// notedLocked records which handles were valid. It checks that a handle that has stopped
+// being valid is never valid again.
 func (m *model) notedLocked(handles []*grip, v []bool) {
 	now := m.history.tick()
 	for i, g := range handles {
@@ -66,7 +67,7 @@ func (m *model) notedLocked(handles []*grip, v []bool) {
 	}
 }
 
-// presentLocked reports whether the nodes of a handle are in the queues.
+// presentLocked reports whether all nodes of a handle are in their queues.
 func (m *model) presentLocked(g *grip) bool {
 	for name := range g.modes {
 		if m.nodeLocked(g, name) == nil {
@@ -85,14 +86,14 @@ func (m *model) nodeLocked(g *grip, name string) *queueNode {
 	return nil
 }
 
-// granted checks a handle that a worker has just got: by the other handles, by
-// the queue, and by the tokens before it.
+// granted checks a handle that a worker has just got, against the other handles, the
+// queue, and the tokens before it.
 func (m *model) granted(g *grip) {
 	m.mu.Lock()
 	handles := slices.Clone(m.handles)
 	m.mu.Unlock()
 	v := valid(handles)
-	open := untold(handles)
+	open := notOver(handles)
 	fine := g.lock.Valid()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +105,7 @@ func (m *model) granted(g *grip) {
 		if !m.w.p.operator {
 			if fine {
 				m.aloneLocked(g, name, mode, handles, v)
-				m.toldLocked(g, name, mode, handles, open)
+				m.notifiedLocked(g, name, mode, handles, open)
 			}
 			if mode != zklock.Permit {
 				m.tokenLocked(g, name, mode)
@@ -119,7 +120,8 @@ func (m *model) granted(g *grip) {
 
 func excludes(a, b zklock.Mode) bool { return a == zklock.Exclusive || b == zklock.Exclusive }
 
-// aloneLocked checks that no valid handle contradicts another.
+// aloneLocked checks that no other handle that is valid excludes g, and that no more
+// permits are held than there are.
 func (m *model) aloneLocked(g *grip, name string, mode zklock.Mode, handles []*grip, v []bool) {
 	taken := 0
 	for i, other := range handles {
@@ -132,19 +134,19 @@ func (m *model) aloneLocked(g *grip, name string, mode zklock.Mode, handles []*g
 		}
 		taken++
 		if excludes(mode, theirs) {
-			m.violateLocked("exclusion", "%s: %v is valid beside %v", name, g, other)
+			m.violateLocked("exclusion", "%s: %v and %v are valid at the same time", name, g, other)
 		}
 	}
 	if mode == zklock.Permit && taken >= permits {
-		m.violateLocked("exclusion", "%s: %v is valid beside %d others", name, g, taken)
+		m.violateLocked("exclusion", "%s: %v and %d others are valid at the same time", name, g, taken)
 	}
 }
 
-// toldLocked checks that whoever worked under a lock that somebody else has now
-// was told before: Done is closed, and contexts have ended.
-func (m *model) toldLocked(g *grip, name string, mode zklock.Mode, handles []*grip, open []bool) {
+// notifiedLocked checks that the holders that g excludes were notified before g was
+// granted that they hold no more: Done is closed, and contexts have ended.
+func (m *model) notifiedLocked(g *grip, name string, mode zklock.Mode, handles []*grip, open []bool) {
 	if m.w.p.trusting {
-		return // nothing is told to those
+		return // those locks notify no holder
 	}
 	for i, other := range handles {
 		theirs, ok := other.modes[name]
@@ -155,7 +157,7 @@ func (m *model) toldLocked(g *grip, name string, mode zklock.Mode, handles []*gr
 			theirs = zklock.Shared // downgraded
 		}
 		if excludes(mode, theirs) {
-			m.violateLocked("exclusion", "%s: %v holds, and %v was not told that it does not", name, g, other)
+			m.violateLocked("exclusion", "%s: %v holds, but the holder of %v was not notified that it is over", name, g, other)
 		}
 	}
 }
@@ -167,11 +169,11 @@ func (m *model) tokenLocked(g *grip, name string, mode zklock.Mode) {
 		return
 	}
 	if token.Compare(m.writer[name]) <= 0 {
-		m.violateLocked("token", "%s: %v after a writer's %v", name, g, m.writer[name])
+		m.violateLocked("token", "%s: %v was granted after a writer's token %v", name, g, m.writer[name])
 	}
 	if mode == zklock.Exclusive {
 		if token.Compare(m.reader[name]) <= 0 {
-			m.violateLocked("token", "%s: %v after a reader's %v", name, g, m.reader[name])
+			m.violateLocked("token", "%s: %v was granted after a reader's token %v", name, g, m.reader[name])
 		}
 		m.writer[name] = token
 	} else if token.Compare(m.reader[name]) > 0 {
@@ -179,14 +181,14 @@ func (m *model) tokenLocked(g *grip, name string, mode zklock.Mode) {
 	}
 }
 
-// queueLocked checks a grant by the ensemble's queue: our node is in it, and
-// everybody who came before us, and whom we have to wait for, has left. So what
-// is held is held in the order of the log, and served in the order of the queue.
+// queueLocked checks a grant against the ensemble's queue: g's node is in it, and every
+// contender ahead of it that g has to wait for has left. So locks exclude each other in
+// the order of the log, and are granted in the order of the queue.
 func (m *model) queueLocked(g *grip, name string, mode zklock.Mode, fine bool) {
 	mine := m.nodeLocked(g, name)
 	if mine == nil {
 		if fine && !m.w.p.operator {
-			m.violateLocked("exclusion", "%s: %v was granted, and its node is not in the queue", name, g)
+			m.violateLocked("exclusion", "%s: %v was granted, but its node is not in the queue", name, g)
 		}
 		return
 	}
@@ -198,15 +200,16 @@ func (m *model) queueLocked(g *grip, name string, mode zklock.Mode, fine bool) {
 		}
 		ahead++
 		if excludes(mode, n.mode) && mode != zklock.Permit {
-			m.violateLocked("exclusion", "%s: %v was granted, and %s is ahead of it", name, g, node)
+			m.violateLocked("exclusion", "%s: %v was granted, but %s is ahead of it", name, g, node)
 		}
 	}
 	if mode == zklock.Permit && ahead >= permits {
-		m.violateLocked("exclusion", "%s: %v was granted, and %d are ahead of it", name, g, ahead)
+		m.violateLocked("exclusion", "%s: %v was granted, but %d contenders are ahead of it", name, g, ahead)
 	}
 }
 
-// look notes what a handle is before something is done with it.
+// look records whether a handle is valid, right before a call on it. It returns the time,
+// in events.
 func (m *model) look(g *grip) int64 {
 	v := g.lock.Valid()
 	m.mu.Lock()
@@ -215,7 +218,7 @@ func (m *model) look(g *grip) int64 {
 	return m.history.tick()
 }
 
-// releasing notes that a handle is about to be given back.
+// releasing records that a handle is about to be released.
 func (m *model) releasing(g *grip) int64 {
 	call := m.look(g)
 	m.mu.Lock()
@@ -224,7 +227,7 @@ func (m *model) releasing(g *grip) int64 {
 	return call
 }
 
-// released notes that it was given back.
+// released records that a handle was released.
 func (m *model) released(g *grip, call int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +237,7 @@ func (m *model) released(g *grip, call int64) {
 	}
 }
 
-// downgraded notes that a writer may have become a reader.
+// downgraded records that a writer may have become a reader.
 func (m *model) downgraded(g *grip, before zklock.Mode, call int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,8 +249,8 @@ func (m *model) downgraded(g *grip, before zklock.Mode, call int64) {
 	}
 }
 
-// read notes what a register has at this moment, by the log, which is what value
-// is going to be built on.
+// read records what a register has at this moment, according to the log. The worker is
+// going to replace that by value.
 func (m *model) read(g *grip, name, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -257,7 +260,7 @@ func (m *model) read(g *grip, name, value string) {
 	m.writes = append(m.writes, mine)
 }
 
-// wrote notes the outcome, as far as it is known.
+// wrote records the outcome of a write, if it is known.
 func (m *model) wrote(value string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -272,7 +275,8 @@ func (m *model) tick() int64 {
 	return m.history.tick()
 }
 
-// finish checks what can be told at the end.
+// finish checks what is known only at the end: that the Lost hook was called once for
+// each handle that was lost, and for no other.
 func (m *model) finish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,13 +286,14 @@ func (m *model) finish() {
 			want = 1
 		}
 		if m.losses[g.lock] != want {
-			m.violateLocked("ghost", "%v ended with %v, and its loss was told %d times", g, g.lock.Err(), m.losses[g.lock])
+			m.violateLocked("ghost", "%v ended with %v, and the Lost hook was called %d times for it, want %d", g, g.lock.Err(), m.losses[g.lock], want)
 		}
 	}
 }
 
-// forget lets go of all handles. Whoever watches for handles that are dropped
-// must not be what keeps them: the library knows its hooks, the hooks this model.
+// forget removes the model's references to all handles. The library looks for handles
+// that their callers have dropped. It refers to its hooks, and these refer to the model,
+// so no handle that the model refers to would ever be collected.
 func (m *model) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

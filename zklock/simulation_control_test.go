@@ -13,18 +13,19 @@ import (
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 )
 
-// trusting is a lock as one would write it who takes connected for alive, and is
-// careful in all other respects: it watches the node ahead, looks again, uses a
-// node of a session only with that, and gives everything up when its connection
-// ends. It is there to be caught: a simulation that finds nothing wrong with it
-// would find nothing wrong with anything.
+// trusting is a client with a faulty lock, the control of the simulation. Its one mistake
+// is that it takes a connected session for a live one. It is careful in all other
+// respects: it watches the node ahead, lists the queue again after that, uses a node only
+// with the session that created it, and gives everything up when its connection ends. The
+// checks have to find the mistake. Otherwise they would not find one of the library's
+// either.
 type trusting struct {
 	w       *world
 	session driver.Session
 	serial  int
 }
 
-// trusted is what it holds.
+// trusted is a lock of such a client.
 type trusted struct {
 	session driver.Session
 	gen     uint64
@@ -36,7 +37,7 @@ type trusted struct {
 	over bool // guarded by mu
 }
 
-// Valid trusts the connection.
+// Valid reports the lock as held while its connection lasts.
 func (l *trusted) Valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +52,7 @@ func (l *trusted) Token() zklock.Token { return zklock.Token{Zxid: l.zxid} }
 func (l *trusted) Name() string        { return l.name }
 func (l *trusted) Err() error          { return nil }
 
-// acquire waits for a name; on any error the session is given up.
+// acquire waits for the lock of a name. On any error it gives the session up.
 func (c *trusting) acquire(ctx context.Context, connector driver.Connector, name string) (*trusted, error) {
 	if c.session != nil {
 		if state, _ := c.session.State(); state.Final() {
@@ -113,7 +114,7 @@ func (c *trusting) queue(ctx context.Context, name string) (*trusted, error) {
 	}
 }
 
-// release gives a name back, with the session if that does not work at once.
+// release deletes the lock's node. If that fails, it gives the session up.
 func (c *trusting) release(l *trusted) {
 	l.mu.Lock()
 	l.over = true
@@ -131,12 +132,12 @@ func (c *trusting) close() {
 	}
 	ctx, cancel := context.WithTimeout(background, simTimeout)
 	defer cancel()
-	_ = c.session.Close(ctx) // it expires otherwise
+	_ = c.session.Close(ctx) // if that fails, the session expires
 	c.session = nil
 }
 
-// trust has a worker do what it can with a lock of that kind.
-func (k *worker) trust() {
+// acquireTrusting makes the worker acquire a lock with a client of that kind.
+func (k *worker) acquireTrusting() {
 	if k.trusting == nil {
 		k.trusting = &trusting{w: k.w}
 	}
@@ -145,7 +146,7 @@ func (k *worker) trust() {
 	k.stop = stop
 	stay := k.stay
 	connector := faultdriver.Control(k.w.ensemble.Connector(), k.p.decide)
-	k.tell("trust "+name, func() {
+	k.assign("acquire "+name+" with the faulty lock", func() {
 		k.become(waiting)
 		defer stop()
 		g := &grip{worker: k, modes: map[string]zklock.Mode{name: zklock.Exclusive}, called: k.w.model.tick(), stay: stay}
@@ -161,9 +162,9 @@ func (k *worker) trust() {
 	})
 }
 
-// distrust ends what trust began.
-func (k *worker) distrust(g *grip) {
-	k.tell("release "+g.lock.Name(), func() {
+// releaseTrusting makes the worker release what it got by acquireTrusting.
+func (k *worker) releaseTrusting(g *grip) {
+	k.assign("release "+g.lock.Name(), func() {
 		call := k.w.model.releasing(g)
 		k.trusting.release(g.lock.(*trusted))
 		k.w.model.released(g, call)
@@ -171,22 +172,22 @@ func (k *worker) distrust(g *grip) {
 	})
 }
 
-// Whoever trusts the connection holds beside others, when a server that has lost
-// its leader goes on answering. The simulation has to see that, and the judge of
-// histories has to see it too.
+// A client that trusts its connection holds the lock while another client does, when a
+// server that has lost its leader goes on answering. The checks of the simulation have to
+// find that, and so has the judge of histories.
 func TestSimulationCatchesWhoTrustsTheConnection(t *testing.T) {
-	defer lonely()()
+	defer singleProcessor()()
 	const seeds = 300
 	enough := 3
 	if raceEnabled {
-		enough = 1 // it takes its time
+		enough = 1 // the race detector makes the runs slow
 	}
 	seen, judged, seed := 0, 0, uint64(0)
 	for seed < seeds && (seen < enough || judged < enough) {
 		seed++
 		w := play(t, seed, newTally(), options{trusting: true})
 		if slices.ContainsFunc(w.model.violations, func(v string) bool {
-			return strings.Contains(v, ": exclusion: ") && strings.Contains(v, " is valid beside ")
+			return strings.Contains(v, ": exclusion: ") && strings.Contains(v, " are valid at the same time")
 		}) {
 			seen++
 		}
@@ -194,8 +195,8 @@ func TestSimulationCatchesWhoTrustsTheConnection(t *testing.T) {
 			judged++
 		}
 	}
-	t.Logf("two held at a time in %d of %d runs; %d had a history that was no mutex's", seen, seed, judged)
+	t.Logf("two handles were valid at the same time in %d of %d runs; the judge refused the histories of %d", seen, seed, judged)
 	if seen < enough || judged < enough {
-		t.Error("that is too few: the faults are too mild, or the checks blind")
+		t.Errorf("want %d of each: the faults are too mild, or the checks do not find them", enough)
 	}
 }

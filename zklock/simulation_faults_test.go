@@ -17,20 +17,20 @@ type breakage struct {
 	weight int
 	do     func(w *world, p *process) (what string)
 
-	operator bool // only where an operator is at work
+	operator bool // only in runs with an operator
 	several  bool // only with several servers
 }
 
-// breakages are all kinds there are, in the order of the table.
+// breakages are all these kinds, in the order of the table.
 var breakages = []breakage{
 	{kind: "connection killed", weight: 4, do: func(w *world, p *process) string {
 		w.ensemble.KillConnection(p.session.Load())
 		return fmt.Sprint("client ", p.index)
 	}},
-	{kind: "late past a reconnect", weight: 3, do: func(w *world, p *process) string {
-		// What is sent now arrives on a connection that the client has given up.
+	{kind: "requests held", weight: 3, do: func(w *world, p *process) string {
+		// What is sent now can arrive on a connection that the client has given up.
 		release := w.ensemble.HoldRequests(p.session.Load())
-		return fmt.Sprint("client ", p.index, w.lasting("late past a reconnect", p, release))
+		return fmt.Sprint("client ", p.index, w.lasting("requests held", p, release))
 	}},
 	{kind: "replies held", weight: 3, do: func(w *world, p *process) string {
 		release := w.ensemble.HoldReplies(p.session.Load())
@@ -101,15 +101,15 @@ var breakages = []breakage{
 	{kind: "node deleted", weight: 8, operator: true, do: func(w *world, _ *process) string {
 		paths := w.model.paths()
 		if len(paths) == 0 {
-			return "none there"
+			return "there is none"
 		}
 		path := paths[w.rng.IntN(len(paths))]
-		w.helpers.Go(func() { _ = w.ensemble.Delete(path) }) // gone already, or no leader: no matter
+		w.helpers.Go(func() { _ = w.ensemble.Delete(path) }) // an error does not matter: the node is gone already, or no server leads
 		return withoutGUID(path)
 	}},
 }
 
-// inject breaks something.
+// inject chooses a fault and makes it happen.
 func (w *world) inject() {
 	total := 0
 	for i := range breakages {
@@ -133,12 +133,12 @@ func (w *world) inject() {
 
 func (w *world) possible(b *breakage) bool {
 	if w.p.trusting && b.kind == "process stopped" {
-		return false // a stopped process does not look at its connection: no fault of its
+		return false // a stopped process cannot look at its connection: that is not the mistake to be found
 	}
 	return (!b.operator || w.p.operator) && (!b.several || w.p.servers > 1)
 }
 
-// broke counts a fault; p is whom it struck, nil for everybody.
+// broke records a fault. p is the process that it struck, nil for all.
 func (w *world) broke(kind string, p *process, what string) {
 	w.trace.note("FAULT %s: %s", kind, what)
 	w.tally.injected(kind)
@@ -146,7 +146,7 @@ func (w *world) broke(kind string, p *process, what string) {
 	w.model.broke(kind, p)
 }
 
-// lasting has a fault end some time later.
+// lasting schedules end, which ends a fault, and returns as text how long the fault lasts.
 func (w *world) lasting(kind string, p *process, end func()) string {
 	d := w.between(time.Millisecond, simTimeout/4)
 	switch n := w.rng.IntN(4); {
@@ -167,7 +167,7 @@ func (w *world) lasting(kind string, p *process, end func()) string {
 	return fmt.Sprint(" for ", d)
 }
 
-// cut is a partition for a while, with connections that fall silent or break.
+// cut makes a partition that lasts for a while. Its connections fall silent or break.
 func (w *world) cut(kind string, p *process, what string, c memdriver.Cut) string {
 	if w.rng.IntN(4) == 0 {
 		c = c.Reset()
@@ -177,5 +177,5 @@ func (w *world) cut(kind string, p *process, what string, c memdriver.Cut) strin
 	return what + w.lasting(kind, p, func() { w.ensemble.Heal(c) })
 }
 
-// background is the context of what outlives its caller.
+// background is the context of calls that no other context ends.
 var background = context.Background()

@@ -12,16 +12,16 @@ import (
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 )
 
-// ask is a request of a client of the library, held at the driver until the
-// controller has decided what becomes of it.
+// ask is a request of a client of the library. It is held in front of the driver until
+// the controller has decided its fate.
 type ask struct {
 	op      faultdriver.Op
 	process *process
 	fate    chan fate // cap 1
 }
 
-// fate is what becomes of a request: it is carried out a little later, with a
-// fault or without.
+// fate is what the controller has decided for a request: after what delay the request
+// goes on, and with what fault, if any.
 type fate struct {
 	delay time.Duration
 	fault faultdriver.Fault
@@ -44,7 +44,7 @@ func (p *process) decide(op faultdriver.Op) faultdriver.Fault {
 	return f.fault
 }
 
-// settle decides on all requests that wait.
+// settle decides on all requests that wait for a decision.
 func (w *world) settle() {
 	w.mu.Lock()
 	pending := w.pending
@@ -65,7 +65,7 @@ func (w *world) settle() {
 	}
 }
 
-// compareAsks orders requests by what they are about and not by when they came.
+// compareAsks orders requests by their content, not by when they came.
 func compareAsks(a, b *ask) int {
 	return cmp.Or(
 		cmp.Compare(a.process.index, b.process.index),
@@ -76,8 +76,8 @@ func compareAsks(a, b *ask) int {
 	)
 }
 
-// anonymous returns paths without what differs between contenders that are alike:
-// their GUIDs.
+// anonymous returns paths without GUIDs. Contenders that are alike otherwise differ in
+// these.
 func anonymous(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -101,13 +101,13 @@ func withoutGUID(p string) string {
 	return p
 }
 
-// Faults of single requests. Each tells the client that the outcome is unknown,
-// or keeps it waiting.
+// Faults of single requests. Each keeps the client waiting or makes the request fail:
+// with an unknown outcome or, when the server throttles, without any effect.
 var requestFaults = []string{
-	"request dropped", "reply lost", "applied late", "never answered", "answer never came", "request delayed", "reply delayed", "throttled",
+	"request dropped", "reply lost", "applied late", "request vanished", "reply vanished", "request delayed", "reply delayed", "throttled",
 }
 
-// strike chooses what goes wrong with a request.
+// strike chooses a fault for a request, and records it.
 func (w *world) strike(a *ask) faultdriver.Fault {
 	kind := requestFaults[w.rng.IntN(len(requestFaults))]
 	var f faultdriver.Fault
@@ -120,9 +120,9 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 		d := w.between(time.Millisecond, simTimeout/2)
 		w.late = later(w.late, time.Now().Add(d+10*time.Millisecond))
 		f = faultdriver.LateAfter(d)
-	case "never answered":
+	case "request vanished": // no error reports that
 		f = faultdriver.Hang()
-	case "answer never came":
+	case "reply vanished": // no error reports that
 		f = faultdriver.HangReply()
 	case "request delayed":
 		f = faultdriver.Delay(w.between(time.Millisecond, simTimeout/2))
@@ -138,15 +138,15 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 	return f
 }
 
-// trace is what a run did, to be printed if it fails. Its lines are written
+// trace records what a run did, to be printed if the run fails. Its lines are formatted
 // only then.
 type trace struct {
 	began   time.Time
-	verbose bool // everything, and not just what was done by choice
+	verbose bool // it records everything, not only the controller's choices
 
 	mu    sync.Mutex
 	lines []traced // guarded by mu
-	mark  int      // guarded by mu; lines before it are in order
+	mark  int      // guarded by mu; the lines before it stay where they are
 }
 
 type traced struct {
@@ -161,8 +161,9 @@ func (t *trace) note(format string, args ...any) {
 	t.lines = append(t.lines, traced{time.Since(t.began), format, args})
 }
 
-// settle puts in order what goroutines have noted at one instant, in whatever
-// order they ran, since the controller waits for them.
+// settle sorts what goroutines have noted since setMark, while the controller waited for
+// them. What was noted at one instant is then in an order that does not depend on the
+// order in which the goroutines ran.
 func (t *trace) settle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +175,8 @@ func (t *trace) settle() {
 	t.mark = len(t.lines)
 }
 
-// setMark keeps what the controller has noted where it is.
+// setMark makes the lines that there are stay where they are. The controller's own lines
+// are in order already.
 func (t *trace) setMark() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

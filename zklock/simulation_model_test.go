@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// model is what really happens in a run, by the ensemble's log, beside what the
-// clients' handles say; it knows what must not be.
+// model has what really happens in a run, according to the ensemble's log, and what the
+// clients' handles report. It checks that the two agree.
 type model struct {
 	w *world
 
@@ -25,17 +25,17 @@ type model struct {
 	}
 
 	mu         sync.Mutex
-	dirs       map[string]map[string]*queueNode // guarded by mu; contenders, by lock and node
+	dirs       map[string]map[string]*queueNode // guarded by mu; contenders, by the lock's znode and by node
 	registers  map[string]string                // guarded by mu; content of the registers
-	written    map[string]*write                // guarded by mu; by content
+	written    map[string]*write                // guarded by mu; writes, by the new content
 	writes     []*write                         // guarded by mu
-	handles    []*grip                          // guarded by mu; not released
+	handles    []*grip                          // guarded by mu; those not released
 	all        []*grip                          // guarded by mu
 	losses     map[held]int                     // guarded by mu; calls of the Lost hook
-	writer     map[string]zklock.Token          // guarded by mu; by name, the newest of a writer
-	reader     map[string]zklock.Token          // guarded by mu; by name, the newest of a reader
+	writer     map[string]zklock.Token          // guarded by mu; by name, a writer's newest token
+	reader     map[string]zklock.Token          // guarded by mu; by name, a reader's newest token
 	history    history                          // guarded by mu
-	last       string                           // guarded by mu; the newest fault that concerned everybody
+	last       string                           // guarded by mu; the newest fault that struck all clients
 	violations []string                         // guarded by mu
 }
 
@@ -46,15 +46,15 @@ type queueNode struct {
 	mode zklock.Mode
 }
 
-// write is what a transaction was to put into a register, and what the holder
-// had read before.
+// write is what a transaction writes into a register, and what the holder had read there
+// before.
 type write struct {
 	name    string
 	read    string
 	value   string
 	grip    *grip
-	call    int64
-	done    int64 // 0: the outcome was not told
+	call    int64 // when it was sent, in events
+	done    int64 // when it succeeded; 0: it failed, or the outcome is unknown
 	applied bool
 }
 
@@ -67,7 +67,7 @@ type held interface {
 	Err() error
 }
 
-// grip is a handle of a worker.
+// grip is a lock that a worker has got.
 type grip struct {
 	lock   held
 	worker *worker
@@ -75,13 +75,13 @@ type grip struct {
 	doubt  bool                   // a transaction under it may still be applied
 	modes  map[string]zklock.Mode // by name
 	called int64                  // when it was asked for, in events
-	since  int64                  // when it was got
-	seen   int64                  // when it was last seen valid
+	since  int64                  // when it was granted
+	seen   int64                  // when a check last found it valid
 	owner  int                    // its number in the history
-	ended  int64                  // when it was first seen not to be; 0: not yet
-	joined bool                   // by Reenter
-	stay   time.Duration          // it is held at least for that long
-	until  time.Time              // that is, until then
+	ended  int64                  // when a check first found it not valid; 0: not yet
+	joined bool                   // it was acquired with Reenter
+	stay   time.Duration          // how long it is held at least
+	until  time.Time              // until when it is held at least
 	back   bool                   // its release has begun
 }
 
@@ -90,7 +90,7 @@ func newModel(w *world) *model {
 		losses: map[held]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}}
 }
 
-// committed takes a transaction from the ensemble, which is locked meanwhile.
+// committed records a transaction of the ensemble, which is locked meanwhile.
 func (m *model) committed(tx memdriver.Transaction) {
 	m.journal.Lock()
 	m.journal.fresh = append(m.journal.fresh, tx)
@@ -98,7 +98,8 @@ func (m *model) committed(tx memdriver.Transaction) {
 	m.w.poke()
 }
 
-// catchUpLocked applies what was committed.
+// catchUpLocked applies the transactions that were committed, and reports whether there
+// were any.
 func (m *model) catchUpLocked() bool {
 	m.journal.Lock()
 	fresh := m.journal.fresh
@@ -149,8 +150,8 @@ func (m *model) applyLocked(zxid int64, c memdriver.Change) {
 	}
 }
 
-// writtenLocked checks that a register had what the writer had read: the lock
-// made the two one step.
+// writtenLocked checks that a register still had what the writer had read: the lock lets
+// no other write in between.
 func (m *model) writtenLocked(path, value string) {
 	before := m.registers[path]
 	m.registers[path] = value
@@ -160,7 +161,7 @@ func (m *model) writtenLocked(path, value string) {
 	}
 	mine.applied = true
 	if mine.read != before {
-		m.violateLocked("fencing", "%s had %q when %q was written by %v, who had read %q", path, before, value, mine.grip, mine.read)
+		m.violateLocked("fencing", "%s had %q when %q was written by %v, which had read %q", path, before, value, mine.grip, mine.read)
 	}
 }
 
@@ -179,7 +180,7 @@ func (m *model) violateLocked(invariant, format string, args ...any) {
 	}
 }
 
-// broke notes what struck last, for the table: p, or everybody.
+// broke records the last fault, for the table. It struck p, or all clients if p is nil.
 func (m *model) broke(kind string, p *process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,10 +201,10 @@ func (m *model) lost(_ context.Context, e zklock.LostEvent) {
 	m.losses[e.Lock]++
 }
 
-// contenders is how many queue nodes there are.
+// contenders returns the number of queue nodes.
 func (m *model) contenders() int { return len(m.paths()) }
 
-// paths lists the queue nodes.
+// paths returns the paths of all queue nodes, in an order that does not depend on GUIDs.
 func (m *model) paths() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

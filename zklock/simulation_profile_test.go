@@ -18,12 +18,12 @@ type profile struct {
 	pool      int
 	handover  time.Duration
 	lifetime  time.Duration
-	trusting  bool    // clients are not the library's, see trusting
-	operator  bool    // somebody expires sessions and deletes nodes: leases promise nothing then
+	trusting  bool    // the clients are not the library's, see type trusting
+	operator  bool    // an operator expires sessions and deletes nodes: leases promise nothing then
 	rate      float64 // of faults among requests
 	breaks    int     // per cent of the steps that break something
 	slow      bool    // locks are held, and faults last, for longer than a session
-	dawdling  bool    // hooks take their time about what was lost
+	dawdling  bool    // Lost hooks take long
 	length    time.Duration
 }
 
@@ -40,7 +40,7 @@ func newProfile(rng *rand.Rand) profile {
 		p.servers = []int{1, 5}[rng.IntN(2)]
 	}
 	if rng.IntN(2) == 0 {
-		p.syncLimit = 25 // longer than a session: a server that is alone serves on
+		p.syncLimit = 25 // longer than a session timeout: a server that is cut off still answers
 	}
 	if rng.IntN(4) == 0 {
 		p.pool = 2
@@ -61,8 +61,8 @@ func newProfile(rng *rand.Rand) profile {
 	return p
 }
 
-// beSlow makes it a run in which sessions end and others get in while somebody
-// still works: where it shows who has believed too long that he holds.
+// beSlow makes it a run in which sessions end, and other clients get in, while a worker
+// still uses its lock. Such a run shows whether a client takes its lock for held too long.
 func (p *profile) beSlow() {
 	p.slow, p.names, p.syncLimit, p.breaks, p.length = true, 1, 25, 6, p.length+simTimeout
 }

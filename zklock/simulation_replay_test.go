@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// A seed repeats its run: every request, every decision, every entry of the
-// ensemble's log and every result, at the same virtual nanosecond. Nearly: where
-// two cases of one select are ready at the same instant, the runtime draws lots,
-// which nothing outside of it can mend; about one run in twenty-five comes to
-// where that makes a difference. The race detector shuffles goroutines all the time.
+// A seed repeats its run: every request, every decision, every entry of the ensemble's log
+// and every result, at the same virtual nanosecond. There is one exception. Where two
+// cases of a select are ready at the same instant, the runtime chooses one at random, and
+// no program can change that. This makes a difference in about one run of twenty-five. The
+// race detector always runs goroutines in random order.
 func TestSimulationRepeatsItself(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector shuffles goroutines")
+		t.Skip("the race detector runs goroutines in random order")
 	}
-	defer lonely()()
-	runs := 200 // so that twice as many as usual are no accident
+	defer singleProcessor()()
+	runs := 200 // enough that twice the usual number of differences cannot be chance
 	if s := os.Getenv("ZKLOCK_REPLAYS"); s != "" {
 		runs, _ = strconv.Atoi(s)
 	}
@@ -28,19 +28,19 @@ func TestSimulationRepeatsItself(t *testing.T) {
 		second := simulate(t, seed, newTally(), options{verbose: true})
 		if first.trace != second.trace {
 			others++
-			t.Logf("seed %d went another way: %s", seed, divergence(first.trace, second.trace))
+			t.Logf("seed %d differs: %s", seed, divergence(first.trace, second.trace))
 		}
 		if seed%16 == 0 {
 			runtime.GC()
 		}
 	}
-	t.Logf("%d of %d runs repeated themselves to the nanosecond", runs-others, runs)
+	t.Logf("%d of %d runs were the same the second time, to the nanosecond", runs-others, runs)
 	if 10*others > runs {
-		t.Errorf("%d of %d runs went another way the second time", others, runs)
+		t.Errorf("%d of %d runs were different the second time, want at most a tenth", others, runs)
 	}
 }
 
-// divergence shows where two traces part.
+// divergence returns the lines around the first difference of two traces.
 func divergence(a, b string) string {
 	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range as {
@@ -48,5 +48,5 @@ func divergence(a, b string) string {
 			return "\n\t" + strings.Join(as[max(0, i-22):min(i+3, len(as))], "\n\t") + "\nor\n\t" + strings.Join(bs[max(0, i-22):min(i+3, len(bs))], "\n\t")
 		}
 	}
-	return "one is longer"
+	return "one trace is longer"
 }

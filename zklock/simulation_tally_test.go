@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tally counts what was done to all runs, by kind of fault, and what came of it.
-// A lock that is lost, or an overlap, counts for the fault that struck last.
+// tally counts the faults of all runs, by kind, and their consequences. A lock that is
+// lost, or an overlap, counts for the fault that struck last.
 type tally struct {
 	acquired int
 	kinds    []string // in the order of the table
@@ -19,8 +19,8 @@ type tally struct {
 type row struct {
 	injected int
 	lost     int
-	overlaps int
-	slowest  time.Duration // from the end of all faults until all were served, where it was among the last
+	overlaps int           // violations of exclusion
+	slowest  time.Duration // longest time from the end of all faults until all workers were served, in runs that had this kind near the end
 }
 
 func newTally() *tally {
@@ -46,7 +46,8 @@ func (t *tally) injected(kind string)   { t.row(kind).injected++ }
 func (t *tally) lost(kind string)       { t.row(kind).lost++ }
 func (t *tally) overlapped(kind string) { t.row(kind).overlaps++ }
 
-// recovered takes how long it was until all were served after the faults.
+// recovered records how long it took from the end of the faults until all workers were
+// served.
 func (t *tally) recovered(w *world, took time.Duration) {
 	t.acquired += len(w.model.all)
 	for kind, at := range w.recent {
@@ -57,7 +58,7 @@ func (t *tally) recovered(w *world, took time.Duration) {
 	}
 }
 
-// String is the table.
+// String returns the table.
 func (t *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s %9s %7s %9s %10s\n", "kind of fault", "injected", "lost", "overlaps", "recovered")
@@ -77,13 +78,13 @@ func (t *tally) String() string {
 	return b.String()
 }
 
-// complete checks that every kind of fault was there.
+// complete checks that every kind of fault was injected, and that locks were lost.
 func (t *tally) complete(tb *testing.T) {
 	tb.Helper()
 	lost := 0
 	for _, k := range t.kinds {
 		if t.rows[k].injected == 0 {
-			tb.Errorf("no %q in any run", k)
+			tb.Errorf("the fault %q was injected in no run", k)
 		}
 		lost += t.rows[k].lost
 	}

@@ -10,39 +10,39 @@ import (
 	"time"
 )
 
-// The simulation runs clients of the real library on a model ensemble that is
-// broken in every way that a real one can be, in virtual time, and checks in each
-// run what has to hold whatever happens:
+// The simulation runs clients of the real library on a model ensemble, in virtual time. It
+// breaks the ensemble in every way in which a real one can break. In each run it checks
+// what has to hold in all circumstances:
 //
-//   - exclusion, by the ensemble's log: who is granted a lock has its node in the
-//     queue, and nobody whom it has to wait for ahead of it; a handle that is
+//   - exclusion, according to the ensemble's log: when a lock is granted its node is in
+//     the queue, and no contender that it has to wait for is ahead of it; a handle that is
 //     valid has its node;
-//   - exclusion, by Valid: handles that are valid at one instant do not
-//     contradict each other;
-//   - exclusion, by Done: who gets in does so after whoever worked under the lock
-//     before was told that it is over;
-//   - tokens rise; a register that is guarded by Txn loses no update;
-//   - when the faults end, everybody is served or told within seconds;
+//   - exclusion, according to Valid: handles that are valid at one instant do not exclude
+//     each other;
+//   - exclusion, according to Done: a lock is granted only after the holders before were
+//     notified that theirs is over;
+//   - tokens rise, and a register that is guarded by Txn loses no update;
+//   - when the faults end, every waiter gets its lock or an error within seconds;
 //   - no node, watch, session or goroutine stays behind;
-//   - what is lost stays lost, and is told once; every error is one of the
-//     documented ones; calls return when they were asked to;
-//   - what callers saw is the history of a mutex, of a reader-writer lock, of a
+//   - a lost lock stays lost, and its loss is reported once;
+//   - every error is a documented one, and calls return when they were asked to;
+//   - what callers saw is the history of a mutex, of a reader-writer lock or of a
 //     semaphore (see judge).
 //
-// Where an operator deletes nodes or ends sessions before their time, no lease
-// can promise anything: there the log and Txn have to hold, Valid has not.
+// In runs where an operator deletes nodes or ends sessions before their time, no lease can
+// promise anything. There the log and Txn have to hold, but Valid does not.
 //
 //	make simulate                                         ten thousand runs, and the small cases
 //	go test ./zklock -run Simulation                      a few hundred runs
-//	ZKLOCK_RUNS=10000 go test ./zklock -run Simulation -v and a table of the faults
+//	ZKLOCK_RUNS=10000 go test ./zklock -run Simulation -v ten thousand, with a table of the faults
 //	ZKLOCK_FOR=30m go test ./zklock -run Simulation -v -timeout 0
 //	ZKLOCK_SEED=42 go test ./zklock -run Simulation       one run; with ZKLOCK_RUNS, from 42 on
 //
-// A run that fails prints its seed and what was done. The seed repeats it,
-// without the race detector, which has goroutines run in an order of its own.
+// A run that fails prints its seed and what was done. The seed repeats the run, but not
+// under the race detector, which runs goroutines in random order.
 func TestSimulation(t *testing.T) {
 	first, runs, length := plan(t)
-	defer lonely()()
+	defer singleProcessor()()
 	table := newTally()
 	began, histories := time.Now(), 0
 	n := 0
@@ -67,7 +67,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// plan reads what the environment asks for.
+// plan reads the seed, the number of runs and their duration from the environment.
 func plan(t *testing.T) (first uint64, runs int, length time.Duration) {
 	first, runs = 1, 200
 	var err error
@@ -80,7 +80,7 @@ func plan(t *testing.T) (first uint64, runs int, length time.Duration) {
 	if s := os.Getenv("ZKLOCK_FOR"); s != "" {
 		runs = 0
 		if first == 1 {
-			first = uint64(time.Now().UnixNano()) >> 24 // elsewhere each time
+			first = uint64(time.Now().UnixNano()) >> 24 // another one each time
 		}
 		if length, err = time.ParseDuration(s); err != nil {
 			t.Fatalf("ZKLOCK_FOR: %v", err)
@@ -94,10 +94,10 @@ func plan(t *testing.T) (first uint64, runs int, length time.Duration) {
 	return first, runs, length
 }
 
-// lonely lets goroutines run one at a time, in an order that repeats itself:
-// one processor, and no garbage collector that would interrupt them. It returns
-// what undoes that.
-func lonely() func() {
+// singleProcessor makes goroutines run one at a time, in an order that repeats itself: on
+// one processor, and without a garbage collector that would interrupt them. The function
+// that it returns undoes that.
+func singleProcessor() func() {
 	procs, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(-1)
 	return func() {
 		runtime.GOMAXPROCS(procs)
@@ -105,27 +105,27 @@ func lonely() func() {
 	}
 }
 
-// outcome is what became of one run.
+// outcome is the result of one run.
 type outcome struct {
 	failed    bool
 	histories int
 	trace     string // of a verbose run
 }
 
-// options are what a run is to be like whatever its seed.
+// options apply to a run whatever its seed is.
 type options struct {
-	verbose  bool // the trace has everything in it
-	trusting bool // the clients are those to be caught
+	verbose  bool // the trace records everything
+	trusting bool // the clients are those with the faulty lock, see type trusting
 }
 
-// play does one run.
+// play executes one run.
 func play(t *testing.T, seed uint64, table *tally, o options) *world {
 	t.Helper()
 	var w *world
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, table, o)
 		w.run(w.began.Add(w.p.length), nil)
-		if len(w.recent) == 0 { // no luck so far: there is a fault in every run
+		if len(w.recent) == 0 { // no fault so far, and every run has one
 			w.inject()
 			w.run(time.Now().Add(simTimeout), nil)
 		}
@@ -135,7 +135,7 @@ func play(t *testing.T, seed uint64, table *tally, o options) *world {
 	return w
 }
 
-// simulate does one run and checks it.
+// simulate executes one run and checks it.
 func simulate(t *testing.T, seed uint64, table *tally, o options) (out outcome) {
 	t.Helper()
 	w := play(t, seed, table, o)
@@ -144,7 +144,7 @@ func simulate(t *testing.T, seed uint64, table *tally, o options) (out outcome) 
 	out.histories = histories
 	wrong = append(w.model.violations, wrong...)
 	if len(w.recent) == 0 {
-		wrong = append(wrong, "nothing went wrong, so nothing is proven")
+		wrong = append(wrong, "no fault was injected, so the run proves nothing")
 	}
 	if o.verbose {
 		out.trace = w.trace.String()

@@ -9,20 +9,19 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// permits is how many a simulated semaphore has.
+// permits is the number of permits of a simulated semaphore.
 const permits = 2
 
-// worker is a goroutine that uses locks, and does nothing that the controller
-// has not told it to.
+// worker is a goroutine that uses locks. It does only what the controller assigns to it.
 type worker struct {
 	w        *world
 	p        *process
 	id       int
 	commands chan func() // cap 1
 	stop     context.CancelFunc
-	stay     time.Duration // for which it holds what it gets next, at least
+	stay     time.Duration // how long it holds the next lock at least
 	writes   int
-	trusting *trusting // instead of the library, in runs with a control
+	trusting *trusting // used instead of the library, in runs of the control
 
 	mu        sync.Mutex
 	state     workerState // guarded by mu
@@ -36,7 +35,7 @@ const (
 	idle    workerState = iota
 	waiting             // for a lock
 	holding
-	busy // with a call on what it holds
+	busy // with a call on a lock
 )
 
 func newWorker(w *world, p *process, id int) *worker {
@@ -65,7 +64,7 @@ func (k *worker) become(state workerState) {
 	k.state = state
 }
 
-// has is become for a worker that has got something, or has given it back.
+// has sets what the worker holds, and its state: holding, or idle if that is nothing.
 func (k *worker) has(grips []*grip) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,7 +87,7 @@ func (k *worker) cancel() {
 	k.stop()
 }
 
-// sinceCancelled is how long ago that was; 0 if it was not.
+// sinceCancelled returns how long ago the wait was cancelled; 0 if it was not.
 func (k *worker) sinceCancelled() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,13 +97,13 @@ func (k *worker) sinceCancelled() time.Duration {
 	return time.Since(k.cancelled)
 }
 
-// abandon ends the worker, whatever it does.
+// abandon ends the worker, whatever its state is.
 func (k *worker) abandon() {
 	k.stop()
 	close(k.commands)
 }
 
-// command has the worker do something, as far as it can now.
+// command chooses something that the worker can do in its state, and makes it do that.
 func (k *worker) command() {
 	w, n := k.w, k.w.rng.IntN(100)
 	k.mu.Lock()
@@ -113,14 +112,14 @@ func (k *worker) command() {
 	switch state {
 	case idle:
 		k.stay = 0
-		if w.p.slow || w.rng.IntN(4) == 0 { // for longer than a session survives a cut
+		if w.p.slow || w.rng.IntN(4) == 0 { // possibly for longer than a session survives a partition
 			k.stay = w.between(simTimeout/2, 2*simTimeout)
 		}
 		switch {
 		case !w.breaking:
 			return
 		case w.p.trusting:
-			k.trust()
+			k.acquireTrusting()
 		default:
 			k.start()
 		}
@@ -134,31 +133,31 @@ func (k *worker) command() {
 		leave := !w.breaking || n < 45 && !time.Now().Before(g.until)
 		switch {
 		case leave && w.p.trusting:
-			k.distrust(g)
+			k.releaseTrusting(g)
 		case w.p.trusting:
 		case leave:
-			k.tell(fmt.Sprint("release ", g.lock.Token()), func() { k.release(g) })
+			k.assign(fmt.Sprint("release ", g.lock.Token()), func() { k.release(g) })
 		case n < 65:
-			k.tell("txn", func() { k.txn(g) })
+			k.assign("txn", func() { k.txn(g) })
 		case n < 72:
-			k.tell("verify", func() { k.verify(g) })
+			k.assign("verify", func() { k.verify(g) })
 		case n < 80 && w.p.dialect == "zklock":
 			d := w.between(time.Microsecond, simTimeout)
-			k.tell("downgrade", func() { k.downgrade(g, d) })
+			k.assign("downgrade", func() { k.downgrade(g, d) })
 		case n < 86 && len(grips) < 3:
-			k.tell("reenter", func() { k.reenter(g) })
+			k.assign("reenter", func() { k.reenter(g) })
 		}
 	}
 }
 
-// tell has the worker's goroutine run f.
-func (k *worker) tell(what string, f func()) {
+// assign makes the worker's goroutine call f.
+func (k *worker) assign(what string, f func()) {
 	k.w.trace.note("worker %d of client %d: %s", k.id, k.p.index, what)
 	k.become(busy)
 	k.commands <- f
 }
 
-// start has the worker acquire something.
+// start makes the worker acquire a lock of some kind.
 func (k *worker) start() {
 	w, c := k.w, k.p.client
 	var a zklock.Acquirer
@@ -214,7 +213,7 @@ func (k *worker) start() {
 	k.mu.Lock()
 	k.cancelled = time.Time{}
 	k.mu.Unlock()
-	k.tell(fmt.Sprintf("%s %v", what, modes), func() {
+	k.assign(fmt.Sprintf("%s %v", what, modes), func() {
 		k.become(waiting)
 		defer stop()
 		k.acquire(ctx, a, g, try, limit, opts)

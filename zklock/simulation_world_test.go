@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Session timeout and tick of all simulated runs. Proportions are what matters,
-// and those are the ones of a usual installation.
+// Session timeout and tick of all simulated runs. Only their proportion matters, and that
+// is the one of a usual installation.
 const (
 	simTimeout = 2 * time.Second
 	simTick    = simTimeout / 10
@@ -27,12 +27,11 @@ const (
 // world is one simulated run: clients of the real library on a model ensemble,
 // in a synctest bubble, and the controller, which is the goroutine of the test.
 //
-// Everything that could go one way or the other is the controller's choice, by
-// one seeded generator, made while everybody else is blocked: what each worker
-// does next, when each request goes on and what becomes of it, and what breaks.
-// Requests that were begun at one instant are put in an order that does not
-// depend on the order of goroutines, and go on at different instants. So a run
-// repeats itself from its seed.
+// The controller makes every choice, with one seeded generator and while all other
+// goroutines are blocked: what each worker does next, when each request goes on and what
+// its outcome is, and what breaks. Requests that were begun at one instant are put in an
+// order that does not depend on the order of goroutines, and go on at different instants.
+// So a run can be repeated from its seed.
 type world struct {
 	seed     uint64
 	p        profile
@@ -45,26 +44,26 @@ type world struct {
 	trace    trace
 	recent   map[string]time.Time // when a kind of fault struck last, or ended
 
-	kick     chan struct{} // cap 1: there is something for the controller
+	kick     chan struct{} // cap 1: there is something for the controller to do
 	began    time.Time
-	next     time.Time // of the next step
-	lifts    []lift    // of faults that last
-	late     time.Time // when the last request that was held back is applied
+	next     time.Time // when the next step is due
+	lifts    []lift    // the ends of the present faults, by time
+	late     time.Time // when the last of the requests that are applied late is applied
 	breaking bool      // faults are injected
-	ended    bool      // nobody does anything any more
+	ended    bool      // the controller takes no more steps
 	helpers  sync.WaitGroup
 
 	mu      sync.Mutex
 	pending []*ask // guarded by mu; requests that wait for a decision
-	open    bool   // guarded by mu; requests are decided on no more
+	open    bool   // guarded by mu; requests go on without a decision
 }
 
-// process is one client of the library, with all that a process shares.
+// process is one client of the library, with what the simulation knows about it.
 type process struct {
 	w       *world
 	index   int
 	client  *zklock.Client
-	session atomic.Int64 // a session it has, as far as it has said
+	session atomic.Int64 // the session that its Session hook reported last as connected
 	last    string       // the fault that struck it last
 	closing sync.WaitGroup
 }
@@ -76,7 +75,7 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	if o.trusting {
 		w.p.trusting, w.p.operator, w.p.dialect = true, false, "zklock"
 		w.p.servers = 3
-		w.p.beSlow() // the part of all runs in which there is a chance to see it
+		w.p.beSlow() // only such runs can show the mistake
 	}
 	w.trace.note("%+v", w.p)
 	w.model = newModel(w)
@@ -151,16 +150,16 @@ func (p *process) reopen(t *testing.T) {
 	p.client = c
 }
 
-// dawdle is for how long a hook is busy with a lost lock, in runs with such hooks.
+// dawdle is how long a Lost hook takes, in runs with slow hooks.
 const dawdle = simTimeout / 4
 
-// jitter depends on the time alone, and not on who asks first.
+// jitter depends only on the seed and the time, not on the order of the calls.
 func (w *world) jitter(d time.Duration) time.Duration {
 	h := rand.NewPCG(w.seed, uint64(time.Since(w.began)))
 	return d/2 + time.Duration(h.Uint64()%uint64(d/2+1))
 }
 
-// poke tells the controller that there is something for it.
+// poke wakes the controller, because there is something for it to do.
 func (w *world) poke() {
 	select {
 	case w.kick <- struct{}{}:
@@ -168,15 +167,16 @@ func (w *world) poke() {
 	}
 }
 
-// lift ends a fault.
+// lift is the end of a fault.
 type lift struct {
 	at   time.Time
 	what string
 	f    func()
 }
 
-// run is the controller, until a time has come or done says so. It looks when
-// everybody is blocked, at every instant at which something was asked of it.
+// run is the controller, until a time has come or done returns true. At every instant at
+// which there is something for it to do, it waits until all other goroutines are blocked,
+// and then decides and checks.
 func (w *world) run(until time.Time, done func() bool) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -215,7 +215,8 @@ func (w *world) run(until time.Time, done func() bool) {
 	}
 }
 
-// step does one thing and returns how long it is until the next.
+// step makes one worker act, or one fault happen, and returns the time until the next
+// step. Without faults all workers act.
 func (w *world) step() time.Duration {
 	if w.ended {
 		return time.Hour
@@ -234,7 +235,8 @@ func (w *world) step() time.Duration {
 	return w.pause()
 }
 
-// pause is a time of any order of magnitude, rarely one longer than a session.
+// pause returns a time of a random order of magnitude; it is rarely longer than a session
+// timeout.
 func (w *world) pause() time.Duration {
 	switch n := w.rng.IntN(100); {
 	case n < 60:
@@ -251,8 +253,8 @@ func (w *world) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.rng.Int64N(int64(most-least)))
 }
 
-// calm ends all faults and waits until everybody who waited was served and
-// everybody who held has let go; it returns how long that took.
+// calm ends all faults, and waits until all workers that waited were served and all
+// holders have released. It returns how long that took.
 func (w *world) calm() time.Duration {
 	w.breaking = false
 	w.trace.note("calm")
@@ -288,19 +290,19 @@ func (w *world) calm() time.Duration {
 	return took
 }
 
-// close checks that nothing stays behind, and ends the run.
+// close ends the run, and checks that nothing stays behind.
 func (w *world) close() {
 	clean := func() bool { return w.model.contenders() == 0 && w.ensemble.WatchCount() == 0 }
 	w.ended = true
 	settled := func() bool { return !time.Now().Before(w.late) && clean() }
-	w.next = w.late // what was held back was applied then, and has to be found
+	w.next = w.late // by then all late requests are applied, and the clients have to remove their nodes
 	w.run(later(time.Now(), w.late).Add(2*simTimeout), settled)
 	if !clean() {
-		w.model.violate("leak", "%d contender nodes and %d watches stay behind\n%s", w.model.contenders(), w.ensemble.WatchCount(), w.ensemble.Dump())
+		w.model.violate("leak", "%d queue nodes and %d watches stay behind\n%s", w.model.contenders(), w.ensemble.WatchCount(), w.ensemble.Dump())
 	}
 	for _, p := range w.clients {
 		if st := p.client.Stats(); st.Held != 0 || st.Acquiring != 0 {
-			w.model.violate("leak", "client %d counts %d held and %d under way", p.index, st.Held, st.Acquiring)
+			w.model.violate("leak", "client %d counts %d locks held and %d acquisitions under way, want none", p.index, st.Held, st.Acquiring)
 		}
 	}
 	w.mu.Lock()
@@ -326,11 +328,11 @@ func (w *world) close() {
 		}
 		p.closing.Wait()
 	}
-	if len(w.ensemble.Sessions()) > 0 { // one could not be closed in order: it expires
+	if len(w.ensemble.Sessions()) > 0 { // a session that could not be closed expires
 		time.Sleep(2 * simTimeout)
 	}
 	if n, ids := w.ensemble.WatchCount(), w.ensemble.Sessions(); n != 0 || len(ids) != 0 {
-		w.model.violate("leak", "%d watches and sessions %x after all clients were closed", n, ids)
+		w.model.violate("leak", "%d watches and the sessions %x are left after all clients were closed", n, ids)
 	}
 	_ = w.ensemble.Close()
 	w.model.finish()

@@ -11,8 +11,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// doomed opens sessions of which the first few end right after their opening has
-// looked at the root, at about the moment at which the pool takes them.
+// doomed opens sessions of which some, as many as left says, end right after they have
+// read the root while they are opened. That is at about the moment at which the pool
+// takes them.
 type doomed struct {
 	driver.Connector
 	e      *memdriver.Ensemble
@@ -40,8 +41,8 @@ func (s *doomedSession) Get(ctx context.Context, path string) (driver.Node, erro
 	return n, err
 }
 
-// A session that ends while it is being opened, or right after that, is not given
-// out, whichever comes first. The one after it is not opened at once.
+// A session that ends while it is being opened, or right after that, is not used for an
+// acquisition. The pool waits before it opens the next one.
 func TestSessionThatEndsAtOnceIsReplaced(t *testing.T) {
 	const ends = 1000
 	synctest.Test(t, func(t *testing.T) {
@@ -58,10 +59,10 @@ func TestSessionThatEndsAtOnceIsReplaced(t *testing.T) {
 			t.Errorf("%d sessions were opened, want %d", n, 1+ends+1)
 		}
 		if took := time.Since(began); took < ends*100*time.Millisecond {
-			t.Errorf("%d sessions that ended at once were replaced within %v", ends, took)
+			t.Errorf("%d sessions that ended at once were replaced within %v, want a pause before each", ends, took)
 		}
 		if st := c.Stats(); st.Open != 1 {
-			t.Errorf("%d sessions are open", st.Open)
+			t.Errorf("%d sessions are open, want 1", st.Open)
 		}
 	})
 }

@@ -6,77 +6,80 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Stats is a snapshot of what a Client does and has done.
+// Stats has the figures of a [Client]: its sessions and locks at a moment, and totals
+// since it was opened.
 type Stats struct {
-	// MaxSessions is the pool's limit.
+	// MaxSessions is the setting pool_max_sessions.
 	MaxSessions int
 
-	// Open is how many sessions there are now, those being replaced included.
+	// Open is how many sessions the client has now, including those that are being
+	// replaced.
 	Open int
 
 	// Connected is how many of them have a connection.
 	Connected int
 
-	// Suspended is how many of them have none at the moment.
+	// Suspended is how many of them have no connection.
 	Suspended int
 
-	// Draining is how many of them take no new locks and are closed when their
-	// last one is released.
+	// Draining is how many of them are being replaced: they take no new locks, and the
+	// client closes them when their last lock is released.
 	Draining int
 
-	// Held is how many locks are held now.
+	// Held is how many locks are held now. Readers that share a queue node, joins with
+	// Reenter, and the names of an All count once.
 	Held int
 
-	// Waiting is how many acquisitions wait now for other holders, those of this
-	// process included. It is what the metric zklock.waiting of package tracing
-	// counts.
+	// Waiting is how many acquisitions wait now for other contenders, including those of
+	// this process. Package tracing exports it as the metric zklock.waiting.
 	Waiting int
 
-	// Acquiring is how many acquisitions are under way now: those that wait for
-	// other holders, and those that wait for the ensemble or have begun just now.
+	// Acquiring is how many acquisitions are under way now: those that wait for other
+	// contenders, and those that wait for the ensemble or have just begun.
 	Acquiring int
 
 	// Acquired counts acquisitions that succeeded.
 	Acquired uint64
 
-	// Failed counts acquisitions that did not.
+	// Failed counts acquisitions that failed.
 	Failed uint64
 
-	// Contended counts acquisitions that had to wait for another holder.
+	// Contended counts acquisitions that had to wait for another contender.
 	Contended uint64
 
-	// WaitDuration is how long they waited, in all.
+	// WaitDuration is how long these waited, in total.
 	WaitDuration time.Duration
 
-	// Lost counts handles that were lost, each before its Done closes.
+	// Lost counts Locks that were lost. Each is counted before its Done is closed.
 	Lost uint64
 
-	// Forgotten counts handles that were dropped without a Release, as far as the
-	// garbage collector has found them; they stay held.
+	// Forgotten counts Locks that the program dropped without a Release, and that the
+	// garbage collector has found. They stay held until their session ends.
 	Forgotten uint64
 
-	// LongestHold is for how long the oldest lock that is held now has been.
+	// LongestHold is how long the oldest lock that is held now has been held.
 	LongestHold time.Duration
 
-	// LongestWait is for how long the oldest acquisition that waits now for other
-	// holders has done so.
+	// LongestWait is how long the oldest acquisition that waits now for other contenders
+	// has waited.
 	LongestWait time.Duration
 
-	// Handovers counts locks passed on inside the process, without a request.
+	// Handovers counts how often a lock was passed on inside the process, without a
+	// request.
 	Handovers uint64
 
-	// SessionsOpened counts sessions opened.
+	// SessionsOpened counts sessions that were opened.
 	SessionsOpened uint64
 
-	// SessionsLost counts sessions that expired or were given up.
+	// SessionsLost counts sessions that have expired or that the client has given up.
 	SessionsLost uint64
 
-	// Reconnects counts connections made after the first of a session.
+	// Reconnects counts connections of a session after its first.
 	Reconnects uint64
 }
 
-// Stats returns a snapshot. Its fields are read one after another, so they may
-// disagree by what happened in between.
+// Stats returns the client's figures. They are read one after another, so they may differ
+// by what happens in between.
 func (c *Client) Stats() Stats {
 	if c == nil || c.pool == nil {
 		return Stats{}

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// declared returns the exported methods that this package's files give to its types.
+// declared returns the exported methods that this package's files declare, by type.
 func declared(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -45,8 +45,9 @@ func declared(t *testing.T) map[string][]string {
 	return methods
 }
 
-// Types that users have show what is declared for them and nothing else: what they embed
-// may have exported methods and fields for the packages below.
+// The exported types have the methods that are declared for them, and no others. What
+// they embed may have exported methods and fields, for packages below this one: these do
+// not show.
 func TestNothingElseIsExported(t *testing.T) {
 	methods := declared(t)
 	for _, typ := range []reflect.Type{
@@ -59,11 +60,11 @@ func TestNothingElseIsExported(t *testing.T) {
 		}
 		want := slices.Sorted(slices.Values(methods[typ.Elem().Name()]))
 		if !slices.Equal(have, want) {
-			t.Errorf("%v has the methods %v, and %v are declared for it", typ, have, want)
+			t.Errorf("%v has the methods %v, but %v are declared for it", typ, have, want)
 		}
 		for _, f := range reflect.VisibleFields(typ.Elem()) {
 			if f.IsExported() {
-				t.Errorf("%v has the field %s", typ, f.Name)
+				t.Errorf("%v has the exported field %s, want none", typ, f.Name)
 			}
 		}
 	}

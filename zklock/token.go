@@ -6,34 +6,33 @@ import (
 	"strconv"
 )
 
-// Token is a fencing token: successive exclusive holders of a name have
-// strictly increasing tokens. Hand it to the resource the lock protects, and
-// let the resource refuse any token older than the newest it has seen; that
-// closes the one gap no lock can close by itself, a holder that is paused
-// between its last check and its write.
+// Token is a fencing token: each exclusive holder of a name has a greater token than all
+// holders before it. Pass it to the resource that the lock protects, and have the resource
+// reject tokens older than the newest that it has seen. A lock alone cannot stop a late
+// write by a holder that was paused between its last check and its write; this does.
 //
-// Tokens of different names can be compared too but say nothing about locks.
+// Comparing tokens of different names says nothing about their locks.
 type Token struct {
-	// Zxid is the ensemble's transaction id that created the queue node. It
-	// grows with every transaction of the ensemble and outlives the lock's
-	// znode, unlike sequence suffixes, which start again with a new parent.
+	// Zxid is the id of the ZooKeeper transaction that created the queue node. It grows
+	// with every transaction of the ensemble. Unlike the sequence numbers in node names,
+	// it does not start again when the lock's znode was removed.
 	Zxid int64
 
-	// Turn counts the holders that shared that queue node one after another; a
-	// writer that was downgraded counts as two.
+	// Turn counts the holders to which that queue node was passed on, from 0; a writer
+	// that was downgraded counts twice.
 	Turn uint32
 }
 
-// Compare returns -1, 0 or +1 as t is older than, the same as, or newer than u.
+// Compare returns -1 if t is older than u, 0 if they are equal, and +1 if t is newer.
 func (t Token) Compare(u Token) int {
 	return cmp.Or(cmp.Compare(t.Zxid, u.Zxid), cmp.Compare(t.Turn, u.Turn))
 }
 
-// IsZero reports whether t is the zero Token, which no lock ever has.
+// IsZero reports whether t is the zero Token. No lock has it.
 func (t Token) IsZero() bool { return t == Token{} }
 
-// String returns t as fixed-width hexadecimal, so that tokens sort as text in
-// the order of Compare.
+// String returns t in hexadecimal digits of fixed width, so that the order of the texts is
+// that of Compare.
 func (t Token) String() string { return fmt.Sprintf("%016x.%08x", uint64(t.Zxid), t.Turn) }
 
 // MarshalText implements encoding.TextMarshaler in the form of String.
@@ -52,8 +51,8 @@ func (t *Token) UnmarshalText(text []byte) error {
 // tokenLen is the length of a token as text: 16 digits, a dot, 8 digits.
 const tokenLen = 16 + 1 + 8
 
-// ParseToken reads what String wrote, and nothing else: the text may come from
-// another process, so no spelling but the canonical one is taken.
+// ParseToken parses the form that String returns. It accepts no other form, because the
+// text may come from another process. The error quotes the beginning of the text.
 func ParseToken(s string) (Token, error) {
 	if len(s) == tokenLen && s[16] == '.' {
 		zxid, err1 := strconv.ParseUint(s[:16], 16, 63)

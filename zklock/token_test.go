@@ -16,7 +16,7 @@ func TestTokenTextSortsLikeTokens(t *testing.T) {
 		a, b := gen.Draw(t, "a"), gen.Draw(t, "b")
 		sa, sb := a.String(), b.String()
 		if got, want := cmpString(sa, sb), a.Compare(b); got != want {
-			t.Fatalf("%v against %v: as text %d, as tokens %d", a, b, got, want)
+			t.Fatalf("%v compared with %v: %d as text, %d as tokens", a, b, got, want)
 		}
 		back, err := zklock.ParseToken(sa)
 		if err != nil || back != a {

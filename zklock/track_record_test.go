@@ -34,12 +34,12 @@ func TestTrackRecordNamesTestsThatExist(t *testing.T) {
 				declared[pkg] = testText(t, filepath.Join("..", pkg))
 			}
 			if !strings.Contains(declared[pkg], "\nfunc "+name+"(t *testing.T)") {
-				t.Errorf("%s has no %s", pkg, name)
+				t.Errorf("package %s has no test %s", pkg, name)
 			}
 		}
 	}
 	if rows < 40 {
-		t.Errorf("%d rows", rows)
+		t.Errorf("%d rows were found, want at least 40", rows)
 	}
 }
 

@@ -12,81 +12,82 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// turnstile is the local queue of one name: goroutines of one client that want
-// the name queue here, first come first served, behind one place in the
-// ensemble's queue. The first of them, the leader, gets that place; the others
-// wait on a channel. A holder that is done passes the place on to the next of
-// them without any request to the ensemble, as long as that is fair to other
-// processes; then the next becomes leader and gets a new place at the tail, in
-// one request that gives up the old one.
+// turnstile is a client's own queue for one name. The goroutines of the client that want
+// the name queue here, in the order in which they come, behind one place in ZooKeeper's
+// queue. The first of them, the leader, takes that place; the others wait on a channel. A
+// release passes the place on to the next goroutine without a request, as long as that is
+// fair to other processes. After that the next goroutine becomes the leader, and takes a
+// new place at the end of ZooKeeper's queue; the same request gives up the old place.
 //
-// Readers share a hold. One that comes when that is no longer fair gets a place
-// of its own beside it, so there may be several holds at a time, all shared.
+// Readers share a hold. A reader that comes when joining would not be fair any more takes
+// a separate place. So there may be several holds at a time, which are then all shared.
 //
 // Invariants:
-//   - There is a leader, or a hold that shuts everybody else out, or nobody
-//     waits: serveLocked, called after every change, sees to it. A writer behind readers
-//     leads, unless it may get their node: it takes its place in the ensemble's
-//     queue at once, so that readers of other processes do not pass it.
-//   - Several holds are all shared, and none is handed over: the last one may be.
-//   - A ticket is sent exactly one turn, or is taken out of the queue by its
-//     owner before that, never both. An owner that leaves after it was sent one
-//     passes on what it got.
-//   - A place is passed on only while it could be granted anew: session alive,
-//     a quarter of the lease left, not gone, no Txn under it in doubt; only for a
-//     mode that its node grants; for handover_time after it was granted; and,
-//     where another contender is or may be in the queue, handover_limit times. So
-//     no other process starves.
-//   - Readers join a hold for handover_time after its place was granted, and only
-//     while no writer of this client waits, and nobody else in the queue here.
-//     That is the one way in which a reader can get in
-//     before a writer that queued earlier, in another process.
+//   - There is a leader, or a hold that excludes the first in the queue, or the queue is
+//     empty. serveLocked makes it so after each change.
+//   - A writer behind readers becomes the leader, unless the readers have a node that it
+//     may get. So it takes its place in ZooKeeper's queue at once, and readers of other
+//     processes do not pass it.
+//   - If there are several holds, all are shared and none is handed over, until only one
+//     is left.
+//   - A ticket is sent exactly one answer, or its goroutine takes it out of the queue
+//     before that, never both. A goroutine that leaves after it was sent an answer passes
+//     on what it got.
+//   - A place is passed on only if it could be granted now: the session is alive, a
+//     quarter of the lease is left, the node exists, no Txn under it is in doubt, and the
+//     node grants the mode of the next holder. It is passed on for handover_time after its
+//     first grant and, if another contender is or may be in ZooKeeper's queue, at most
+//     handover_limit times. So no other process starves.
+//   - Readers join a hold only for handover_time after the first grant of its place, while
+//     no writer of this client waits and the queue here is empty or the reader is its
+//     first. This is the one way in which a reader can get the lock before a writer of
+//     another process that queued earlier.
 type turnstile struct {
-	all  *turnstiles
-	path string
+	turnstiles *turnstiles
+	path       string
 
-	uses    int // guarded by all.mu; acquisitions under way, and holds
-	waiting int // guarded by all.mu; those acquisitions that have to wait for others
+	uses    int // guarded by turnstiles.mu; how many acquisitions under way and holds use it
+	waiting int // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
 
-	aside atomic.Int32 // writers that wait with a place of their own, such as All's
+	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
 
-	mu      sync.Mutex
-	queue   list.List // guarded by mu; of *ticket
-	leader  *ticket   // guarded by mu
-	holds   int       // guarded by mu; not over
-	current *hold     // guarded by mu; the newest of them, nil if that is over
-	stretch time.Time // guarded by mu; since when leaders have had no session; zero if the last one had
+	mu             sync.Mutex
+	queue          list.List // guarded by mu; of *ticket, without the leader's
+	leader         *ticket   // guarded by mu
+	holds          int       // guarded by mu; how many are not over
+	current        *hold     // guarded by mu; the newest hold, nil if that is over
+	noSessionSince time.Time // guarded by mu; since when leaders have had no usable session; zero if the last one had one
 
-	asking chan struct{} // guarded by mu; what the readers along with the leader have; nil: there are none
+	leaderWaits chan struct{} // guarded by mu; the channel of the readers that ask together with the leader; nil: there are none
 }
 
-// ticket is one goroutine's place in a turnstile's queue.
+// ticket is one goroutine's entry in a turnstile's queue.
 type ticket struct {
-	r     *request
-	turn  chan turn // cap 1
-	since time.Time
-	at    *list.Element
+	r      *request
+	answer chan answer // cap 1; what the ticket has waited for
+	since  time.Time
+	at     *list.Element
 
-	stuck bool            // guarded by the turnstile's mu; it is the leader, and has to wait for others
-	along <-chan struct{} // set on entry; see alongLocked
+	waits       bool            // guarded by the turnstile's mu; it is the leader's, and has to wait for other contenders
+	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
 }
 
-// turn is what a ticket is sent: a handle, or else the lead and maybe a place to
-// begin with.
-type turn struct {
-	lock    *Lock
-	start   *place.Place
-	stretch time.Time
+// answer is what a ticket is sent: a lock, or else the lead, perhaps with a place to begin
+// with.
+type answer struct {
+	lock           *Lock
+	start          *place.Place
+	noSessionSince time.Time
 }
 
-// entry is what a request comes to that enters a turnstile: one of these.
+// entry is the result of entering a turnstile: one of its fields is set.
 type entry struct {
-	lock   *Lock   // it is served: it shares what is held
-	alone  bool    // it should get a place of its own: a try that shared holds do not block
-	ticket *ticket // it is in the queue
+	lock   *Lock   // the request has it: it joined a hold
+	alone  bool    // the request should take a separate place: it is a try that only readers are ahead of
+	ticket *ticket // the request is in the queue
 }
 
-// enter queues a request, or serves it at once.
+// enter puts a request into the queue, or serves it at once.
 func (t *turnstile) enter(r *request) (entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,30 +103,31 @@ func (t *turnstile) enter(r *request) (entry, error) {
 		}
 		return entry{}, errs.ErrTaken
 	}
-	tk := &ticket{r: r, turn: make(chan turn, 1), since: time.Now(), along: t.alongLocked(r)}
+	tk := &ticket{r: r, answer: make(chan answer, 1), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
 	tk.at = t.queue.PushBack(tk)
 	t.serveLocked(nil)
 	return entry{ticket: tk}, nil
 }
 
-// shareLocked joins a reader to the current hold if that may be shared.
+// shareLocked has a reader join the current hold. It returns nil if the request is a
+// writer's, or if the hold may not be joined now.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.Mode != queue.Shared || !h.shared() || t.aside.Load() > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
-		time.Since(h.place.Granted) >= t.all.cfg.handoverTime || !h.place.Leased() {
+	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters.Load() > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
+		time.Since(h.place.Granted) >= t.turnstiles.cfg.handoverTime || !h.place.Leased() {
 		return nil
 	}
 	l := h.join(r.Ctx)
 	if l != nil {
-		t.all.joined(r)
+		t.turnstiles.joined(r)
 	}
 	return l
 }
 
-// serveLocked serves the front of the queue as far as that is possible now:
-// readers join a shared hold, and the first who has to and can get a place of
-// its own becomes the leader, with spare to go on with or to replace. If nobody
-// does, spare is returned, for the caller to give up.
+// serveLocked serves the first tickets of the queue as far as possible. Readers join a
+// shared hold. The first request that needs a place, and may go ahead, becomes the leader.
+// It gets spare, if that is not nil, to continue with or to replace. If there is not
+// a new leader, serveLocked returns spare, and the caller gives it up.
 func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 	for t.leader == nil {
 		first := t.queue.Front()
@@ -135,7 +137,7 @@ func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 		tk := first.Value.(*ticket)
 		if l := t.shareLocked(tk.r); l != nil {
 			t.popLocked()
-			tk.turn <- turn{lock: l}
+			tk.answer <- answer{lock: l}
 			continue
 		}
 		if t.holds > 0 && !t.passableLocked(tk.r) {
@@ -143,21 +145,22 @@ func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 		}
 		t.popLocked()
 		t.leader = tk
-		tk.turn <- turn{start: spare, stretch: t.stretch}
+		tk.answer <- answer{start: spare, noSessionSince: t.noSessionSince}
 		return nil
 	}
 	return spare
 }
 
-// passableLocked reports whether a request may go ahead beside what is held here,
-// with a place of its own. A writer goes and waits behind readers; but where they
-// hold a writer's node, which keeps other processes out, it gets that by and by.
+// passableLocked reports whether a request may take a place while others of this client
+// hold. Only readers leave room for others. A reader may always take a place then. A
+// writer takes one and waits in it, unless the newest readers hold a writer's node: that
+// keeps readers of other processes out, and the writer gets it when it is released.
 func (t *turnstile) passableLocked(r *request) bool {
 	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Readers())
 }
 
-// sharedLocked reports whether what is held, if anything is, is held by readers.
-// Where several holds were, all of them are shared.
+// sharedLocked reports whether all holds are shared; it is true if there are none. An
+// exclusive hold is always the only one, so it is enough to look at the newest.
 func (t *turnstile) sharedLocked() bool { return t.current == nil || t.current.shared() }
 
 func (t *turnstile) popLocked() *ticket {
@@ -170,33 +173,34 @@ func (t *turnstile) popLocked() *ticket {
 	return tk
 }
 
-// leave takes a ticket out of the queue. If it was sent its turn already, that
-// is passed on.
+// leave takes a ticket out of the queue. If the ticket was already sent its answer, leave
+// passes on what it got.
 func (t *turnstile) leave(tk *ticket) {
 	t.mu.Lock()
 	if tk.at != nil {
 		t.queue.Remove(tk.at)
 		tk.at = nil
-		t.serveLocked(nil) // it may have been a writer, and all that kept readers out
+		t.serveLocked(nil) // it may have been a writer, and may have been all that kept readers from joining
 		t.mu.Unlock()
 		return
 	}
 	t.mu.Unlock()
-	got := <-tk.turn // it was sent before at was cleared
+	got := <-tk.answer // at was cleared, so the answer was sent or is about to be
 	if got.lock != nil {
 		got.lock.hold.drop(got.lock)
 		return
 	}
-	t.led(nil, got.start, got.stretch)
+	t.led(nil, got.start, got.noSessionSince)
 }
 
-// led ends the lead: with a lock, or with none and maybe a place that is left
-// over. stretch says since when the leader had no usable session, if it had
-// none: those who have waited behind it had none either, and do not begin anew.
-func (t *turnstile) led(got *Lock, left *place.Place, stretch time.Time) {
+// led ends a goroutine's time as the leader. got is the lock that it acquired, nil if it
+// failed. left, if not nil, is a place for the next leader. noSessionSince is since when
+// the leader had no usable session, zero if it had one. Those behind it had none either,
+// so connect_timeout does not begin again for them.
+func (t *turnstile) led(got *Lock, left *place.Place, noSessionSince time.Time) {
 	t.mu.Lock()
 	t.leader = nil
-	t.stretch = stretch
+	t.noSessionSince = noSessionSince
 	if got != nil {
 		t.beginLocked(got.hold)
 	}
@@ -207,8 +211,8 @@ func (t *turnstile) led(got *Lock, left *place.Place, stretch time.Time) {
 	}
 }
 
-// beginLocked counts a new hold in, unless it was lost since its grant: lost is
-// told of each loss and may have come before.
+// beginLocked counts a new hold, unless it is over already: it may have been lost since
+// its grant, and holdLost may have been called before.
 func (t *turnstile) beginLocked(h *hold) {
 	if !h.isOver() {
 		t.holds++
@@ -217,7 +221,7 @@ func (t *turnstile) beginLocked(h *hold) {
 	}
 }
 
-// endLocked counts a hold out.
+// endLocked removes a hold from the count.
 func (t *turnstile) endLocked(h *hold) {
 	if h.counted {
 		h.counted = false
@@ -228,9 +232,9 @@ func (t *turnstile) endLocked(h *hold) {
 	}
 }
 
-// pass passes the place of a hold that is over on to the next in the queue: as it
-// is, which is a hand-over, or to be replaced. If it is not taken, the place is
-// the caller's to give up.
+// pass gives the place of a hold that is over to the first in the queue: as it is, which
+// is a hand-over (handed is true), or to continue with or replace as the leader. If taken
+// is false, the caller gives the place up.
 func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Lock()
 	t.endLocked(h)
@@ -241,9 +245,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	}
 	next := t.queue.Front().Value.(*ticket)
 	granted := false
-	if h.place.MayPass(next.r.Mode, t.all.cfg.handoverLimit, t.all.cfg.handoverTime) {
+	if h.place.MayPass(next.r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
 		if granted = h.place.Grant(next.r); !granted {
-			h.place.Reserve() // whatever it lacks, it comes to the next one
+			h.place.Reserve() // the next one becomes the leader with this place, and waits for what is missing
 		}
 	}
 	if !granted {
@@ -260,36 +264,38 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.beginLocked(heir)
 	t.serveLocked(nil)
 	t.mu.Unlock()
-	t.all.counters.handovers.Add(1)
-	// Before the next one goes on: its own wait ends after it was told of.
-	if hook := t.all.hooks.handover; hook != nil {
+	t.turnstiles.counters.handovers.Add(1)
+	// The hook is called before the next holder's goroutine continues, so that the
+	// hand-over is reported before the end of that goroutine's wait.
+	if hook := t.turnstiles.hooks.handover; hook != nil {
 		hook(next.r.Ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.Mode), Turn: lock.token.Turn, From: h.origin.Trace, To: heir.origin.Trace})
 	}
-	next.turn <- turn{lock: lock}
+	next.answer <- answer{lock: lock}
 	return true, true
 }
 
-// lost tells the turnstile that a hold was lost.
-func (t *turnstile) lost(h *hold) {
+// holdLost is called when a hold was lost.
+func (t *turnstile) holdLost(h *hold) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endLocked(h)
 	t.serveLocked(nil)
 }
 
-// changed tells the turnstile that a hold has become a shared one.
-func (t *turnstile) changed() {
+// holdShared is called when a writer's hold has become a reader's.
+func (t *turnstile) holdShared() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.serveLocked(nil)
 }
 
-// ahead describes whom a ticket that waits here waits for.
+// ahead describes which contender a ticket in the queue waits for: the newest hold, or
+// else the leader. position is how many are ahead of the last ticket.
 func (t *turnstile) ahead() (position int, ahead Contender) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	position = t.queue.Len()
-	ahead = Contender{Host: t.all.cfg.Host, PID: t.all.cfg.PID}
+	ahead = Contender{Host: t.turnstiles.cfg.Host, PID: t.turnstiles.cfg.PID}
 	switch {
 	case t.current != nil:
 		h := t.current
@@ -301,7 +307,7 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	return position, ahead
 }
 
-// acquire gets a request through the turnstile.
+// acquire acquires a lock that takes part in hand-over.
 func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	in, err := t.enter(r)
 	switch {
@@ -320,12 +326,12 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	if got.lock != nil {
 		return got.lock, nil
 	}
-	if got.stretch.After(tk.since) {
-		r.Since = got.stretch
-	} else if !got.stretch.IsZero() {
-		r.Since = tk.since
+	if got.noSessionSince.After(tk.since) {
+		r.NoSessionSince = got.noSessionSince
+	} else if !got.noSessionSince.IsZero() {
+		r.NoSessionSince = tk.since
 	}
 	left, err := t.take(ctx, r, got.start)
-	t.led(r.lock, left, r.Since)
+	t.led(r.lock, left, r.NoSessionSince)
 	return r.lock, err
 }

@@ -7,54 +7,56 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// await waits for a ticket's turn, or until ctx ends, and takes it out of the
-// queue then.
-func (t *turnstile) await(ctx context.Context, tk *ticket) (turn, error) {
+// await waits for a ticket's answer. If ctx ends first, it takes the ticket out of the
+// queue.
+func (t *turnstile) await(ctx context.Context, tk *ticket) (answer, error) {
 	select {
-	case got := <-tk.turn:
+	case got := <-tk.answer:
 		return got, nil
 	default:
 	}
-	for along := tk.along; ; along = nil {
-		if along == nil {
+	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
+		if leaderWaits == nil {
 			position, ahead := t.ahead()
-			tk.r.wait(position, ahead)
+			tk.r.reportWait(position, ahead)
 		}
 		select {
-		case got := <-tk.turn:
+		case got := <-tk.answer:
 			return got, nil
-		case <-along:
+		case <-leaderWaits:
 		case <-ctx.Done():
 			t.leave(tk)
-			return turn{}, errs.WaitEnded(ctx, errs.ErrNotAcquired)
+			return answer{}, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 	}
 }
 
-// alongLocked says whether a reader that comes now waits for nobody yet: the
-// leader, a reader too, asks the ensemble for a place, and all who are between the
-// two go along with it. It returns what is closed when the leader has to wait for
-// somebody, and they with it; nil: who comes now has to wait.
-func (t *turnstile) alongLocked(r *request) <-chan struct{} {
-	if r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.stuck || !t.sharedLocked() {
+// leaderWaitsLocked decides whether a reader that enters now counts as waiting. It does
+// not yet if the leader is a reader too and is asking the ensemble for a place, and if
+// all tickets between the two are of such readers: they will join the leader's hold. Then
+// it returns a channel that is closed when the leader has to wait for other contenders,
+// and with it the readers behind it. It returns nil if the reader has to wait now.
+func (t *turnstile) leaderWaitsLocked(r *request) <-chan struct{} {
+	if r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.waits || !t.sharedLocked() {
 		return nil
 	}
-	if last := t.queue.Back(); last != nil && (t.asking == nil || last.Value.(*ticket).along != t.asking) {
+	if last := t.queue.Back(); last != nil && (t.leaderWaits == nil || last.Value.(*ticket).leaderWaits != t.leaderWaits) {
 		return nil
 	}
-	if t.asking == nil {
-		t.asking = make(chan struct{})
+	if t.leaderWaits == nil {
+		t.leaderWaits = make(chan struct{})
 	}
-	return t.asking
+	return t.leaderWaits
 }
 
-// leaderStuck tells those who go along with the leader that it has to wait.
-func (t *turnstile) leaderStuck() {
+// leaderMustWait is called when the leader has to wait for other contenders. It notifies
+// the readers that ask together with the leader: see leaderWaitsLocked.
+func (t *turnstile) leaderMustWait() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.leader.stuck = true
-	if t.asking != nil {
-		close(t.asking)
-		t.asking = nil
+	t.leader.waits = true
+	if t.leaderWaits != nil {
+		close(t.leaderWaits)
+		t.leaderWaits = nil
 	}
 }

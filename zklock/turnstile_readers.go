@@ -2,20 +2,21 @@ package zklock
 
 import "github.com/zklock/go-zklock/zklock/internal/place"
 
-// shareWhenDueLocked has a place that is handed from a writer to a reader made a
-// reader's, in time. Where others queue that is now. Else it keeps until the place
-// is handed over no more: meanwhile writers here can have it back, for nothing, and
-// a reader of another process that comes waits no longer than it would for them.
+// shareWhenDueLocked makes a writer's place that is handed to a reader a reader's place:
+// now, if other contenders are in ZooKeeper's queue, and else when handover_time has
+// passed and the place is not handed over any more. Until then the place can go back to
+// writers of this client without a request. A reader of another process that queues
+// meanwhile waits no longer than it would for those writers.
 func (t *turnstile) shareWhenDueLocked(p *place.Place, r *request) {
 	if p.Others {
 		p.BecomeShared(r.Origin)
 		return
 	}
-	p.ShareAt(p.Granted.Add(t.all.cfg.handoverTime), t.shareForGood)
+	p.ShareAt(p.Granted.Add(t.turnstiles.cfg.handoverTime), t.shareForGood)
 }
 
-// shareForGood does what shareWhenDueLocked has put off, if readers hold the place.
-// They are the last who do.
+// shareForGood makes a place a reader's at the time that shareWhenDueLocked has set, if
+// readers hold it then. They are the last holders of the place.
 func (t *turnstile) shareForGood(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -24,5 +25,5 @@ func (t *turnstile) shareForGood(p *place.Place) {
 		return
 	}
 	p.BecomeShared(h.origin)
-	t.serveLocked(nil) // a writer that waits is not going to get the node now
+	t.serveLocked(nil) // a writer in the queue cannot get this node any more, and needs another place
 }

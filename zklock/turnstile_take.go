@@ -11,25 +11,26 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// take gets hold of what is wanted: it queues, waits for its turn, and starts
-// over at the tail when its place is lost to no fault of its own. start, if not
-// nil, is a place to begin with: one that waits in the queue already, left
-// behind by somebody who gave up, or one that has to be replaced: because it was
-// held already, or because it is a reader's and a writer is next.
+// take acquires what r wants, and sets r.lock. It takes a place in ZooKeeper's queue and
+// waits for its turn. If the place is lost meanwhile, because its session has ended or
+// another program has deleted a node, take begins again at the end of the queue.
 //
-// What it got is r.lock. If ctx ends while a place waits in the queue, take returns that
-// place with the error, for somebody else to go on with. On any other error nothing stays
-// queued.
+// start, if not nil, is a place to begin with. It may wait in the queue already, left by a
+// goroutine that stopped waiting. Or it has to be replaced, because it was held before, or
+// because it is a reader's and r is a writer.
+//
+// If ctx ends while a place waits in the queue, take returns that place with the error,
+// for another goroutine to continue with. After any other error nothing stays queued.
 func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (left *place.Place, err error) {
 	r.lock = nil
 	for {
-		if r.Since.IsZero() {
-			r.Since = time.Now()
+		if r.NoSessionSince.IsZero() {
+			r.NoSessionSince = time.Now()
 		}
 		patient, cancel := t.patientFor(ctx, r)
-		s, err := t.all.pool.Session(patient, r.Wants[0].Path)
+		s, err := t.turnstiles.pool.Session(patient, r.Wants[0].Path)
 		if err == nil && context.Cause(patient) == errs.ErrCut && !s.CutSince().IsZero() {
-			err = errs.WaitEnded(patient, errs.ErrUnavailable) // there is a session, without a connection
+			err = errs.WaitEnded(patient, errs.ErrUnavailable) // there is a session, but it has no connection
 		}
 		if err != nil {
 			cancel()
@@ -41,7 +42,7 @@ func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (l
 		d := place.DeskOf(s)
 		if start != nil && start.Desk != d {
 			if start.Granted.IsZero() && !start.Desk.IsOver() {
-				d = start.Desk // it is being replaced, and the place is waiting its turn
+				d = start.Desk // the session is being replaced; the place still waits for its turn on it
 			} else {
 				start.Remove()
 				start = nil
@@ -51,7 +52,7 @@ func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (l
 		cancel()
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) {
-			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // the session was there; what was waited for is the lock
+			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a usable session, so the wait was one for the lock
 		}
 		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) {
 			return left, r.outage(ctx, err)
@@ -62,39 +63,40 @@ func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (l
 	}
 }
 
-// patientFor is session.Pool.Patient for a request, which may not want to wait for what the client
-// has waited for before. Such a request waits almost as long as connect_timeout, so that
-// its own wait of that length does not end first.
+// patientFor is session.Pool.Patient for a request. If the request has WithFailFast, the
+// time during which the client had no connection before the request counts too, and the
+// limit is a little less than connect_timeout, so that it ends before a wait of
+// connect_timeout would.
 func (t *turnstile) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
 	if !r.failFast {
-		return t.all.pool.Patient(ctx, r.Since)
+		return t.turnstiles.pool.Patient(ctx, r.NoSessionSince)
 	}
-	cut := t.all.pool.CutSince(r.Wants[0].Path)
-	if cut.IsZero() || cut.After(r.Since) {
-		cut = r.Since
+	cut := t.turnstiles.pool.CutSince(r.Wants[0].Path)
+	if cut.IsZero() || cut.After(r.NoSessionSince) {
+		cut = r.NoSessionSince
 	}
-	return context.WithDeadlineCause(ctx, cut.Add(t.all.cfg.ConnectTimeout*19/20), errs.ErrCut)
+	return context.WithDeadlineCause(ctx, cut.Add(t.turnstiles.cfg.ConnectTimeout*19/20), errs.ErrCut)
 }
 
-// outage has the error of a request that wants to know of an outage say so: of one, and
-// not of a server that answers late or refuses, nor of a wait that the request's own
-// context has ended.
+// outage adds ErrOutage to the error of a request with WithFailFast, if it failed because
+// of an outage. It does not if a server answered late or refused the request, or if the
+// request's own context ended.
 func (r *request) outage(ctx context.Context, err error) error {
 	if !r.failFast || ctx.Err() != nil || !errors.Is(err, errs.ErrUnavailable) || session.Permanent(err) {
 		return err
 	}
-	all := r.all
-	// The moment at which a session was asked for is a little later than the request.
-	if cut := all.pool.CutSince(r.Wants[0].Path); cut.IsZero() || time.Since(cut) < all.cfg.ConnectTimeout*9/10 {
+	// The limit is lower than patientFor's, because the pool notes the start of an outage
+	// a little later than the request does.
+	if cut := r.turnstiles.pool.CutSince(r.Wants[0].Path); cut.IsZero() || time.Since(cut) < r.turnstiles.cfg.ConnectTimeout*9/10 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrOutage, err)
 }
 
-// acquireAlone gets a request a place of its own, which is not handed over.
+// acquireAlone acquires a lock with a separate place, which is not handed over.
 func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
-	defer t.all.stepAside(r)()
+	defer t.turnstiles.waitSeparately(r)()
 	left, err := t.take(ctx, r, nil)
 	if left != nil {
 		left.Remove()

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A waiter's session expires.
+// A waiter's session expires. The waiter queues again, at the tail.
 func TestExpiryWhileQueuedGoesToTheTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -33,17 +33,17 @@ func TestExpiryWhileQueuedGoesToTheTail(t *testing.T) {
 		none(t, "the second", second)
 		none(t, "the third", third)
 		if n := nodes(e); n != 3 {
-			t.Errorf("%d nodes:\n%s", n, e.Dump())
+			t.Errorf("%d nodes, want 3:\n%s", n, e.Dump())
 		}
 		mustRelease(t, l)
 		l = <-third
-		none(t, "the second, beside the third", second)
+		none(t, "the second, while the third holds,", second)
 		mustRelease(t, l)
 		mustRelease(t, <-second)
 	})
 }
 
-// An operator deletes waiters.
+// An operator deletes a waiter's node. The waiter queues again.
 func TestBrokenWaitersQueueAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -53,13 +53,13 @@ func TestBrokenWaitersQueueAgain(t *testing.T) {
 		third := acquiring(t, c.Mutex("x"), t.Context(), zklock.WithLabel("third"))
 		queue, err := a.Contenders(t.Context(), "x")
 		if err != nil || len(queue) != 3 || !queue[0].Held || queue[1].Held || queue[2].Held || queue[1].Label != "second" || queue[2].Foreign {
-			t.Fatalf("%+v, %v", queue, err)
+			t.Fatalf("contenders: %+v, %v", queue, err)
 		}
 		if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Break(t.Context(), "x", queue[1].Node); !errors.Is(err, driver.ErrNoNode) {
-			t.Errorf("Break again: %v", err)
+			t.Errorf("a second Break of the same node: %v, want ErrNoNode", err)
 		}
 		none(t, "the second", second)
 		none(t, "the third", third)
@@ -88,7 +88,7 @@ func TestSequenceEndIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrSequenceExhausted) {
-				t.Errorf("at %d: %v", next, err)
+				t.Errorf("Acquire with sequence number %d: %v, want ErrSequenceExhausted", next, err)
 			}
 			synctest.Wait()
 			if nodes(e) != 0 {
@@ -118,7 +118,7 @@ func TestMiddleWaiterGivesUp(t *testing.T) {
 		}
 		none(t, "the third", third)
 		if n := nodes(e); n != 2 {
-			t.Errorf("%d nodes", n)
+			t.Errorf("%d nodes, want 2", n)
 		}
 		mustRelease(t, l)
 		mustRelease(t, <-third)
@@ -142,7 +142,7 @@ func TestReleaseOfADeletedNode(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if err := l.Err(); !errors.Is(err, zklock.ErrLost) {
-			t.Errorf("T/6 after the grant the loss is not known: %v", err)
+			t.Errorf("the loss is not known 3s after the grant, when the lock's node is watched: %v", err)
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("Release: %v", err)
@@ -153,7 +153,7 @@ func TestReleaseOfADeletedNode(t *testing.T) {
 			t.Errorf("Verify: %v", err)
 		}
 		if l.Valid() {
-			t.Error("valid after Verify has said that it is lost")
+			t.Error("the lock is valid after Verify has returned that it is lost")
 		}
 		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
 	})
@@ -178,7 +178,8 @@ func TestReleaseGoesOnInTheBackground(t *testing.T) {
 	})
 }
 
-// Who does not wait for the outcome of a release has it done, and not done twice.
+// A release is carried out although its caller does not wait for the outcome. It is one
+// request, not two.
 func TestReleaseThatIsNotWaitedForIsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -237,7 +238,7 @@ func TestWaitIsBoundedAcrossASilentPartition(t *testing.T) {
 		began := time.Now()
 		_, err := b.Mutex("x").Acquire(t.Context(), zklock.WithWait(2*time.Second))
 		if !errors.Is(err, zklock.ErrUnavailable) || time.Since(began) != 2*time.Second {
-			t.Errorf("after %v: %v", time.Since(began), err)
+			t.Errorf("Acquire returned after %v: %v, want ErrUnavailable after 2s", time.Since(began), err)
 		}
 		e.Heal()
 		mustRelease(t, l)
@@ -258,14 +259,14 @@ func TestOwnNodeDeletedBeforePredecessorLeaves(t *testing.T) {
 		third := acquiring(t, c.Mutex("x"), t.Context())
 		mustRelease(t, l)
 		l = <-third
-		none(t, "the one whose node was deleted", second)
+		none(t, "the waiter whose node was deleted", second)
 		mustRelease(t, l)
 		mustRelease(t, <-second)
 	})
 }
 
-// The same when the waiter watches its own node and the event of its deletion is late:
-// what a caller holds does not depend on an event.
+// As TestOwnNodeDeletedBeforePredecessorLeaves, but the waiter watches its own node, and
+// the event of the deletion never comes: a grant does not depend on an event.
 func TestGrantDoesNotDependOnAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -273,7 +274,7 @@ func TestGrantDoesNotDependOnAnEvent(t *testing.T) {
 		a, b, c := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), ownWatch), nil), connect(t, e.Connector(), nil)
 		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
 		second := acquiring(t, b.Mutex("x"), t.Context())
-		time.Sleep(time.Second) // it watches its own node now
+		time.Sleep(time.Second) // until it watches its own node
 		third := acquiring(t, c.Mutex("x"), t.Context())
 		queue, _ := a.Contenders(t.Context(), "x")
 		if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
@@ -282,7 +283,7 @@ func TestGrantDoesNotDependOnAnEvent(t *testing.T) {
 		time.Sleep(time.Second)
 		mustRelease(t, l)
 		l = <-third
-		none(t, "the one whose node was deleted", second)
+		none(t, "the waiter whose node was deleted", second)
 		mustRelease(t, l)
 		mustRelease(t, <-second)
 	})

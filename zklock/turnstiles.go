@@ -13,238 +13,239 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// turnstiles are the names of a client that are waited for or held.
+// turnstiles has a turnstile for each name that the client holds or waits for.
 type turnstiles struct {
 	*common
 	pool  *session.Pool
 	hooks observers
 
-	closing context.Context         // ends, with cause ErrClosed, when nothing is acquired any more
+	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
 	close   context.CancelCauseFunc // ends closing
 
 	mu       sync.Mutex
 	byPath   map[string]*turnstile // guarded by mu
-	held     int                   // guarded by mu; holds
+	held     int                   // guarded by mu; how many holds there are
 	underway map[*request]struct{} // guarded by mu; acquisitions under way
-	idle     chan struct{}         // guarded by mu; not nil: closed when byPath has become empty
+	idle     chan struct{}         // guarded by mu; if not nil, closed when byPath becomes empty
 }
 
-func (all *turnstiles) init(c *common, p *session.Pool, hooks observers) {
-	all.common, all.pool, all.hooks = c, p, hooks
-	all.byPath, all.underway = make(map[string]*turnstile), make(map[*request]struct{})
-	all.closing, all.close = context.WithCancelCause(context.Background())
+func (ts *turnstiles) init(c *common, p *session.Pool, hooks observers) {
+	ts.common, ts.pool, ts.hooks = c, p, hooks
+	ts.byPath, ts.underway = make(map[string]*turnstile), make(map[*request]struct{})
+	ts.closing, ts.close = context.WithCancelCause(context.Background())
 }
 
-// refuse has everything that waits fail with ErrClosed, now and from now on.
-func (all *turnstiles) refuse() {
-	all.close(errs.ErrClosed)
-	all.mu.Lock()
-	waiting := slices.Collect(maps.Keys(all.underway))
-	all.mu.Unlock()
+// refuse makes all acquisitions fail with ErrClosed: those under way and later ones.
+func (ts *turnstiles) refuse() {
+	ts.close(errs.ErrClosed)
+	ts.mu.Lock()
+	waiting := slices.Collect(maps.Keys(ts.underway))
+	ts.mu.Unlock()
 	for _, r := range waiting {
 		r.cancel(errs.ErrClosed)
 	}
 }
 
 // unused returns a channel that is closed when no name is in use.
-func (all *turnstiles) unused() <-chan struct{} {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.idle == nil {
-		all.idle = make(chan struct{})
-		if all.held == 0 && len(all.byPath) == 0 {
-			close(all.idle)
+func (ts *turnstiles) unused() <-chan struct{} {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.idle == nil {
+		ts.idle = make(chan struct{})
+		if ts.held == 0 && len(ts.byPath) == 0 {
+			close(ts.idle)
 		}
 	}
-	return all.idle
+	return ts.idle
 }
 
-// inUse reports whether the client waits for or holds a name.
-func (all *turnstiles) inUse(path string) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.byPath[path] != nil
+// inUse reports whether the client holds or waits for the name with this path.
+func (ts *turnstiles) inUse(path string) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.byPath[path] != nil
 }
 
-// startWaiting counts an acquisition in, at the turnstile of every name wanted,
-// or refuses it because of a limit or the client's end, without any I/O. It
-// returns the first one's turnstile.
-func (all *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, error) {
+// startWaiting counts an acquisition as a user of the turnstiles of all names that it
+// wants, and returns that of the first name. If a limit is reached, or the client is
+// closed or shutting down, it returns an error. It makes no request.
+func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, error) {
 	r.maxWaiters = cfg.maxWaiters
-	if limit := all.cfg.maxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
+	if limit := ts.cfg.maxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
 		r.maxWaiters = limit
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.closing.Err() != nil {
-		return nil, errs.ErrClosed // refuse may have been through with underway already
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closing.Err() != nil {
+		return nil, errs.ErrClosed // refuse may have notified those in underway already
 	}
 	fresh := 0
 	for _, w := range r.Wants {
-		t := all.byPath[w.Path]
+		t := ts.byPath[w.Path]
 		switch {
 		case t == nil:
 			fresh++
 		case !r.Try && w.Kind.Mode != queue.Shared && !r.roomLocked(t):
-			return nil, errs.ErrCrowded // whoever waits there already has to be waited for
+			return nil, errs.ErrCrowded // it would have to wait behind those that wait already
 		}
 	}
-	if limit := all.cfg.maxNames; limit > 0 && fresh > 0 && len(all.byPath)+fresh > limit {
+	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && len(ts.byPath)+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
-	all.underway[r] = struct{}{}
+	ts.underway[r] = struct{}{}
 	for _, w := range r.Wants {
-		t := all.byPath[w.Path]
+		t := ts.byPath[w.Path]
 		if t == nil {
-			t = &turnstile{all: all, path: w.Path}
-			all.byPath[w.Path] = t
+			t = &turnstile{turnstiles: ts, path: w.Path}
+			ts.byPath[w.Path] = t
 		}
 		t.uses++
 	}
-	return all.byPath[r.Wants[0].Path], nil
+	return ts.byPath[r.Wants[0].Path], nil
 }
 
-// roomLocked reports whether one more may wait for a name, as far as the request
-// goes. The turnstiles' mu is held.
+// roomLocked reports whether the request's limit allows one more waiter for a name. The
+// turnstiles' mu is held.
 func (r *request) roomLocked(t *turnstile) bool {
 	return r.maxWaiters == 0 || t.waiting < r.maxWaiters
 }
 
-// mustWait counts an acquisition as one that has to wait for others. If as many
-// as may wait already, it ends the acquisition instead and returns false.
+// mustWait counts an acquisition as one that has to wait for other contenders. If the
+// limit of waiters is reached, it cancels the acquisition instead and returns false.
 //
-// Only here is it known: who gets in at once, beside other readers or with a free
-// permit, waits for nobody, and a try never does. Nobody who waits is turned out
-// for one who came before him and had to ask the ensemble first.
-func (all *turnstiles) mustWait(r *request) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if !r.served { // else by another goroutine, just now
+// The limit is checked here because only now is it known that the acquisition has to
+// wait: a reader that joins readers, one that gets a free permit, and a try do not. An
+// acquisition that came earlier, but had to ask the ensemble first, does not displace one
+// that already waits.
+func (ts *turnstiles) mustWait(r *request) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if !r.served { // otherwise another goroutine has just granted it the lock
 		for _, w := range r.Wants {
-			if !r.roomLocked(all.byPath[w.Path]) {
+			if !r.roomLocked(ts.byPath[w.Path]) {
 				r.cancel(errs.ErrCrowded)
 				return false
 			}
 		}
-		all.countLocked(r)
+		ts.countWaiterLocked(r)
 	}
 	r.waitFrom = time.Now()
 	return true
 }
 
-// countLocked counts an acquisition in with those that wait for others.
-func (all *turnstiles) countLocked(r *request) {
+// countWaiterLocked counts an acquisition as one that waits for other contenders.
+func (ts *turnstiles) countWaiterLocked(r *request) {
 	r.blocked = true
 	for _, w := range r.Wants {
-		all.byPath[w.Path].waiting++
+		ts.byPath[w.Path].waiting++
 	}
 }
 
-// stopWaiting counts an acquisition out again.
-func (all *turnstiles) stopWaiting(r *request) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	delete(all.underway, r)
-	all.servedLocked(r)
+// stopWaiting ends what startWaiting began.
+func (ts *turnstiles) stopWaiting(r *request) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.underway, r)
+	ts.servedLocked(r)
 	for _, w := range r.Wants {
-		all.dropLocked(all.byPath[w.Path])
+		ts.endUseLocked(ts.byPath[w.Path])
 	}
 }
 
-// granted counts a hold in, and its acquisition out of those that wait: its
-// goroutine may take a while to hear of it.
-func (all *turnstiles) granted(h *hold, r *request) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.held++
+// granted counts a hold, and no longer counts its acquisition as waiting: it may take a
+// while until the acquisition's goroutine runs.
+func (ts *turnstiles) granted(h *hold, r *request) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.held++
 	for _, w := range h.wants {
-		all.byPath[w.Path].uses++
+		ts.byPath[w.Path].uses++
 	}
-	all.servedLocked(r)
+	ts.servedLocked(r)
 }
 
-// joined counts an acquisition out of those that wait, as granted does.
-func (all *turnstiles) joined(r *request) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.servedLocked(r)
+// joined no longer counts an acquisition as waiting, because it has joined a hold.
+func (ts *turnstiles) joined(r *request) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.servedLocked(r)
 }
 
-func (all *turnstiles) servedLocked(r *request) {
+func (ts *turnstiles) servedLocked(r *request) {
 	r.served = true
 	if !r.blocked {
 		return
 	}
 	r.blocked = false
 	for _, w := range r.Wants {
-		all.byPath[w.Path].waiting--
+		ts.byPath[w.Path].waiting--
 	}
 }
 
-// waitAgain counts an acquisition in again, if it had to wait, whose lock was lost
-// before it had it.
-func (all *turnstiles) waitAgain(r *request) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+// waitAgain is called when an acquisition's lock was lost before Acquire returned. It
+// counts the acquisition as waiting again, if it had to wait before.
+func (ts *turnstiles) waitAgain(r *request) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
 	r.served = false
 	if !r.waitFrom.IsZero() {
-		all.countLocked(r)
+		ts.countWaiterLocked(r)
 	}
 }
 
-// released counts a hold out and ends its uses of its names.
-func (all *turnstiles) released(h *hold) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.held--
-	all.disuseLocked(h)
+// released ends the count of a hold and its use of its names.
+func (ts *turnstiles) released(h *hold) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.held--
+	ts.endUsesLocked(h)
 }
 
-// losing counts a hold out whose holders are about to know that it is over. It is in the
-// way of others in this process until lost.
-func (all *turnstiles) losing() {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.held--
+// lossMarked ends the count of a hold that is being lost, before its handles end. The hold
+// still uses its names, and excludes others of this process, until vacated is called.
+func (ts *turnstiles) lossMarked() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.held--
 }
 
-// lost ends a lost hold's uses of its names.
-func (all *turnstiles) lost(h *hold) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.disuseLocked(h)
+// vacated ends a lost hold's use of its names.
+func (ts *turnstiles) vacated(h *hold) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.endUsesLocked(h)
 }
 
-func (all *turnstiles) disuseLocked(h *hold) {
+func (ts *turnstiles) endUsesLocked(h *hold) {
 	for _, w := range h.wants {
-		all.dropLocked(all.byPath[w.Path])
+		ts.endUseLocked(ts.byPath[w.Path])
 	}
 }
 
-// dropLocked ends a use. A name that has none is forgotten, and Shutdown is told
-// when it was the last.
-func (all *turnstiles) dropLocked(t *turnstile) {
+// endUseLocked ends one use of a turnstile. A turnstile without uses is removed. If it was
+// the last, Shutdown is notified.
+func (ts *turnstiles) endUseLocked(t *turnstile) {
 	t.uses--
 	if t.uses > 0 {
 		return
 	}
-	delete(all.byPath, t.path)
-	if all.idle != nil && len(all.byPath) == 0 {
+	delete(ts.byPath, t.path)
+	if ts.idle != nil && len(ts.byPath) == 0 {
 		select {
-		case <-all.idle:
+		case <-ts.idle:
 		default:
-			close(all.idle)
+			close(ts.idle)
 		}
 	}
 }
 
-// count fills in what is held and waited for.
-func (all *turnstiles) count(st *Stats) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	st.Held = all.held
-	st.Acquiring = len(all.underway)
-	for r := range all.underway {
+// count sets the figures of Stats about what is held and waited for.
+func (ts *turnstiles) count(st *Stats) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	st.Held = ts.held
+	st.Acquiring = len(ts.underway)
+	for r := range ts.underway {
 		if r.blocked {
 			st.Waiting++
 			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
@@ -252,25 +253,26 @@ func (all *turnstiles) count(st *Stats) {
 	}
 }
 
-// stepAside has the names that r is to write known as waited for, though not in
-// their turnstiles, until the function it returns is called.
-func (all *turnstiles) stepAside(r *request) func() {
+// waitSeparately counts r, if it is a writer, as one that acquires with a separate place,
+// until the function that it returns is called. Meanwhile no reader joins a hold on the
+// names that r wants to write.
+func (ts *turnstiles) waitSeparately(r *request) func() {
 	if r.Mode != queue.Exclusive {
 		return func() {}
 	}
-	var aside []*turnstile
-	all.mu.Lock()
+	var counted []*turnstile
+	ts.mu.Lock()
 	for _, w := range r.Wants {
 		if w.Kind.Mode == queue.Exclusive {
-			t := all.byPath[w.Path]
-			t.aside.Add(1)
-			aside = append(aside, t)
+			t := ts.byPath[w.Path]
+			t.separateWriters.Add(1)
+			counted = append(counted, t)
 		}
 	}
-	all.mu.Unlock()
+	ts.mu.Unlock()
 	return func() {
-		for _, t := range aside {
-			t.aside.Add(-1)
+		for _, t := range counted {
+			t.separateWriters.Add(-1)
 		}
 	}
 }

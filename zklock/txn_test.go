@@ -21,21 +21,21 @@ func TestTxn(t *testing.T) {
 		acl := driver.OpenACL(driver.PermAll)
 		res, err := l.Txn(t.Context(), driver.CreateOp("/data", []byte("1"), driver.Persistent, acl), driver.SetOp("/data", []byte("2"), 0))
 		if err != nil || len(res) != 2 || res[0].Path != "/data" || res[1].Stat.Version != 1 {
-			t.Errorf("%+v, %v", res, err)
+			t.Errorf("Txn returned %+v, %v", res, err)
 		}
 		if _, err := l.Txn(t.Context(), driver.SetOp("/data", []byte("3"), driver.AnyVersion), driver.CheckOp("/data", 7)); !errors.Is(err, driver.ErrBadVersion) {
-			t.Errorf("a wrong version: %v", err)
+			t.Errorf("a Txn with a wrong version: %v, want ErrBadVersion", err)
 		}
 		if n, _ := plain(t, e).Get(t.Context(), "/data"); string(n.Data) != "2" {
 			t.Errorf("a failed Txn was applied: %q", n.Data)
 		}
 		queue, _ := c.Contenders(t.Context(), "x")
 		if _, err := l.Txn(t.Context(), driver.DeleteOp("/zklock/x/"+queue[0].Node, driver.AnyVersion)); !errors.Is(err, zklock.ErrConflict) {
-			t.Errorf("about its own node: %v", err)
+			t.Errorf("a Txn on the lock's own node: %v, want ErrConflict", err)
 		}
 		e.Break("/zklock/x")
 		if _, err := l.Txn(t.Context(), driver.SetOp("/data", []byte("4"), driver.AnyVersion)); !errors.Is(err, zklock.ErrLost) {
-			t.Errorf("node gone: %v", err)
+			t.Errorf("a Txn after the lock's node was deleted: %v, want ErrLost", err)
 		}
 		if l.Valid() || l.Err() == nil {
 			t.Error("the lock is not lost")
@@ -43,7 +43,7 @@ func TestTxn(t *testing.T) {
 		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		mustRelease(t, l)
 		if _, err := l.Txn(t.Context()); !errors.Is(err, zklock.ErrReleased) {
-			t.Errorf("after Release: %v", err)
+			t.Errorf("a Txn after Release: %v, want ErrReleased", err)
 		}
 	})
 }
@@ -61,15 +61,15 @@ func TestLateTxnNeverReachesTheNextHolder(t *testing.T) {
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		next := acquiring(t, c.Mutex("x"), t.Context())
 		if _, err := l.Txn(t.Context(), driver.SetOp("/data", []byte("late"), driver.AnyVersion)); !errors.Is(err, zklock.ErrUnknownOutcome) {
-			t.Errorf("Txn: %v", err)
+			t.Errorf("Txn: %v, want ErrUnknownOutcome", err)
 		}
 		mustRelease(t, l)
 		n := <-next
 		if n.Token().Zxid == l.Token().Zxid {
-			t.Error("the place was handed over under a Txn in doubt")
+			t.Error("the place was handed over although a Txn of unknown outcome may still be applied")
 		}
 		if gate.Release() != 1 {
-			t.Error("nothing was late")
+			t.Error("the Txn was not held back")
 		}
 		synctest.Wait()
 		if n, _ := s.Get(t.Context(), "/data"); string(n.Data) != "0" {
@@ -94,7 +94,7 @@ func TestReleaseWaitsForTxns(t *testing.T) {
 		synctest.Wait()
 		released := make(chan error, 1)
 		go func() { released <- l.Release(context.Background()) }()
-		none(t, "the next, with a Txn under way", next)
+		none(t, "the next waiter, with a Txn under way,", next)
 		if err := <-txn; err != nil {
 			t.Error(err)
 		}
@@ -105,8 +105,9 @@ func TestReleaseWaitsForTxns(t *testing.T) {
 	})
 }
 
-// Release gives up waiting for a Txn when its context ends. The Txn may be applied
-// later then, so the place is not handed over, which would let it through.
+// Release stops waiting for a Txn when Release's context ends. The Txn may be applied
+// after that. So the place is not handed over: with the node still there the Txn would
+// succeed under the next holder.
 func TestReleaseThatCannotWaitForATxnHandsNothingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -125,10 +126,10 @@ func TestReleaseThatCannotWaitForATxnHandsNothingOver(t *testing.T) {
 		_ = l.Release(ctx)
 		n := <-next
 		if n.Token().Zxid == l.Token().Zxid {
-			t.Error("the place was handed over under a Txn")
+			t.Error("the place was handed over with a Txn under way")
 		}
 		if err := <-late; err == nil {
-			t.Error("the Txn was applied after its holder")
+			t.Error("the Txn was applied after its holder's release")
 		}
 		mustRelease(t, n)
 	})

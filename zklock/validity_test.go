@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Valid is right in the very instant in which a process goes on that was stopped,
-// or a machine that was suspended: before any goroutine or timer has noticed.
+// Valid is right from the instant at which a stopped process or a suspended machine goes
+// on: even before any goroutine or timer has noticed the end of the lease.
 func TestValidLooksAtTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -34,32 +34,33 @@ func TestValidLooksAtTheClock(t *testing.T) {
 	})
 }
 
-// Until tells of a lock, not of its session.
+// Until returns the end of a lock, not that of its session's lease.
 func TestUntilEndsWithTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)
-		other := mustLock(t)(c.Mutex("y").Acquire(t.Context())) // the lease goes on
+		other := mustLock(t)(c.Mutex("y").Acquire(t.Context())) // keeps the session's lease renewed
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		if until := l.Until(); !until.After(time.Now().Add(5 * time.Second)) {
-			t.Errorf("held until %v", until)
+			t.Errorf("Until is %v, want more than 5s from now", until)
 		}
 		e.Break("/zklock/x")
 		if err := l.Verify(t.Context()); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("Verify: %v", err)
 		}
 		if l.Valid() || !l.Until().IsZero() {
-			t.Errorf("lost, and valid %v until %v", l.Valid(), l.Until())
+			t.Errorf("a lost lock has Valid %v and Until %v, want false and zero", l.Valid(), l.Until())
 		}
 		mustRelease(t, other)
 		if !other.Until().IsZero() {
-			t.Errorf("released, and held until %v", other.Until())
+			t.Errorf("a released lock has Until %v, want zero", other.Until())
 		}
 	})
 }
 
-// A session with something to lose asks a quorum, once every tenth of its
-// timeout; Syncs, which a deposed leader answers, are for idle ones.
+// A session with work, such as a held lock, sends a heartbeat that a quorum commits once
+// every tenth of its timeout. An idle session sends Syncs, which a deposed leader answers
+// too.
 func TestHeartbeatsAreCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -67,12 +68,12 @@ func TestHeartbeatsAreCommitted(t *testing.T) {
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		d := cost(e, func() { time.Sleep(10 * time.Second) })
 		if d.Multis < 9 || d.Multis > 11 || d.MultiOps != d.Multis || d.Syncs != 0 {
-			t.Errorf("while held: %+v", d)
+			t.Errorf("while the lock is held: %+v, want about 10 multis of one operation and no Sync", d)
 		}
 		mustRelease(t, l)
 		d = cost(e, func() { time.Sleep(10 * time.Second) })
-		if d.Multis > 1 || d.Syncs < 3 { // one: the idle container goes
-			t.Errorf("while idle: %+v", d)
+		if d.Multis > 1 || d.Syncs < 3 { // the one is the removal of the idle container
+			t.Errorf("while the session is idle: %+v, want at most one multi and at least 3 Syncs", d)
 		}
 	})
 }
@@ -91,7 +92,7 @@ func TestReconnectWithAShorterTimeoutIsALoss(t *testing.T) {
 	})
 }
 
-// No lock and no error at the same time, ever.
+// Acquire and TryAcquire never return a nil lock with a nil error.
 func TestAcquireWithAnEndedContextIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -102,7 +103,7 @@ func TestAcquireWithAnEndedContextIsAnError(t *testing.T) {
 			for _, acquire := range []func(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error){a.Acquire, a.TryAcquire} {
 				l, err := acquire(ctx)
 				if l != nil || !errors.Is(err, context.Canceled) || !errors.Is(err, zklock.ErrNotAcquired) {
-					t.Errorf("%s: %v, %v", a.Name(), l, err)
+					t.Errorf("%s: lock %v, error %v; want context.Canceled and ErrNotAcquired", a.Name(), l, err)
 				}
 			}
 		}
@@ -112,8 +113,8 @@ func TestAcquireWithAnEndedContextIsAnError(t *testing.T) {
 	})
 }
 
-// A lock's own node is watched on the present connection: a watch that did not
-// survive a reconnect is armed again.
+// A held lock's node is watched on the present connection: a watch that did not survive
+// a reconnect is armed again.
 func TestDeletionAfterAReconnectIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -122,19 +123,19 @@ func TestDeletionAfterAReconnectIsALoss(t *testing.T) {
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		time.Sleep(2 * time.Second)
 		if lost.Struck() != 1 {
-			t.Fatal("the own node was not watched T/6 after the grant")
+			t.Fatal("the lock's node was not watched a sixth of the session timeout after the grant")
 		}
 		e.KillConnection(e.Sessions()[0])
 		time.Sleep(3 * time.Second)
 		e.Break("/zklock/x")
 		time.Sleep(time.Second)
 		if err := l.Err(); !errors.Is(err, zklock.ErrLost) {
-			t.Errorf("deleted after a reconnect: %v", err)
+			t.Errorf("the lock whose node was deleted after a reconnect: %v, want ErrLost", err)
 		}
 	})
 }
 
-// twoEnsembles is a connector that leads to another ensemble later on.
+// twoEnsembles is a connector that connects to another ensemble from some time on.
 type twoEnsembles struct {
 	driver.Connector
 
@@ -158,8 +159,9 @@ func (c *twoEnsembles) Connect(ctx context.Context, timeout time.Duration) (driv
 	return to.Connect(ctx, timeout)
 }
 
-// Tokens of an ensemble that was set back would repeat: nothing is granted any
-// more, until somebody has looked and the client is opened anew.
+// An ensemble that was set back to an older state would give tokens a second time. The
+// client grants nothing any more, until an operator has checked that and opens a new
+// client.
 func TestTokensThatRunBackAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memdriver.New(), memdriver.New()
@@ -173,7 +175,7 @@ func TestTokensThatRunBackAreRefused(t *testing.T) {
 		time.Sleep(time.Second)
 		for range 2 {
 			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrTokenRegression) {
-				t.Errorf("after the ensemble was set back: %v", err)
+				t.Errorf("Acquire after the ensemble was set back: %v, want ErrTokenRegression", err)
 			}
 		}
 		synctest.Wait()
@@ -183,8 +185,8 @@ func TestTokensThatRunBackAreRefused(t *testing.T) {
 	})
 }
 
-// Whoever was lost, and releases late, takes nothing from the next
-// holder, and can acquire again.
+// A holder that lost the lock and releases it late takes nothing from the next holder,
+// and can acquire again.
 func TestStaleReleaseLeavesTheNextHolderAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -194,19 +196,19 @@ func TestStaleReleaseLeavesTheNextHolderAlone(t *testing.T) {
 		l := mustLock(t)(b.Mutex("x").Acquire(t.Context()))
 		time.Sleep(time.Second)
 		if err := old.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
-			t.Errorf("late Release: %v", err)
+			t.Errorf("late Release: %v, want ErrLost", err)
 		}
 		if err := l.Verify(t.Context()); err != nil {
-			t.Errorf("the next holder: %v", err)
+			t.Errorf("Verify of the next holder: %v", err)
 		}
 		again := acquiring(t, a.Mutex("x"), t.Context())
-		none(t, "the old holder beside the next", again)
+		none(t, "the old holder, while the next one holds,", again)
 		mustRelease(t, l)
 		mustRelease(t, <-again)
 	})
 }
 
-// Re-entry looks at the lock, not at a counter.
+// Re-entry checks whether the lock is still held, not a counter.
 func TestReentryAfterALossIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -215,7 +217,7 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 			t.Helper()
 			for _, opts := range [][]zklock.AcquireOption{nil, {zklock.Reenter()}} {
 				if l, err := c.Mutex("x").Acquire(ctx, opts...); !errors.Is(err, zklock.ErrLost) || l != nil {
-					t.Errorf("re-entry after %s: %v", how, err)
+					t.Errorf("re-entry after %s: %v, want ErrLost", how, err)
 				}
 			}
 		}
@@ -232,6 +234,6 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 		ctx, cancel = l.Context(t.Context())
 		defer cancel()
 		zklock.Suspend(10 * time.Second)
-		reenter(ctx, "the end of a lease that nobody has noticed")
+		reenter(ctx, "the end of a lease that no goroutine has noticed")
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// operating calls f once, before the first operation of that kind.
+// operating returns hooks that call f once, before the first operation of a kind.
 func operating(kind string, f func()) zklock.Hooks {
 	var once sync.Once
 	return zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
@@ -26,8 +26,8 @@ func operating(kind string, f func()) zklock.Hooks {
 	}}
 }
 
-// GUIDs, which begin with the session's id, do not count in the order of the
-// queue, only the number at the end does.
+// The order of the queue is that of the sequence numbers at the end of the nodes' names,
+// not that of the GUIDs, which begin with the session's id.
 func TestGrantsComeInTheOrderOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -50,12 +50,12 @@ func TestGrantsComeInTheOrderOfTheQueue(t *testing.T) {
 		}
 		for i := range waiting {
 			for _, w := range waiting[i:] {
-				none(t, "somebody beside the holder", w)
+				none(t, "a waiter, while another client holds,", w)
 			}
 			mustRelease(t, l)
 			synctest.Wait()
 			if len(waiting[i]) != 1 {
-				t.Fatalf("not granted to number %d in the queue:\n%s", i, e.Dump())
+				t.Fatalf("the lock was not granted to waiter %d, which is the next in the queue:\n%s", i, e.Dump())
 			}
 			l = <-waiting[i]
 		}
@@ -63,8 +63,9 @@ func TestGrantsComeInTheOrderOfTheQueue(t *testing.T) {
 	})
 }
 
-// A permit that is granted between a list and the watch that it leads to has
-// been marked by then: who is behind is the first in line, and watches everybody.
+// A waiter lists the queue, and the node that it is going to watch is granted a permit
+// and marked before the watch is armed. The waiter is the first in line then, and has to
+// watch all holders.
 func TestPermitMarkedBeforeItIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -78,22 +79,22 @@ func TestPermitMarkedBeforeItIsWatched(t *testing.T) {
 		fourth := acquiring(t, get(zklock.WithHooks(operating("watch", func() {
 			mustRelease(t, first)
 			l = <-third
-			time.Sleep(time.Second) // its mark is written
+			time.Sleep(time.Second) // until its mark is written
 		}))), t.Context())
 		time.Sleep(2 * time.Second)
-		none(t, "the fourth, beside two holders", fourth)
+		none(t, "the fourth, while two hold,", fourth)
 		mustRelease(t, second)
 		synctest.Wait()
 		if len(fourth) != 1 {
-			t.Fatalf("a permit is free, and the first in line does not know:\n%s", e.Dump())
+			t.Fatalf("a permit is free, and the first waiter in line was not woken:\n%s", e.Dump())
 		}
 		mustRelease(t, <-fourth)
 		mustRelease(t, l)
 	})
 }
 
-// A node that somebody has put in the place of ours, by the same name,
-// is not ours.
+// Another session deletes a waiter's node and creates one with the same name. The waiter
+// does not take that node for its own.
 func TestNodePutInPlaceOfOursIsNotOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -102,7 +103,7 @@ func TestNodePutInPlaceOfOursIsNotOurs(t *testing.T) {
 		second := acquiring(t, b.Mutex("x"), t.Context())
 		queue, err := a.Contenders(t.Context(), "x")
 		if err != nil || len(queue) != 2 {
-			t.Fatalf("%v, %v", queue, err)
+			t.Fatalf("contenders: %v, %v", queue, err)
 		}
 		path := "/zklock/x/" + queue[1].Node
 		if _, err := s.Multi(t.Context(), []driver.Op{
@@ -118,17 +119,17 @@ func TestNodePutInPlaceOfOursIsNotOurs(t *testing.T) {
 		}
 		names, _, err := s.Children(t.Context(), "/zklock/x")
 		if err != nil || len(names) != 1 {
-			t.Fatalf("%v, %v", names, err)
+			t.Fatalf("children: %v, %v; want one", names, err)
 		}
 		if n, err := s.Get(t.Context(), "/zklock/x/"+names[0]); err != nil || n.Stat.EphemeralOwner == s.ID() {
-			t.Errorf("granted with a node of session %#x, which is another's: %v", n.Stat.EphemeralOwner, err)
+			t.Errorf("granted with a node of another session, %#x: %v", n.Stat.EphemeralOwner, err)
 		}
 		mustRelease(t, l)
 	})
 }
 
-// When the connection changes between the sight of an empty queue and that of
-// our own node, the queue is looked at again, on the new one.
+// A waiter sees that no contender is ahead, and then reads its own node. If the connection
+// changes between the two, the waiter lists the queue again, on the new connection.
 func TestGrantIsSeenOnOneConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -158,7 +159,7 @@ func TestGrantIsSeenOnOneConnection(t *testing.T) {
 		l = <-got
 		mu.Lock()
 		if !cut || !slices.Contains(kinds, "list") {
-			t.Errorf("cut %v, and then %v: the queue was not read on the new connection", cut, kinds)
+			t.Errorf("the connection was cut: %v; the operations since are %v, want a list among them", cut, kinds)
 		}
 		mu.Unlock()
 		mustRelease(t, l)
@@ -175,24 +176,24 @@ func TestWaitSurvivesAWatchLostInAReconnect(t *testing.T) {
 		faults := faultdriver.Once(about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent())))
 		b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
 		got := acquiring(t, b.Mutex("x"), t.Context())
-		time.Sleep(time.Second) // it watches its own node as well by now
+		time.Sleep(time.Second) // until it watches its own node too
 		for _, id := range e.Sessions() {
 			if id != holder {
 				e.KillConnection(id)
 			}
 		}
-		time.Sleep(3 * time.Second) // it is read again within a sixth of the session timeout
+		time.Sleep(3 * time.Second) // the node ahead is read again within a sixth of the session timeout
 		mustRelease(t, l)
 		synctest.Wait()
 		if len(got) != 1 {
-			t.Fatal("the lock is free, and who waits for it was not woken")
+			t.Fatal("the lock is free, and the waiter was not woken")
 		}
 		mustRelease(t, <-got)
 	})
 }
 
-// A try that finds nobody, and is beaten to it by somebody else before its node
-// is there, does not wait for them.
+// A try finds the lock free, and another client acquires it before the try's node is
+// created. The try does not wait for that client.
 func TestTryThatIsBeatenDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -206,18 +207,19 @@ func TestTryThatIsBeatenDoesNotWait(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if _, err := c.Mutex("x").TryAcquire(ctx); !errors.Is(err, zklock.ErrNotAcquired) || time.Since(began) > time.Second {
-			t.Errorf("after %v: %v", time.Since(began), err)
+			t.Errorf("TryAcquire returned after %v: %v, want ErrNotAcquired at once", time.Since(began), err)
 		}
 		synctest.Wait()
 		if n := nodes(e); l == nil || n != 1 {
 			t.Errorf("%d nodes:\n%s", n, e.Dump())
 		}
 		mustRelease(t, l)
-		mustRelease(t, mustLock(t)(c.Mutex("x").TryAcquire(ctx))) // nothing of the first try is in the way
+		mustRelease(t, mustLock(t)(c.Mutex("x").TryAcquire(ctx))) // the first try has left nothing behind
 	})
 }
 
-// A try catches up with what this client itself has released on another session.
+// A try sees a release by the same client on another session: it sends a Sync first. On
+// the same session it needs none.
 func TestTrySeesAReleaseOnAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -226,18 +228,18 @@ func TestTrySeesAReleaseOnAnotherSession(t *testing.T) {
 		var l *zklock.Lock
 		try := func() { l = mustLock(t)(c.Mutex("x").TryAcquire(t.Context())) }
 		if d := cost(e, try); d.Syncs != 0 {
-			t.Errorf("on the same session: %+v", d)
+			t.Errorf("a try on the same session: %+v, want no Sync", d)
 		}
 		mustRelease(t, l)
 		time.Sleep(4 * time.Second)
 		if d := cost(e, try); d.Syncs != 1 {
-			t.Errorf("on another session: %+v", d)
+			t.Errorf("a try on another session: %+v, want one Sync", d)
 		}
 		mustRelease(t, l)
 	})
 }
 
-// A change of the node that is waited for is no departure.
+// A writer that waits for a node does not take a change of that node for its departure.
 func TestDowngradeLetsNoWriterIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -247,15 +249,15 @@ func TestDowngradeLetsNoWriterIn(t *testing.T) {
 		if err := l.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		none(t, "a writer beside what is a reader now", writer)
+		none(t, "a writer, while the downgraded one holds,", writer)
 		time.Sleep(5 * time.Second)
-		none(t, "a writer beside what is a reader now", writer)
+		none(t, "a writer, while the downgraded one holds,", writer)
 		mustRelease(t, l)
 		mustRelease(t, <-writer)
 	})
 }
 
-// Tries that come at the same time take the permits that there are.
+// Concurrent tries get some of the permits of a semaphore, and never more than it has.
 func TestTriesTakeNoMorePermitsThanThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -277,7 +279,7 @@ func TestTriesTakeNoMorePermitsThanThereAre(t *testing.T) {
 		wg.Wait()
 		time.Sleep(time.Second)
 		if n := len(held); n == 0 || n > 3 || nodes(e) != n {
-			t.Errorf("%d hold one of 3 permits:\n%s", n, e.Dump())
+			t.Errorf("%d tries hold one of 3 permits, want between 1 and 3, with a node each:\n%s", n, e.Dump())
 		}
 		for range len(held) {
 			mustRelease(t, <-held)

@@ -26,7 +26,7 @@ func TestCancelledWaitsLeaveNothing(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7+1)*time.Millisecond)
 					defer cancel()
 					if _, err := acquirers[i%len(acquirers)].Acquire(ctx); !errors.Is(err, zklock.ErrNotAcquired) && !errors.Is(err, zklock.ErrUnavailable) {
-						t.Errorf("%v", err)
+						t.Errorf("a cancelled wait: %v", err)
 					}
 				})
 			}
@@ -57,8 +57,9 @@ func TestCancelledWaitsLeaveNothing(t *testing.T) {
 	})
 }
 
-// TestWatchThatSurvivedAReconnectWakesAtOnce: a waiter reads again what it watches
-// within a sixth of the session timeout after a reconnect, but listens meanwhile.
+// TestWatchThatSurvivedAReconnectWakesAtOnce: after a reconnect a waiter reads the nodes
+// that it watches again, within a sixth of the session timeout. If a watch fires before
+// that, it wakes the waiter at once.
 func TestWatchThatSurvivedAReconnectWakesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -80,7 +81,7 @@ func TestWatchThatSurvivedAReconnectWakesAtOnce(t *testing.T) {
 	})
 }
 
-// Many who wait for one node share one watch, which is read once.
+// Waiters of one session that wait for the same node share one watch, armed by one read.
 func TestWaitersOfASessionShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -92,7 +93,7 @@ func TestWaitersOfASessionShareAWatch(t *testing.T) {
 			for range waiters {
 				go func() { got <- mustLock(t)(b.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithoutHandover())) }()
 			}
-			time.Sleep(100 * time.Millisecond) // later they watch their own nodes as well
+			time.Sleep(100 * time.Millisecond) // later they watch their own nodes too
 		})
 		if asked.Watches != 1 || nodes(e) != 1+waiters {
 			t.Errorf("%d watches were asked for by %d nodes, want one", asked.Watches, nodes(e)-1)

@@ -14,22 +14,22 @@ import (
 //go:embed curator/CuratorBench.java
 var curatorSource []byte
 
-// debianJars is where Debian's packages put jars.
+// debianJars is the folder where Debian's packages install jars.
 const debianJars = "/usr/share/java"
 
-// compileCurator compiles the worker that uses Curator, into dir, and returns
-// how to start it. An error says what is missing.
+// compileCurator compiles the worker that uses Curator, into dir, and returns a function
+// that makes its command. An error names the missing part.
 func compileCurator(dir, hosts string) (start func() (*exec.Cmd, error), version string, err error) {
 	jars := []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "slf4j-nop"}
 	for i, jar := range jars {
 		jars[i] = filepath.Join(debianJars, jar+".jar")
 		if _, err := os.Stat(jars[i]); err != nil {
-			return nil, "", fmt.Errorf("no Curator: %w (package libcurator-recipes-java)", err)
+			return nil, "", fmt.Errorf("no Curator found: %w: install the package libcurator-recipes-java", err)
 		}
 	}
 	javac, err := exec.LookPath("javac")
 	if err != nil {
-		return nil, "", fmt.Errorf("no Java compiler: %w (package default-jdk-headless)", err)
+		return nil, "", fmt.Errorf("no Java compiler found: %w: install the package default-jdk-headless", err)
 	}
 	in, err := ensemble.Find()
 	if err != nil {
@@ -43,7 +43,8 @@ func compileCurator(dir, hosts string) (start func() (*exec.Cmd, error), version
 	if out, err := exec.Command(javac, "-d", dir, "-cp", path, source).CombinedOutput(); err != nil {
 		return nil, "", fmt.Errorf("javac: %w\n%s", err, out)
 	}
-	// The jar without a version in its name is a copy of the one with it, or a link.
+	// The jar without a version in its name is a copy of the jar with a version, or a
+	// link to it.
 	if named, err := filepath.Glob(filepath.Join(debianJars, "curator-recipes-*.jar")); err == nil && len(named) > 0 {
 		version = strings.TrimPrefix(strings.TrimSuffix(filepath.Base(named[0]), ".jar"), "curator-recipes-")
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/zklock/go-zklock/integration_test/bench/worker"
 )
 
-// sizes are how many goroutines there are in the measurements of growth.
+// sizes are the numbers of goroutines in the measurements of growth.
 var sizes = []int{1, 10, 100, 1000, 10000}
 
-// growth measures one session with ever more names, a goroutine each, and with
-// ever more waiters for one name, and writes a table and a picture of it.
+// growth measures one session with growing numbers of names, with a goroutine for each
+// name, and with growing numbers of waiters for one name. It writes a table and a picture.
 func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, markdown string, out io.Writer) error {
 	length := b.length
 	defer func() { b.length = length }()
@@ -27,7 +27,7 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 		limit        map[string]int
 	}{
 		{worker.Own, "names", map[string]int{zkLock: 10000, floor: 10000}},
-		// Each cycle of zk.Lock's lists all who wait.
+		// Each cycle of zk.Lock lists all waiters.
 		{worker.One, "waiters on one name", map[string]int{zkLock: 1000}},
 	} {
 		panel := plot.Panel{Title: g.title, X: g.title, Y: "cycles/s"}
@@ -51,7 +51,7 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 				v := res.median(who, "rate")
 				if v == 0 {
 					line = append(line, "0")
-					continue // there is no such place on a logarithmic axis
+					continue // a logarithmic axis has no 0
 				}
 				line = append(line, fmt.Sprintf("%.0f", v))
 				if series[who] == nil {
@@ -80,8 +80,8 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 	return write(picture, out, func(w io.Writer) error { return plot.Write(w, panels) })
 }
 
-// stretched is how long a turn takes with n goroutines: enough for each of
-// them to get around more than once.
+// stretched returns the length of a turn with n goroutines. It is long enough for more
+// than one cycle of each goroutine.
 func stretched(length time.Duration, n int) time.Duration {
 	switch {
 	case n >= 10000:

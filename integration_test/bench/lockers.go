@@ -16,14 +16,14 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// Where each library has its locks.
+// The root of each contestant's znodes.
 const (
 	zklockRoot = "/bench/zklock"
 	zkLockRoot = "/bench/zk"
 	rawRoot    = "/bench/raw"
 )
 
-// openLocker opens one of the libraries that this program has in itself.
+// openLocker opens one of the contestants that are part of this program.
 func openLocker(library, hosts string) (worker.Locker, error) {
 	switch library {
 	case ours:
@@ -39,7 +39,7 @@ func openLocker(library, hosts string) (worker.Locker, error) {
 		conn, err := connect(hosts, rawRoot)
 		return rawLocker{conn}, err
 	}
-	return nil, fmt.Errorf("unknown library %q", library)
+	return nil, fmt.Errorf("unknown contestant %q", library)
 }
 
 type zklockLocker struct{ client *zklock.Client }
@@ -68,7 +68,7 @@ func (l zklockLocker) Acquire(ctx context.Context, kind, name string, _ int) (fu
 	return func() error {
 		err := lock.Release(ctx)
 		if errors.Is(err, zklock.ErrReleasePending) {
-			err = nil // slow, which shows in the figures, but no failure
+			err = nil // the release is slow, which the figures show, but it is not a failure
 		}
 		return err
 	}, nil
@@ -80,7 +80,7 @@ func (l zklockLocker) Try(ctx context.Context, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(errors.New("acquired what is held"), lock.Release(ctx))
+		err = errors.Join(errors.New("acquired a lock that is held already"), lock.Release(ctx))
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (l zklockLocker) Prepare(int, bool) error { return nil }
 
 func (l zklockLocker) Close() { _ = l.client.Close() }
 
-// connect opens a session of go-zookeeper's and makes the nodes down to root.
+// connect opens a session with go-zookeeper and creates the nodes down to root.
 func connect(hosts, root string) (*zk.Conn, error) {
 	conn, _, err := zk.Connect(strings.Split(hosts, ","), 10*time.Second, zk.WithLogInfo(false))
 	if err != nil {
@@ -120,7 +120,7 @@ func (l zkLocker) Prepare(int, bool) error { return nil }
 
 func (l zkLocker) Close() { l.conn.Close() }
 
-// rawLocker is no lock: each cycle is a create and a delete, and each try one
+// rawLocker does not lock: each cycle is one create and one delete, and each try is one
 // getChildren.
 type rawLocker struct{ conn *zk.Conn }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// machine describes where the figures come from, in one line each.
+// machine describes the machine, the versions and the method, each in one line.
 func machine(b *runner, versions map[string]string) []string {
 	head := []string{
 		time.Now().UTC().Format("2006-01-02"),
@@ -35,7 +35,7 @@ func machine(b *runner, versions map[string]string) []string {
 	return append(head, fmt.Sprintf("medians of %d turns of %v, after %v of warming up", b.rounds, b.length, b.warmed))
 }
 
-// processor is the processor's name, as far as the system tells.
+// processor returns the processor's name, or its architecture if the system has no name.
 func processor() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -49,7 +49,7 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// kernel is the system and its version, as far as the system tells.
+// kernel returns the system's name, and its version if the system has that in a file.
 func kernel() string {
 	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
@@ -58,7 +58,7 @@ func kernel() string {
 	return runtime.GOOS + " " + strings.TrimSpace(string(release))
 }
 
-// moduleVersion is the version of a module that this program was built with.
+// moduleVersion returns the version of a module that this program was built with.
 func moduleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -72,10 +72,11 @@ func moduleVersion(path string) string {
 	return "(unknown)"
 }
 
-// shares are how the processors' time was spent so far, in the kernel's unit.
+// shares has the processors' time since the start of the system, in the kernel's unit, and
+// the part of it that the host of a virtual machine has taken.
 type shares struct{ all, stolen float64 }
 
-// processorTime is read from the system; nothing where it does not tell.
+// processorTime reads the shares from the system. They are 0 on systems without /proc/stat.
 func processorTime() (s shares) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -83,10 +84,10 @@ func processorTime() (s shares) {
 	}
 	line, _, _ := strings.Cut(string(stat), "\n")
 	for i, field := range strings.Fields(line) {
-		if i == 0 || i > 8 { // its name, and guests, whose time is counted as others' already
+		if i == 0 || i > 8 { // the line's name, and the time of guests, which is part of other fields
 			continue
 		}
-		n, _ := strconv.ParseFloat(field, 64) // they are numbers
+		n, _ := strconv.ParseFloat(field, 64) // the kernel writes numbers only
 		s.all += n
 		if i == 8 {
 			s.stolen = n
@@ -95,8 +96,8 @@ func processorTime() (s shares) {
 	return s
 }
 
-// since says how much of the time a host has given to other machines. Who needs
-// the processor most loses most by that, even within a round.
+// since describes how much of the processors' time since before the host has taken. The
+// contestant that needs the processor most loses most by that, even within a round.
 func (s shares) since(before shares) string {
 	if s.all == before.all {
 		return ""

@@ -1,16 +1,16 @@
-// Command bench compares zklock with what a user would pick instead, on real
-// ZooKeeper servers of its own or on some that are there already: go-zookeeper's
-// zk.Lock; Curator, if its jars are there; and the raw floor of one create and
-// one delete a cycle without any lock logic. Each contestant is processes of its
-// own (see package worker), which take turns, A B C A B C, so that a noisy
-// machine disturbs them alike; only ratios within one run mean anything. Beside
-// the figures it says which of the project's promises about them were kept.
+// Command bench compares zklock with the alternatives that a user has, on real ZooKeeper
+// servers. It starts servers, or uses existing ones. The alternatives are go-zookeeper's
+// zk.Lock; Curator, if its jars are installed; and a client that creates and deletes one
+// znode a cycle, without a lock ("plain create and delete"). Each contestant runs in
+// separate processes (see package worker). Contestants take turns, A B C A B C, so that a
+// noisy machine disturbs them alike. Only ratios within one run mean anything. In addition
+// to the figures it prints which of the project's performance targets were met.
 //
 //	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-rounds 9] [-for 1s] [-run regexp]
 //
-// With -growth it measures instead how one session fares with ever more names,
-// and with ever more waiters for one name, and draws that. With -peers it takes a
-// program that speaks for etcd and redis too; make bench-peers builds that.
+// With -growth it measures one session with growing numbers of names, and of waiters for
+// one name, and draws the result. With -peers it also measures the libraries for etcd and
+// redis, through a program that make bench-peers builds.
 package main
 
 import (
@@ -30,10 +30,11 @@ import (
 	"github.com/zklock/go-zklock/integration_test/bench/worker"
 )
 
-// workerEnv makes this program a worker: the servers and a library.
+// workerEnv is the environment variable that makes this program a worker. Its value is the
+// servers, a space, and the contestant.
 const workerEnv = "ZKLOCK_BENCH_WORKER"
 
-// options are the command line's.
+// options are the flags of the command line.
 type options struct {
 	zk       string
 	servers  int
@@ -53,17 +54,17 @@ func main() {
 		exit(work(text))
 	}
 	var o options
-	flag.StringVar(&o.zk, "zk", "", "host:port[,host:port] of ZooKeeper servers; empty: start some")
-	flag.IntVar(&o.servers, "servers", 1, "how many servers to start")
-	flag.IntVar(&o.rounds, "rounds", 9, "how many turns each contestant takes")
-	flag.DurationVar(&o.length, "for", time.Second, "how long a turn takes")
-	flag.DurationVar(&o.warm, "warm", 40*time.Second, "for how long the servers work before the first row")
-	flag.StringVar(&o.only, "run", ".", "which workloads, as a regular expression")
-	flag.StringVar(&o.json, "json", "", "write everything to this file, as JSON; - is stdout, instead of the tables")
+	flag.StringVar(&o.zk, "zk", "", "host:port[,host:port] of existing ZooKeeper servers (default: start servers)")
+	flag.IntVar(&o.servers, "servers", 1, "the number of servers to start")
+	flag.IntVar(&o.rounds, "rounds", 9, "the number of turns of each contestant")
+	flag.DurationVar(&o.length, "for", time.Second, "the length of a turn")
+	flag.DurationVar(&o.warm, "warm", 40*time.Second, "the time for which the servers work before the first workload is measured")
+	flag.StringVar(&o.only, "run", ".", "measure only the workloads whose names match this regular expression")
+	flag.StringVar(&o.json, "json", "", "write all figures to this file, as JSON; - prints them instead of the tables")
 	flag.StringVar(&o.markdown, "md", "", "write the tables to this file, as Markdown")
-	flag.StringVar(&o.growth, "growth", "", "measure growth instead, and draw it into this file (SVG)")
-	flag.StringVar(&o.peers, "peers", "", "a program that works with more libraries")
-	flag.BoolVar(&o.everyone, "all", false, "let Curator take part in every workload")
+	flag.StringVar(&o.growth, "growth", "", "measure growth instead of the workloads, and draw it into this file (SVG)")
+	flag.StringVar(&o.peers, "peers", "", "the program that measures etcd and redsync (see make bench-peers)")
+	flag.BoolVar(&o.everyone, "all", false, "measure Curator in every workload")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -78,7 +79,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// work is this program as a worker.
+// work runs this program as a worker.
 func work(text string) error {
 	hosts, library, _ := strings.Cut(text, " ")
 	l, err := openLocker(library, hosts)
@@ -145,7 +146,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}())
 }
 
-// invite gets ready whoever else takes part, and returns their versions.
+// invite prepares Curator and the libraries of -peers, and returns their versions.
 func (b *runner) invite(ctx context.Context, o options) (versions map[string]string, cleanup func(), err error) {
 	dir, err := os.MkdirTemp("", "zklock-bench-")
 	if err != nil {
@@ -156,7 +157,7 @@ func (b *runner) invite(ctx context.Context, o options) (versions map[string]str
 		for _, p := range open {
 			p.close()
 		}
-		_ = os.RemoveAll(dir) // of no use to anybody, wherever it stays
+		_ = os.RemoveAll(dir) // a temporary folder that stays does no harm
 	}
 	versions = make(map[string]string)
 	start, version, why := compileCurator(dir, b.servers.hosts)
@@ -169,7 +170,7 @@ func (b *runner) invite(ctx context.Context, o options) (versions map[string]str
 		return versions, cleanup, nil
 	}
 	for _, name := range []string{etcd, redsync} {
-		// The process that starts the server lives as long as it is wanted.
+		// This process starts the library's server. It runs until cleanup.
 		p, err := startProcess(name+"'s server", exec.CommandContext(ctx, o.peers, "serve", name, dir))
 		if err != nil {
 			return versions, cleanup, err
@@ -186,7 +187,8 @@ func (b *runner) invite(ctx context.Context, o options) (versions map[string]str
 	return versions, cleanup, nil
 }
 
-// write lets something be written to a file; "" is none, and - is out.
+// write calls to with the file at path, or with out if path is "-". It does nothing if path
+// is "".
 func write(path string, out io.Writer, to func(io.Writer) error) error {
 	switch path {
 	case "":

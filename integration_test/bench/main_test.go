@@ -17,7 +17,7 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// TestMain makes this binary a worker where the command would be one.
+// TestMain makes this binary a worker if the environment says so, as the command does.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(workerEnv); text != "" {
 		exit(work(text))
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEveryRowYieldsItsFigures runs every workload, small and short: the figures
-// mean nothing, but each that a target is about has to be there.
+// TestEveryRowYieldsItsFigures runs every workload, small and short. The figures mean
+// nothing, but each target has to have its figure.
 func TestEveryRowYieldsItsFigures(t *testing.T) {
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
@@ -85,7 +85,7 @@ func TestTargetsAreJudgedByRatiosWithinRounds(t *testing.T) {
 	}
 	for _, missing := range []target{rateOf(etcd, 1), {figure: "nothing", most: 1}} {
 		if got, ok := r.measured(missing); ok {
-			t.Errorf("%+v: %v out of nothing", missing, got)
+			t.Errorf("%+v: got %v without a measurement", missing, got)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestProcessesAreCombined(t *testing.T) {
 	}
 }
 
-// Who does not get in at all is not quick.
+// A contestant that does not complete a single cycle does not count as quick.
 func TestNoCyclesTakeNoTime(t *testing.T) {
 	slow := map[string][]figures{
 		ours:  {combine([]figures{{"cycles": 0, "seconds": 1, "acquire50": 0}})},
@@ -110,11 +110,11 @@ func TestNoCyclesTakeNoTime(t *testing.T) {
 	}
 	for _, target := range []target{{figure: "acquire50", against: floor, most: 1.35}, {figure: "acquire50", most: 1}} {
 		if got, ok := (result{Turns: slow}).measured(target); ok {
-			t.Errorf("%v: %v out of no cycles", target, got)
+			t.Errorf("%v: got %v without a cycle", target, got)
 		}
 	}
 	if f := combine([]figures{{"cycles": 0, "seconds": 1, "acquire50": 0}, {"cycles": 9, "seconds": 1, "acquire50": 5}}); f["acquire50"] != 5 || f["even"] != 0 {
-		t.Errorf("one of two processes did nothing: %v", f)
+		t.Errorf("when one of two processes had no cycles: %v, want acquire50 5 and even 0", f)
 	}
 }
 
@@ -124,15 +124,15 @@ func TestTimeTakenByTheHostIsToldOfThisRun(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := before.since(before); got != "" {
-		t.Errorf("%q out of no time", got)
+		t.Errorf("%q for an interval of no time, want nothing", got)
 	}
 	if s := processorTime(); runtime.GOOS == "linux" && (s.all <= s.stolen || s.stolen < 0) {
-		t.Errorf("%+v of the processors' time", s)
+		t.Errorf("processorTime returned %+v, want a share less than all time", s)
 	}
 }
 
 func TestTablesHaveAllColumns(t *testing.T) {
-	r := result{Row: "w", Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not there"},
+	r := result{Row: "w", Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not installed"},
 		Turns: map[string][]figures{ours: {{"rate": 300, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}}
 	rep := report{Head: []string{"a machine"}, Results: []result{r}, Verdict: verdicts([]result{r})}
 	var b bytes.Buffer
@@ -140,7 +140,7 @@ func TestTablesHaveAllColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x | ok |\n", "| etcd | >= 2x | not there | no figure |\n",
+		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x | ok |\n", "| etcd | >= 2x | not installed | no figure |\n",
 		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3.00x, 0.50x |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -170,13 +170,13 @@ func TestPictureIsWellFormedAndHasEveryPoint(t *testing.T) {
 			for _, a := range e.Attr {
 				var at float64
 				if _, err := fmt.Sscan(a.Value, &at); err == nil && strings.HasSuffix(a.Name.Local, "y") && (at < 30 || at > 330) {
-					t.Errorf("a mark at %s=%s is outside", a.Name.Local, a.Value)
+					t.Errorf("a mark at %s=%s is outside of the picture", a.Name.Local, a.Value)
 				}
 			}
 			marks++
 		}
 	}
-	// Three points, two in the legend, and the background.
+	// Three points, two marks in the legend, and the background.
 	if marks != 6 {
 		t.Errorf("%d marks, want 6", marks)
 	}

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// patience bounds each wait for a process's answer, beyond the time that it was
-// told to work.
+// patience bounds each wait for a process's answer, in addition to the time for which the
+// process was asked to work.
 const patience = 2 * time.Minute
 
-// process is a worker, in whatever language; package worker has the lines that
-// it is told and answers with.
+// process is a worker, in any language. Package worker documents the commands and the
+// answers.
 type process struct {
 	name   string
 	cmd    *exec.Cmd
@@ -49,13 +49,13 @@ func startProcess(name string, cmd *exec.Cmd) (*process, error) {
 		for scan := bufio.NewScanner(stdout); scan.Scan(); {
 			p.lines <- scan.Text()
 		}
-		_ = cmd.Wait() // how it ended matters only if an answer is missing
+		_ = cmd.Wait() // a process that ended too early shows by its missing answer
 	}()
 	return p, nil
 }
 
-// tell gives the process a line.
-func (p *process) tell(format string, args ...any) error {
+// send sends a line to the process.
+func (p *process) send(format string, args ...any) error {
 	if _, err := fmt.Fprintf(p.stdin, format+"\n", args...); err != nil {
 		return fmt.Errorf("%s: %w: %s", p.name, err, p.stderr.String())
 	}
@@ -81,15 +81,16 @@ func (p *process) answer(want string, limit time.Duration) (string, error) {
 	}
 }
 
-// ask is tell and the answer to it.
+// ask sends a line to the process and returns the answer.
 func (p *process) ask(format string, args ...any) (string, error) {
-	if err := p.tell(format, args...); err != nil {
+	if err := p.send(format, args...); err != nil {
 		return "", err
 	}
 	return p.answer("done", patience)
 }
 
-// close ends the process: by the end of its input, or else for certain.
+// close ends the process by closing its input, and kills it if it has not ended after 10
+// seconds.
 func (p *process) close() {
 	_ = p.stdin.Close()
 	timer := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Process.Kill() })
@@ -99,7 +100,7 @@ func (p *process) close() {
 	<-p.ended
 }
 
-// figures is what a turn yielded, by name.
+// figures are the results of a turn, by name.
 type figures map[string]float64
 
 // parseFigures reads "key=value key=value".
@@ -114,12 +115,12 @@ func parseFigures(line string) (figures, error) {
 		f[key] = v
 	}
 	if len(f) == 0 {
-		return nil, errors.New("no figures")
+		return nil, errors.New("the answer has no figures")
 	}
 	return f, nil
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the last bytes that are written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -142,7 +143,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(t.buf.String())
 }
 
-// self is the command of this program as a worker.
+// self returns the command that runs this program as a worker.
 func self(library, hosts string) (*exec.Cmd, error) {
 	exe, err := os.Executable()
 	if err != nil {

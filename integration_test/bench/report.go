@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// report is all that a run has to tell.
+// report has all results of a run.
 type report struct {
 	Head    []string  `json:"head"`
 	Results []result  `json:"results"`
 	Verdict []verdict `json:"targets"`
 }
 
-// verdict is what came of a target.
+// verdict is the result for one target.
 type verdict struct {
 	Row      string  `json:"workload"`
 	Figure   string  `json:"figure"`
@@ -25,10 +25,10 @@ type verdict struct {
 	Target   string  `json:"target"`
 	Measured float64 `json:"measured"`
 	OK       bool    `json:"ok"`
-	Missing  string  `json:"missing,omitempty"` // why there is no figure
+	Missing  string  `json:"missing,omitempty"` // the reason why the figure is missing
 }
 
-// verdicts judges the results.
+// verdicts returns the result for each target of the workloads.
 func verdicts(results []result) (all []verdict) {
 	for _, r := range results {
 		for _, t := range r.row.targets {
@@ -54,10 +54,10 @@ func (r report) json(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// columns of the table of figures.
-var columns = []string{"workload", "who", "cycles/s", "acquire p50", "p99", "release p50", "s until all had it", "packets", "zklock's cycles/s, acquire p50"}
+// columns are the heads of the table of figures.
+var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "release p50", "seconds until all waiters had it", "packets", "zklock's cycles/s, acquire p50"}
 
-// lines of the table of figures.
+// lines returns the rows of the table of figures.
 func (r report) lines() (all [][]string) {
 	for _, res := range r.Results {
 		for i, who := range res.Who {
@@ -69,7 +69,7 @@ func (r report) lines() (all [][]string) {
 			for _, c := range []struct {
 				figure string
 				show   func(float64) string
-				once   bool // a figure of what is done once
+				once   bool // a figure of workloads that are done once a turn
 			}{
 				{"rate", func(v float64) string { return fmt.Sprintf("%.0f", v) }, false},
 				{"acquire50", micros, false}, {"acquire99", micros, false}, {"release50", micros, false},
@@ -98,7 +98,7 @@ func (r report) lines() (all [][]string) {
 	return all
 }
 
-// micros shows a time given in microseconds.
+// micros formats a time that is given in microseconds.
 func micros(v float64) string {
 	d := time.Duration(v * float64(time.Microsecond))
 	switch {
@@ -129,7 +129,7 @@ func (v verdict) line() []string {
 	return []string{v.Row, v.Figure, v.Against, v.Target, measured, result}
 }
 
-// text writes the tables for people at a terminal.
+// text writes the tables for a terminal.
 func (r report) text(w io.Writer) error {
 	for _, line := range r.Head {
 		fmt.Fprintln(w, line)
@@ -147,7 +147,7 @@ func (r report) text(w io.Writer) error {
 	}
 	for _, res := range r.Results {
 		for who, why := range res.Absent {
-			fmt.Fprintf(w, "%s: no %s: %s\n", res.Row, who, why)
+			fmt.Fprintf(w, "%s: without %s: %s\n", res.Row, who, why)
 		}
 	}
 	fmt.Fprintln(w)
@@ -158,7 +158,7 @@ func (r report) text(w io.Writer) error {
 	return table(verdictColumns, lines)
 }
 
-// markdown writes the same for the documentation.
+// markdown writes the same tables for the documentation.
 func (r report) markdown(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range r.Head {

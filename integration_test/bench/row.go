@@ -7,40 +7,40 @@ import (
 	"github.com/zklock/go-zklock/integration_test/bench/worker"
 )
 
-// Contestants. The first one is what all others are compared with.
+// Contestants. The others are compared with the first one.
 const (
 	ours    = "zklock"
 	zkLock  = "zk.Lock"
-	floor   = "raw floor" // one create and one delete a cycle, no lock at all
+	floor   = "plain create and delete" // one create and one delete a cycle, without a lock
 	curator = "Curator"
 	etcd    = "etcd"
 	redsync = "redsync"
 )
 
-// row is one workload, who takes part in it, and what has to come out.
+// row is one workload with its contestants and its targets.
 type row struct {
 	name       string
-	kind       string // of worker's kinds
-	names      string // of worker's names
-	processes  int
-	goroutines int // of each process
-	once       bool
-	held       bool // somebody else holds the one name all the time
-	tidy       bool // count what is left behind
+	kind       string // one of package worker's kinds, such as worker.Mutex
+	names      string // one of package worker's kinds of names, such as worker.Own
+	processes  int    // of each contestant
+	goroutines int    // of each process
+	once       bool   // each goroutine acquires once a turn, instead of for the turn's length
+	held       bool   // another process holds the one name all the time
+	tidy       bool   // the znodes that are left behind are counted
 
-	who     []string // beside zklock
-	peers   []string // who takes part only when asked for
+	who     []string // the contestants in addition to zklock
+	peers   []string // contestants that take part only with -peers, or Curator with -all
 	targets []target
 }
 
-// target is a promise about a row.
+// target is a limit for a figure of zklock's, or for its ratio to another contestant's.
 type target struct {
-	figure  string  // ours, or the ratio of ours and theirs
-	against string  // whose; "" for a figure of our own
-	inverse bool    // theirs by ours
-	least   float64 // 0: none
-	most    float64 // counts if least is 0
-	unit    string  // what the figure is, for people
+	figure  string  // the key of the figure
+	against string  // the other contestant; "" if the target is about zklock's figure alone
+	inverse bool    // the ratio is the other contestant's figure by zklock's
+	least   float64 // the lower limit; 0 means that there is none
+	most    float64 // the upper limit; used if least is 0
+	unit    string  // the figure's name in the tables
 }
 
 func (t target) met(v float64) bool {
@@ -65,7 +65,7 @@ func rateOf(against string, least float64) target {
 	return target{figure: "rate", against: against, least: least, unit: "cycles/s"}
 }
 
-// rows are all workloads. Within one, contestants take turns.
+// rows returns all workloads. Within a workload, the contestants take turns.
 func rows() []row {
 	everybody := []string{curator, etcd, redsync}
 	return []row{
@@ -103,7 +103,7 @@ func rows() []row {
 			name: "4 processes x 250 waiters, 1 name", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 250, once: true,
 			who: []string{zkLock}, peers: everybody,
 			targets: []target{
-				{figure: "seconds", against: zkLock, inverse: true, least: 10, unit: "time until all had it, times faster"},
+				{figure: "seconds", against: zkLock, inverse: true, least: 10, unit: "time until all waiters had it, times faster"},
 				{figure: "packets", against: zkLock, most: .1, unit: "server packets"},
 			},
 		},
@@ -132,8 +132,8 @@ func rows() []row {
 	}
 }
 
-// growing are the rows of one workload as it grows: n goroutines that want a
-// name each, or all the same one.
+// growing returns the rows of a growing workload. For each size n, n goroutines want a name
+// each, or a single name. limit has the largest size for each contestant.
 func growing(names string, sizes []int, limit map[string]int) []row {
 	var all []row
 	for _, n := range sizes {

@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/integration_test/bench/worker"
 )
 
-// runner lets contestants take turns, A B C A B C, so that a noisy machine
-// disturbs them alike; only ratios within one run mean anything.
+// runner makes the contestants take turns, A B C A B C, so that a noisy machine disturbs
+// them alike. Only ratios within one run mean anything.
 type runner struct {
 	servers *servers
 	rounds  int
@@ -23,10 +23,10 @@ type runner struct {
 	warmed  time.Duration                        // how long the servers had worked before the first row
 	start   map[string]func() (*exec.Cmd, error) // how to start a worker, by contestant
 	say     func(format string, args ...any)     // progress
-	rows    int                                  // so far
+	rows    int                                  // the number of rows so far
 }
 
-// result is what a row yielded.
+// result has the figures of a row.
 type result struct {
 	Row    string               `json:"workload"`
 	Who    []string             `json:"contestants"`
@@ -36,14 +36,14 @@ type result struct {
 	row row
 }
 
-// warm keeps the servers busy, with what all contestants that speak their language
-// ask for, until their code is compiled as well as it will be: that takes as much
-// processor time as they do, and so whose turn it is then would lose by it.
+// warm keeps the servers busy with the requests of the contestants that are written in Go,
+// until the servers' code is compiled. Compiling takes as much processor time as the work
+// itself, which would slow down the contestants that take the first turns.
 func (b *runner) warm(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	b.say("the servers warm up for %v ...", d)
+	b.say("warming up the servers for %v ...", d)
 	who := []string{ours, zkLock, floor}
 	w := *b
 	w.rounds = int(max(1, d/(b.length*time.Duration(len(who)))))
@@ -52,7 +52,7 @@ func (b *runner) warm(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// team is a contestant's processes in a row.
+// team has a contestant's processes in a row.
 type team []*process
 
 func (t team) close() {
@@ -61,8 +61,8 @@ func (t team) close() {
 	}
 }
 
-// run has a row's contestants do it once for a start, which is not counted, and
-// then once a round.
+// run measures a row. Each contestant takes a first turn, which is not counted, and then
+// one turn in each round.
 func (b *runner) run(ctx context.Context, r row, who []string) (res result, err error) {
 	b.rows++
 	prefix := fmt.Sprintf("row%d", b.rows)
@@ -76,7 +76,7 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 	for _, name := range who {
 		t, err := b.assemble(name, r.processes)
 		if err != nil {
-			b.say("%s: no %s: %v", r.name, name, err)
+			b.say("%s: without %s: %v", r.name, name, err)
 			res.Absent[name] = err.Error()
 			continue
 		}
@@ -105,7 +105,7 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 				return res, err
 			}
 			if err != nil {
-				b.say("%s: %s gave up: %v", r.name, name, err)
+				b.say("%s: %s failed, and is left out from here on: %v", r.name, name, err)
 				res.Absent[name] = err.Error()
 				res.Who = slices.DeleteFunc(res.Who, func(s string) bool { return s == name })
 				delete(res.Turns, name)
@@ -139,7 +139,7 @@ func (b *runner) assemble(name string, n int) (team, error) {
 		t = append(t, p)
 	}
 	for _, p := range t {
-		if _, err := p.ask("versions"); err != nil { // it has its session now
+		if _, err := p.ask("versions"); err != nil { // it answers when it has its session
 			t.close()
 			return nil, err
 		}
@@ -147,8 +147,9 @@ func (b *runner) assemble(name string, n int) (team, error) {
 	return t, nil
 }
 
-// hold has somebody without a session of this library's hold a name, so that
-// what the servers do is what the contestants ask for, and no heartbeat.
+// hold makes the process without locks hold a name, by creating a queue node of zklock's.
+// It has no session of this library, which sends heartbeats: so the servers serve the
+// contestants' requests only. Before that, us creates the name's znode.
 func hold(us *process, raw team, name string) error {
 	for _, line := range []string{"hold " + name, "release"} {
 		if _, err := us.ask("%s", line); err != nil {
@@ -156,21 +157,21 @@ func hold(us *process, raw team, name string) error {
 		}
 	}
 	if raw == nil {
-		return fmt.Errorf("nobody is there to hold %s", name)
+		return fmt.Errorf("no process to hold %s", name)
 	}
 	_, err := raw[0].ask("hold %s/%s/_c_7f3c8a52-0d14-4c1e-9b7a-5e2f60a1d3b8-__WRIT__", zklockRoot, name)
 	return err
 }
 
-// turn is one contestant's turn. Names that are to be known are the same in
-// each turn, what is done once is done with another name each.
+// turn runs one contestant's turn. Workloads that are done once use a name that is unique to
+// the turn. The others use the same names in each turn, so that the names are known.
 func (b *runner) turn(t team, r row, unique, known string, length time.Duration) (figures, error) {
 	for _, p := range t {
 		var err error
 		if r.once {
-			err = p.tell("once %s %d %s %s", r.kind, r.goroutines, r.names, unique)
+			err = p.send("once %s %d %s %s", r.kind, r.goroutines, r.names, unique)
 		} else {
-			err = p.tell("cycles %s %d %s %s %d", r.kind, r.goroutines, r.names, known, length.Milliseconds())
+			err = p.send("cycles %s %d %s %s %d", r.kind, r.goroutines, r.names, known, length.Milliseconds())
 		}
 		if err != nil {
 			return nil, err
@@ -187,7 +188,7 @@ func (b *runner) turn(t team, r row, unique, known string, length time.Duration)
 	}
 	begin := time.Now()
 	for _, p := range t {
-		if err := p.tell("go"); err != nil {
+		if err := p.send("go"); err != nil {
 			return nil, err
 		}
 	}
@@ -220,14 +221,14 @@ func (b *runner) turn(t team, r row, unique, known string, length time.Duration)
 	return f, nil
 }
 
-// combine puts the figures of several processes together.
+// combine combines the figures of several processes.
 func combine(each []figures) figures {
 	all := figures{}
 	least, most := each[0]["cycles"], each[0]["cycles"]
 	for _, key := range []string{"acquire50", "acquire99", "release50", "acquireMax", "seconds"} {
 		var v []float64
 		for _, f := range each {
-			if f["cycles"] > 0 || key == "seconds" { // of no cycles there is no time, rather than none at all
+			if f["cycles"] > 0 || key == "seconds" { // a process without cycles has no times, rather than times of 0
 				v = append(v, f[key])
 			}
 		}
@@ -245,12 +246,12 @@ func combine(each []figures) figures {
 	return all
 }
 
-// leftovers waits until a tidy contestant has tidied up, and counts what the
-// names of a row have left behind.
+// leftovers counts the znodes that a row's names have left behind. It gives zklock, which
+// removes idle znodes, up to a minute to do so.
 func (b *runner) leftovers(prefix string, res result) {
 	conn, err := connect(b.servers.hosts, rawRoot)
 	if err != nil {
-		b.say("%s: cannot look for what is left behind: %v", res.Row, err)
+		b.say("%s: cannot count the znodes that are left behind: %v", res.Row, err)
 		return
 	}
 	defer conn.Close()
@@ -269,7 +270,7 @@ func (b *runner) leftovers(prefix string, res result) {
 	}
 }
 
-// count is how many names of a row there are.
+// count returns how many znodes of a row's names exist.
 func count(conn *zk.Conn, root, prefix string) (n int, err error) {
 	names, _, err := conn.Children(root)
 	for _, name := range names {
@@ -280,7 +281,7 @@ func count(conn *zk.Conn, root, prefix string) (n int, err error) {
 	return n, err
 }
 
-// median of what may be several turns; 0 of none.
+// median returns the median of v, and 0 if v is empty.
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
@@ -292,7 +293,7 @@ func median(v []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// median of a figure of a contestant.
+// median returns the median of a contestant's figure over the rounds.
 func (r result) median(who, figure string) float64 {
 	var v []float64
 	for _, f := range r.Turns[who] {
@@ -301,8 +302,9 @@ func (r result) median(who, figure string) float64 {
 	return median(v)
 }
 
-// measured is what a target is about: the median over the rounds, of ours or of
-// the ratio of ours and theirs within the round.
+// measured returns the figure of a target: the median over the rounds, either of zklock's
+// figure or of its ratio to the other contestant's figure in the same round. It returns
+// false if neither was measured.
 func (r result) measured(t target) (float64, bool) {
 	var v []float64
 	for i, f := range r.Turns[ours] {

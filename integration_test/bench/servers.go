@@ -14,18 +14,18 @@ import (
 // servers is the ensemble that the contestants use.
 type servers struct {
 	hosts string
-	own   *ensemble.Ensemble // nil: it was there already
+	own   *ensemble.Ensemble // nil if the servers existed already
 }
 
-// production are the differences between the ensemble package's servers, which
-// are made for tests, and servers that somebody relies on: what is acknowledged
-// is on disk, the code is compiled as well as it can be, and there is room.
+// production are options that change the ensemble package's servers, which are made for
+// tests, into servers as in production: acknowledged writes are on disk, the code is
+// compiled by all compiler stages, and the memory is large enough.
 var production = []string{
 	"-Dzookeeper.forceSync=yes", "-Dzookeeper.preAllocSize=65536",
 	"-Xmx512m", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC",
 }
 
-// serve starts n servers, or takes those at hosts.
+// serve starts n servers, or uses those at hosts if hosts is not empty.
 func serve(hosts string, n int) (*servers, error) {
 	if hosts != "" {
 		return &servers{hosts: hosts}, nil
@@ -39,19 +39,19 @@ func serve(hosts string, n int) (*servers, error) {
 
 func (s *servers) close() {
 	if s.own != nil {
-		_ = s.own.Close() // it kills the servers; the data is in a temporary folder
+		_ = s.own.Close() // an error concerns temporary files only: the servers are killed
 	}
 }
 
-// status is what the servers' answers to srvr come to.
+// status is the sum of the servers' replies to the four-letter word srvr.
 type status struct {
 	version  string
-	received float64 // packets, all servers together
-	sent     float64
-	zxid     float64 // the newest
+	received float64 // packets of all servers together
+	sent     float64 // packets of all servers together
+	zxid     float64 // the newest of all servers
 }
 
-// status asks every server.
+// status asks every server for its status.
 func (s *servers) status() (status, error) {
 	var all status
 	for addr := range strings.SplitSeq(s.hosts, ",") {
@@ -61,7 +61,7 @@ func (s *servers) status() (status, error) {
 		}
 		for line := range strings.Lines(answer) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			n, _ := strconv.ParseInt(value, 0, 64) // 0 for what is no number, which is not used
+			n, _ := strconv.ParseInt(value, 0, 64) // 0 for values that are not numbers, which are not used
 			switch key {
 			case "Zookeeper version":
 				all.version, _, _ = strings.Cut(value, "-")
@@ -78,7 +78,7 @@ func (s *servers) status() (status, error) {
 	return all, nil
 }
 
-// srvr sends the one four-letter word that every server allows by default.
+// srvr sends the four-letter word srvr, the only one that servers allow by default.
 func srvr(addr string) (string, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {

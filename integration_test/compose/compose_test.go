@@ -27,7 +27,7 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// service tells a test what it sees of a call, and does what the test says.
+// service is a gRPC service. Its methods call the functions that the test has set.
 type service struct {
 	orderspb.UnimplementedOrdersServer
 	pay  func(context.Context) error
@@ -48,7 +48,7 @@ func (s *service) Fill(stream orderspb.Orders_FillServer) error {
 	return stream.SendAndClose(&orderspb.Receipt{})
 }
 
-// open is a client of the locks. When the test is over nothing may be held.
+// open opens a zklock client. At the end of the test it must not hold any lock.
 func open(t *testing.T, opts ...zklock.Option) *zklock.Client {
 	t.Helper()
 	c, err := zklock.Open("mem://", opts...)
@@ -64,7 +64,7 @@ func open(t *testing.T, opts ...zklock.Option) *zklock.Client {
 	return c
 }
 
-// serve runs the service until the test is over.
+// serve runs the service until the test is over, and returns a client of it.
 func serve(t *testing.T, s *service, server []grpc.ServerOption, client ...grpc.DialOption) orderspb.OrdersClient {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
@@ -82,19 +82,19 @@ func serve(t *testing.T, s *service, server []grpc.ServerOption, client ...grpc.
 	return orderspb.NewOrdersClient(conn)
 }
 
-// both calls both methods, and returns how each ended.
+// both calls both methods, and returns the error of each.
 func both(ctx context.Context, client orderspb.OrdersClient) (pay, fill error) {
 	_, pay = client.Pay(ctx, &orderspb.PayRequest{OrderId: "42"})
 	stream, fill := client.Fill(ctx)
 	if fill == nil {
-		_ = stream.Send(&orderspb.Item{OrderId: "42"}) // CloseAndRecv tells
+		_ = stream.Send(&orderspb.Item{OrderId: "42"}) // CloseAndRecv returns the error
 		_, fill = stream.CloseAndRecv()
 	}
 	return pay, fill
 }
 
-// TestSelectorChoosesWhatIsLocked locks one method of a service, and leaves the
-// other one alone.
+// TestSelectorChoosesWhatIsLocked: the interceptor locks the method that the selector
+// matches, and not the other one.
 func TestSelectorChoosesWhatIsLocked(t *testing.T) {
 	pick := interceptors.FromProto(open(t))
 	only := func(method string) selector.Matcher {
@@ -105,7 +105,7 @@ func TestSelectorChoosesWhatIsLocked(t *testing.T) {
 			want := func(m string) func(context.Context) error {
 				return func(ctx context.Context) error {
 					if _, locked := zklock.FromContext(ctx); locked != (m == method) {
-						t.Errorf("%s: locked is %v", m, locked)
+						t.Errorf("%s: locked is %v, want %v", m, locked, m == method)
 					}
 					return nil
 				}
@@ -115,14 +115,14 @@ func TestSelectorChoosesWhatIsLocked(t *testing.T) {
 				grpc.StreamInterceptor(selector.StreamServerInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage()), only(method))),
 			})
 			if pay, fill := both(t.Context(), client); pay != nil || fill != nil {
-				t.Errorf("%v, %v", pay, fill)
+				t.Errorf("Pay: %v, Fill: %v", pay, fill)
 			}
 		})
 	}
 }
 
-// TestRecoverySeesPanicsWhenTheLockHasGoneBack has recovery outside, as it
-// should be.
+// TestRecoverySeesPanicsWhenTheLockHasGoneBack: with recovery as the outer interceptor, as
+// recommended, the lock is released before recovery handles the panic.
 func TestRecoverySeesPanicsWhenTheLockHasGoneBack(t *testing.T) {
 	c := open(t)
 	pick := interceptors.FromProto(c)
@@ -130,13 +130,13 @@ func TestRecoverySeesPanicsWhenTheLockHasGoneBack(t *testing.T) {
 	recovered := recovery.WithRecoveryHandlerContext(func(_ context.Context, v any) error {
 		seen++
 		if held := c.Stats().Held; held != 0 {
-			t.Errorf("%d locks are held outside of the panic", held)
+			t.Errorf("%d locks are held when recovery handles the panic, want 0", held)
 		}
 		return status.Errorf(codes.DataLoss, "recovered %v", v)
 	})
 	boom := func(ctx context.Context) error {
 		if _, ok := zklock.FromContext(ctx); !ok {
-			t.Error("not locked")
+			t.Error("the method runs without the lock")
 		}
 		panic("boom")
 	}
@@ -147,23 +147,23 @@ func TestRecoverySeesPanicsWhenTheLockHasGoneBack(t *testing.T) {
 	pay, fill := both(t.Context(), client)
 	for _, err := range []error{pay, fill} {
 		if status.Code(err) != codes.DataLoss {
-			t.Errorf("the client got %v", err)
+			t.Errorf("the client got %v, want the code %v", err, codes.DataLoss)
 		}
 	}
 	if seen != 2 {
-		t.Errorf("%d panics were recovered", seen)
+		t.Errorf("%d panics were recovered, want 2", seen)
 	}
 }
 
-// TestRetryInsideKeepsTheLock has the client's lock around all attempts of a
-// call: the first one's end is not the call's.
+// TestRetryInsideKeepsTheLock: with retry as the inner interceptor, the client holds the
+// lock during all attempts of a call. It does not release it after the first attempt.
 func TestRetryInsideKeepsTheLock(t *testing.T) {
 	c := open(t)
 	pick := func(context.Context, interceptors.Call) zklock.Acquirer { return c.Mutex("orders/42") }
 	attempts := 0
 	again := func(context.Context) error {
 		if held := c.Stats().Held; held != 1 {
-			t.Errorf("attempt %d: %d locks are held, want the client's", attempts, held)
+			t.Errorf("attempt %d: %d locks are held, want 1", attempts, held)
 		}
 		if attempts++; attempts%3 != 0 {
 			return status.Error(codes.Unavailable, "again")
@@ -174,12 +174,12 @@ func TestRetryInsideKeepsTheLock(t *testing.T) {
 	client := serve(t, &service{pay: again}, nil,
 		grpc.WithChainUnaryInterceptor(interceptors.UnaryClientInterceptor(pick), retry.UnaryClientInterceptor(opts...)))
 	if _, err := client.Pay(t.Context(), &orderspb.PayRequest{}); err != nil || attempts != 3 {
-		t.Errorf("%d attempts, %v", attempts, err)
+		t.Errorf("%d attempts, %v, want 3 attempts without an error", attempts, err)
 	}
 }
 
-// TestSpansOfOtelgrpcCompriseTheLock looks at the stats handlers' spans: the
-// lock is taken within the server's, and a refusal is its status.
+// TestSpansOfOtelgrpcCompriseTheLock: the lock is acquired within the server span of
+// otelgrpc's stats handler, and a refused call is in that span's status.
 func TestSpansOfOtelgrpcCompriseTheLock(t *testing.T) {
 	var within []trace.SpanContext
 	c := open(t, zklock.WithHooks(zklock.Hooks{
@@ -200,10 +200,10 @@ func TestSpansOfOtelgrpcCompriseTheLock(t *testing.T) {
 		grpc.StreamInterceptor(interceptors.StreamServerInterceptor(pick, interceptors.WithFirstMessage())),
 	}, grpc.WithStatsHandler(otelgrpc.NewClientHandler(tracing)))
 	if pay, fill := both(t.Context(), client); pay != nil || fill != nil {
-		t.Fatalf("%v, %v", pay, fill)
+		t.Fatalf("Pay: %v, Fill: %v", pay, fill)
 	}
 	if _, err := client.Pay(t.Context(), &orderspb.PayRequest{}); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("without an order: %v", err)
+		t.Errorf("a call without an order: %v, want the code %v", err, codes.InvalidArgument)
 	}
 	servers := make(map[trace.SpanID]bool)
 	refused := 0
@@ -216,20 +216,20 @@ func TestSpansOfOtelgrpcCompriseTheLock(t *testing.T) {
 		}
 	}
 	if refused != 1 {
-		t.Errorf("%d server spans say that the call was refused, want 1", refused)
+		t.Errorf("%d server spans have the status of a refused call, want 1", refused)
 	}
 	if len(within) != 2 {
 		t.Errorf("%d acquisitions, want 2", len(within))
 	}
 	for _, span := range within {
 		if !servers[span.SpanID()] {
-			t.Errorf("a lock was acquired within span %v, which is none of the server's", span.SpanID())
+			t.Errorf("a lock was acquired within span %v, which is not a server span", span.SpanID())
 		}
 	}
 }
 
-// serverSpans waits for n spans of a server, which end when the client has its
-// answer already.
+// serverSpans waits for n server spans to end. A server span may end after the client has
+// received the reply.
 func serverSpans(t *testing.T, spans *tracetest.SpanRecorder, n int) []sdktrace.ReadOnlySpan {
 	t.Helper()
 	limit := time.NewTimer(10 * time.Second)
@@ -249,7 +249,7 @@ func serverSpans(t *testing.T, spans *tracetest.SpanRecorder, n int) []sdktrace.
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("%d spans of the server, want %d", len(found), n)
+			t.Fatalf("%d server spans have ended, want %d", len(found), n)
 		}
 	}
 }

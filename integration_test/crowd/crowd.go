@@ -1,5 +1,5 @@
-// Package crowd has a client lose its session with very many locks on it and very many
-// waiters behind it, on any ensemble.
+// Package crowd tests, on any ensemble, what happens when a client loses its session while
+// it holds very many locks and has very many waiters.
 package crowd
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Crowd is how many there are of each.
+// Crowd has the numbers of locks and waiters.
 type Crowd struct {
-	Held   int // locks of the client that loses its session
-	Queued int // its waiters with a queue node, for names that another client holds
-	Local  int // its waiters for names that it holds itself
-	Rivals int // waiters of a third client, for names that it holds; at most Held
+	Held   int // locks that the loser holds, the client that loses its session
+	Queued int // waiters of the loser with a queue node, for names that another client holds
+	Local  int // waiters of the loser for names that it holds itself
+	Rivals int // waiters of a third client, for names that the loser holds; at most Held
 }
 
-// Clients are those that take part. Each has one session.
+// Clients are the clients that take part. Each has one session.
 type Clients struct {
 	// Loser is the client that loses its session.
 	Loser *zklock.Client
@@ -34,13 +34,13 @@ type Clients struct {
 	Rival *zklock.Client
 }
 
-// Lose sets the crowd up and calls loss, which has to end the loser's session by
-// whatever means. It fails the test if a rival is granted a name while the context of
-// the lock that was lost, or its Err, does not say so. It returns how long after the
-// end of the lease the last context ended, when all waiters and rivals have left.
+// Lose acquires the locks, starts the waiters, and calls loss, which has to end the loser's
+// session by any means. It fails the test if a rival is granted a name while the lost lock's
+// Err is still nil or its context has not ended. When all waiters and rivals have returned,
+// Lose returns the time from the end of the lease until the last context ended.
 func (n Crowd) Lose(t testing.TB, c Clients, loss func()) time.Duration {
 	t.Helper()
-	// Everything ends before Lose does, on contexts of its own.
+	// All goroutines end before Lose returns. They do not depend on the test's context.
 	background, end := context.WithCancel(context.Background())
 	defer end()
 	held := n.hold(t, background, c.Loser)
@@ -62,7 +62,7 @@ func (n Crowd) Lose(t testing.TB, c Clients, loss func()) time.Duration {
 		<-h.handled
 		var lost *zklock.LostError
 		if !errors.As(h.lock.Err(), &lost) {
-			t.Errorf("%s ended with %v, not with a loss", h.lock.Name(), h.lock.Err())
+			t.Errorf("%s ended with %v, want a LostError", h.lock.Name(), h.lock.Err())
 			continue
 		}
 		last = max(last, h.ended.Sub(lost.At))
@@ -78,15 +78,15 @@ func (n Crowd) Lose(t testing.TB, c Clients, loss func()) time.Duration {
 func own(i int) string     { return "own/" + strconv.Itoa(i) }
 func foreign(i int) string { return "foreign/" + strconv.Itoa(i) }
 
-// work is a lock and what is done under it: waiting for its context to end.
+// work is a lock and the work under it, which only waits until the lock's context ends.
 type work struct {
 	lock    *zklock.Lock
 	ctx     context.Context
 	ended   time.Time     // when the context had ended; set before handled is closed
-	handled chan struct{} // closed when the lock was released
+	handled chan struct{} // closed after the lock was released
 }
 
-// hold takes the loser's locks and works under them.
+// hold acquires the loser's locks and starts the work under them.
 func (n Crowd) hold(t testing.TB, background context.Context, c *zklock.Client) []*work {
 	t.Helper()
 	locks := acquire(t, c, n.Held, own)
@@ -104,14 +104,15 @@ func (n Crowd) hold(t testing.TB, background context.Context, c *zklock.Client) 
 			h.ended = time.Now()
 			cancel()
 			if err := l.Release(context.Background()); !errors.Is(err, zklock.ErrLost) {
-				t.Errorf("release of a lost lock: %v", err)
+				t.Errorf("release of a lost lock: %v, want ErrLost", err)
 			}
 		}()
 	}
 	return held
 }
 
-// wait has the loser wait in ZooKeeper's queue, in several ways, and locally.
+// wait starts the loser's waiters: in ZooKeeper's queue, for locks of several kinds, and
+// for names that the loser holds itself.
 func (n Crowd) wait(t testing.TB, ctx context.Context, c *zklock.Client) *sync.WaitGroup {
 	var waiters sync.WaitGroup
 	add := func(a zklock.Acquirer) {
@@ -141,7 +142,7 @@ func (n Crowd) wait(t testing.TB, ctx context.Context, c *zklock.Client) *sync.W
 	return &waiters
 }
 
-// rival has the third client wait for names that the loser holds.
+// rival starts the third client's waiters for names that the loser holds.
 func (n Crowd) rival(t testing.TB, background context.Context, c *zklock.Client, held []*work) *sync.WaitGroup {
 	var rivals sync.WaitGroup
 	var reported atomic.Bool
@@ -149,11 +150,11 @@ func (n Crowd) rival(t testing.TB, background context.Context, c *zklock.Client,
 		rivals.Go(func() {
 			l, err := c.Mutex(own(i)).Acquire(background)
 			if err != nil {
-				t.Errorf("a rival: %v", err)
+				t.Errorf("acquire by a rival: %v", err)
 				return
 			}
 			if h := held[i]; (h.lock.Err() == nil || h.ctx.Err() == nil) && !reported.Swap(true) {
-				t.Errorf("%s was granted to another client, and the lost lock has error %v, its context %v", l.Name(), h.lock.Err(), h.ctx.Err())
+				t.Errorf("%s was granted to another client while the lost lock's Err was %v and its context's Err %v, want both to be set", l.Name(), h.lock.Err(), h.ctx.Err())
 			}
 			_ = l.Release(context.Background())
 		})
@@ -161,7 +162,7 @@ func (n Crowd) rival(t testing.TB, background context.Context, c *zklock.Client,
 	return &rivals
 }
 
-// acquire takes the first n names, many at a time.
+// acquire acquires n mutexes, with the names name(0) to name(n-1), many at a time.
 func acquire(t testing.TB, c *zklock.Client, n int, name func(int) string) []*zklock.Lock {
 	all := make([]*zklock.Lock, n)
 	var wg sync.WaitGroup

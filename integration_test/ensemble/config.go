@@ -8,72 +8,72 @@ import (
 	"time"
 )
 
-// Config says what ensemble to run. The zero value is one server with a short
-// tick.
+// Config configures an ensemble. The zero value is a single server with a short tick.
 type Config struct {
-	// Servers is how many there are; 0 means 1, which runs standalone.
+	// Servers is the number of servers; 0 means 1. A single server runs standalone.
 	Servers int
 
-	// Port is where the first server listens for clients; 0 means a free one.
+	// Port is the port where the first server listens for clients; 0 means a free
+	// one.
 	Port int
 
-	// TickTime is the servers' tickTime; 0 means 500ms. The shortest session
-	// timeout a client can have is twice that, the longest twenty times.
+	// TickTime is the servers' tickTime; 0 means 500ms. The shortest session timeout
+	// that a client can have is 2 ticks, the longest 20 ticks.
 	TickTime time.Duration
 
 	// InitLimit is how many ticks a follower may take to connect to the leader
 	// and catch up; 0 means 20.
 	InitLimit int
 
-	// SyncLimit is how many ticks a follower and its leader go on without
-	// hearing from each other; 0 means 4.
+	// SyncLimit is how many ticks a follower and its leader go on without hearing
+	// from each other; 0 means 4.
 	SyncLimit int
 
-	// MinSessionTimeout, unless 0, replaces the limit of two ticks.
+	// MinSessionTimeout, unless 0, replaces the lower limit of 2 ticks.
 	MinSessionTimeout time.Duration
 
-	// MaxSessionTimeout, unless 0, replaces the limit of twenty ticks.
+	// MaxSessionTimeout, unless 0, replaces the upper limit of 20 ticks.
 	MaxSessionTimeout time.Duration
 
-	// ContainerCheckInterval is how often the leader looks for empty
-	// containers to remove; 0 means ZooKeeper's own minute.
+	// ContainerCheckInterval is the time between two checks of the leader for empty
+	// containers to remove; 0 means ZooKeeper's default, a minute.
 	ContainerCheckInterval time.Duration
 
-	// Extra are more lines for every server's zoo.cfg; they win over what this
-	// package writes.
+	// Extra has additional lines for every server's zoo.cfg. They override the lines
+	// that this package writes.
 	Extra []string
 
-	// JavaOptions are more options for the Java machine of every server, such
+	// JavaOptions has additional options for the Java machine of every server, such
 	// as -Dzookeeper.extendedTypesEnabled=true.
 	JavaOptions []string
 
-	// TLS, unless nil, gives every server a port for TLS beside the plain one.
+	// TLS, unless nil, gives every server a port for TLS in addition to the plain
+	// one.
 	TLS *TLS
 
-	// DirectQuorum makes the servers talk to each other without proxies in
-	// between, for measurements; the links cannot be cut then.
+	// DirectQuorum connects the servers without proxies between them, for
+	// measurements. Their links cannot be cut then.
 	DirectQuorum bool
 
-	// StartTimeout bounds every wait of this package for servers; 0 means one
-	// minute.
+	// StartTimeout bounds every wait of this package for servers; 0 means one minute.
 	StartTimeout time.Duration
 }
 
-// TLS says what the servers' TLS ports do. The files are PEM.
+// TLS configures the servers' TLS ports. The files are PEM.
 type TLS struct {
 	// KeyStore is a file with the servers' private key (PKCS #8) and
 	// certificate.
 	KeyStore string
 
-	// TrustStore is a file with the certificates of the authorities whose
-	// client certificates are accepted.
+	// TrustStore is a file with certificates of authorities. The servers accept
+	// client certificates that these have signed.
 	TrustStore string
 
-	// ClientAuth is need, want or none; "" means none.
+	// ClientAuth is the value of ssl.clientAuth: need, want or none; "" means none.
 	ClientAuth string
 }
 
-// withDefaults fills in what was left zero.
+// withDefaults replaces zero fields with their defaults.
 func (c Config) withDefaults() Config {
 	def := func(v *int, d int) {
 		if *v == 0 {
@@ -92,15 +92,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// log4jProperties configures the back end of Debian's package and of releases
-// before 3.8.
+// log4jProperties configures the logging of Debian's package and of releases before 3.8.
 const log4jProperties = `log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 `
 
-// logbackXML configures the back end of releases since 3.8.
+// logbackXML configures the logging of releases since 3.8.
 const logbackXML = `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{HH:mm:ss,SSS} %-5p %logger{0} - %m%n</pattern></encoder>
@@ -109,7 +108,7 @@ const logbackXML = `<configuration>
 </configuration>
 `
 
-// writeConfig writes the files a server is started with.
+// writeConfig writes the files that a server reads at its start.
 func (s *Server) writeConfig() error {
 	c := s.ensemble.config
 	var b strings.Builder
@@ -167,18 +166,18 @@ func (s *Server) writeConfig() error {
 	return nil
 }
 
-// command is java's command line for a server.
+// command returns the arguments of java for a server.
 func (s *Server) command(in Installation) []string {
 	c := s.ensemble.config
 	args := []string{
 		"-Xms32m", "-Xmx128m", "-Xss512k",
-		// One thread that collects and one compiler stage: the quickest start
+		// One garbage collector thread and one compiler stage: the quickest start
 		// where many servers share few cores.
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
 		"-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true",
 		"-Dzookeeper.jmx.log4j.disable=true",
-		// Test data need not survive the machine: no fsync, and no 64 MiB
-		// written ahead for every transaction log.
+		// Test data need not survive a crash of the machine: no fsync, and no
+		// preallocation of 64 MiB for every transaction log.
 		"-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=256",
 	}
 	if c.ContainerCheckInterval != 0 {

@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// attempts is how often New tries again with other ports after a collision.
+// attempts is how often New tries to start an ensemble if ports collide. Each attempt uses
+// other ports.
 const attempts = 3
 
-// pollInterval is how often a condition that is waited for is looked at.
+// pollInterval is the time between two checks of a condition that a caller waits for.
 const pollInterval = 50 * time.Millisecond
 
-// Ensemble is a number of servers that serve the same data. Its methods are
-// safe for concurrent use.
+// Ensemble is one or more servers that serve the same data. Its methods are safe for
+// concurrent use.
 type Ensemble struct {
 	config  Config
 	dir     string
@@ -30,8 +31,9 @@ type Ensemble struct {
 	err     error // Close's result; set within closing
 }
 
-// Start runs an ensemble until the test and its subtests are over, and fails
-// the test if it does not serve. A failed test gets the servers' last log lines.
+// Start runs an ensemble until the test and its subtests are over. It fails the test if
+// the ensemble does not serve. If the test has failed at its end, it logs the servers'
+// last log lines.
 func Start(t testing.TB, c Config) *Ensemble {
 	t.Helper()
 	e, err := New(c)
@@ -41,7 +43,7 @@ func Start(t testing.TB, c Config) *Ensemble {
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, s := range e.servers {
-				t.Logf("the last of %v's log:\n%s", s, s.Log())
+				t.Logf("the end of %v's log:\n%s", s, s.Log())
 			}
 		}
 		if err := e.Close(); err != nil {
@@ -51,8 +53,9 @@ func Start(t testing.TB, c Config) *Ensemble {
 	return e
 }
 
-// New runs an ensemble and returns when it serves. Nothing is left running on
-// an error, which ends with the last lines of the log of the server at fault.
+// New starts an ensemble and returns when it serves. On an error no server is left
+// running. The error ends with the last log lines of the server that failed, or of all
+// servers if they did not serve in time.
 func New(c Config) (*Ensemble, error) {
 	c = c.withDefaults()
 	for try := 1; ; try++ {
@@ -70,7 +73,7 @@ func New(c Config) (*Ensemble, error) {
 	}
 }
 
-// newOnce may return an ensemble along with an error: it is to be closed.
+// newOnce may return an ensemble together with an error: the caller has to close it.
 func newOnce(c Config) (*Ensemble, error) {
 	dir, err := os.MkdirTemp("", "zookeeper-")
 	if err != nil {
@@ -107,25 +110,25 @@ func newOnce(c Config) (*Ensemble, error) {
 	return e, e.AwaitServing()
 }
 
-// Servers are all servers, running or not.
+// Servers returns all servers, running or not.
 func (e *Ensemble) Servers() []*Server { return append([]*Server(nil), e.servers...) }
 
-// Server is the one with that index, from 0.
+// Server returns the server with that index, counted from 0.
 func (e *Ensemble) Server(i int) *Server { return e.servers[i] }
 
-// Hosts are the addresses of all servers for clients, joined by commas.
+// Hosts returns the addresses of all servers for clients, joined by commas.
 func (e *Ensemble) Hosts() string { return join(e.servers, (*Server).Addr) }
 
-// SecureHosts are the addresses of all servers for clients that use TLS.
+// SecureHosts returns the addresses of all servers for clients that use TLS.
 func (e *Ensemble) SecureHosts() string { return join(e.servers, (*Server).SecureAddr) }
 
-// URL is a zk:// URL of all servers with a root ("" or an absolute path) and
+// URL returns a zk:// URL of all servers with a root ("" or an absolute path) and
 // parameters, which may be nil.
 func (e *Ensemble) URL(root string, params url.Values) string {
 	return URL(e.Hosts(), root, params)
 }
 
-// URL is the zk:// URL of those hosts, for instance of proxies in front of an
+// URL returns the zk:// URL of those hosts, for example of proxies in front of an
 // ensemble.
 func URL(hosts, root string, params url.Values) string {
 	u := "zk://" + hosts + root
@@ -154,14 +157,15 @@ func (e *Ensemble) Close() error {
 	return e.err
 }
 
-// Leader is the server that leads. While a deposed leader still takes itself
-// for one, it is the one of the higher epoch. With one server, it is that.
+// Leader returns the server that leads. While a deposed leader still reports that it
+// leads, Leader returns the one with the higher epoch. With a single server it returns
+// that server. It returns an error if no server leads.
 func (e *Ensemble) Leader() (*Server, error) {
 	var leader *Server
 	var zxid int64
 	e.ask(func(s *Server, st Status) {
-		// An epoch's first transaction may still be to come, so equal zxids
-		// are compared by nothing better than the order of the servers.
+		// As long as the new epoch has no transaction yet, both leaders may report
+		// the same zxid. Then the first server in order counts.
 		if (st.Role == Leader || st.Role == Standalone) && (leader == nil || st.Zxid > zxid) {
 			leader, zxid = s, st.Zxid
 		}
@@ -172,7 +176,7 @@ func (e *Ensemble) Leader() (*Server, error) {
 	return leader, nil
 }
 
-// Followers are the servers that follow at the moment.
+// Followers returns the servers that are followers at the moment.
 func (e *Ensemble) Followers() []*Server {
 	var all []*Server
 	e.ask(func(s *Server, st Status) {
@@ -183,8 +187,7 @@ func (e *Ensemble) Followers() []*Server {
 	return all
 }
 
-// AwaitLeader waits until a server leads that is none of except, and returns
-// it.
+// AwaitLeader waits until a server leads that is not in except, and returns it.
 func (e *Ensemble) AwaitLeader(except ...*Server) (*Server, error) {
 	var leader *Server
 	err := e.await("have a leader", func() bool {
@@ -204,8 +207,7 @@ func (e *Ensemble) AwaitLeader(except ...*Server) (*Server, error) {
 	return leader, err
 }
 
-// AwaitServing waits until every server that runs and is not frozen serves its
-// clients.
+// AwaitServing waits until every running server that is not frozen serves its clients.
 func (e *Ensemble) AwaitServing() error {
 	var failed error
 	err := e.await("serve", func() bool {
@@ -261,8 +263,8 @@ func (s *Server) AwaitRole(roles ...Role) error {
 	return err
 }
 
-// failure is why a server that was started is no longer running, unless a
-// caller of ours ended it.
+// failure returns an error if the process of a server that was started has ended, unless
+// Kill, Stop or Close ended it.
 func (s *Server) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +274,7 @@ func (s *Server) failure() error {
 	return fmt.Errorf("ensemble: %v ended by itself: %v\n%s", s, s.proc.err, s.Log())
 }
 
-// ask calls answer for every server that runs, is not frozen and answers srvr.
+// ask calls answer for every server that runs, is not frozen, and replies to srvr.
 func (e *Ensemble) ask(answer func(*Server, Status)) {
 	for _, s := range e.servers {
 		if !s.Running() || s.Frozen() {
@@ -299,9 +301,9 @@ func (e *Ensemble) await(what string, holds func() bool) error {
 		case <-deadline.C:
 			var logs strings.Builder
 			for _, s := range e.servers {
-				fmt.Fprintf(&logs, "\nthe last of %v's log:\n%s", s, s.Log())
+				fmt.Fprintf(&logs, "\nthe end of %v's log:\n%s", s, s.Log())
 			}
-			return fmt.Errorf("ensemble: waited %v to %s, in vain%s", e.config.StartTimeout, what, logs.String())
+			return fmt.Errorf("ensemble: did not %s within %v%s", what, e.config.StartTimeout, logs.String())
 		}
 	}
 }

@@ -20,7 +20,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// dial opens a session and waits until it is one.
+// dial connects and waits until the server has opened the session.
 func dial(t *testing.T, hosts string, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect(strings.Split(hosts, ","), timeout, zk.WithLogger(quiet{}))
@@ -118,11 +118,11 @@ func TestDataOutlivesARestart(t *testing.T) {
 			t.Fatalf("%v runs after its end", s)
 		}
 		if s.Stop() == nil {
-			t.Error("stopping a server that is down is no error")
+			t.Error("stopping a server that is down returned no error")
 		}
 		must(t, s.Start())
 		if s.Start() == nil {
-			t.Error("starting a running server is no error")
+			t.Error("starting a running server returned no error")
 		}
 		must(t, s.AwaitServing())
 		if ok, _, err := dial(t, e.Hosts(), 5*time.Second).Exists(path); err != nil || !ok {
@@ -165,7 +165,7 @@ func TestSessionTimeoutsAreLimitedAsConfigured(t *testing.T) {
 	}
 	conn := dial(t, e.Hosts(), 5*time.Second)
 	if _, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Minute); err != nil {
-		t.Errorf("a node with a time to live, which the Java option allows: %v", err)
+		t.Errorf("creating a node with a time to live, which the Java option allows: %v", err)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestFailureShowsTheServersLog(t *testing.T) {
 	}
 	for _, want := range []string{"ended by itself", "never"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q:\n%v", want, err)
+			t.Errorf("the error does not contain %q:\n%v", want, err)
 		}
 	}
 }

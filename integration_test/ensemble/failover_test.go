@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// startThree runs an ensemble of three and returns its roles.
+// startThree runs an ensemble of three servers and returns its leader and followers.
 func startThree(t *testing.T, c ensemble.Config) (e *ensemble.Ensemble, leader *ensemble.Server, followers []*ensemble.Server) {
 	t.Helper()
 	ensemble.Require(t)
@@ -26,7 +26,7 @@ func startThree(t *testing.T, c ensemble.Config) (e *ensemble.Ensemble, leader *
 	return e, leader, followers
 }
 
-// create makes a node through one server, once that server lets it.
+// create creates a node through one server, as soon as that server accepts it.
 func create(t *testing.T, s *ensemble.Server, path string) {
 	t.Helper()
 	conn := dial(t, s.Addr(), 5*time.Second)
@@ -106,12 +106,12 @@ func TestCutFollowerGoesOnAnsweringWhileTheLeaderDropsIt(t *testing.T) {
 	}
 	t.Logf("session expired %v after the cut", time.Since(began))
 
-	// The follower, and with it the client, does not know yet.
+	// The follower does not know yet that it is cut off, and neither does its client.
 	if role, err := cut.Role(); err != nil || role != ensemble.Follower {
 		t.Errorf("the cut follower is %q, %v, while it has not missed SyncLimit ticks", role, err)
 	}
 	if ok, _, err := conn.Exists("/mine"); err != nil || !ok || conn.SessionID() != sid {
-		t.Errorf("a read through the cut follower: %v, %v, want the node that is gone", ok, err)
+		t.Errorf("a read through the cut follower: %v, %v, want the node, which only the other servers have removed", ok, err)
 	}
 	t.Logf("still answered %v after the cut", time.Since(began))
 
@@ -141,13 +141,13 @@ func TestDeposedLeaderGoesOnAnswering(t *testing.T) {
 	must(t, err)
 	create(t, next, "/b")
 	if role, err := old.Role(); err != nil || role != ensemble.Leader {
-		t.Errorf("the deposed leader takes itself for %q, %v", role, err)
+		t.Errorf("the deposed leader reports the role %q, %v, want %q", role, err, ensemble.Leader)
 	}
 	if now, err := e.Leader(); err != nil || now != next {
-		t.Errorf("Leader is %v, %v, want %v, of the higher epoch", now, err, next)
+		t.Errorf("Leader is %v, %v, want %v, which has the higher epoch", now, err, next)
 	}
 	if ok, _, err := conn.Exists("/b"); err != nil || ok {
-		t.Errorf("a read through the deposed leader: %v, %v, want what was before", ok, err)
+		t.Errorf("a read through the deposed leader: %v, %v, want the state before the new leader's write", ok, err)
 	}
 	must(t, old.AwaitRole(ensemble.NotServing))
 	e.Heal()
@@ -178,10 +178,10 @@ func TestOneWayCutFollowerHearsAndIsNotHeard(t *testing.T) {
 	case <-time.After(time.Second):
 	}
 	if ok, _, err := other.Exists("/unheard"); err != nil || ok {
-		t.Errorf("a write through the mute follower on the leader: %v, %v", ok, err)
+		t.Errorf("the leader has a write through the mute follower: %v, %v, want false", ok, err)
 	}
 	if e.Drop(leader, leader) == nil {
-		t.Error("a server was cut from itself")
+		t.Error("Drop from a server to itself returned no error")
 	}
 	e.Heal()
 	must(t, e.AwaitServing())
@@ -194,7 +194,7 @@ func TestLinksThatDoNotExistCannotBeCut(t *testing.T) {
 		e := ensemble.Start(t, c)
 		create(t, e.Server(0), "/a")
 		if e.CutFromLeader(e.Server(0)) == nil {
-			t.Errorf("a link that %+v does not have was cut", c)
+			t.Errorf("CutFromLeader returned no error in an ensemble without links: %+v", c)
 		}
 	}
 }

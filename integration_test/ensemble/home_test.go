@@ -13,10 +13,10 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// TestHomeIsAnUnpackedRelease lays the installed jars out as a binary release of
-// ZooKeeper does, lib/zookeeper-VERSION.jar and the others beside it, and runs
-// a server from there. Where that is done by a process of its own, since an
-// installation is looked for once.
+// TestHomeIsAnUnpackedRelease links the installed jars into a folder as a binary release
+// of ZooKeeper has them: lib/zookeeper-VERSION.jar, and the other jars next to it. It runs
+// a server from there in a second process, because Find looks for an installation only
+// once in a process.
 func TestHomeIsAnUnpackedRelease(t *testing.T) {
 	ensemble.Require(t)
 	found, err := ensemble.Find()
@@ -56,7 +56,7 @@ func TestHomeIsAnUnpackedRelease(t *testing.T) {
 	}
 }
 
-// named are the jars that the manifest of a jar puts into the class path.
+// named returns the jars that the manifest of a jar adds to the class path.
 func named(t *testing.T, jar string) []string {
 	t.Helper()
 	z, err := zip.OpenReader(jar)
@@ -67,7 +67,7 @@ func named(t *testing.T, jar string) []string {
 	defer f.Close()
 	text, err := io.ReadAll(f)
 	must(t, err)
-	lines := strings.NewReplacer("\r\n ", "", "\n ", "").Replace(string(text)) // they are folded
+	lines := strings.NewReplacer("\r\n ", "", "\n ", "").Replace(string(text)) // long lines are folded
 	m := regexp.MustCompile(`(?m)^Class-Path: (.*?)\r?$`).FindStringSubmatch(lines)
 	if m == nil {
 		return nil

@@ -11,32 +11,32 @@ import (
 	"testing"
 )
 
-// RequiredEnv is the environment variable that, set to 1, turns the absence of
-// ZooKeeper from a reason to skip into a failure, so that skipping cannot go
-// unnoticed where the tests are meant to run.
+// RequiredEnv is the name of an environment variable. If it is 1, a test that needs
+// ZooKeeper and does not find it fails instead of being skipped. So skipped tests cannot
+// go unnoticed where the tests are meant to run.
 const RequiredEnv = "ZKLOCK_TEST_REQUIRED"
 
 // HomeEnv is the environment variable that names an unpacked ZooKeeper release
 // to run instead of the distribution's.
 const HomeEnv = "ZOOKEEPER_HOME"
 
-// debianJars is where Debian's packages put jars.
+// debianJars is the folder where Debian's packages install jars.
 const debianJars = "/usr/share/java"
 
-// Installation is a ZooKeeper that can be run.
+// Installation is a ZooKeeper installation that can be run.
 type Installation struct {
 	// Java is the path of the java command.
 	Java string
 
-	// ClassPath is what it needs to run a server, in java's notation.
+	// ClassPath is the class path of a server, in java's notation.
 	ClassPath string
 
-	// Origin says where the server was found, for messages.
+	// Origin is the folder where the server was found, for messages.
 	Origin string
 }
 
-// Find looks for Java and for ZooKeeper. The error says what is missing and
-// how to get it.
+// Find looks for Java and for ZooKeeper, once for each process. Its error names the
+// missing part and how to get it.
 var Find = sync.OnceValues(find)
 
 func find() (Installation, error) {
@@ -47,17 +47,17 @@ func find() (Installation, error) {
 	if home := os.Getenv(HomeEnv); home != "" {
 		jars, err := filepath.Glob(filepath.Join(home, "lib", "zookeeper-*.jar"))
 		if err != nil || len(jars) == 0 {
-			return Installation{}, fmt.Errorf("%s=%s has no lib/zookeeper-*.jar: name an unpacked binary release", HomeEnv, home)
+			return Installation{}, fmt.Errorf("%s=%s has no lib/zookeeper-*.jar: set it to the folder of an unpacked binary release", HomeEnv, home)
 		}
 		return Installation{Java: java, ClassPath: filepath.Join(home, "lib", "*"), Origin: home}, nil
 	}
 	main, ok := debianJar("zookeeper")
 	if !ok {
-		return Installation{}, fmt.Errorf("no ZooKeeper: install the package zookeeper or set %s to an unpacked release", HomeEnv)
+		return Installation{}, fmt.Errorf("no ZooKeeper found: install the package zookeeper or set %s to an unpacked release", HomeEnv)
 	}
 	path := []string{main}
-	// The manifest of the main jar names the rest, except for the logging
-	// back end and for what only Netty, and so TLS, needs.
+	// The manifest of the main jar names the other jars, except for the logging back
+	// end and for the jars that only Netty needs, which TLS uses.
 	logging := []string{"slf4j-log4j12", "log4j-1.2"}
 	if _, ok := debianJar("log4j-1.2"); !ok {
 		logging = []string{"slf4j-simple"}
@@ -74,7 +74,8 @@ func find() (Installation, error) {
 	}, nil
 }
 
-// debianJar is where a jar of Debian's is, if it is.
+// debianJar returns the path of a jar that a Debian package installs, and whether it
+// exists.
 func debianJar(name string) (path string, ok bool) {
 	path = filepath.Join(debianJars, name+".jar")
 	_, err := os.Stat(path)
@@ -89,19 +90,18 @@ func findJava() (string, error) {
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return "", errors.New("no Java: install a runtime (default-jre-headless) or set JAVA_HOME")
+		return "", errors.New("no Java found: install a runtime (default-jre-headless) or set JAVA_HOME")
 	}
 	return java, nil
 }
 
-// Require skips the test if there is no ZooKeeper to run, or fails it if
-// [RequiredEnv] is 1.
+// Require skips the test if no ZooKeeper is installed, or fails it if [RequiredEnv] is 1.
 func Require(t testing.TB) {
 	t.Helper()
 	if _, err := Find(); err != nil {
 		if os.Getenv(RequiredEnv) == "1" {
 			t.Fatalf("%v (%s=1 forbids skipping)", err, RequiredEnv)
 		}
-		t.Skipf("%v (%s=1 would make this a failure)", err, RequiredEnv)
+		t.Skipf("%v (with %s=1 this test would fail)", err, RequiredEnv)
 	}
 }

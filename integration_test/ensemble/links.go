@@ -16,14 +16,14 @@ import (
 	"github.com/zklock/go-zklock/integration_test/proxy"
 )
 
-// links are the proxies between the servers of an ensemble: for each ordered
-// pair, one that the first dials to reach the second's quorum port and one for
-// the election port. What the first says goes Up through them, and Down
-// through those of the reversed pair.
+// links are the proxies between the servers of an ensemble. Each ordered pair of servers
+// has two: the first server dials one to reach the second's quorum port, and the other
+// to reach its election port. The bytes that the first server sends go Up through these
+// proxies, and Down through those of the reversed pair.
 type links struct {
-	direct bool
+	direct bool // the ensemble has no proxies
 
-	mu    sync.Mutex     // newLinks fills in pairs while the first proxies run
+	mu    sync.Mutex     // needed in newLinks, too: the first proxies run while it fills pairs
 	pairs map[pair]*link // guarded by mu
 }
 
@@ -31,8 +31,8 @@ type pair struct{ from, to int }
 
 type link struct{ quorum, election *proxy.Proxy }
 
-// leaderPatience is how long a follower's connection waits for a leader that
-// does not listen yet.
+// leaderPatience is how long a proxy holds a follower's connection while the leader does
+// not listen yet.
 const leaderPatience = 5 * time.Second
 
 func newLinks(servers []*Server, direct bool) (*links, error) {
@@ -54,18 +54,18 @@ func newLinks(servers []*Server, direct bool) (*links, error) {
 	return l, nil
 }
 
-// add runs the proxies by which from reaches to.
+// add starts the proxies by which from reaches to.
 func (l *links) add(from, to *Server) error {
-	// A leader begins to listen on its quorum port when it begins to lead,
-	// maybe after its followers have dialled it.
+	// A leader listens on its quorum port only from when it begins to lead. Its
+	// followers may dial it before that.
 	quorum, err := proxy.Start(proxy.Config{Target: local(to.ports.quorum), Patience: leaderPatience})
 	if err != nil {
 		return err
 	}
-	// Of two servers the one with the greater id has to be the dialler on the
-	// election ports. The other one, when it dials, is hung up on and dialled
-	// back, at the address that it gave as its own when it introduced itself:
-	// so that, too, has to be a proxy's.
+	// On the election ports, the server with the greater id has to dial the other one.
+	// If the server with the smaller id dials, the other one closes the connection and
+	// dials back, to the address in the first message that it received. So that
+	// address, too, has to be a proxy's.
 	election, err := proxy.Start(proxy.Config{
 		Target: local(to.ports.election),
 		Rewrite: func(client io.Reader) io.Reader {
@@ -82,21 +82,21 @@ func (l *links) add(from, to *Server) error {
 	return nil
 }
 
-// between is the link by which from reaches to.
+// between returns the link by which from reaches to.
 func (l *links) between(from, to *Server) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pairs[pair{from.index, to.index}]
 }
 
-// all are the links of all pairs.
+// all returns the links of all pairs.
 func (l *links) all() []*link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Values(l.pairs))
 }
 
-// ports are where s reaches peer.
+// ports returns the ports at which s reaches peer.
 func (l *links) ports(s, peer *Server) (quorum, election int) {
 	if s == peer || l.direct {
 		return peer.ports.quorum, peer.ports.election
@@ -105,8 +105,8 @@ func (l *links) ports(s, peer *Server) (quorum, election int) {
 	return portOf(k.quorum.Addr()), portOf(k.election.Addr())
 }
 
-// proxies are those that carry what from says to to: as the dialling end, and
-// as the one that was dialled.
+// proxies returns the proxies that carry the bytes from one server to another: those of
+// connections that from dialled, and those of connections that from accepted.
 func (l *links) proxies(from, to *Server) (dialled, accepted []*proxy.Proxy) {
 	d, a := l.between(from, to), l.between(to, from)
 	return []*proxy.Proxy{d.quorum, d.election}, []*proxy.Proxy{a.quorum, a.election}
@@ -119,11 +119,12 @@ func (l *links) close() {
 	}
 }
 
-// errNoLinks is the answer to a request to cut what was not proxied.
-var errNoLinks = errors.New("ensemble: one server, or DirectQuorum: there are no links to cut")
+// errNoLinks is the error of cutting a link of an ensemble without proxies.
+var errNoLinks = errors.New("ensemble: no links to cut: it has one server, or DirectQuorum is set")
 
-// Drop makes everything that from sends to to vanish, until Heal. Neither is
-// told: connections stay open. What to sends still arrives.
+// Drop drops all bytes that from sends to to, until Heal. Neither server notices:
+// connections stay open. Bytes that to sends still arrive. Drop returns an error if the
+// ensemble has no proxies between its servers, or if both servers are the same.
 func (e *Ensemble) Drop(from, to *Server) error {
 	if e.links.direct {
 		return errNoLinks
@@ -141,10 +142,10 @@ func (e *Ensemble) Drop(from, to *Server) error {
 	return nil
 }
 
-// CutFromLeader makes everything that f and the present leader send each other
-// vanish, until Heal. f goes on answering the reads and pings of its clients
-// until it has not heard from the leader for SyncLimit ticks; the leader goes
-// on without f.
+// CutFromLeader drops all bytes that f and the present leader send each other, until
+// Heal. f goes on answering the reads and pings of its clients until it has not heard
+// from the leader for SyncLimit ticks. The leader goes on without f. CutFromLeader
+// returns the errors of Leader and Drop.
 func (e *Ensemble) CutFromLeader(f *Server) error {
 	leader, err := e.Leader()
 	if err != nil {
@@ -156,10 +157,11 @@ func (e *Ensemble) CutFromLeader(f *Server) error {
 	return e.Drop(leader, f)
 }
 
-// CutServer separates s from all its peers, until Heal. They know at once:
-// their ends of the connections are reset, so that they elect another leader
-// without delay if s was theirs. s is not told: a leader goes on answering its
-// clients as one until its followers have been silent for SyncLimit ticks.
+// CutServer separates s from all its peers, until Heal. The peers notice at once: their
+// ends of the connections are reset. If s was the leader, they elect another one without
+// delay. s does not notice: if it leads, it goes on answering its clients as the leader
+// until its followers have been silent for SyncLimit ticks. CutServer returns the errors
+// of Drop.
 func (e *Ensemble) CutServer(s *Server) error {
 	for _, peer := range e.servers {
 		if peer == s {
@@ -191,16 +193,17 @@ func (e *Ensemble) Heal() {
 	}
 }
 
-// introduction is the stream of an election connection with another address in
-// the first message: protocol version, server id, and a counted string, the
-// addresses of the sender's election port.
+// introduction is the stream of an election connection with a replaced address in the
+// first message. That message has the protocol version, the server id, and a string
+// with its length in front: the addresses of the sender's election port.
 type introduction struct {
 	from    io.Reader
 	address string
-	out     io.Reader // nil until the message was read
+	out     io.Reader // nil until the message has been read
 }
 
-// maxIntroduction is more than a message with a sane address can have.
+// maxIntroduction is the largest accepted length of the addresses, in bytes. It is far
+// more than any real one.
 const maxIntroduction = 4 << 10
 
 func (i *introduction) Read(b []byte) (int, error) {
@@ -218,7 +221,7 @@ func (i *introduction) rewrite() error {
 		return err
 	}
 	if int64(binary.BigEndian.Uint64(head)) >= 0 {
-		// A server before 3.5 says its id only.
+		// A server before 3.5 sends its id only.
 		i.out = io.MultiReader(bytes.NewReader(head[:8]), i.from)
 		return nil
 	}
@@ -227,7 +230,7 @@ func (i *introduction) rewrite() error {
 	}
 	n := binary.BigEndian.Uint32(head[16:])
 	if n > maxIntroduction {
-		return fmt.Errorf("ensemble: an election connection begins with an address of %d bytes", n)
+		return fmt.Errorf("ensemble: an election connection begins with an address of %d bytes, which is too long", n)
 	}
 	if _, err := io.CopyN(io.Discard, i.from, int64(n)); err != nil {
 		return err

@@ -26,8 +26,8 @@ func established(t *testing.T, port int) int {
 	return n
 }
 
-// A link is cut only if no connection passes by its proxies. Those of the
-// election ports would: see introduction.
+// A link is cut only if no connection bypasses its proxies. Without introduction, the
+// connections of the election ports would.
 func TestAllConnectionsBetweenServersPassThroughProxies(t *testing.T) {
 	Require(t)
 	e := Start(t, Config{Servers: 3})
@@ -53,8 +53,8 @@ func TestAllConnectionsBetweenServersPassThroughProxies(t *testing.T) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	deadline := time.After(10 * time.Second)
-	// The one with the smallest id dials all others when it comes, and is
-	// hung up on and dialled back by all of them.
+	// The server with the smallest id dials all others when it starts. Each of them
+	// closes that connection and dials back.
 	s := e.Server(0)
 	s.Kill()
 	if err := s.Start(); err != nil {
@@ -65,7 +65,7 @@ func TestAllConnectionsBetweenServersPassThroughProxies(t *testing.T) {
 	}
 	for problem := check(); problem != ""; problem = check() {
 		select {
-		case <-tick.C: // a connection may be on its way up or down
+		case <-tick.C: // a connection may just be opened or closed
 		case <-deadline:
 			t.Fatal(problem)
 		}

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// Ports are picked below the ranges from which systems serve binds to port 0
-// and outgoing connections (Linux: from 32768, others: from 49152), so nobody
-// gets one by chance while the server that owns it is down for a moment.
+// Ports are picked below the ranges that systems use for binds to port 0 and for outgoing
+// connections (Linux: from 32768, others: from 49152). So no other process gets a
+// server's port by chance while the server is down for a moment.
 const (
 	firstPort = 12000
 	lastPort  = 32000
 )
 
-// taken are the ports this process has given out.
+// taken has the ports that this process has given out.
 var taken struct {
 	mu    sync.Mutex
 	ports map[int]bool // guarded by mu
 }
 
-// ports are those of one server.
+// ports are the ports of one server.
 type ports struct {
 	client, secure, quorum, election int
 }
@@ -39,8 +39,8 @@ func pickPorts() (ports, error) {
 	return p, nil
 }
 
-// pickPort finds a port nobody listens on. Another process may still take it
-// before the server does; New then starts over with others.
+// pickPort finds a port that no process listens on. Another process may still take it
+// before the server does. New then starts again with other ports.
 func pickPort() (int, error) {
 	taken.mu.Lock()
 	defer taken.mu.Unlock()
@@ -62,14 +62,14 @@ func pickPort() (int, error) {
 		taken.ports[port] = true
 		return port, nil
 	}
-	return 0, errors.New("no free port found in 1000 tries")
+	return 0, errors.New("found no free port in 1000 tries")
 }
 
-// claim takes a port that was asked for in place of the one for clients that was picked.
+// claim replaces the client port that was picked with a port that the caller asked for.
 func (p *ports) claim(port int) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
-		return fmt.Errorf("port %d for clients is not free: %w", port, err)
+		return fmt.Errorf("the port %d for clients is not free: %w", port, err)
 	}
 	taken.mu.Lock()
 	defer taken.mu.Unlock()

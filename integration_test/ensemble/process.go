@@ -10,14 +10,14 @@ import (
 // process is a running server.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process is gone and waited for
-	err  error         // how it ended; set before done is closed
+	done chan struct{} // closed when the process has ended and cmd.Wait has returned
+	err  error         // the result of cmd.Wait; set before done is closed
 
-	ended atomic.Bool // this package has begun to end it
+	ended atomic.Bool // this package has begun to end the process
 }
 
-// startProcess starts java and returns at once. The goroutine that waits for
-// the process ends with it.
+// startProcess starts java and returns at once. A goroutine waits for the process and ends
+// with it.
 func startProcess(java string, args []string, log *os.File) (*process, error) {
 	cmd := exec.Command(java, args...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -26,7 +26,7 @@ func startProcess(java string, args []string, log *os.File) (*process, error) {
 	started := make(chan error)
 	go func() {
 		// The kernel kills the process when the thread that started it ends,
-		// so this goroutine keeps its thread until there is nothing to kill.
+		// so this goroutine keeps its thread until the process has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

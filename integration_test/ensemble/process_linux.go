@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// bindToParent has the kernel kill the process when its parent's thread ends.
+// bindToParent makes the kernel kill the process when the thread that starts it ends.
 func bindToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// crashEnv makes the test binary the process that crashes.
+// crashEnv is the environment variable that makes the test binary the process that crashes.
 const crashEnv = "ZKLOCK_TEST_CRASH"
 
-// alive reports whether a process exists and is no zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
-	// pid (command) state: the command may contain anything.
+	// The format is "pid (command) state"; the command may contain any characters.
 	_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
@@ -34,14 +34,14 @@ func TestServersDieWithACrashedTestProcess(t *testing.T) {
 		for _, s := range e.Servers() {
 			fmt.Println("pid", s.PID())
 		}
-		must(t, e.Server(1).Freeze()) // a stopped process has to go, too
+		must(t, e.Server(1).Freeze()) // a frozen process has to end, too
 		must(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), crashEnv+"=1", "TMPDIR="+t.TempDir())
 	out, err := cmd.Output()
 	if err == nil {
-		t.Fatalf("the process to crash did not:\n%s", out)
+		t.Fatalf("the process that should have crashed did not:\n%s", out)
 	}
 	n := 0
 	for line := range strings.Lines(string(out)) {
@@ -67,8 +67,8 @@ func TestServersOutliveTheThreadOfWhoeverStartedThem(t *testing.T) {
 	start = func() {
 		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
 		if syscall.Gettid() == syscall.Getpid() {
-			// The main thread alone never ends. While this goroutine has it,
-			// another one gets another.
+			// Only the main thread never ends. While this goroutine is locked
+			// to it, another goroutine gets another thread.
 			inner := make(chan struct{})
 			go func() { defer close(inner); start() }()
 			<-inner
@@ -81,7 +81,7 @@ func TestServersOutliveTheThreadOfWhoeverStartedThem(t *testing.T) {
 	go start()
 	must(t, <-started)
 	task := fmt.Sprintf("/proc/self/task/%d", <-tid)
-	eventually(t, "the thread is gone", func() bool { _, err := os.Stat(task); return err != nil })
+	eventually(t, "the thread has ended", func() bool { _, err := os.Stat(task); return err != nil })
 	must(t, s.AwaitServing())
 }
 

@@ -4,5 +4,5 @@ package ensemble
 
 import "os/exec"
 
-// bindToParent does nothing: only Linux can tie a process to its parent.
+// bindToParent does nothing: only Linux can kill a process when its parent ends.
 func bindToParent(*exec.Cmd) {}

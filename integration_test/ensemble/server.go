@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// stopTimeout is how long Stop waits for an orderly end.
+// stopTimeout is how long Stop waits for the server's end before it kills the server.
 const stopTimeout = 10 * time.Second
 
-// logTail is how much of a server's log goes into an error.
+// logTail is how many bytes of a server's log go into an error.
 const logTail = 4 << 10
 
 // Server is one server of an ensemble. Its methods are safe for concurrent use.
@@ -25,30 +25,30 @@ type Server struct {
 	ports    ports
 
 	mu     sync.Mutex
-	proc   *process // the newest one; nil before the first Start; guarded by mu
+	proc   *process // the newest process; nil before the first Start; guarded by mu
 	frozen bool     // guarded by mu
 }
 
-// errNotRunning is the answer to a request that needs a running server.
+// errNotRunning is the error of operations that need a running server.
 var errNotRunning = errors.New("not running")
 
-// Index is the server's place in Servers.
+// Index returns the server's index in Servers.
 func (s *Server) Index() int { return s.index }
 
 // id is the server's id in ZooKeeper's configuration.
 func (s *Server) id() int { return s.index + 1 }
 
-// String names the server as messages do.
+// String returns the server's id and address, for messages.
 func (s *Server) String() string { return fmt.Sprintf("server %d (%s)", s.id(), s.Addr()) }
 
-// Addr is the address for clients. It stays the same over restarts.
+// Addr returns the address for clients. It stays the same over restarts.
 func (s *Server) Addr() string { return local(s.ports.client) }
 
-// SecureAddr is the address for clients that use TLS; it answers only in an
-// ensemble with Config.TLS.
+// SecureAddr returns the address for clients that use TLS. The server listens there only
+// in an ensemble with Config.TLS.
 func (s *Server) SecureAddr() string { return local(s.ports.secure) }
 
-// PID is the process id of the running server, or 0.
+// PID returns the process id of the running server, or 0.
 func (s *Server) PID() int {
 	p, err := s.process()
 	if err != nil {
@@ -70,8 +70,9 @@ func (s *Server) Frozen() bool {
 	return s.frozen
 }
 
-// Start starts the server, with the data it had, and does not wait for it to
-// serve: see AwaitServing. Starting a running server is an error.
+// Start starts the server with the data that it had before. It does not wait until the
+// server serves: see AwaitServing. It returns an error if the server is running already,
+// or cannot be started.
 func (s *Server) Start() error {
 	in, err := Find()
 	if err != nil {
@@ -81,11 +82,11 @@ func (s *Server) Start() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the process has its own
+	defer log.Close() // the process has its own descriptor
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil && !s.proc.over() {
-		return fmt.Errorf("ensemble: start %v: it is running", s)
+		return fmt.Errorf("ensemble: start %v: it is running already", s)
 	}
 	p, err := startProcess(in.Java, s.command(in), log)
 	if err != nil {
@@ -95,8 +96,8 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Kill ends the server at once (SIGKILL) and waits for its end. The server may
-// be frozen, or down already.
+// Kill ends the server at once (SIGKILL) and waits for its end. The server may be frozen,
+// or may have ended already.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.proc
@@ -107,7 +108,8 @@ func (s *Server) Kill() {
 	}
 }
 
-// Stop ends the server in good order (SIGTERM) and waits for its end.
+// Stop ends the server by SIGTERM and waits for its end. It returns an error if the server
+// is not running, or if it had to be killed after 10 seconds.
 func (s *Server) Stop() error {
 	p, err := s.process()
 	if err != nil {
@@ -124,15 +126,16 @@ func (s *Server) Stop() error {
 		return nil
 	case <-timer.C:
 		p.kill()
-		return fmt.Errorf("ensemble: stop %v: it took more than %v and was killed", s, stopTimeout)
+		return fmt.Errorf("ensemble: stop %v: it did not end within %v and was killed", s, stopTimeout)
 	}
 }
 
-// Freeze stops the server's process where it is (SIGSTOP): its connections
-// stay open and nothing is answered.
+// Freeze suspends the server's process (SIGSTOP): its connections stay open, and it does
+// not answer. Freeze returns an error if the server is not running.
 func (s *Server) Freeze() error { return s.setFrozen(true) }
 
-// Thaw lets a frozen server go on (SIGCONT).
+// Thaw lets a frozen server continue (SIGCONT). It returns an error if the server is not
+// running.
 func (s *Server) Thaw() error { return s.setFrozen(false) }
 
 func (s *Server) setFrozen(frozen bool) error {
@@ -151,7 +154,7 @@ func (s *Server) setFrozen(frozen bool) error {
 	return nil
 }
 
-// process is the running one.
+// process returns the running process, or errNotRunning.
 func (s *Server) process() (*process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +166,7 @@ func (s *Server) process() (*process, error) {
 
 func (s *Server) logPath() string { return filepath.Join(s.dir, "server.log") }
 
-// Log returns the last lines the server has logged.
+// Log returns the last lines that the server has logged.
 func (s *Server) Log() string {
 	log, err := os.ReadFile(s.logPath())
 	if err != nil {
@@ -176,7 +179,7 @@ func (s *Server) Log() string {
 	return strings.TrimRight(string(log), "\n")
 }
 
-// collided reports whether the server could not have one of its ports.
+// collided reports whether another process uses one of the server's ports.
 func (s *Server) collided() bool {
 	log, err := os.ReadFile(s.logPath())
 	return err == nil && (bytes.Contains(log, []byte("Address already in use")) || bytes.Contains(log, []byte("BindException")))

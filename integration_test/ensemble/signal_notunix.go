@@ -4,10 +4,10 @@ package ensemble
 
 import "errors"
 
-// errNoSignals is what freezing yields where there is nothing to do it with.
+// errNoSignals is the error of freezing and thawing on systems without these signals.
 var errNoSignals = errors.New("ensemble: this system cannot stop and continue a process")
 
-// terminate ends the process: there is no way to ask it to.
+// terminate kills the process: this system has no signal that asks it to end.
 func (p *process) terminate() error { return p.cmd.Process.Kill() }
 
 func (p *process) freeze() error { return errNoSignals }

@@ -4,7 +4,7 @@ package ensemble
 
 import "syscall"
 
-// terminate asks the process to end, stopped or not.
+// terminate asks the process to end. It wakes a frozen process, so that it can end, too.
 func (p *process) terminate() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

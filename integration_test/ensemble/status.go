@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// statusTimeout bounds one question to a server.
+// statusTimeout bounds the dial of one four-letter word, and its exchange.
 const statusTimeout = 2 * time.Second
 
-// Role is what a server is in its ensemble.
+// Role is a server's role in its ensemble.
 type Role string
 
 const (
@@ -26,25 +26,27 @@ const (
 	// Observer follows the leader without a vote.
 	Observer Role = "observer"
 
-	// Standalone is the only server there is.
+	// Standalone is the only server of its ensemble.
 	Standalone Role = "standalone"
 
-	// NotServing is a server that runs and refuses its clients: it looks for a
-	// leader, or catches up with one.
+	// NotServing is a server that runs and refuses its clients, because it looks
+	// for a leader or catches up with one.
 	NotServing Role = "not serving"
 )
 
-// Status is a server's answer to the four-letter word srvr.
+// Status is a server's reply to the four-letter word srvr.
 type Status struct {
-	// Role is what the server takes itself for.
+	// Role is the role that the server reports. A deposed leader may still report
+	// Leader.
 	Role Role
 
-	// Zxid is the last transaction the server knows of; its upper half is the
+	// Zxid is the last transaction that the server knows. Its upper half is the
 	// epoch, which every new leader raises.
 	Zxid int64
 }
 
-// FourLetter sends one of ZooKeeper's four-letter words and returns the answer.
+// FourLetter sends one of ZooKeeper's four-letter words and returns the reply. It returns
+// an error if the server cannot be reached or does not reply within two seconds.
 func (s *Server) FourLetter(word string) (string, error) {
 	nc, err := net.DialTimeout("tcp", s.Addr(), statusTimeout)
 	if err != nil {
@@ -64,7 +66,8 @@ func (s *Server) FourLetter(word string) (string, error) {
 	return string(answer), nil
 }
 
-// Status asks the server what it is. An error means that it did not answer.
+// Status asks the server for its status. An error means that it did not reply, or that
+// the reply could not be read.
 func (s *Server) Status() (Status, error) {
 	answer, err := s.FourLetter("srvr")
 	if err != nil {
@@ -85,17 +88,16 @@ func (s *Server) Status() (Status, error) {
 	return st, nil
 }
 
-// Role asks the server what it is.
+// Role asks the server for its role. It returns the errors of Status.
 func (s *Server) Role() (Role, error) {
 	st, err := s.Status()
 	return st.Role, err
 }
 
-// Stats asks the server for its counters and gauges (the four-letter word
-// mntr), by ZooKeeper's names without the prefix zk_: packets_received,
-// packets_sent, watch_count, znode_count, ephemerals_count,
-// num_alive_connections, outstanding_requests and so on. What is not a number
-// is left out.
+// Stats asks the server for its counters and gauges (the four-letter word mntr). The keys
+// are ZooKeeper's names without the prefix zk_: packets_received, packets_sent,
+// watch_count, znode_count, ephemerals_count, num_alive_connections,
+// outstanding_requests and so on. Values that are not numbers are left out.
 func (s *Server) Stats() (map[string]float64, error) {
 	answer, err := s.FourLetter("mntr")
 	if err != nil {

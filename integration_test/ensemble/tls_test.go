@@ -20,8 +20,8 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// selfSigned writes a key with its certificate, which is its own authority, for
-// 127.0.0.1, and the certificate alone.
+// selfSigned makes a self-signed certificate for 127.0.0.1. It writes two files: store has
+// the key and the certificate, authority has the certificate alone.
 func selfSigned(t *testing.T) (store, authority string, pair tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -61,7 +61,7 @@ func TestTLSPortDemandsAClientCertificate(t *testing.T) {
 	roots.AddCert(leaf)
 	config := &tls.Config{RootCAs: roots}
 
-	// The refusal comes after the client's side of the handshake is done.
+	// The server refuses after the client's side of the handshake is complete.
 	nc, err := tls.Dial("tcp", e.SecureHosts(), config)
 	if err == nil {
 		nc.SetReadDeadline(time.Now().Add(patience))
@@ -69,7 +69,7 @@ func TestTLSPortDemandsAClientCertificate(t *testing.T) {
 		nc.Close()
 	}
 	if err == nil {
-		t.Error("a client without a certificate was let in")
+		t.Error("a client without a certificate was accepted")
 	}
 
 	config.Certificates = []tls.Certificate{pair}

@@ -10,9 +10,9 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 
 /**
- * A process that takes Curator's locks as it is told on standard input; see
- * dialect_test.go for the commands. All runs in one thread, to which Curator's
- * locks belong.
+ * A process that acquires and releases Curator's locks. It reads commands from
+ * standard input; peer_test.go lists them. Everything runs in a single thread,
+ * because a lock of Curator's belongs to the thread that acquired it.
  */
 public class CuratorPeer {
     private final CuratorFramework client;
@@ -81,7 +81,7 @@ public class CuratorPeer {
         throw new IllegalArgumentException(words[0]);
     }
 
-    /** Returns whom it met who must not be there. */
+    /** Returns the nodes of contenders that must not hold the lock now, or null. */
     private String inside(boolean shared, String guard) throws Exception {
         String mine = guard + "/" + (shared ? "reader-" + id : "writer");
         try {

@@ -1,7 +1,7 @@
-"""A process that takes kazoo's locks as it is told on standard input.
+"""A process that acquires and releases kazoo's locks.
 
-See dialect_test.go for the commands. Arguments: the servers, and a name for
-the process.
+It reads commands from standard input; peer_test.go lists them. Arguments: the
+servers, and a name for the process.
 """
 
 import sys
@@ -19,13 +19,13 @@ def main(hosts, name):
     locks = {}
 
     def lock(kind, path):
-        # One object is used again and again: it makes the path only once.
+        # The object is reused, because a lock object creates its path only once.
         if (kind, path) not in locks:
             locks[kind, path] = kinds[kind](path, name)
         return locks[kind, path]
 
     def inside(shared, guard):
-        """Return whom it met who must not be there."""
+        """Return the nodes of contenders that must not hold the lock now, or None."""
         mine = guard + "/" + ("reader-" + name if shared else "writer")
         try:
             client.create(mine, ephemeral=True)
@@ -38,7 +38,7 @@ def main(hosts, name):
         return None
 
     def cycle(path, threads, seconds):
-        """Acquire and release for a while in several threads; tell how often."""
+        """Acquire and release for some seconds in several threads; return the figures."""
         cycles, errors, longest = [0] * threads, [0] * threads, [0.0] * threads
         end = time.monotonic() + seconds
 
@@ -55,7 +55,7 @@ def main(hosts, name):
                     mine = client.Lock(path, name)
                 longest[i] = max(longest[i], time.monotonic() - began)
 
-        # One that hangs must not keep the others' figures from being told.
+        # A thread that hangs must not prevent the report of the others' figures.
         workers = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(threads)]
         for w in workers:
             w.start()

@@ -17,24 +17,25 @@ import (
 	"strings"
 )
 
-// call is that a function of one file calls functions of another.
+// call means that functions of file from call functions of file to.
 type call struct{ from, to string }
 
-// graph is what a package's files and types have to do with each other.
+// graph has the relations between a package's files, and between its types.
 type graph struct {
-	files []string                       // by base name, sorted
-	calls map[call]map[string]int        // between files; by "caller -> callee", how often
-	knows map[string]map[string]struct{} // types, by name: whose fields and methods mention whom
-	size  map[string]*typeSize           // types that have methods
+	files []string                       // the base names, sorted
+	calls map[call]map[string]int        // between files: the number of calls by "caller -> callee"
+	knows map[string]map[string]struct{} // by type name: the types that its fields and methods mention
+	size  map[string]*typeSize           // by type name: the types that have methods
 }
 
-// typeSize is how many methods a type has, in how many files.
+// typeSize has the number of a type's methods, and the files that they are in.
 type typeSize struct {
 	methods int
 	files   map[string]bool
 }
 
-// draw reads the package in a folder, without its tests, as it is built on this system.
+// draw makes the graph of the package in a folder, without its tests, with the files that
+// are built on this system.
 func draw(dir string) (*graph, error) {
 	fset := token.NewFileSet()
 	files, imports, err := parse(dir, fset)
@@ -67,7 +68,7 @@ func draw(dir string) (*graph, error) {
 	return g, nil
 }
 
-// parse reads a package's files, and what is needed to import what it imports.
+// parse reads a package's files, and returns an importer for the packages it imports.
 func parse(dir string, fset *token.FileSet) ([]*ast.File, types.Importer, error) {
 	cmd := exec.Command("go", "list", "-export", "-deps", "-f", `{{.ImportPath}}	{{.Export}}	{{join .GoFiles " "}}`, ".")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -76,7 +77,7 @@ func parse(dir string, fset *token.FileSet) ([]*ast.File, types.Importer, error)
 		return nil, nil, fmt.Errorf("go list in %s: %w", dir, err)
 	}
 	exports := make(map[string]string)
-	var names string // of the package itself, which is the last
+	var names string // the files of the package itself, which go list prints last
 	for line := range strings.Lines(string(out)) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
 		exports[fields[0]], names = fields[1], fields[2]
@@ -93,8 +94,8 @@ func parse(dir string, fset *token.FileSet) ([]*ast.File, types.Importer, error)
 	return files, importer.ForCompiler(fset, "gc", lookup), nil
 }
 
-// addFunc adds what a function or method mentions. A function that is handed on as a
-// value counts as called: it will be.
+// addFunc adds the functions and types that a function or method mentions. A function that
+// is passed on as a value counts as called, because it will be.
 func (g *graph) addFunc(pkg *types.Package, info *types.Info, d *ast.FuncDecl, at func(token.Pos) string) {
 	from := at(d.Pos())
 	caller := d.Name.Name
@@ -126,7 +127,8 @@ func (g *graph) addFunc(pkg *types.Package, info *types.Info, d *ast.FuncDecl, a
 	})
 }
 
-// mentions notes that a type knows the types that are named in a declaration of it.
+// mentions records that type owner knows the types that are named in node n, one of the
+// type's declarations or methods.
 func (g *graph) mentions(pkg *types.Package, info *types.Info, owner string, n ast.Node) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
@@ -139,7 +141,7 @@ func (g *graph) mentions(pkg *types.Package, info *types.Info, owner string, n a
 			if o.Pkg() == pkg {
 				other = o.Name()
 			}
-		case *types.Func: // a method that is called: its receiver
+		case *types.Func: // a method that is called: its receiver's type counts
 			if r := o.Signature().Recv(); o.Pkg() == pkg && r != nil {
 				other = named(r.Type())
 			}
@@ -182,7 +184,7 @@ func named(t types.Type) string {
 	return ""
 }
 
-// circle returns the largest set of types each of which leads to every other one.
+// circle returns the largest set of types in which each type leads to every other one.
 func (g *graph) circle() []string {
 	var largest []string
 	reaches := make(map[string]map[string]bool, len(g.knows))
@@ -204,7 +206,7 @@ func (g *graph) circle() []string {
 	return largest
 }
 
-// from returns the types that a type leads to.
+// from returns the types that a type leads to, directly or through others.
 func (g *graph) from(t string) map[string]bool {
 	found := make(map[string]bool)
 	for todo := []string{t}; len(todo) > 0; {

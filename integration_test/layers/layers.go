@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// table is the layers of a package, top down, and which file is in which.
+// table has the layers of a package, top down, and the layer of each file.
 type table struct {
 	names []string
-	of    map[string]int // by file
+	of    map[string]int // by file: an index in names
 }
 
 var goFile = regexp.MustCompile("`([a-z0-9_]+\\.go)`")
 
-// readTable takes the layers from the first table of a design document: a row a layer,
-// its files in the last column. Rows that name no file of the package itself, such as
-// those of other packages, are left out.
+// readTable reads the layers from the first table of a design document. Each row is a
+// layer, with its files in the last column. Rows that do not name a file of the package
+// itself, such as the rows of other packages, are left out.
 func readTable(path string) (*table, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func readTable(path string) (*table, error) {
 	return t, nil
 }
 
-// homeless returns the files that are in no layer.
+// homeless returns the files that are not in any layer.
 func (t *table) homeless(g *graph) []string {
 	var found []string
 	for _, f := range g.files {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// maxUp is how many calls inside the core may go up a layer. Who makes them fewer writes
-// the new number here.
+// maxUp is the number of calls inside the core that may go up a layer. A change that makes
+// them fewer lowers it.
 const maxUp = 0
 
 func TestCoreKeepsItsLayers(t *testing.T) {
@@ -23,7 +23,7 @@ func TestCoreKeepsItsLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range layers.homeless(g) {
-		t.Errorf("%s is in no layer of zklock/DESIGN.md", f)
+		t.Errorf("%s is missing in the table of layers in zklock/DESIGN.md", f)
 	}
 	for f := range layers.of {
 		if _, err := os.Stat(filepath.Join(dir, f)); err != nil {
@@ -37,12 +37,13 @@ func TestCoreKeepsItsLayers(t *testing.T) {
 		}
 	}
 	if up > maxUp {
-		t.Errorf("%d calls go up a layer, at most %d may: go run ./integration_test/layers lists them", up, maxUp)
+		t.Errorf("%d calls go up a layer, at most %d are allowed: go run ./integration_test/layers lists them", up, maxUp)
 	}
 }
 
-// What each package may have at most: types that know each other in a circle, methods of
-// one type, and files that they are in. Who makes one smaller writes the new number here.
+// Each package has maxima: for the types that refer to each other in a circle, for the
+// methods of one type, and for the files that these methods are in. A change that makes
+// one of them smaller lowers the number here.
 func TestTypesStaySmall(t *testing.T) {
 	for _, p := range []struct {
 		dir                    string
@@ -59,7 +60,7 @@ func TestTypesStaySmall(t *testing.T) {
 		}
 		name, size := g.widest()
 		if circle := g.circle(); len(circle) > p.circle || size.methods > p.methods || len(size.files) > p.files {
-			t.Errorf("%s: %d types in the largest circle (%s), %d methods in %d files of %s; at most %d, %d and %d may",
+			t.Errorf("%s: %d types in the largest circle (%s), %d methods in %d files of %s; at most %d, %d and %d are allowed",
 				p.dir, len(circle), strings.Join(circle, " "), size.methods, len(size.files), name, p.circle, p.methods, p.files)
 		}
 	}
@@ -72,8 +73,8 @@ func TestDrawSeesCallsAndCircles(t *testing.T) {
 	for name, text := range map[string]string{
 		"go.mod":    "module example.com/drawn\n\ngo 1.26\n",
 		"DESIGN.md": "| layer | files |\n|---|---|\n| high | `high.go` |\n| low | `low.go` |\n\n| other | `high.go` |\n",
-		"high.go":   "package drawn\n\ntype High struct{ low *Low }\n\nfunc (h *High) Call() { h.low.Answer() }\nfunc (h *High) Told() {}\n",
-		"low.go":    "package drawn\n\ntype Low struct{ high *High }\n\nfunc (l *Low) Answer() { l.high.Told(); l.high.Told() }\n",
+		"high.go":   "package drawn\n\ntype High struct{ low *Low }\n\nfunc (h *High) Call() { h.low.Answer() }\nfunc (h *High) Hear() {}\n",
+		"low.go":    "package drawn\n\ntype Low struct{ high *High }\n\nfunc (l *Low) Answer() { l.high.Hear(); l.high.Hear() }\n",
 		"free.go":   "package drawn\n\ntype Free struct{ high High }\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -89,16 +90,16 @@ func TestDrawSeesCallsAndCircles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := layers.homeless(g); !slices.Equal(got, []string{"free.go"}) {
-		t.Errorf("in no layer: %v", got)
+		t.Errorf("files without a layer: %v", got)
 	}
 	if got := g.circle(); !slices.Equal(got, []string{"High", "Low"}) {
 		t.Errorf("in the circle: %v", got)
 	}
 	var text strings.Builder
 	report(&text, g, layers, false)
-	for _, want := range []string{"UP  low", "Low.Answer -> High.Told", "2 calls between files, 1 of them up a layer", "the widest type is High: 2 methods in 1 files"} {
+	for _, want := range []string{"UP  low", "Low.Answer -> High.Hear", "2 calls between files, 1 of them up a layer", "the widest type is High: 2 methods in 1 files"} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("the report does not say %q:\n%s", want, &text)
+			t.Errorf("the report does not contain %q:\n%s", want, &text)
 		}
 	}
 	if strings.Contains(text.String(), "High.Call") {

@@ -16,8 +16,8 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("layers: ")
 	dir := flag.String("dir", "zklock", "the package's folder")
-	design := flag.String("design", "", "the document with the table of layers; DESIGN.md in the folder if not given")
-	calls := flag.Bool("calls", false, "every call from file to file")
+	design := flag.String("design", "", "the document with the table of layers (default: DESIGN.md in the package's folder)")
+	calls := flag.Bool("calls", false, "list every call from file to file")
 	flag.Parse()
 	if *design == "" {
 		*design = filepath.Join(*dir, "DESIGN.md")
@@ -33,7 +33,8 @@ func main() {
 	report(os.Stdout, g, t, *calls)
 }
 
-// report prints a graph by its layers.
+// report prints the calls of a graph with their layers, and the numbers. Unless all is set,
+// it lists only calls that go up a layer.
 func report(w io.Writer, g *graph, t *table, all bool) {
 	total, up := 0, 0
 	for _, c := range slices.SortedFunc(maps.Keys(g.calls), func(a, b call) int { return strings.Compare(a.from+" "+a.to, b.from+" "+b.to) }) {

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// To build the tests once for each mutant would take most of the time. So all
-// mutants of a package are built at once: each function that a mutant changes is
-// there as it is and once more, changed, under another name. The one as it is
-// begins by calling the changed one if that mutant is active, which an
-// environment variable says.
+// Building the tests once for each mutant would take most of the time. So all mutants
+// of a package are built into one binary. Each function that a mutant changes is in it
+// twice: the original, and a changed copy under another name. The original begins with a
+// statement that calls the copy if that mutant is active. An environment variable
+// selects the active mutant.
 
 const (
 	// switchVariable selects the active mutant by its number, from 1 on.
@@ -34,14 +34,14 @@ var activeMutant, _ = strconv.Atoi(os.Getenv(%q))
 `
 )
 
-// numbered is a mutant with its place in the list of all.
+// numbered is a mutant with its position in the list of all mutants, counted from 1.
 type numbered struct {
 	mutant
 	number int
 }
 
-// graft returns the files of a package that are to be built in place of what
-// there is, by name. The error tells of every mutant that cannot be grafted.
+// graft returns the files, by name, that replace or extend the files of a package in the
+// build. The error lists every mutant that cannot be added.
 func graft(root, pkg string, list []numbered) (map[string]string, error) {
 	files := map[string]string{switchFile: fmt.Sprintf(switchText, path.Base(pkg), switchVariable)}
 	byFile := make(map[string][]numbered)
@@ -67,8 +67,8 @@ func graft(root, pkg string, list []numbered) (map[string]string, error) {
 type function struct {
 	decl *ast.FuncDecl
 	text string
-	body int // offset of what follows the opening brace, in the file
-	name int // offset of the name, in text
+	body int // offset of the byte after the opening brace, in the file
+	name int // offset of the function's name, in text
 }
 
 // graftFile adds mutants to a file's text.
@@ -77,7 +77,7 @@ func graftFile(source string, mutants []numbered) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	calls := make(map[string]string) // by function: what goes to its beginning
+	calls := make(map[string]string) // by function: the statements to insert at its beginning
 	var copies strings.Builder
 	var errs []error
 	for _, m := range mutants {
@@ -108,7 +108,7 @@ func graftFile(source string, mutants []numbered) (string, error) {
 			fmt.Fprintf(&copies, "\n//line %s:1\n%s%s%s\n", m.name, f.text[:f.name], f.alias(m.number), f.text[end:])
 		}
 		if !grafted || changedRest != rest || len(changedFunctions) != len(originals) {
-			errs = append(errs, fmt.Errorf("mutant %s: it has to change what is inside of functions, and nothing else", m.name))
+			errs = append(errs, fmt.Errorf("mutant %s: it has to change the body of at least one function, and nothing else", m.name))
 		}
 	}
 	at := make(map[int]string)
@@ -123,7 +123,7 @@ func graftFile(source string, mutants []numbered) (string, error) {
 	return text.String() + copies.String(), errors.Join(errs...)
 }
 
-// functions finds the functions of a file. rest is its text without them.
+// functions finds the functions of a file. rest is the file's text without them.
 func functions(source string) (found map[string]function, rest string, err error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "", source, parser.SkipObjectResolution|parser.ParseComments)
@@ -154,10 +154,10 @@ func functions(source string) (found map[string]function, rest string, err error
 	return found, rest + source[after:], nil
 }
 
-// alias is the name of a function that mutant n has changed.
+// alias is the name of the function's copy that mutant n has changed.
 func (f function) alias(n int) string { return fmt.Sprintf("%sMutant%d", f.decl.Name.Name, n) }
 
-// call is the statement that calls the changed function in place of this one.
+// call returns the statement that calls mutant n's copy instead of this function.
 func (f function) call(n int) (string, error) {
 	var args []string
 	for _, p := range f.decl.Type.Params.List {

@@ -6,11 +6,11 @@ const (
 	commitFile  = "zklock/internal/session/commit.go"
 )
 
-// createMutants make queue nodes wrongly, or lose them.
+// createMutants create queue nodes wrongly, or lose them.
 var createMutants = []mutant{
 	{
 		name:   "two-are-alone",
-		breaks: "a count of two children passes for nobody else being there",
+		breaks: "a count of two children is taken as proof that the queue has no other contender",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change(`alone = alone && n == 1`, `alone = alone && n <= 2`),
@@ -18,12 +18,12 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "set-before-create",
-		breaks: "the parent is set before the node is created, so the count leaves the own node out",
+		breaks: "the parent is set before the node is created, so the count of children does not include the contender's own node",
 		file:   enqueueFile,
 		by:     core,
 		edits: []edit{
-			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].ours {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
-				"if parents[i].ours {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
+			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
+				"if parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
 			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
 			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
 			{"children[len(children)-1] = stat.NumChildren", "count = stat.NumChildren"},
@@ -32,7 +32,7 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "others-unknown",
-		breaks: "nobody is known to wait in another process, so hand-over goes on until its time is over",
+		breaks: "waiters of other processes go unnoticed, so hand-over goes on until handover_time is over",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change(`p.Others = !alone`, `p.Others = false`),
@@ -40,7 +40,7 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "max-contenders-one-more",
-		breaks: "max_contenders lets one more in",
+		breaks: "max_contenders admits one contender too many",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change(`int(children[i]) > limit {`, `int(children[i]) > limit+1 {`),
@@ -48,7 +48,7 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "max-contenders-one-less",
-		breaks: "max_contenders keeps one too many out",
+		breaks: "max_contenders refuses one contender too many",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change(`int(children[i]) > limit {`, `int(children[i]) >= limit {`),
@@ -59,20 +59,20 @@ var createMutants = []mutant{
 		breaks: "a parent that the server has removed is not created again",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("for _, w := range r.Wants {\n\t\t\ts.parents.forget(w.Path)\n\t\t}", ""),
+		edits:  change("for _, w := range r.Wants {\n\t\t\tdesk.parents.forget(w.Path)\n\t\t}", ""),
 		tests:  []string{"TestParentRemovedByTheServerIsMadeAgain"},
 	},
 	{
 		name:   "parent-overwritten",
-		breaks: "data of a parent that somebody else made is written over",
+		breaks: "the data of a parent that another program created is overwritten",
 		file:   "zklock/internal/place/znode.go",
 		by:     core,
-		edits:  change(`found.ours, err = z.claim(ctx)`, `found.ours, err = true, nil`),
+		edits:  change(`found.marked, err = z.claim(ctx)`, `found.marked, err = true, nil`),
 		tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
 	},
 	{
 		name:   "token-regression-accepted",
-		breaks: "an ensemble that was set back grants with tokens smaller than before",
+		breaks: "an ensemble that was restored to an earlier state grants locks with smaller tokens than before",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change(`if p.Zxid <= seen {`, `if false {`),
@@ -80,7 +80,7 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "unknown-is-not-applied",
-		breaks: "a create whose reply was lost is taken for not applied, and sent again",
+		breaks: "a create whose reply was lost is assumed not to be applied, and is sent again",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change("case errors.Is(err, driver.ErrConnLoss):\n\t\t\tp.doubtful", "case false:\n\t\t\tp.doubtful"),
@@ -88,10 +88,10 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "recovery-without-sync",
-		breaks: "what became of a lost create is read from a server that may lag",
+		breaks: "after a create whose reply was lost, the queue is read from a server that may lag behind",
 		file:   recoverFile,
 		by:     core,
-		edits:  change("if err := s.DS.Sync(ctx, c.dir); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", ""),
+		edits:  change("if err := desk.DS.Sync(ctx, c.dir); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", ""),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
 	},
 	{
@@ -112,7 +112,7 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "twin-not-deleted",
-		breaks: "a node whose create was given up as lost, and was applied late, stays in the queue",
+		breaks: "a node whose create was applied late, after the client had given it up as lost, stays in the queue",
 		file:   "zklock/internal/place/znode_list.go",
 		by:     core,
 		edits:  change(`if c == nil || c.node != "" && c.node != q[i].Name {`, `if false && c == nil {`),
@@ -120,7 +120,7 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "open-create-deleted",
-		breaks: "a list deletes a node whose create is still being answered",
+		breaks: "a client that lists the queue deletes its own node whose create is not answered yet",
 		file:   "zklock/internal/place/znode_list.go",
 		by:     core,
 		edits:  change(`if c == nil || c.node != "" && c.node != q[i].Name {`, `if c == nil || c.node != q[i].Name {`),
@@ -128,15 +128,15 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "no-sweep",
-		breaks: "nobody comes back for a create that is applied after its place was given up",
+		breaks: "a node whose create is applied after its place was given up is never looked for and deleted",
 		file:   placeFile,
 		by:     core,
-		edits:  change(`sweep := there && p.doubtful`, `sweep := false`),
+		edits:  change(`sweep := registered && p.doubtful`, `sweep := false`),
 		tests:  []string{"TestEveryRequestMayBeLost"},
 	},
 	{
 		name:   "twin-of-all-in-the-way",
-		breaks: "a twin of an All is left ahead of somebody whom the All waits for",
+		breaks: "a twin node of an All stays in the queue, ahead of a contender that the All waits for on another name",
 		file:   frontFile,
 		by:     core,
 		edits:  change("if p.doubtful {\n\t\t// A twin", "if false {\n\t\t// A twin"),
@@ -144,7 +144,7 @@ var createMutants = []mutant{
 	},
 	{
 		name:   "create-abandoned",
-		breaks: "a caller that gives up while its create is under way leaves the node behind",
+		breaks: "a caller that gives up while its create is under way leaves its node in the queue",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change("case <-ctx.Done():\n\t\t\ta.abandon(p, w)", "case <-ctx.Done():\n\t\t\tp.giveUp()"),
@@ -152,7 +152,7 @@ var createMutants = []mutant{
 	},
 }
 
-// commitMutants group writes wrongly.
+// commitMutants group writes into transactions wrongly.
 var commitMutants = []mutant{
 	{
 		name:   "two-creates-of-a-name",
@@ -170,14 +170,14 @@ var commitMutants = []mutant{
 	},
 	{
 		name:   "innocent-members-blamed",
-		breaks: "one member's failure is every member's, and the others are not sent again",
+		breaks: "the failure of one member of a group fails every member, and the others are not sent again",
 		file:   commitFile,
 		edits:  change(`if known := len(results) == opCount(group); err != nil && known {`, `if known := len(results) < 0; known {`),
 		tests:  []string{"TestFailuresInAGroupAreTheirMembersOnly"},
 	},
 	{
 		name:   "innocent-members-sent-one-by-one",
-		breaks: "a failure in a group costs every other member a transaction of its own",
+		breaks: "after a failure in a group, every other member is sent in a separate transaction",
 		file:   commitFile,
 		edits: change("group = slices.Delete(group, guilty, guilty+1)\n",
 			"for _, w := range slices.Delete(group, guilty, guilty+1) {\n\t\t\tc.send([]*Write{w})\n\t\t}\n\t\treturn\n"),
@@ -185,14 +185,14 @@ var commitMutants = []mutant{
 	},
 	{
 		name:   "guilty-member-not-settled",
-		breaks: "the member that made a group fail is answered without being settled",
+		breaks: "the member that made a group fail is answered before its results are recorded",
 		file:   commitFile,
 		edits:  change(`c.answer(group[guilty : guilty+1])`, `close(group[guilty].Done)`),
 		tests:  []string{"TestFailuresInAGroupAreTheirMembersOnly"},
 	},
 	{
 		name:   "group-on-a-members-context",
-		breaks: "a transaction ends with the context of a caller",
+		breaks: "a transaction is cancelled with the context of one caller",
 		file:   "zklock/internal/session/transactions.go",
 		edits:  change(`s.deadline.context(s.Ctx, s.requestTimeout())`, `new(deadline).context(ctx, s.requestTimeout())`),
 		tests:  []string{"TestWritesOutliveTheirCallers"},
@@ -200,21 +200,21 @@ var commitMutants = []mutant{
 	},
 	{
 		name:   "deadline-shared-too-long",
-		breaks: "a transaction may be given up soon after it was sent, because of one that was sent long before",
+		breaks: "a transaction may be given up soon after it was sent, because it shares the deadline of one that was sent long before",
 		file:   "zklock/internal/session/deadline.go",
 		edits:  change("now.Add(limit / 8)", "now.Add(limit)"),
 		tests:  []string{"TestRequestsShareADeadlineThatLeavesThemTheirTime"},
 	},
 	{
 		name:   "groups-by-a-timer",
-		breaks: "a write waits a while for others to go with it",
+		breaks: "a write waits on a timer for others to share its transaction",
 		file:   commitFile,
 		edits:  change("c.wg.Go(c.fly)", "c.wg.Go(func() { Sleep(c.ctx, 1_000_000, nil); c.fly() })"),
 		tests:  []string{"TestLoneWriteGoesAtOnce"},
 	},
 	{
 		name:   "groups-of-any-size",
-		breaks: "a transaction may be larger than a server takes",
+		breaks: "a transaction may be larger than a server accepts",
 		file:   commitFile,
 		edits:  change("bytes+size > maxGroupBytes", "false"),
 		tests:  []string{"TestGroupHasASize"},

@@ -1,6 +1,6 @@
 package main
 
-// driverMutants are in the driver for real servers.
+// driverMutants are bugs in zkdriver, the driver for real servers.
 var driverMutants = []mutant{
 	{
 		name:   "new-session-after-expiry",
@@ -25,7 +25,7 @@ var driverMutants = []mutant{
 	},
 	{
 		name:   "sent-is-not-sent",
-		breaks: "a request that was written and not answered counts as never sent",
+		breaks: "a request that was sent and not answered counts as never sent",
 		file:   "zklock/zkdriver/errors.go",
 		edits:  change("if alive {\n\t\treturn both(driver.ErrConnLoss, err)", "if false {\n\t\treturn both(driver.ErrConnLoss, err)"),
 		tests:  []string{"TestCloseWithRequestsInFlight"},
@@ -53,7 +53,7 @@ var driverMutants = []mutant{
 	},
 	{
 		name:   "watches-before-credentials",
-		breaks: "on a new connection watches are set before the credentials were presented",
+		breaks: "on a new connection watches are set before the credentials are presented",
 		file:   "zklock/zkdriver/session.go",
 		edits:  change("if !s.authenticates {", "if true {"),
 		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
@@ -67,7 +67,7 @@ var driverMutants = []mutant{
 	},
 	{
 		name:   "channel-for-every-watch",
-		breaks: "each watch that is set again after a reconnect takes memory",
+		breaks: "each watch that is set again after a reconnect takes additional memory",
 		file:   "zklock/zkdriver/watch.go",
 		edits:  change(`return x.gen != gen })`, `return false })`),
 		tests:  []string{"TestWatchesThatAreSetAgainTakeNoMoreMemory"},

@@ -7,37 +7,37 @@ const (
 	txnFile       = "zklock/lock_txn.go"
 )
 
-// removeMutants leave nodes behind, or say too early that they are gone.
+// removeMutants leave nodes behind, or report too early that they are gone.
 var removeMutants = []mutant{
 	{
 		name:   "cancelled-waiter-stays",
-		breaks: "who gives up leaves its node in the queue",
+		breaks: "a waiter that gives up leaves its node in the queue",
 		file:   turnstileFile,
 		edits:  change("t.mu.Unlock()\n\tif left != nil {\n\t\tleft.Remove()\n\t}", "t.mu.Unlock()\n\t_ = left"),
 		tests:  []string{"TestMiddleWaiterGivesUp"},
 	},
 	{
 		name:   "clean-up-on-the-callers-context",
-		breaks: "who gives up deletes its node on the context that was just cancelled",
+		breaks: "a waiter that gives up deletes its node with the context that was just cancelled",
 		file:   turnstileFile,
-		edits: change("t.led(r.lock, left, r.Since)", `if left != nil && left.Desk.Repeat(ctx, "release", func(ctx context.Context) error {
+		edits: change("t.led(r.lock, left, r.NoSessionSince)", `if left != nil && left.Desk.Repeat(ctx, "release", func(ctx context.Context) error {
 		return left.Desk.DS.Delete(ctx, r.Wants[0].Path+"/"+left.Node(), -1)
 	}) == nil {
 		left = nil
 	}
-	t.led(r.lock, nil, r.Since)`),
+	t.led(r.lock, nil, r.NoSessionSince)`),
 		tests: []string{"TestMiddleWaiterGivesUp"},
 	},
 	{
 		name:   "release-without-waiting",
-		breaks: "Release says that the lock was given back before the ensemble does",
+		breaks: "Release returns before the ensemble has confirmed the delete",
 		file:   holdFile,
 		edits:  change("deleted, err = h.place.Release(ctx, limit)\n", "h.place.Remove()\n\t_ = limit\n"),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
 		name:   "release-tried-once",
-		breaks: "a delete whose outcome is unknown is taken for done",
+		breaks: "a delete whose outcome is unknown counts as applied",
 		file:   removeFile,
 		by:     core,
 		edits:  change("gone := make(chan struct{})\n", "return deleted, nil\n\tgone := make(chan struct{})\n"),
@@ -49,8 +49,8 @@ var removeMutants = []mutant{
 		file:   removeFile,
 		by:     core,
 		edits: []edit{
-			{`return deleted, errs.ReleasePending(s.Cause())`, "return deleted, nil"},
-			{`failed = s.Cause()`, "failed = nil"},
+			{`return deleted, errs.ReleasePending(desk.Cause())`, "return deleted, nil"},
+			{`failed = desk.Cause()`, "failed = nil"},
 		},
 		tests: []string{"TestReleaseCutShortByTheSessionsEndIsPending"},
 	},
@@ -63,7 +63,7 @@ var removeMutants = []mutant{
 	},
 	{
 		name:   "release-of-a-deleted-node",
-		breaks: "the Release of a lock whose node somebody has deleted is a success",
+		breaks: "Release of a lock whose node another program has deleted returns nil",
 		file:   removeFile,
 		by:     core,
 		edits:  change(`deleted = errors.Is(w.Err, driver.ErrNoNode)`, `deleted = false`),
@@ -71,15 +71,15 @@ var removeMutants = []mutant{
 	},
 	{
 		name:   "own-node-unwatched",
-		breaks: "nobody watches the node of a lock that is held",
+		breaks: "the client does not watch the node of a lock that it holds",
 		file:   "zklock/internal/place/own_watches.go",
 		by:     core,
-		edits:  change(`o.s.Spawn(g.run)`, `_ = g.run`),
+		edits:  change(`o.desk.Spawn(g.run)`, `_ = g.run`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
-		name:   "own-watch-not-armed-anew",
-		breaks: "after a reconnect nobody reads again the node of a lock that is held",
+		name:   "own-watch-not-armed-again",
+		breaks: "after a reconnect the client does not read again the node of a lock that it holds",
 		file:   "zklock/internal/place/own_guard.go",
 		by:     core,
 		edits: []edit{
@@ -89,15 +89,15 @@ var removeMutants = []mutant{
 	},
 	{
 		name:   "others-containers-reaped",
-		breaks: "empty znodes that others made are removed as well",
+		breaks: "empty znodes that other programs created are removed too",
 		file:   "zklock/internal/place/parents.go",
 		by:     core,
-		edits:  change(`case !found.mine:`, `case false:`),
+		edits:  change(`case !found.createdHere:`, `case false:`),
 		tests:  []string{"TestIdleContainersAreRemoved"},
 	},
 	{
 		name:   "close-before-loss",
-		breaks: "Close removes the nodes of locks before their holders are told",
+		breaks: "Close removes the nodes of locks before their handles report the loss",
 		file:   "zklock/internal/session/pool.go",
 		edits: change("for _, s := range p.All() {\n\t\ts.End(driver.Closed, errs.ErrClosed)",
 			"for _, s := range p.All() {\n\t\t_ = s.DS.Close(context.Background())\n\t\ts.End(driver.Closed, errs.ErrClosed)"),
@@ -106,7 +106,7 @@ var removeMutants = []mutant{
 	},
 	{
 		name:   "loss-delay-cut-short",
-		breaks: "a lost session is closed at once, although loss_delay is not over",
+		breaks: "a lost session is closed at once, before loss_delay is over",
 		file:   sessionFile,
 		edits:  change("s.awaitSpared()\n", ""),
 		tests:  []string{"TestLossDelayHoldsTheNextBackThoughTheSessionIsReachable"},
@@ -114,7 +114,7 @@ var removeMutants = []mutant{
 	},
 	{
 		name:   "loss-delay-not-in-the-lease",
-		breaks: "leases are as long as without loss_delay",
+		breaks: "loss_delay does not shorten leases",
 		file:   "zklock/internal/session/settings.go",
 		edits:  change(`{ return timeout - c.LossDelay }`, `{ return timeout }`),
 		tests:  []string{"TestSimulatedLossesAreFollowedByTheDelay"},
@@ -122,7 +122,7 @@ var removeMutants = []mutant{
 	},
 	{
 		name:   "loss-delay-not-for-all",
-		breaks: "what is left of an All that lost one node goes at once",
+		breaks: "when an All loses one node, its other nodes are deleted at once instead of after loss_delay",
 		file:   removeFile,
 		by:     core,
 		edits:  change(`if delay == 0 || len(p.nodes) == 1 {`, `if true {`),
@@ -130,7 +130,7 @@ var removeMutants = []mutant{
 	},
 }
 
-// handoverMutants pass a place on wrongly inside the process.
+// handoverMutants hand a place over wrongly inside the process.
 var handoverMutants = []mutant{
 	{
 		name:   "handover-without-lease",
@@ -142,7 +142,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		name:   "handover-on-a-short-lease",
-		breaks: "a lock is handed out however little of its lease is left",
+		breaks: "a lock is granted or handed over however little of the lease is left",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
 		edits:  change(`{ return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }`, `{ return p.Desk.LeftLocked() > 0 }`),
@@ -153,7 +153,7 @@ var handoverMutants = []mutant{
 		breaks: "a place whose node was deleted is handed over",
 		file:   "zklock/internal/place/place_state.go",
 		by:     core,
-		edits:  change("if !slices.Contains(next[l.is()], to) {", "if _ = slices.Contains[[]state]; to != held && !slices.Contains(next[l.is()], to) {"),
+		edits:  change("if !slices.Contains(next[l.state()], to) {", "if _ = slices.Contains[[]state]; to != held && !slices.Contains(next[l.state()], to) {"),
 		tests:  []string{"TestDeletedNodeIsNotHandedOver"},
 	},
 	{
@@ -165,7 +165,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		name:   "handover-limit-ignored",
-		breaks: "hand-over goes on although others wait",
+		breaks: "hand-over goes on beyond handover_limit although other processes wait",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
 		edits:  change(`return !p.Others || p.handovers < limit`, `return true`),
@@ -173,7 +173,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		name:   "handover-time-ignored",
-		breaks: "hand-over goes on for ever",
+		breaks: "hand-over goes on for ever, beyond handover_time",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
 		edits:  change("if time.Since(p.Granted) >= within {", "if false {"),
@@ -181,33 +181,33 @@ var handoverMutants = []mutant{
 	},
 	{
 		name:   "writer-in-a-readers-place",
-		breaks: "a writer is handed a reader's place, beside readers elsewhere",
+		breaks: "a writer is handed a reader's place, and holds while readers of other processes hold",
 		file:   "zklock/internal/place/place_grant.go",
 		edits:  change(`if p.Readers() && mode != queue.Shared || p.doubtfulTxn.Load() {`, `if p.doubtfulTxn.Load() {`),
 		tests:  []string{"TestDowngradedPlaceIsPassedOnToReadersOnly"},
 	},
 	{
 		name:   "writer-goes-on-in-a-readers-place",
-		breaks: "a writer goes on with the place in the queue that a reader has left behind",
+		breaks: "a writer takes over the place in the queue that a reader has left behind",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`if p == nil || p.worn() || p.Readers() && r.Mode != queue.Shared {`, `if p == nil || p.worn() {`),
+		edits:  change(`if p == nil || p.mustRequeue() || p.Readers() && r.Mode != queue.Shared {`, `if p == nil || p.mustRequeue() {`),
 		tests:  []string{"TestWriterDoesNotGoOnInAReadersPlace"},
 	},
 	{
 		name:   "reserved-place-taken-up-twice",
-		breaks: "a place that was reserved for a waiter which gave up is held by the next one",
+		breaks: "a place that was held, and then reserved for a waiter which gave up, is used by the next waiter instead of being replaced",
 		file:   placeFile,
 		by:     core,
-		edits:  change("!p.Granted.IsZero() && p.life.is() != reserved", "p.life.is() == spent"),
+		edits:  change("!p.Granted.IsZero() && p.life.state() != reserved", "p.life.state() == spent"),
 		tests:  []string{"TestReservedPlaceIsNotTakenUpTwice"},
 	},
 	{
 		name:   "held-place-goes-on",
-		breaks: "a place that was held and may not be handed over is not replaced",
+		breaks: "a place that was held, and must not be handed over again, is used again instead of being replaced",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`if p == nil || p.worn() || p.Readers()`, `if p == nil || p.Readers()`),
+		edits:  change(`if p == nil || p.mustRequeue() || p.Readers()`, `if p == nil || p.Readers()`),
 		tests:  []string{"TestHandoverCostsNothingAndRequeueOneTransaction"},
 	},
 	{
@@ -220,9 +220,9 @@ var handoverMutants = []mutant{
 	},
 	{
 		name:   "late-reader-joins",
-		breaks: "readers join for as long as there are any, and writers elsewhere starve",
+		breaks: "readers go on joining after handover_time, and writers of other processes starve",
 		file:   turnstileFile,
-		edits:  change(`time.Since(h.place.Granted) >= t.all.cfg.handoverTime ||`, ``),
+		edits:  change(`time.Since(h.place.Granted) >= t.turnstiles.cfg.handoverTime ||`, ``),
 		tests:  []string{"TestReadersShareForAWhile"},
 	},
 	{
@@ -234,21 +234,21 @@ var handoverMutants = []mutant{
 	},
 	{
 		name:   "wake-up-lost",
-		breaks: "who gives up while being handed the lock keeps it",
+		breaks: "a waiter that gives up while the lock is handed to it keeps the lock",
 		file:   turnstileFile,
 		edits:  change("got.lock.hold.drop(got.lock)\n", ""),
 		tests:  []string{"TestWaiterThatLeavesPassesOnWhatItGot"},
 	},
 	{
 		name:   "lead-lost",
-		breaks: "who gives up while being made the leader stays it",
+		breaks: "a waiter that gives up while it is made the leader stays the leader",
 		file:   turnstileFile,
-		edits:  change("t.led(nil, got.start, got.stretch)\n", ""),
+		edits:  change("t.led(nil, got.start, got.noSessionSince)\n", ""),
 		tests:  []string{"TestWaiterThatLeavesPassesOnWhatItGot"},
 	},
 }
 
-// holdMutants break what a holder is promised.
+// holdMutants break the guarantees for holders.
 var holdMutants = []mutant{
 	{
 		name:   "token-without-turn",
@@ -267,31 +267,31 @@ var holdMutants = []mutant{
 	},
 	{
 		name:   "turn-not-raised-by-downgrade",
-		breaks: "readers that join a downgraded writer have its token",
+		breaks: "readers that join a downgraded writer have the same token as the writer",
 		file:   "zklock/lock_downgrade.go",
 		edits:  change("h.token = Token{Zxid: p.Zxid, Turn: p.LowerLocked()}\n", "p.LowerLocked()\n"),
 		tests:  []string{"TestReaderThatJoinsADowngradedWriterHasALaterToken"},
 	},
 	{
 		name:   "downgrade-asks-under-the-mutex",
-		breaks: "who downgrades a lock that is being lost waits for a mutex that it holds, and with it the session",
+		breaks: "a goroutine that downgrades a lock which is being lost waits for a mutex that it holds itself, and blocks the session",
 		file:   "zklock/lock_downgrade.go",
 		edits:  change("return holdOver, nil", "return asItWas, l.endedError()"),
 		tests:  []string{"TestDowngradeOfAHoldThatIsBeingLost"},
 	},
 	{
 		name:   "downgraded-place-handed-to-a-writer",
-		breaks: "a downgraded place is handed to a writer, beside readers elsewhere",
+		breaks: "a downgraded place is handed to a writer, which holds while readers of other processes hold",
 		file:   "zklock/internal/place/place_rewrite.go",
 		by:     core,
 		edits:  change("p.nodes[0].kind = queue.Kind{Mode: queue.Shared}", "_ = queue.Kind{Mode: queue.Shared}"),
 		tests:  []string{"TestDowngradeKeepsQueuedWritersOut"},
 	},
 	{
-		name:   "downgrade-not-told",
-		breaks: "others do not learn of a downgrade",
+		name:   "downgrade-not-published",
+		breaks: "a downgrade is not written to the node's data, where other processes would see it",
 		file:   "zklock/lock_downgrade.go",
-		edits:  change(`d := h.all.places.NodeData(h.origin, queue.Shared)`, `d := h.all.places.NodeData(h.origin, queue.Exclusive)`),
+		edits:  change(`d := h.turnstiles.places.NodeData(h.origin, queue.Shared)`, `d := h.turnstiles.places.NodeData(h.origin, queue.Exclusive)`),
 		tests:  []string{"TestNodeDataBound"},
 	},
 	{
@@ -305,7 +305,7 @@ var holdMutants = []mutant{
 	},
 	{
 		name:   "txn-in-doubt-is-an-error",
-		breaks: "a Txn whose outcome is unknown leaves the place fit for a hand-over",
+		breaks: "a Txn whose outcome is unknown does not exclude the place from hand-over",
 		file:   "zklock/internal/place/place_txn.go",
 		by:     core,
 		edits:  change("p.Doubt()\n\t\treturn nil, err", "return nil, err"),
@@ -313,25 +313,25 @@ var holdMutants = []mutant{
 	},
 	{
 		name:   "release-under-a-txn",
-		breaks: "Release does not wait for Txns under way, which apply under the next holder",
+		breaks: "Release does not wait for Txns under way, which are then applied while the next holder has the lock",
 		file:   holdFile,
 		edits:  change("limit := h.awaitTxns(ctx)\n", "limit := h.place.Desk.Timeout\n"),
 		tests:  []string{"TestReleaseWaitsForTxns"},
 	},
 }
 
-// ruleMutants break the rules of the interface.
+// ruleMutants break the rules of the public interface.
 var ruleMutants = []mutant{
 	{
 		name:   "deadlock-not-seen",
-		breaks: "who holds a name waits for itself",
+		breaks: "a goroutine that holds a name and asks for it again waits for itself",
 		file:   "zklock/client_reenter.go",
 		edits:  change("if !join {\n\t\treturn nil, ErrDeadlock", "if !join {\n\t\treturn nil, nil"),
 		tests:  []string{"TestReentry"},
 	},
 	{
 		name:   "reader-reenters-as-writer",
-		breaks: "a reader joins its own lock as a writer",
+		breaks: "a reader joins its own lock as a writer by re-entry",
 		file:   "zklock/client_reenter.go",
 		edits:  change(`if why := h.uncovered(r.Wants); why != nil {`, `if why := h.uncovered(r.Wants); why != nil && false {`),
 		tests:  []string{"TestReentry"},
@@ -348,7 +348,7 @@ var ruleMutants = []mutant{
 	},
 	{
 		name:   "reentry-into-a-released-lock",
-		breaks: "a request finds the lock of its context released by the time it would join it, and fails",
+		breaks: "a request fails if the lock of its context is released just before the request joins it",
 		file:   "zklock/client_reenter.go",
 		edits:  change("if err == nil || l.Err() != ErrReleased {", "if err == nil || l.Err() != nil {"),
 		tests:  []string{"TestReenterAtTheMomentOfARelease"},
@@ -362,21 +362,21 @@ var ruleMutants = []mutant{
 	},
 	{
 		name:   "readers-pass-a-waiting-writer",
-		breaks: "readers join while a writer of the process waits with a place of its own",
+		breaks: "readers join while a writer of the process waits with a separate place",
 		file:   "zklock/turnstiles.go",
-		edits:  change("t.aside.Add(1)", "t.aside.Add(0)"),
+		edits:  change("t.separateWriters.Add(1)", "t.separateWriters.Add(0)"),
 		tests:  []string{"TestWaitingWriterStopsReadersFromJoining"},
 	},
 	{
 		name:   "writer-behind-readers-has-no-node",
-		breaks: "a writer behind readers of its process lets those of others pass",
+		breaks: "a writer that waits behind readers of its process lets readers of other processes pass",
 		file:   "zklock/turnstile.go",
 		edits:  change(`return t.sharedLocked() && (r.Mode == queue.Shared || `, `return t.sharedLocked() && (r.Mode == queue.Shared || false && `),
 		tests:  []string{"TestRemoteReadersDoNotPassALocalWriter", "TestReaderOnAWritersNode"},
 	},
 	{
 		name:   "names-meet",
-		breaks: "two names have one znode",
+		breaks: "two different names share one znode",
 		file:   "zklock/internal/queue/name.go",
 		edits:  change(`c == '_' || c == '.'`, `c == '_' || c == '%' || c == '.'`),
 		tests:  []string{"TestNameThatIsAPrefixOfAnother"},
@@ -391,7 +391,7 @@ var ruleMutants = []mutant{
 	},
 	{
 		name:   "max-waiters-one-more",
-		breaks: "max_waiters lets one more wait",
+		breaks: "max_waiters lets one waiter too many wait",
 		file:   "zklock/turnstiles.go",
 		edits:  change(`t.waiting < r.maxWaiters`, `t.waiting <= r.maxWaiters`),
 		tests:  []string{"TestWaitLimits"},

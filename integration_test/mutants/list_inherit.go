@@ -2,12 +2,12 @@ package main
 
 const readersFile = "zklock/turnstile_readers.go"
 
-// inheritMutants go wrong where a place in the queue, or the right to lead, comes
-// to somebody else than it was made for.
+// inheritMutants are bugs where a place in the queue, or the lead, passes to a waiter
+// other than the one that it was created for.
 var inheritMutants = []mutant{
 	{
 		name:   "writers-place-stays-a-writers",
-		breaks: "a reader that goes on with a writer's place waits like a writer",
+		breaks: "a reader that takes over a writer's place waits like a writer",
 		file:   acquireFile,
 		by:     core,
 		edits:  change("if r.Mode == queue.Shared {\n\t\tp.BecomeShared(r.Origin)\n\t}\n", ""),
@@ -15,65 +15,65 @@ var inheritMutants = []mutant{
 	},
 	{
 		name:   "handed-place-stays-a-writers",
-		breaks: "a reader that was handed a writer's place keeps other readers out",
+		breaks: "a reader that was handed a writer's place excludes other readers",
 		file:   turnstileFile,
 		edits:  change("if next.r.Mode == queue.Shared {\n\t\tt.shareWhenDueLocked(h.place, next.r)\n\t}\n", ""),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
-		name:   "readers-elsewhere-not-told",
-		breaks: "readers of other processes do not learn that a writer's node is a reader's now",
+		name:   "shared-place-not-published",
+		breaks: "that a reader has taken over a writer's node is not written to the node's data, where other processes would see it",
 		file:   "zklock/internal/place/place_rewrite.go",
 		by:     core,
-		edits:  change(`s.Spawn(func() { _ = p.Rewrite(d) })`, "_ = d"),
+		edits:  change(`desk.Spawn(func() { _ = p.Rewrite(d) })`, "_ = d"),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
 		name:   "last-readers-stay-writers",
-		breaks: "readers who are the last to get a writer's node keep those of other processes out",
+		breaks: "the last readers that are handed a writer's node exclude readers of other processes",
 		file:   readersFile,
 		edits:  change("p.BecomeShared(h.origin)\n", "_ = h.origin\n"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
 		name:   "readers-of-a-moment-rewrite",
-		breaks: "each hand-over from a writer to a reader costs a write, and the way back a new place",
+		breaks: "each hand-over from a writer to a reader costs a write, and a writer after that needs a new place",
 		file:   readersFile,
 		edits:  change(`if p.Others {`, "if true {"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
 		name:   "writer-never-waits-in-line",
-		breaks: "a writer behind readers whose node has become a reader's takes no place",
+		breaks: "a writer that waits behind local readers does not enter the queue when their node has become a reader's",
 		file:   readersFile,
 		edits:  change("t.serveLocked(nil) // a writer", "// a writer"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
 		name:   "writer-becomes-a-reader",
-		breaks: "a writer's node is made a reader's at the end of handover_time though a writer has it again",
+		breaks: "at the end of handover_time a node is made a reader's although a writer holds it again",
 		file:   readersFile,
 		edits:  change("if h == nil || !h.shared() || h.isOver() {", "if h == nil || h.isOver() {"),
 		tests:  []string{"TestWritersNodeStaysAWriters"},
 	},
 	{
 		name:   "own-kind-from-the-name",
-		breaks: "a reader in a writer's place takes itself for a writer, as its node's name says",
+		breaks: "a reader in a writer's place counts as a writer in its own view of the queue, because of its node's name",
 		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
 		edits:  change(`q[i].Kind = c.kind`, "_ = c.kind"),
 		tests:  []string{"TestReaderInheritsAWritersPlace"},
 	},
 	{
-		name:   "readers-kept-out-by-nobody",
-		breaks: "a waiting writer that gives up still keeps readers of its process out",
+		name:   "readers-kept-out-without-a-writer",
+		breaks: "readers of a process stay blocked after the only writer that they waited behind has given up",
 		file:   turnstileFile,
 		edits:  change("t.serveLocked(nil) // it may", "// it may"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{
-		name:   "ended-read-is-no-session",
-		breaks: "that a wait ended during a read counts as having had no session, for those behind as well",
+		name:   "ended-read-counts-as-no-session",
+		breaks: "a wait that is cancelled during a read counts as time without a session, and the waiters behind it fail",
 		file:   acquireFile,
 		by:     core,
 		edits:  change(`if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {`, `if errors.Is(err, errs.ErrUnavailable) {`),
@@ -81,7 +81,7 @@ var inheritMutants = []mutant{
 	},
 	{
 		name:   "only-permit-spins",
-		breaks: "who is second in line for the only permit asks all the time",
+		breaks: "the first waiter for a semaphore's only permit reads the queue in a loop without waiting",
 		file:   "zklock/internal/place/line_ahead.go",
 		by:     core,
 		edits:  change("if permits > 0 && len(l.q)-1 > permits && d.Granted {", "if permits > 0 && len(watch) == 1 && d.Granted {"),
@@ -89,26 +89,26 @@ var inheritMutants = []mutant{
 	},
 }
 
-// lossMutants tell of losses wrongly, or count wrongly who waits.
+// lossMutants report losses wrongly, or count waiters, handles and removals wrongly.
 var lossMutants = []mutant{
 	{
 		name:   "loss-seen-twice",
-		breaks: "who notices a loss that is known removes at once what is left of the lock",
+		breaks: "a loss that is noticed a second time removes the lock's other nodes before loss_delay is over",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
-		edits:  change("if !p.life.moveLocked(deleted) {\n\t\ts.Mu.Unlock()\n\t\treturn\n\t}\n", "p.life.moveLocked(deleted)\n"),
+		edits:  change("if !p.life.moveLocked(deleted) {\n\t\tdesk.Mu.Unlock()\n\t\treturn\n\t}\n", "p.life.moveLocked(deleted)\n"),
 		tests:  []string{"TestLossSeenTwiceIsDelayedOnce"},
 	},
 	{
 		name:   "losses-held-up-by-hooks",
-		breaks: "a hook that takes its time about one lost lock leaves the others' holders in the dark",
+		breaks: "a slow Lost hook for one lock delays the report of the loss to the holders of the others",
 		file:   holdFile,
-		edits:  change("{ return !l.end(err) })", "{ over := !l.end(err); l.tellLost(); return over })"),
+		edits:  change("{ return !hd.end(err) })", "{ over := !hd.end(err); hd.reportLost(); return over })"),
 		tests:  []string{"TestLossesAreNotHeldUpByHooks"},
 	},
 	{
 		name:   "close-held-up-by-hooks",
-		breaks: "a hook that takes its time about a lost lock keeps its node in everybody's way",
+		breaks: "a slow Lost hook keeps the session open, so the lost lock's node still blocks other contenders",
 		file:   "zklock/internal/session/pool.go",
 		edits: append(change("\tp.wg.Go(s.shutdown)\n", ""),
 			change("busy bool) {\n", "busy bool) {\n\tdefer p.wg.Go(s.shutdown)\n")...),
@@ -117,7 +117,7 @@ var lossMutants = []mutant{
 	},
 	{
 		name:   "close-given-up",
-		breaks: "who has lost a session gives up closing it while the servers have no leader",
+		breaks: "a client gives up closing a lost session while the servers have no leader",
 		file:   sessionFile,
 		edits:  change("case <-s.Pool.Ctx.Done():\n\t\t\tSleep", "case <-time.After(time.Nanosecond):\n\t\t\tSleep"),
 		tests:  []string{"TestLostSessionIsClosedHoweverLate"},
@@ -125,14 +125,14 @@ var lossMutants = []mutant{
 	},
 	{
 		name:   "granted-and-waiting",
-		breaks: "who was handed a lock counts as waiting for it until it goes on",
+		breaks: "a goroutine that was handed a lock counts as a waiter until it runs",
 		file:   "zklock/turnstiles.go",
-		edits:  change("all.servedLocked(r)\n}\n\n// joined", "}\n\n// joined"),
+		edits:  change("ts.servedLocked(r)\n}\n\n// joined", "}\n\n// joined"),
 		tests:  []string{"TestHandedLockIsNotWaitedFor"},
 	},
 	{
 		name:   "deleted-twice",
-		breaks: "a release that nobody waited for is done again though it was done",
+		breaks: "a release whose caller did not wait for it is sent again although it succeeded",
 		file:   removeFile,
 		by:     core,
 		edits:  change(`if <-w.Done; w.Err == nil {`, `if <-w.Done; false {`),
@@ -140,15 +140,15 @@ var lossMutants = []mutant{
 	},
 	{
 		name:   "joined-lock-kept",
-		breaks: "a released lock that was joined is never collected",
+		breaks: "a released handle that shared its hold with others is never garbage-collected",
 		file:   holdFile,
-		edits: change("h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == l })",
-			"if i := slices.Index(h.handles, l); i >= 0 {\n\t\th.handles = append(h.handles[:i], h.handles[i+1:]...)\n\t}"),
+		edits: change("h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })",
+			"if i := slices.Index(h.handles, hd); i >= 0 {\n\t\th.handles = append(h.handles[:i], h.handles[i+1:]...)\n\t}"),
 		tests: []string{"TestReleasedLocksAreCollected"},
 	},
 	{
 		name:   "reaped-whatever-it-is",
-		breaks: "a lock's znode that somebody has written to since is removed as idle",
+		breaks: "a lock's idle znode is removed although another program has written to it since",
 		file:   "zklock/internal/place/reaper.go",
 		by:     core,
 		edits:  change("driver.DeleteOp(p.path, p.version)", "driver.DeleteOp(p.path, driver.AnyVersion)"),
@@ -156,7 +156,7 @@ var lossMutants = []mutant{
 	},
 	{
 		name:   "reaped-one-by-one",
-		breaks: "each idle name takes a request to remove, so that removals fall behind",
+		breaks: "each idle name's removal is a separate request, so that removals fall behind",
 		file:   "zklock/internal/place/reaper.go",
 		by:     core,
 		edits:  change("groups[s] = append(groups[s], w)", "s.Commits.Apart([]*session.Write{w})"),
@@ -164,7 +164,7 @@ var lossMutants = []mutant{
 	},
 	{
 		name:   "reaped-with-other-writes",
-		breaks: "the removal of an idle name travels in one transaction with callers' writes",
+		breaks: "the removal of an idle name is in one transaction with callers' writes",
 		file:   "zklock/internal/place/reaper.go",
 		by:     core,
 		edits:  change(`wg.Go(func() { s.Commits.Apart(writes) })`, "for _, w := range writes {\n\t\t\ts.Commits.Submit(w)\n\t\t}\n\t\twg.Go(func() { <-writes[0].Done })"),
@@ -172,7 +172,7 @@ var lossMutants = []mutant{
 	},
 	{
 		name:   "idle-parent-trusted",
-		breaks: "a lock's znode is taken to be what it was, however long the name was idle",
+		breaks: "what the client knows of a lock's znode is trusted however long the name was idle",
 		file:   "zklock/internal/place/parents.go",
 		by:     core,
 		edits:  change("if fresh = occupied || now.Sub(known.used) < reapIdle; fresh {", "if fresh = true; occupied || now.Sub(known.used) >= 0 {"),

@@ -3,10 +3,11 @@ package main
 const (
 	leaseFile     = "zklock/internal/lease/lease.go"
 	heartbeatFile = "zklock/internal/session/heartbeat.go"
+	keeperFile    = "zklock/internal/session/keeper.go"
 	sessionFile   = "zklock/internal/session/session.go"
 )
 
-// leaseMutants are wrong proofs of a session's life.
+// leaseMutants compute leases wrongly.
 var leaseMutants = []mutant{
 	{
 		name:   "lease-from-reply",
@@ -17,7 +18,7 @@ var leaseMutants = []mutant{
 	},
 	{
 		name:   "lease-from-connected",
-		breaks: "a new session's lease counts from when its handshake was answered",
+		breaks: "a new session's lease counts from when its handshake was answered, not from when it was sent",
 		file:   leaseFile,
 		edits:  change(`l.prove(sent)`, `l.prove(answered)`),
 		tests:  []string{"TestLeaseOfANewSessionCountsFromItsHandshake"},
@@ -31,28 +32,35 @@ var leaseMutants = []mutant{
 	},
 	{
 		name:   "lease-last-plus-timeout",
-		breaks: "the last acknowledged write and the timeout make the lease",
+		breaks: "the lease is the last acknowledged write plus the timeout",
 		file:   leaseFile,
 		edits:  change("if committed {\n\t\tif !sent", "if committed {\n\t\tl.prove(sent)\n\t\tif !sent"),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
 	},
 	{
 		name:   "lease-one-before",
-		breaks: "the write before the last and the timeout make the lease",
+		breaks: "the lease is the write before the last plus the timeout",
 		file:   leaseFile,
 		edits:  change(`if j, ok := l.latestAnswered(p.sent.Add(-l.Tick)); ok {`, `if j := p; ok {`),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
 	},
 	{
 		name:   "lease-without-tick",
-		breaks: "no tick between the touch that counts and the write before last: it may not have been reported yet",
+		breaks: "no tick is required between the touch that counts and the write before the last: the touch may not have been reported to the leader yet",
 		file:   leaseFile,
 		edits:  change(`p.sent.Add(-l.Tick)`, `p.sent`),
 		tests:  []string{"TestLeaseNeedsATickBetweenTheTouchAndTheWriteBeforeLast"},
 	},
 	{
+		name:   "lease-suspended-during-handshake",
+		breaks: "a reconnect's handshake is dated after a suspension that came between the handshake and its reply",
+		file:   keeperFile,
+		edits:  change("if state == driver.Connected {\n\t\t\tsuspendedThen", "if true {\n\t\t\tsuspendedThen"),
+		tests:  []string{"TestSuspensionDuringAReconnectShortensTheLease"},
+	},
+	{
 		name:   "lease-from-reconnect",
-		breaks: "a handshake that takes up a session again proves the lease by itself",
+		breaks: "a handshake that resumes a session proves the lease by itself",
 		file:   leaseFile,
 		edits:  change(`if created {`, `if true {`),
 		tests:  []string{"TestLeaseOfAReconnectWaitsForACommittedWrite"},
@@ -66,25 +74,25 @@ var leaseMutants = []mutant{
 	},
 	{
 		name:   "lease-without-margin",
-		breaks: "no margin for clocks that run at different rates",
+		breaks: "the lease has no margin for clocks that run at different rates",
 		file:   leaseFile,
 		edits:  change(`margin := l.Timeout/100 + max(l.Timeout/20, 50*time.Millisecond)`, `margin := time.Duration(0)`),
 		tests:  []string{"TestLeaseOfANewSessionCountsFromItsHandshake"},
 	},
 	{
 		name:   "idle-syncs-too-rare",
-		breaks: "an idle session's Syncs leave no usable lease for its first write",
+		breaks: "an idle session's Syncs are so far apart that its first write has no usable lease",
 		file:   leaseFile,
 		edits:  change(`min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2)`, `l.Timeout/2`),
 		tests:  []string{"TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite"},
 	},
 }
 
-// sessionMutants lose track of a session's life.
+// sessionMutants judge wrongly whether a session is alive.
 var sessionMutants = []mutant{
 	{
 		name:   "heartbeat-is-a-sync",
-		breaks: "heartbeats are Syncs, which need no quorum, and count as committed",
+		breaks: "heartbeats are Syncs, which need no quorum, and still count as committed writes",
 		file:   heartbeatFile,
 		edits:  change("if busy {\n\t\t_, err = s.DS.Multi", "if false {\n\t\t_, err = s.DS.Multi"),
 		tests:  []string{"TestHeartbeatsAreCommitted"},
@@ -124,7 +132,7 @@ var sessionMutants = []mutant{
 	},
 	{
 		name:   "suspended-clock",
-		breaks: "time that the machine was suspended does not count",
+		breaks: "time during which the machine was suspended does not count",
 		file:   "zklock/internal/lease/clock.go",
 		edits:  change(`func Now() time.Time { return time.Now().Add(Suspended()) }`, `func Now() time.Time { return time.Now() }`),
 		tests:  []string{"TestValidLooksAtTheClock"},
@@ -132,7 +140,7 @@ var sessionMutants = []mutant{
 	},
 	{
 		name:   "lease-news-missing",
-		breaks: "who waits for a lease is not told when it begins to count",
+		breaks: "a goroutine that waits for a lease does not wake up when the lease begins to count",
 		file:   sessionFile,
 		edits:  change(`if began || s.counting && !s.Lease.Until.Equal(before) {`, `if s.counting && !s.Lease.Until.Equal(before) {`),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
@@ -140,24 +148,24 @@ var sessionMutants = []mutant{
 	},
 	{
 		name:   "lost-is-valid-again",
-		breaks: "a handle that was lost is valid again when its session turns out to live",
+		breaks: "a handle whose lock was lost is valid again if its session is alive",
 		file:   "zklock/lock.go",
 		edits:  change(`return l.Err() == nil && l.hold.place.Desk.Alive()`, `return l.Err() != ErrReleased && l.hold.place.Desk.Alive()`),
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
 		name:   "until-after-loss",
-		breaks: "Until goes on telling the session's lease after the lock was lost",
+		breaks: "Until goes on returning the end of the session's lease after the lock was lost",
 		file:   "zklock/lock.go",
 		edits:  change("func (l *Lock) Until() time.Time {\n\tif l.Err() != nil {", "func (l *Lock) Until() time.Time {\n\tif false {"),
 		tests:  []string{"TestUntilEndsWithTheLock"},
 	},
 	{
-		name:   "lost-told-twice",
-		breaks: "the Release of a lock that was lost tells of the loss again",
+		name:   "lost-reported-twice",
+		breaks: "Release of a lock that was lost reports the loss a second time",
 		file:   "zklock/lock.go",
 		edits: change("err = l.reason()\n\t\tend.Call(ReleaseResult{Err: err})",
-			"err = l.reason()\n\t\tl.tellLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
+			"err = l.reason()\n\t\tl.reportLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
 		tests: []string{"TestLostIsToldOnceAHandle"},
 	},
 	{

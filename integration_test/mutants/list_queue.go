@@ -11,7 +11,7 @@ const (
 var queueMutants = []mutant{
 	{
 		name:   "whole-name-order",
-		breaks: "contenders are ordered by their whole names, GUID first, not by the number at the end",
+		breaks: "contenders are ordered by their whole names, which begin with the GUID, not by the sequence number at the end",
 		file:   "zklock/internal/queue/node.go",
 		edits:  change(`return int(a.Seq - b.Seq)`, `return strings.Compare(a.Name, b.Name)`),
 		tests:  []string{"TestGrantsComeInTheOrderOfTheQueue"},
@@ -19,7 +19,7 @@ var queueMutants = []mutant{
 	},
 	{
 		name:   "sequence-end-accepted",
-		breaks: "sequence numbers at the end of their range, which repeat, are taken for an order",
+		breaks: "sequence numbers at the end of their range, which repeat, are accepted as an order",
 		file:   enqueueFile,
 		by:     core,
 		edits:  change(`if q.Seq >= queue.MaxSequence {`, `if q.Seq < 0 {`),
@@ -27,58 +27,58 @@ var queueMutants = []mutant{
 	},
 	{
 		name:   "kinds-side-by-side",
-		breaks: "a semaphore and a mutex of one name hold side by side",
+		breaks: "a semaphore and a mutex of one name are held at the same time",
 		file:   recipeFile,
 		edits:  change(`if q[i].Kind.Permits != q[self].Kind.Permits {`, `if false {`),
 		tests:  []string{"TestKindsThatDoNotKnowEachOtherConflict"},
 	},
 	{
 		name:   "foreign-recipe-ignored",
-		breaks: "a contender of a recipe that does not see ours is not in the way",
+		breaks: "a contender of a foreign recipe, which does not see this library's nodes, is ignored",
 		file:   "zklock/internal/place/znode_list.go",
 		by:     core,
 		edits:  change(`if err == nil && foreign != nil {`, `if false {`),
 		tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
 	},
 	{
-		name:   "writer-beside-readers",
-		breaks: "a writer does not wait for readers ahead",
+		name:   "writer-ignores-readers",
+		breaks: "a writer does not wait for readers ahead of it",
 		file:   recipeFile,
 		edits:  change(`if q[self].Kind.Mode == Exclusive || q[i].Kind.Mode == Exclusive {`, `if q[i].Kind.Mode == Exclusive {`),
 		tests:  []string{"TestDecideAgreesWithBruteForce"},
 	},
 	{
 		name:   "readers-wait-for-readers",
-		breaks: "a reader waits for readers ahead",
+		breaks: "a reader waits for readers ahead of it",
 		file:   recipeFile,
 		edits:  change(`if q[self].Kind.Mode == Exclusive || q[i].Kind.Mode == Exclusive {`, `if true {`),
 		tests:  []string{"TestDecideAgreesWithBruteForce"},
 	},
 	{
 		name:   "one-permit-too-many",
-		breaks: "n permits are held by n+1",
+		breaks: "n permits are held by n+1 holders",
 		file:   recipeFile,
 		edits:  change(`case self < n:`, `case self <= n:`),
 		tests:  []string{"TestPermitsAreHandedOnWhoeverLeaves"},
 	},
 	{
 		name:   "permits-watch-one",
-		breaks: "the first in line for a permit watches one holder instead of all",
+		breaks: "the first waiter for a permit watches one holder instead of all",
 		file:   recipeFile,
 		edits:  change(`case self > n:`, `case self >= n:`),
 		tests:  []string{"TestPermitsAreHandedOnWhoeverLeaves"},
 	},
 	{
 		name:   "permit-mark-not-written",
-		breaks: "who is granted a permit does not wake the one behind, now the first in line",
+		breaks: "a waiter that is granted a permit does not wake the next waiter, which is now the first in line",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`if r.Mode == queue.Permit && p.own != nil {`, `if false {`),
+		edits:  change(`if r.Mode == queue.Permit && p.nodeWatches != nil {`, `if false {`),
 		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
 	},
 	{
 		name:   "permit-mark-not-read",
-		breaks: "a mark that was written before the watch goes unnoticed",
+		breaks: "a mark that was written before the watch was set goes unnoticed",
 		file:   "zklock/internal/place/line_ahead.go",
 		by:     core,
 		edits:  change(`if permits > 0 && len(l.q)-1 > permits && d.Granted {`, `if false {`),
@@ -86,27 +86,27 @@ var queueMutants = []mutant{
 	},
 }
 
-// frontMutants wait wrongly.
+// frontMutants wait for their turn wrongly, or queue wrongly for a try.
 var frontMutants = []mutant{
 	{
 		name:   "own-node-unchecked",
-		breaks: "after the wait nobody looks whether the own node is still there",
+		breaks: "after the wait the waiter does not check whether its own node still exists",
 		file:   acquireFile,
 		by:     core,
 		edits:  change(`if seen, err := mine.see(ctx); err != nil || seen == gen && gen != 0 {`, `if _ = mine; gen|1 != 0 {`),
 		tests:  []string{"TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
 	{
-		name:   "own-node-of-anybody",
-		breaks: "a node with the own node's name is taken for it, whoever owns it",
+		name:   "own-node-of-any-session",
+		breaks: "a node with the name of the waiter's node counts as the waiter's, whichever session owns it",
 		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
-		edits:  change(`if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {`, `if false {`),
+		edits:  change(`if own[i].Node.Stat.EphemeralOwner != desk.DS.ID() {`, `if false {`),
 		tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 	},
 	{
 		name:   "own-node-on-another-connection",
-		breaks: "the predecessor's absence is seen on one connection, the own node's presence on another",
+		breaks: "the predecessor's absence is read on one connection, and the presence of the waiter's own node on another",
 		file:   acquireFile,
 		by:     core,
 		edits:  change(`seen == gen && gen != 0 {`, `seen|gen|1 != 0 {`),
@@ -114,37 +114,37 @@ var frontMutants = []mutant{
 	},
 	{
 		name:   "watch-between-connections",
-		breaks: "a read that waited for a new connection counts for the one before",
+		breaks: "a read that waited for a new connection counts as one on the connection before",
 		file:   "zklock/internal/session/watch.go",
 		edits:  change(`before = 0`, `before += 0`),
 		tests:  []string{"TestGrantIsSeenOnOneConnection"},
 		by:     core,
 	},
 	{
-		// Not finding oneself in the list is not enough: the look at the own node
-		// would notice as well.
+		// To ignore the missing node in the list only would not be enough: the read of
+		// the own node would notice it, too.
 		name:   "own-node-missing",
-		breaks: "whose own node has gone counts as the first, in the list and in the look at the node",
+		breaks: "a waiter whose own node is gone counts as the first in line, in the list and in the read of its own node",
 		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
 		edits: []edit{
 			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.ErrNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
-			{"own, read, err := p.watch(ctx)\n\tif err != nil {", "own, read, err := p.watch(ctx)\n\tif err == errs.ErrNodeGone {\n\t\tp.own = nil\n\t\tgen, _ = p.Desk.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
+			{"own, read, err := o.watch(ctx)\n\tif err != nil {", "own, read, err := o.watch(ctx)\n\tif err == errs.ErrNodeGone {\n\t\to.place.nodeWatches = nil\n\t\tgen, _ = o.place.Desk.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
 	{
 		name:   "watch-by-exists",
-		breaks: "a watch on a node that is gone already waits for it to come back",
+		breaks: "a waiter that wants to watch a node which is gone already waits instead of going on",
 		file:   "zklock/internal/place/line_ahead.go",
 		by:     core,
 		edits: change("if errors.Is(err, driver.ErrNoNode) {\n\t\t\t// A newer",
-			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, s.waitError(ctx)\n\t\t\t// A newer"),
+			"if errors.Is(err, driver.ErrNoNode) {\n\t\t\t<-ctx.Done()\n\t\t\treturn nil, desk.waitError(ctx)\n\t\t\t// A newer"),
 		tests: []string{"TestPredecessorGoneBetweenListAndWatch"},
 	},
 	{
 		name:   "predecessor-gone-is-granted",
-		breaks: "when the one ahead has left, nobody looks at the rest of the queue",
+		breaks: "when the contender directly ahead has left, the waiter does not look at the rest of the queue",
 		file:   frontFile,
 		by:     core,
 		edits:  change("case what == aheadGone:\n", "case what == aheadGone:\n\t\t\treturn ahead[0].Gen, nil\n"),
@@ -159,8 +159,8 @@ var frontMutants = []mutant{
 		tests:  []string{"TestDowngradeLetsNoWriterIn"},
 	},
 	{
-		name:   "watches-not-armed-anew",
-		breaks: "after a reconnect nobody reads again what is watched",
+		name:   "watches-not-armed-again",
+		breaks: "after a reconnect waiters do not read their watched nodes again",
 		file:   "zklock/internal/place/desk_change.go",
 		by:     core,
 		edits:  change(`survived := gen > armed`, `survived := false && gen > armed`),
@@ -168,7 +168,7 @@ var frontMutants = []mutant{
 	},
 	{
 		name:   "watches-not-shared",
-		breaks: "each of many who wait for one node reads it and has a watch of its own",
+		breaks: "each of many waiters for one node reads it and sets a separate watch",
 		file:   "zklock/internal/session/watch.go",
 		edits:  change("if w == nil || w.stale(gen) {", "if true {"),
 		tests:  []string{"TestWaitersOfASessionShareAWatch"},
@@ -184,15 +184,15 @@ var frontMutants = []mutant{
 	},
 	{
 		name:   "try-waits",
-		breaks: "a try that was beaten to it waits",
+		breaks: "a TryAcquire that another contender has overtaken waits",
 		file:   frontFile,
 		by:     core,
-		edits:  change(`if r.Try { // beaten`, "if false { // beaten"),
+		edits:  change(`if r.Try { // another`, "if false { // another"),
 		tests:  []string{"TestTryThatIsBeatenDoesNotWait"},
 	},
 	{
 		name:   "try-writes",
-		breaks: "a try queues without looking who is there",
+		breaks: "a TryAcquire queues without checking first whether the lock is held",
 		file:   acquireFile,
 		by:     core,
 		edits:  change("if r.Try {\n\t\t\tif err := a.blocked", "if false {\n\t\t\tif err := a.blocked"),
@@ -200,10 +200,10 @@ var frontMutants = []mutant{
 	},
 	{
 		name:   "try-without-sync",
-		breaks: "a try does not catch up with what this client released on another session",
+		breaks: "a TryAcquire does not wait until its server knows what this client has released on another session",
 		file:   "zklock/internal/place/attempt_try.go",
 		by:     core,
-		edits:  change(`id != 0 && id != s.DS.ID() {`, `id == 0 && id == s.DS.ID() {`),
+		edits:  change(`id != 0 && id != desk.DS.ID() {`, `id == 0 && id == desk.DS.ID() {`),
 		tests:  []string{"TestTrySeesAReleaseOnAnotherSession"},
 	},
 }

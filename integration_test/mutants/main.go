@@ -16,9 +16,9 @@ import (
 )
 
 func main() {
-	only := flag.String("run", ".", "which mutants, as a regular expression")
-	parallel := flag.Int("parallel", 2, "how many are tried at a time")
-	seeds := flag.Int("seeds", 300, "runs of the simulation that a mutant has to pass to survive")
+	only := flag.String("run", ".", "try only the mutants whose names match this regular expression")
+	parallel := flag.Int("parallel", 2, "the number of mutants that are tried at the same time")
+	seeds := flag.Int("seeds", 300, "the number of simulation runs that a mutant has to pass to survive")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -61,8 +61,8 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// control builds the tests, and runs those that mutants are expected to fail
-// without any mutant.
+// control builds the tests. Of the tests that mutants are expected to fail, it runs
+// each without any mutant.
 func (l *laboratory) control(ctx context.Context, list []numbered) error {
 	tests := make(map[string][]string)
 	for _, m := range list {
@@ -87,7 +87,7 @@ func (l *laboratory) control(ctx context.Context, list []numbered) error {
 	return nil
 }
 
-// tryAll tries some mutants at a time, and says how each came off at once.
+// tryAll tries several mutants at a time, and prints each verdict as soon as it is known.
 func (l *laboratory) tryAll(ctx context.Context, list []numbered, parallel int) []verdict {
 	verdicts := make([]verdict, len(list))
 	next := make(chan int)

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// mutant is a deliberate bug. It is inside of functions.
+// mutant is a deliberate bug. It changes only the bodies of functions.
 type mutant struct {
 	name   string
-	breaks string   // what it breaks, for people
-	file   string   // that it changes, from the module's root
-	edits  []edit   // what it changes there
-	tests  []string // that are expected to fail
-	by     string   // the package that has these tests; "" is the one that the file is in
+	breaks string   // the wrong behaviour, as a sentence for the table
+	file   string   // the file that it changes, relative to the module's root
+	edits  []edit   // the changes to that file
+	tests  []string // the tests that are expected to fail
+	by     string   // the package that has these tests; "" means the file's own package
 }
 
-// core is the package whose tests find mutants in the packages that it is made of.
+// core is the package whose tests also find mutants in its internal packages.
 const core = "zklock"
 
 // edit replaces a text, which has to occur exactly once in the file.
 type edit struct{ from, to string }
 
-// change is the edits of a mutant that has one.
+// change returns the edits of a mutant that has a single edit.
 func change(from, to string) []edit { return []edit{{from, to}} }
 
-// all are the mutants by what they are about.
+// all returns all mutants, in the order of their subjects.
 func all() []numbered {
 	var list []numbered
 	for i, m := range slices.Concat(leaseMutants, sessionMutants, queueMutants, frontMutants, createMutants, commitMutants,
@@ -40,10 +40,10 @@ func all() []numbered {
 // pkg is the folder of the package that the mutant is in.
 func (m mutant) pkg() string { return path.Dir(m.file) }
 
-// tester is the folder of the package whose tests are to find it.
+// tester is the folder of the package whose tests have to find the mutant.
 func (m mutant) tester() string { return cmp.Or(m.by, m.pkg()) }
 
-// packages are those that have mutants which a package's tests are to find.
+// packages returns the packages with mutants that the tests of package tester have to find.
 func packages(tester string) (found []string) {
 	for _, m := range all() {
 		if m.tester() == tester && !slices.Contains(found, m.pkg()) {
@@ -53,9 +53,9 @@ func packages(tester string) (found []string) {
 	return found
 }
 
-// apply returns the file's text with the mutant in it. A mutant whose texts are
-// not in the file exactly once is stale: the code has changed, and the mutant has
-// to follow.
+// apply returns the file's text with the mutant in it. A mutant is stale if one of its
+// texts does not occur exactly once in the file: the code has changed since, and the
+// mutant has to be adapted.
 func (m mutant) apply(source string) (string, error) {
 	for i, e := range m.edits {
 		if n := strings.Count(source, e.from); n != 1 {

@@ -17,12 +17,12 @@ import (
 	"testing"
 )
 
-// root of the module, from this package's folder.
+// root is the module's root, relative to this package's folder.
 const root = "../.."
 
-// A mutant has to keep up with the code that it breaks: its texts occur once, and
-// what comes of it compiles. Errors are placed at the mutant's name and the line
-// in the function that it changes.
+// A mutant has to be adapted when the code that it breaks changes: each of its texts
+// occurs once, and the result compiles. The position of an error is the mutant's name and
+// the line in the function that it changes.
 func TestMutantsApplyAndCompile(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, m := range all() {
@@ -40,7 +40,7 @@ func TestMutantsApplyAndCompile(t *testing.T) {
 	}
 }
 
-// checker compiles one package as far as errors go, with some files of it changed.
+// checker type-checks one package with some of its files changed.
 type checker struct {
 	fset    *token.FileSet
 	files   map[string]*ast.File
@@ -84,10 +84,10 @@ func (c *checker) check(t *testing.T, changed map[string]string) {
 		c.files[name] = f
 	}
 	config := types.Config{Importer: c.imports, Error: func(err error) { t.Error(err) }}
-	_, _ = config.Check(c.path, c.fset, slices.Collect(maps.Values(c.files)), nil) // told as they are met
+	_, _ = config.Check(c.path, c.fset, slices.Collect(maps.Values(c.files)), nil) // config.Error reports each error
 }
 
-// The tests that are expected to find a mutant exist, in the mutant's package.
+// The tests that are expected to find a mutant exist in the package that it names.
 func TestExpectedTestsExist(t *testing.T) {
 	declared := make(map[string]string)
 	names := make(map[string]bool)
@@ -97,7 +97,7 @@ func TestExpectedTestsExist(t *testing.T) {
 		}
 		names[m.name] = true
 		if len(m.tests) == 0 || m.breaks == "" {
-			t.Errorf("mutant %s does not say what it breaks, or which test finds it", m.name)
+			t.Errorf("mutant %s has to state what it breaks, and which test finds it", m.name)
 		}
 		pkg := m.tester()
 		if declared[pkg] == "" {
@@ -128,7 +128,7 @@ func testFiles(t *testing.T, pkg string) string {
 	return all.String()
 }
 
-// What a mutant is blamed on comes from a test binary's output.
+// The test that caught a mutant is found in the test binary's output.
 func TestBlamed(t *testing.T) {
 	for want, out := range map[string]string{
 		"TestA/deep":                     "=== RUN   TestA\n=== RUN   TestA/deep\n--- FAIL: TestA (0.0s)\n    --- FAIL: TestA/deep (0.0s)\nFAIL\n",
@@ -142,7 +142,7 @@ func TestBlamed(t *testing.T) {
 	}
 }
 
-// A text that occurs twice, or not at all, is stale.
+// A mutant whose text occurs twice, or not at all, is stale.
 func TestApplyIsStrict(t *testing.T) {
 	m := mutant{name: "m", edits: []edit{{"a == b", "a != b"}}}
 	if got, err := m.apply("if a == b {"); err != nil || got != "if a != b {" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// String says how a mutant came off.
+// String returns the test that caught the mutant, or that it survives, or the error.
 func (v verdict) String() string {
 	switch {
 	case v.err != nil:
@@ -22,14 +22,14 @@ func (v verdict) String() string {
 	return v.caught
 }
 
-// expected reports whether the mutant was caught by a test that was named for it.
+// expected reports whether the mutant was caught by one of the tests that it names.
 func (v verdict) expected() bool {
 	name, _, _ := strings.Cut(v.caught, " ")
 	name, _, _ = strings.Cut(name, "/")
 	return slices.Contains(v.mutant.tests, name)
 }
 
-// report prints the table. The error counts what was not caught.
+// report prints the table. The error has the number of mutants that were not caught.
 func report(w io.Writer, verdicts []verdict, took time.Duration) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "mutant\twhat it breaks\tcaught by\tseconds")
@@ -50,7 +50,7 @@ func report(w io.Writer, verdicts []verdict, took time.Duration) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%d mutants in %v: %d caught, %d of them by another test than expected; %d survive, %d could not be tried\n",
+	fmt.Fprintf(w, "\n%d mutants in %v: %d caught, %d of them by a test other than expected; %d survive, %d could not be tried\n",
 		len(verdicts), took.Round(time.Second), len(verdicts)-survivors-failures, surprises, survivors, failures)
 	if survivors+failures > 0 {
 		return fmt.Errorf("%d of %d mutants were not caught", survivors+failures, len(verdicts))

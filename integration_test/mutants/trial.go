@@ -14,37 +14,37 @@ import (
 	"time"
 )
 
-// laboratory is where mutants are put to the test.
+// laboratory tries mutants.
 type laboratory struct {
-	root  string // of the module
-	dir   string // for binaries and what they are made of
-	seeds int    // of the simulation
+	root  string // the module's root folder
+	dir   string // a folder for test binaries and the changed sources that they are built from
+	seeds int    // the number of simulation runs
 }
 
-// verdict is what became of one mutant.
+// verdict is the outcome of trying one mutant.
 type verdict struct {
 	mutant mutant
 	caught string // the test that failed; "" if none did
 	took   time.Duration
-	err    error // it could not be tried
+	err    error // why the mutant could not be tried
 }
 
 // stage is one run of a package's tests.
 type stage struct {
 	name  string
-	run   string // which tests, as a regular expression
-	skip  string // which of these not
-	seeds int    // for the simulation
+	run   string // the tests to run, as a regular expression
+	skip  string // the tests of these to leave out, as a regular expression
+	seeds int    // the number of simulation runs; 0 leaves the test's default
 	limit time.Duration
-	hang  bool // running into the limit, far from what the tests take, counts as a failure
+	hang  bool // reaching the limit counts as a failure: the limit is far more than the tests need
 }
 
-// long are the tests that take more than a second. They run only where they are
-// expected to fail.
+// long matches the tests that take more than a second. They run only for mutants that
+// they are expected to find.
 const long = `^(TestSimulation|TestSimulationRepeatsItself|TestEveryTwoRequestsMayBeLost|TestEveryRequestMayBeLost|TestCancelledWaitsLeaveNothing|TestHeldLocksMemory|TestWaitersMemory)$`
 
-// stages are the tests that a mutant meets, the cheapest first. Together they
-// take less than a minute.
+// stages returns the test runs for a mutant, the cheapest first. Together they take less
+// than a minute.
 func (l *laboratory) stages(m mutant) []stage {
 	var found []stage
 	simulated := false
@@ -70,8 +70,8 @@ func (l *laboratory) stages(m mutant) []stage {
 
 func exactly(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
-// build builds a package's tests with all mutants in them that they are to find. The sources stay
-// as they are: the build is given other files in their place.
+// build builds a package's tests together with all mutants that they have to find. It
+// does not change the sources: the build's overlay replaces them with other files.
 func (l *laboratory) build(ctx context.Context, pkg string) error {
 	replace := make(map[string]string)
 	for _, changed := range packages(pkg) {
@@ -106,12 +106,12 @@ func (l *laboratory) build(ctx context.Context, pkg string) error {
 	return nil
 }
 
-// binary is where a package's tests are.
+// binary is the path of a package's test binary.
 func (l *laboratory) binary(pkg string) string {
 	return filepath.Join(l.dir, folder(pkg)+".test")
 }
 
-// folder is a package's path as the name of one folder.
+// folder turns a package's path into the name of a single folder.
 func folder(pkg string) string { return strings.ReplaceAll(pkg, "/", "_") }
 
 // try runs the tests with a mutant until one fails.
@@ -127,18 +127,18 @@ func (l *laboratory) try(ctx context.Context, m numbered) (v verdict) {
 	return v
 }
 
-// run runs one stage with a mutant, 0 for none, and returns the test that failed,
-// if one did.
+// run runs one stage with the mutant of that number, 0 for none. It returns the test
+// that failed, or "".
 func (l *laboratory) run(ctx context.Context, pkg string, number int, s stage) (failed string, err error) {
 	args := []string{"-test.v", "-test.short", "-test.failfast", "-test.run=" + s.run, fmt.Sprintf("-test.timeout=%v", s.limit)}
 	if pkg == core || pkg == core+"/internal/queue" {
-		args = append(args, "-rapid.nofailfile") // it would be left in the sources
+		args = append(args, "-rapid.nofailfile") // rapid would write its file into the source tree
 	}
 	if s.skip != "" {
 		args = append(args, "-test.skip="+s.skip)
 	}
-	// The binary's own limit prints where it hangs; this one is for a binary
-	// that cannot even do that.
+	// At its own limit, -test.timeout, the binary prints where it hangs. The limit here
+	// is for a binary that does not even do that.
 	ctx, cancel := context.WithTimeout(ctx, s.limit+10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.binary(pkg), args...)
@@ -151,7 +151,7 @@ func (l *laboratory) run(ctx context.Context, pkg string, number int, s stage) (
 	var exit *exec.ExitError
 	switch {
 	case err == nil && bytes.Contains(out, []byte("no tests to run")):
-		return "", fmt.Errorf("stage %s: there is no test %s", s.name, s.run)
+		return "", fmt.Errorf("stage %s: no test matches %s", s.name, s.run)
 	case err == nil:
 		return "", nil
 	case !errors.As(err, &exit):
@@ -170,7 +170,7 @@ var (
 	startLine = regexp.MustCompile(`(?m)^=== RUN +(\S+)`)
 )
 
-// blamed finds in a test binary's output which test failed.
+// blamed finds the test that failed in a test binary's output.
 func blamed(out []byte) string {
 	fails := failLine.FindAllSubmatch(out, -1)
 	switch {

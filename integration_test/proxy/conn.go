@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// inFlight is how many chunks of one direction may be on their way, which
-// bounds what a stalled or delayed connection keeps in memory. Beyond it the
-// sender is no longer read from, and TCP's own flow control holds it back.
+// inFlight is the number of chunks of one direction that may be queued. It bounds the
+// memory that a stalled or delayed connection uses. When the queue is full, the proxy
+// stops reading from the sender, and TCP's own flow control holds the sender back.
 const inFlight = 256
 
-// conn is one connection through the proxy. Per direction, a reader takes
-// chunks from the sender as they come, and a writer delivers them when, and if,
-// the direction's lane lets it.
+// conn is one connection through the proxy. For each direction, a reader goroutine queues
+// chunks from the sender as they arrive. A writer goroutine delivers them when the
+// direction's lane allows it, or drops them.
 type conn struct {
 	proxy  *Proxy
 	client *net.TCPConn
@@ -27,16 +27,16 @@ type conn struct {
 	dead     chan struct{} // closed by reset
 	deadOnce sync.Once
 
-	broken atomic.Bool    // bytes are lost: Heal has to reset it
+	broken atomic.Bool    // bytes were lost: Heal has to reset the connection
 	mute   atomic.Bool    // nothing is forwarded any more, in either direction
 	shut   [2]atomic.Bool // by Direction-1: half-closed by the test
 }
 
-// chunk is a piece of a stream, or with err its end.
+// chunk is a piece of a stream. A chunk with err is the end of the stream.
 type chunk struct {
 	data []byte
 	at   time.Time // when it was read
-	err  error     // io.EOF, or why the sender's end broke
+	err  error     // io.EOF, or the error of reading from the sender
 }
 
 func newConn(p *Proxy, client, server *net.TCPConn) *conn {
@@ -73,14 +73,14 @@ func (c *conn) carry() {
 	}
 }
 
-// read queues what the sender sends, until its end.
+// read queues the sender's bytes until the end of the stream.
 func (c *conn) read(d Direction, from io.Reader, queue chan<- chunk) {
 	defer close(queue)
 	for {
 		buf := make([]byte, 16<<10)
 		n, err := from.Read(buf)
 		if n > 0 && c.reads != nil && c.reads.feed(d, buf[:n]) {
-			c.reset() // a trap of KillOn has struck
+			c.reset() // this request or reply matches a KillOn
 			return
 		}
 		if n > 0 && !c.enqueue(queue, chunk{data: buf[:n], at: time.Now()}) {
@@ -102,7 +102,7 @@ func (c *conn) enqueue(queue chan<- chunk, ch chunk) bool {
 	}
 }
 
-// write delivers what was queued, when it is due.
+// write delivers the queued chunks when they are due.
 func (c *conn) write(d Direction, queue <-chan chunk) {
 	to := c.client
 	if d == Up {
@@ -125,8 +125,8 @@ func (c *conn) write(d Direction, queue <-chan chunk) {
 	}
 }
 
-// due waits until a chunk read at that time may be delivered; false means that
-// it must not be, ever.
+// due waits until a chunk that was read at that time may be delivered. It returns false
+// if the chunk must not be delivered at all.
 func (c *conn) due(d Direction, at time.Time) bool {
 	for {
 		l, changed := c.proxy.lane(d)
@@ -167,10 +167,10 @@ func (c *conn) reset() {
 	})
 }
 
-// abandon breaks one end and leaves the other in silence.
+// abandon resets one end. The other end stays open and receives nothing more.
 func (c *conn) abandon(e End) {
 	c.broken.Store(true)
-	c.mute.Store(true) // before the reset, which must not be passed on
+	c.mute.Store(true) // before the reset, which must not reach the other end
 	if e == Client {
 		resetConn(c.client)
 	} else if c.server != nil {
@@ -178,7 +178,7 @@ func (c *conn) abandon(e End) {
 	}
 }
 
-// halfClose ends the streams of d towards their receivers.
+// halfClose ends the streams of direction d: their receivers read the end.
 func (c *conn) halfClose(d Direction) {
 	if d&Up != 0 && c.server != nil && !c.shut[Up-1].Swap(true) {
 		c.server.CloseWrite()

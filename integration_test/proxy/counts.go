@@ -8,38 +8,38 @@ import (
 	"sync"
 )
 
-// Counts is what a counting proxy has seen. Requests and bytes count when the
-// proxy has read them from their sender, whether or not it forwards them.
+// Counts has the numbers that a counting proxy has counted. Requests and bytes count when
+// the proxy has read them from their sender, whether or not it forwards them.
 type Counts struct {
-	// Handshakes is how many session handshakes clients sent.
+	// Handshakes is the number of session handshakes that clients sent.
 	Handshakes int
 
-	// Requests is how many requests clients sent, by ZooKeeper's name of the
+	// Requests is the number of requests that clients sent, by ZooKeeper's name of the
 	// operation: create, multi, getChildren2, ping, closeSession and so on.
 	Requests map[string]int
 
-	// Multis is how many of the multi requests consisted of which kinds of
-	// operation, each kind named once, in the order of first appearance:
-	// "create+setData", "delete", "check".
+	// Multis is the number of multi requests by the kinds of operations in them. A
+	// key names each kind once, in the order of first appearance: "create+setData",
+	// "delete", "check".
 	Multis map[string]int
 
-	// MultiOps is how many operations there were in all multi requests.
+	// MultiOps is the number of operations in all multi requests, by their names.
 	MultiOps map[string]int
 
-	// Replies is how many replies servers sent, those to pings included.
+	// Replies is the number of replies that servers sent, including those to pings.
 	Replies int
 
-	// Events is how many watch events servers sent.
+	// Events is the number of watch events that servers sent.
 	Events int
 
-	// BytesUp is how many bytes clients sent.
+	// BytesUp is the number of bytes that clients sent.
 	BytesUp int64
 
-	// BytesDown is how many bytes servers sent.
+	// BytesDown is the number of bytes that servers sent.
 	BytesDown int64
 }
 
-// RoundTrips is how many requests there were that are not pings.
+// RoundTrips returns the number of requests that are not pings.
 func (c Counts) RoundTrips() int {
 	n := 0
 	for op, k := range c.Requests {
@@ -50,7 +50,7 @@ func (c Counts) RoundTrips() int {
 	return n
 }
 
-// Sub is what was counted after old was taken.
+// Sub returns the counts since old was taken. Zero counts are left out of the maps.
 func (c Counts) Sub(old Counts) Counts {
 	c.Handshakes -= old.Handshakes
 	c.Requests = subtract(c.Requests, old.Requests)
@@ -63,7 +63,7 @@ func (c Counts) Sub(old Counts) Counts {
 	return c
 }
 
-// String lists what was counted on one line, for messages of tests.
+// String lists the counts on one line, for the messages of tests.
 func (c Counts) String() string {
 	var b strings.Builder
 	list := func(m map[string]int) string {
@@ -78,7 +78,7 @@ func (c Counts) String() string {
 	return b.String()
 }
 
-// subtract leaves out what did not change.
+// subtract returns m minus old, without the keys whose counts did not change.
 func subtract(m, old map[string]int) map[string]int {
 	d := make(map[string]int)
 	for k, n := range m {
@@ -89,8 +89,7 @@ func subtract(m, old map[string]int) map[string]int {
 	return d
 }
 
-// Counts returns what was counted so far; nothing if the proxy was not made
-// with NewCounting.
+// Counts returns the counts so far. Without Config.Count it returns zero counts.
 func (p *Proxy) Counts() Counts {
 	if p.counter == nil {
 		return Counts{}
@@ -102,33 +101,33 @@ func (p *Proxy) Counts() Counts {
 type Point uint8
 
 const (
-	// BeforeRequest is when the client has sent the request and the server
-	// has not received it: it will never be executed.
+	// BeforeRequest is after the client has sent the request and before the server
+	// receives it: the server will never execute it.
 	BeforeRequest Point = iota
 
-	// BeforeReply is when the server has executed the request and replied,
-	// and the client has not received the reply.
+	// BeforeReply is after the server has executed the request and replied, and
+	// before the client receives the reply.
 	BeforeReply
 )
 
-// KillOn resets the connection that carries the next request of that kind, at
-// that point. op is a key of Counts.Requests or Counts.Multis. It strikes once;
-// the channel is closed when it has. The proxy has to be a counting one.
+// KillOn resets the connection that carries the next request of that kind, at that
+// point. op is a key of Counts.Requests or Counts.Multis. It does so once, and then closes
+// the channel. It returns an error if the proxy does not count (see Config.Count).
 func (p *Proxy) KillOn(op string, at Point) (struck <-chan struct{}, err error) {
 	if p.counter == nil {
-		return nil, fmt.Errorf("proxy to %s: KillOn needs NewCounting", p.Target())
+		return nil, fmt.Errorf("proxy to %s: KillOn needs a proxy with Config.Count", p.Target())
 	}
 	return p.counter.arm(op, at), nil
 }
 
-// counter is the state all connections of a counting proxy share.
+// counter is the state that all connections of a counting proxy share.
 type counter struct {
 	mu    sync.Mutex
 	total Counts
 	traps []*trap
 }
 
-// trap is one KillOn that has not struck.
+// trap is one KillOn that has not reset a connection yet.
 type trap struct {
 	op     string
 	at     Point
@@ -161,8 +160,7 @@ func (k *counter) arm(op string, at Point) <-chan struct{} {
 	return t.struck
 }
 
-// springLocked takes out and returns the first trap that a request with these
-// names sets off.
+// springLocked removes and returns the first trap that matches one of a request's names.
 func (k *counter) springLocked(names ...string) *trap {
 	for i, t := range k.traps {
 		if slices.Contains(names, t.op) {

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/go-zklock/integration_test/proxy"
 )
 
-// frame encodes what it is given as ZooKeeper does: int32, int64, bool, string.
+// frame encodes its arguments as ZooKeeper does: int32, int64, bool, string.
 func frame(fields ...any) string {
 	var b []byte
 	for _, f := range fields {
@@ -30,7 +30,7 @@ func frame(fields ...any) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(b)))) + string(b)
 }
 
-// What clients send. Opcodes and layouts are those of ZooKeeper's protocol.
+// Frames that clients send. Opcodes and layouts are those of ZooKeeper's protocol.
 var (
 	handshake = frame(0, int64(0), 10000, int64(0), "0123456789abcdef")
 	getData   = func(xid int) string { return frame(xid, 4, "/a", false) }
@@ -47,7 +47,7 @@ func multi(xid int, ops ...[]any) string {
 	return frame(slices.Concat(append([][]any{{xid, 14}}, append(ops, endOp)...)...)...)
 }
 
-// What servers send: xid, zxid, error.
+// reply is a frame that servers send: xid, zxid, error.
 func reply(xid int) string { return frame(xid, int64(7), 0) }
 
 const eventXid = -1
@@ -64,7 +64,7 @@ func TestCountsByOperation(t *testing.T) {
 		t.Errorf("after the handshake: %v", old)
 	}
 
-	// Byte by byte at first, then several frames at once.
+	// The first frame goes byte by byte, the others all at once.
 	up := getData(1)
 	for i := range up {
 		client.send(up[i : i+1])
@@ -118,7 +118,7 @@ func TestKillBeforeTheRequestArrives(t *testing.T) {
 	server.isReset()
 	<-struck
 
-	// Once only.
+	// A second request of that kind is forwarded.
 	client, server = b.dial(), b.accept()
 	client.send(handshake + multi(2, createOp, setOp))
 	server.receives(handshake + multi(2, createOp, setOp))
@@ -138,7 +138,7 @@ func TestKillBeforeTheReplyArrives(t *testing.T) {
 	client.receives(handshake + reply(1))
 	select {
 	case <-struck:
-		t.Fatal("the reply to another request set it off")
+		t.Fatal("the reply to another request reset the connection")
 	default:
 	}
 	server.send(reply(2))
@@ -148,6 +148,6 @@ func TestKillBeforeTheReplyArrives(t *testing.T) {
 
 func TestKillOnNeedsACountingProxy(t *testing.T) {
 	if _, err := newBench(t, proxy.Config{}).proxy.KillOn("multi", proxy.BeforeReply); err == nil {
-		t.Error("no error")
+		t.Error("KillOn on a proxy that does not count returned no error")
 	}
 }

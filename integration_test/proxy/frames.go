@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// maxFrame is the longest frame that is believed; beyond it the stream is
-// something else, a four-letter word or TLS, and is no longer read.
+// maxFrame is the length of the longest plausible frame. A stream with a longer one is not
+// ZooKeeper's client protocol, but a four-letter word or TLS. The rest is not parsed.
 const maxFrame = 64 << 20
 
 // xidEvent is the xid under which a server sends watch events.
@@ -41,21 +41,21 @@ type reading struct {
 	streams [2]stream // by Direction-1; each touched by its own reader only
 
 	mu      sync.Mutex
-	pending map[int32]*trap // by xid: requests whose reply sets off a trap
+	pending map[int32]*trap // by xid: requests whose replies will spring a trap
 }
 
 // stream cuts the bytes of one direction into frames.
 type stream struct {
 	buf     []byte
 	first   bool // the handshake has passed
-	foreign bool // not the protocol of ZooKeeper's clients
+	foreign bool // not ZooKeeper's client protocol
 }
 
 func newReading(k *counter) *reading {
 	return &reading{counter: k, pending: make(map[int32]*trap)}
 }
 
-// feed reads along and reports whether the connection has to be killed before
+// feed counts the frames in data. It reports whether the connection has to be reset before
 // these bytes are forwarded.
 func (r *reading) feed(d Direction, data []byte) (kill bool) {
 	r.counter.mu.Lock()
@@ -168,8 +168,8 @@ func (r *reading) reply(frame []byte) (kill bool) {
 	return true
 }
 
-// multiOps lists the operations of a multi request, as far as they are read:
-// an unknown one hides those behind it.
+// multiOps lists the operations of a multi request. It stops at an operation whose layout
+// it does not know: it cannot find those behind it.
 func multiOps(f fields) []string {
 	var ops []string
 	for {
@@ -213,8 +213,8 @@ func kinds(ops []string) string {
 	return strings.Join(once, "+")
 }
 
-// fields reads a frame in ZooKeeper's encoding. Once it has run over the end it
-// is bad and yields zeros.
+// fields reads a frame in ZooKeeper's encoding. After a read beyond the end, bad is set
+// and every read returns zeros.
 type fields struct {
 	b   []byte
 	bad bool

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// patience bounds what has to happen.
+	// patience is the longest time that the test waits for an event that has to happen.
 	patience = 10 * time.Second
 
-	// silence is how long nothing has to happen to count as never.
+	// silence is how long a connection has to stay silent to prove that nothing arrives.
 	silence = 100 * time.Millisecond
 )
 
-// peer is one end of a proxied connection, with what the test expects of it.
+// peer is one end of a proxied connection. Its methods state what the test expects there.
 type peer struct {
 	t *testing.T
 	*net.TCPConn
@@ -113,7 +113,7 @@ func (b *bench) dial() peer {
 	return peer{b.t, nc.(*net.TCPConn)}
 }
 
-// isRefused dials and is reset, before the dial returns or after it.
+// isRefused checks that a new connection is reset, before the dial returns or after it.
 func (b *bench) isRefused() {
 	b.t.Helper()
 	nc, err := net.Dial("tcp", b.proxy.Addr())
@@ -137,7 +137,7 @@ func (b *bench) accept() peer {
 	return peer{b.t, nc.(*net.TCPConn)}
 }
 
-// pair is both ends of a connection that has carried a byte each way.
+// pair returns both ends of a connection that has carried a byte each way.
 func (b *bench) pair() (client, server peer) {
 	b.t.Helper()
 	client = b.dial()

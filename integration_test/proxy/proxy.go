@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Direction says which of the two streams of a connection is meant.
+// Direction selects one of the two streams of a connection, or both.
 type Direction uint8
 
 const (
@@ -41,32 +41,29 @@ const (
 	redialInterval = 10 * time.Millisecond
 )
 
-// Config says what a proxy does beyond forwarding. The zero value of all but
-// Target is what New uses.
+// Config configures a proxy. New uses the zero value of every field except Target.
 type Config struct {
 	// Target is the address to dial, as net.Dial takes it.
 	Target string
 
-	// Count makes the proxy read along: the connections through it have to be
-	// those of ZooKeeper clients, without TLS. See Proxy.Counts and
-	// Proxy.KillOn.
+	// Count makes the proxy parse and count the frames that it forwards. It counts
+	// connections of ZooKeeper clients without TLS. See Proxy.Counts and Proxy.KillOn.
 	Count bool
 
-	// Patience is how long a client is kept waiting while the target refuses
-	// to be dialled. A client that takes a refused connection for "not yet"
-	// and a reset one for "broken" needs it: through a proxy it sees no
-	// refusal, because the proxy has accepted it already.
+	// Patience is how long the proxy keeps a client waiting while the target refuses
+	// connections. Some clients need it: they take a refused connection for "not yet"
+	// and a reset one for "broken". Through a proxy they never see a refusal, because
+	// the proxy has already accepted the connection.
 	Patience time.Duration
 
-	// Rewrite, unless nil, is called once for each connection with the
-	// client's stream and returns what goes to the server in its place. It
-	// must not read before its result is read from.
+	// Rewrite, unless nil, is called once for each connection with the client's
+	// stream. It returns the stream that goes to the server instead. It must not read
+	// from the client's stream before its result is read from.
 	Rewrite func(client io.Reader) io.Reader
 }
 
-// Proxy forwards TCP connections from a free port of 127.0.0.1 to a target,
-// and breaks them on demand. All methods are safe for concurrent use. Close
-// ends it.
+// Proxy forwards TCP connections from a free port of 127.0.0.1 to a target, and breaks
+// them on demand. All methods are safe for concurrent use. Close stops it.
 type Proxy struct {
 	config   Config
 	listener net.Listener
@@ -79,10 +76,10 @@ type Proxy struct {
 	refuse  bool
 	lanes   [2]lane // by Direction-1: Up, Down
 	conns   map[*conn]struct{}
-	changed chan struct{} // closed and replaced whenever a field above changes
+	changed chan struct{} // closed and replaced when closed, refuse or lanes change
 }
 
-// lane is what is done to one direction of every connection.
+// lane is the fault that is applied to one direction of every connection.
 type lane struct {
 	swallow bool
 	stall   bool
@@ -95,7 +92,7 @@ func New(target string) (*Proxy, error) { return Start(Config{Target: target}) }
 // NewCounting starts a proxy with Config.Count.
 func NewCounting(target string) (*Proxy, error) { return Start(Config{Target: target, Count: true}) }
 
-// Start starts a proxy.
+// Start starts a proxy. It returns an error if it cannot listen on 127.0.0.1.
 func Start(c Config) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -114,10 +111,10 @@ func Start(c Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is the address clients dial.
+// Addr returns the address that clients dial.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Target is the address the proxy dials.
+// Target returns the address that the proxy dials.
 func (p *Proxy) Target() string { return p.config.Target }
 
 // Cut resets every connection and refuses new ones until Heal.
@@ -126,27 +123,26 @@ func (p *Proxy) Cut() {
 	p.KillConns()
 }
 
-// Refuse refuses new connections until Heal and leaves those there are alone.
+// Refuse refuses new connections until Heal. It leaves existing connections alone.
 func (p *Proxy) Refuse() { p.change(func() { p.refuse = true }) }
 
-// Blackhole makes the bytes of a direction vanish, on every connection, until
-// Heal. Nobody is told: connections stay open, and the end of one, too, is kept
-// from the other end. New connections are accepted; as long as Up is gone the
-// server does not hear of them.
+// Blackhole drops the bytes of a direction, on every connection, until Heal. Neither end
+// notices: connections stay open, and if one end closes, the other end does not see it.
+// New connections are accepted. While Up is dropped, the server is not dialled for them.
 func (p *Proxy) Blackhole(d Direction) { p.each(d, func(l *lane) { l.swallow = true }) }
 
 // Stall holds back the bytes of a direction until Heal, which delivers them.
 func (p *Proxy) Stall(d Direction) { p.each(d, func(l *lane) { l.stall = true }) }
 
-// Delay makes the bytes of a direction arrive by after later than they were
-// sent, until it is set anew or Heal is called. It is latency, not bandwidth:
-// what was sent together arrives together.
+// Delay makes the bytes of a direction arrive later by after, until the next call of
+// Delay or Heal. It adds latency and does not limit bandwidth: bytes that were sent
+// together arrive together.
 func (p *Proxy) Delay(d Direction, after time.Duration) {
 	p.each(d, func(l *lane) { l.delay = after })
 }
 
-// Heal ends whatever Cut, Refuse, Blackhole, Stall and Delay began. It resets
-// the connections that lost bytes.
+// Heal ends the effects of Cut, Refuse, Blackhole, Stall and Delay. It resets the
+// connections that lost bytes.
 func (p *Proxy) Heal() {
 	p.change(func() {
 		p.refuse = false
@@ -159,8 +155,8 @@ func (p *Proxy) Heal() {
 	}
 }
 
-// KillConns resets both ends of every connection and returns how many there
-// were. New ones are welcome.
+// KillConns resets both ends of every connection and returns the number of connections.
+// New ones are accepted.
 func (p *Proxy) KillConns() int {
 	all := p.snapshot()
 	for _, c := range all {
@@ -169,8 +165,9 @@ func (p *Proxy) KillConns() int {
 	return len(all)
 }
 
-// KillEnd resets one end of every connection and keeps the other one open and
-// silent: the one side knows at once, the other has to find out by itself.
+// KillEnd resets one end of every connection and keeps the other end open and silent. The
+// first notices at once, the other only by its own timeout. KillEnd returns the number of
+// connections.
 func (p *Proxy) KillEnd(e End) int {
 	all := p.snapshot()
 	for _, c := range all {
@@ -179,23 +176,23 @@ func (p *Proxy) KillEnd(e End) int {
 	return len(all)
 }
 
-// HalfClose ends a direction of every connection in good order: the receiver
-// reads the end of the stream and may go on sending.
+// HalfClose ends a direction of every connection without an error: the receiver reads the
+// end of the stream and may go on sending.
 func (p *Proxy) HalfClose(d Direction) {
 	for _, c := range p.snapshot() {
 		c.halfClose(d)
 	}
 }
 
-// Conns is how many connections there are.
+// Conns returns the number of connections.
 func (p *Proxy) Conns() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)
 }
 
-// Close resets every connection, gives up the port, and returns when all that
-// the proxy started has ended.
+// Close resets every connection, closes the port, and returns when all goroutines of the
+// proxy have ended. It returns the error of closing the listener.
 func (p *Proxy) Close() error {
 	p.change(func() { p.closed = true })
 	err := p.listener.Close()
@@ -204,7 +201,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// accept serves until the listener is closed.
+// accept serves connections until the listener is closed.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -226,9 +223,9 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	}
 	var server *net.TCPConn
 	if !hole {
-		// A connection into a black hole is not dialled: a server that
-		// handles one accepted connection at a time (ZooKeeper's election
-		// port does) would wait for its first byte and hear nobody else.
+		// While Up is dropped, the server is not dialled. A server that handles
+		// one accepted connection at a time, as ZooKeeper's election port does,
+		// would wait for this connection's first byte and serve no other client.
 		if server = p.dial(); server == nil {
 			resetConn(client)
 			return
@@ -236,8 +233,8 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	}
 	c := newConn(p, client, server)
 	p.mu.Lock()
-	// Cut, Close and Heal look at the connections they find: one that was
-	// being dialled at that moment is judged here, by what holds now.
+	// Cut, Close and Heal act on the connections in p.conns. For a connection that was
+	// being dialled meanwhile, this check does the same by the present settings.
 	if p.refuse || p.closed || (hole && !p.lanes[Up-1].swallow) {
 		p.mu.Unlock()
 		c.reset()
@@ -251,13 +248,14 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Unlock()
 }
 
-// dial connects to the target, or returns nil if that was in vain.
+// dial connects to the target. It returns nil if the dial failed.
 func (p *Proxy) dial() *net.TCPConn {
 	giveUp := time.Now().Add(p.config.Patience)
 	for {
 		nc, err := net.DialTimeout("tcp", p.config.Target, dialTimeout)
-		// A dial to a port of the range that outgoing connections use may
-		// get that very port, and then TCP connects it to itself.
+		// Outgoing connections get local ports of a certain range. A dial to a
+		// port of that range may get the same port as its local one, and then TCP
+		// connects it to itself.
 		if err == nil && nc.LocalAddr().String() != nc.RemoteAddr().String() {
 			return nc.(*net.TCPConn)
 		}
@@ -290,7 +288,7 @@ func (p *Proxy) each(d Direction, set func(*lane)) {
 	})
 }
 
-// change applies set and wakes everything that waits for a change.
+// change applies set and wakes all goroutines that wait for a change.
 func (p *Proxy) change(set func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,8 +297,7 @@ func (p *Proxy) change(set func()) {
 	p.changed = make(chan struct{})
 }
 
-// lane returns what holds for d now, and a channel that closes when that may
-// no longer be so.
+// lane returns the lane of d, and a channel that is closed when the lane may have changed.
 func (p *Proxy) lane(d Direction) (lane, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

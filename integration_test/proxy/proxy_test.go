@@ -22,7 +22,7 @@ func TestForwardsEverythingBothWays(t *testing.T) {
 	server.deadline(patience)
 	got, err := io.ReadAll(server)
 	if err != nil || !bytes.Equal(got, big) {
-		t.Fatalf("%d bytes of %d arrived, or others, %v", len(got), len(big), err)
+		t.Fatalf("%d bytes of %d arrived, or the bytes differ, %v", len(got), len(big), err)
 	}
 	server.send("still open")
 	client.receives("still open")
@@ -77,7 +77,7 @@ func TestKillEndLeavesTheOtherInSilence(t *testing.T) {
 		}
 		b.proxy.KillEnd(end)
 		dead.isReset()
-		alive.send("anyone?")
+		alive.send("unheard")
 		alive.hearsNothing()
 		b.proxy.Heal()
 		alive.isReset()

@@ -1,5 +1,5 @@
-// Command server runs a ZooKeeper server for trying things out: on this machine's loopback,
-// with data that go when it ends. It ends when it is interrupted.
+// Command server runs a ZooKeeper server to try the library with. The server listens on
+// 127.0.0.1. It ends when the command is interrupted, and its data are deleted then.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("A ZooKeeper server is ready at zk://%s. Its data go when it ends. Press Ctrl-C, or interrupt process %d, to end it.\n", e.Hosts(), os.Getpid())
+	fmt.Printf("A ZooKeeper server is ready at zk://%s. Its data are deleted when it ends. Press Ctrl-C, or interrupt process %d, to end it.\n", e.Hosts(), os.Getpid())
 	<-interrupted
 	if err := e.Close(); err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-// Package lockpb is the Go side of zklock/v1/lock.proto: the method option with
+// Package lockpb contains the Go code of zklock/v1/lock.proto: the method option with
 // which a service declares what its methods lock, see interceptors.FromProto.
 //
 // To compile a .proto file that imports it, give protoc this folder:

@@ -1,4 +1,4 @@
-// What a method locks, as part of its declaration:
+// The option with which a method declares its lock:
 //
 //   import "zklock/v1/lock.proto";
 //
@@ -38,10 +38,10 @@ type Mode int32
 const (
 	// EXCLUSIVE is held by one call at a time.
 	Mode_EXCLUSIVE Mode = 0
-	// SHARED is held by any number of calls together that hold it SHARED too, and
-	// by none while one holds it EXCLUSIVE.
+	// SHARED is held by any number of calls at a time that hold it SHARED. It is not
+	// held while another call holds the lock EXCLUSIVE.
 	Mode_SHARED Mode = 1
-	// PERMIT is one of a number of permits.
+	// PERMIT is one of a semaphore's permits.
 	Mode_PERMIT Mode = 2
 )
 
@@ -86,22 +86,22 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_zklock_v1_lock_proto_rawDescGZIP(), []int{0}
 }
 
-// Lock names a lock, and says how to hold it.
+// Lock names a lock, and defines how to hold it.
 type Lock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is the lock's name. A path of fields of the request in braces stands
-	// for the value of the field at its end, as in "orders/{order.id}": a string,
-	// a whole number, a bool or an enum. A call that leaves the field unset is
-	// refused as invalid.
+	// name is the lock's name. A path of request fields in braces is replaced by the
+	// value of the last field, as in "orders/{order.id}". That field must be a string,
+	// a whole number, a bool or an enum. A call that does not set the field is refused
+	// as invalid.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// mode says together with whom the lock is held.
+	// mode defines which other calls may hold the lock at the same time.
 	Mode Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=zklock.v1.Mode" json:"mode,omitempty"`
-	// wait is how long to wait for the lock, in the notation of Go: "2s", "150ms".
-	// "0s" is to fail at once if somebody else has it. Without it the interceptor's
-	// own wait counts.
+	// wait is how long a call waits for the lock, in the notation of Go: "2s", "150ms".
+	// With "0s" a call fails at once if another holder has the lock. Without this field
+	// the interceptor's own wait is used.
 	Wait string `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"`
-	// permits is how many calls may be served at once; for PERMIT only, and there
-	// at least 1.
+	// permits is how many calls may hold the lock at the same time: at least 1 with
+	// PERMIT. It must not be set with other modes.
 	Permits       uint32 `protobuf:"varint,4,opt,name=permits,proto3" json:"permits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -178,8 +178,8 @@ var file_zklock_v1_lock_proto_extTypes = []protoimpl.ExtensionInfo{
 
 // Extension fields to descriptorpb.MethodOptions.
 var (
-	// lock is held while a call of the method is served. A method without it is
-	// served without a lock.
+	// lock is the lock that is held while a call of the method is served. Calls of a
+	// method without this option need no lock.
 	//
 	// optional zklock.v1.Lock lock = 59211;
 	E_Lock = &file_zklock_v1_lock_proto_extTypes[0]

@@ -1,5 +1,5 @@
-// Package naming is what the adapters have in common when they make a lock's
-// name of what a request or a call brings along.
+// Package naming is shared by the adapters. It makes the name of a lock from a value
+// that a request or a call carries.
 package naming
 
 import (
@@ -9,28 +9,31 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Format puts a value where the text that it was parsed from has its %s.
+// Format makes a name from a value: it puts the value in place of the %s of the text
+// from which the Format was parsed.
 type Format struct{ prefix, suffix string }
 
-// MustParse reads a format with one %s in it, and %% for percent signs. It panics
-// with anything else, and with a format of which no value makes a name that a
-// lock can have: a format is written down in a program, and wrong from the first
-// request on. owner is the function that was given the format.
+// MustParse parses a format that has one %s in it, and %% for each percent sign. It
+// panics with anything else. It also panics with a format from which no value can
+// make a valid lock name. A format is written down in a program, so a wrong one is
+// wrong from the first request on. owner is the function to which the format was
+// given; the panic names it.
 func MustParse(owner, format string) Format {
 	f, err := parse(format)
 	if err == nil {
 		err = zklock.CheckName(f.With("x"))
 	}
 	if err != nil {
-		panic(fmt.Sprintf("%s: format %q of a lock name: %v", owner, format, err))
+		panic(fmt.Sprintf("%s: format %q for lock names: %v", owner, format, err))
 	}
 	return f
 }
 
-// MustHaveClient panics if c is nil. owner is the function that was given it.
+// MustHaveClient panics if c is nil. owner is the function to which c was given; the
+// panic names it.
 func MustHaveClient(owner string, c *zklock.Client) {
 	if c == nil {
-		panic(owner + ": the Client is nil: want one that Open has made")
+		panic(owner + ": the Client is nil: pass one that zklock.Open returned")
 	}
 }
 
@@ -52,15 +55,15 @@ func parse(format string) (Format, error) {
 			f.prefix = b.String()
 			b.Reset()
 		default:
-			return f, fmt.Errorf("want one %%s, and %%%% for a percent sign")
+			return f, fmt.Errorf("it must contain exactly one %%s, and %%%% for each percent sign")
 		}
 	}
 	if places == 0 {
-		return f, fmt.Errorf("it has no %%s, so that all would have one lock; pick a fixed one if that is meant")
+		return f, fmt.Errorf("it contains no %%s, so all requests would share one lock; use a fixed lock if that is intended")
 	}
 	f.suffix = b.String()
 	return f, nil
 }
 
-// With returns the name that value makes.
+// With returns the name made from value.
 func (f Format) With(value string) string { return f.prefix + value + f.suffix }

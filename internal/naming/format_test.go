@@ -26,7 +26,7 @@ func TestValueReplacesTheOnePlace(t *testing.T) {
 func TestBadFormatsPanic(t *testing.T) {
 	for _, f := range []string{
 		"", "orders", "%s/%s", "%d", "%", "%s%", "orders/%v", "%%s",
-		// No value makes a name of these.
+		// No value makes a valid name with these.
 		"/%s", "%s/", "orders//%s", "../%s", "%s/./x", "a\x00%s", "a\xff%s", strings.Repeat("x", 512) + "%s",
 	} {
 		func() {

@@ -8,28 +8,28 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// ErrMissing is matched by the error of a Refusal for a request that lacks the
-// value which names its lock.
-var ErrMissing = fmt.Errorf("%w: the value that names it is missing", zklock.ErrInvalidName)
+// ErrMissing is matched by the error of a Refusal for a request that lacks the value
+// from which its lock's name is made.
+var ErrMissing = fmt.Errorf("%w: the request has no value to name the lock", zklock.ErrInvalidName)
 
-// Refusal is an Acquirer that cannot be acquired: it stands for a lock that has
-// no name.
+// Refusal is an Acquirer whose Acquire always fails. It takes the place of a lock
+// that has no name.
 type Refusal struct {
-	// Err says why not.
+	// Err is the reason.
 	Err error
 }
 
 var _ zklock.Acquirer = Refusal{}
 
-// Missing is a Refusal with ErrMissing.
+// Missing returns a Refusal with ErrMissing.
 func Missing() zklock.Acquirer { return missing }
 
 var missing zklock.Acquirer = Refusal{ErrMissing}
 
-// Misconfigured is a Refusal of a request that lacks the value because no
-// request of its route can have it, for the reason given. Its error matches
-// zklock.ErrMisuse. It is Missing as well: an optional lock around several routes is
-// for those that have the value.
+// Misconfigured returns a Refusal for a request that lacks the value because no
+// request of its route can have it; reason says why. Its error matches
+// zklock.ErrMisuse. It matches ErrMissing too: where a lock is optional and covers
+// several routes, the routes without the value run without the lock.
 func Misconfigured(reason string) zklock.Acquirer {
 	return Refusal{fmt.Errorf("%w: %w: %s", ErrMissing, zklock.ErrMisuse, reason)}
 }

@@ -52,7 +52,7 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 			reason string
 		}{{"taken", 423, middleware.ReasonContended}, {"lost", 503, middleware.ReasonLost}} {
 			if want.id == "lost" {
-				release() // it would be lost too
+				release() // before the handler expires all sessions, or this lock would be lost too
 			}
 			resp, err := srv.Client().Get(srv.URL + "/orders/" + want.id)
 			if err != nil {

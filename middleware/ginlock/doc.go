@@ -1,25 +1,24 @@
-// Package ginlock holds a lock around gin handlers. It is package middleware in
-// gin's terms: the same options, statuses and guarantees, which are described
-// there.
+// Package ginlock holds a lock while gin handlers run. It is package middleware
+// for gin, with the same options, statuses and guarantees. That package's
+// documentation describes them.
 //
 //	lock := ginlock.New(ginlock.ByParam(client, "id", "orders/%s"))
 //	router.POST("/orders/:id/pay", lock, pay)
 //
-// While the handlers behind it run, c.Request carries the context that carries
-// the lock and ends when it is lost, and c.Writer holds answers back that come
-// too late. Both are put back afterwards. A *gin.Context as such is not
-// cancelled, unless the engine has ContextWithFallback: pass
-// c.Request.Context() on.
+// While the handlers behind it run, the context of c.Request carries the lock and
+// ends when the lock is lost, and c.Writer sends nothing after a loss. Afterwards
+// both have their former values again. The *gin.Context itself is not cancelled,
+// unless the engine has ContextWithFallback: pass on c.Request.Context().
 //
-// Errors are added to c.Errors, and the chain is aborted when a request is not
-// served, so that what stands outside, such as a logger, sees both. gin.Recovery
-// belongs outside too: a connection that is aborted because the lock was lost
-// is aborted though Recovery keeps the panic from the server.
+// If a request is not served, its error is added to c.Errors and the chain is
+// aborted, so that outer middlewares such as loggers see both. gin.Recovery must
+// be an outer middleware too. It keeps panics from the server, but the connection
+// of a request whose lock was lost is aborted nevertheless.
 //
-// gin's Engine.HandleContext gives the other route a writer that leads around
-// the lock's. What that route answers is not held back: after a loss its
-// connection is aborted when the handlers have returned.
+// gin's Engine.HandleContext gives the other route a writer that bypasses the
+// lock's. The response of that route is not kept back. After a loss its connection
+// is aborted when the handlers have returned.
 //
-// Answers are in flight as soon as a handler writes a body; c.Status and
-// c.Header alone put nothing out, as always in gin.
+// A response has begun as soon as a handler writes a body. As always in gin,
+// c.Status and c.Header alone send nothing.
 package ginlock

@@ -13,7 +13,7 @@ import (
 )
 
 func ExampleNew() {
-	client, err := zklock.Open("mem://") // zk://host:port,host:port/root in earnest
+	client, err := zklock.Open("mem://") // in production zk://host:port,host:port/root
 	if err != nil {
 		panic(err)
 	}
@@ -21,7 +21,7 @@ func ExampleNew() {
 
 	router := gin.New()
 	router.POST("/orders/:id/pay", ginlock.New(ginlock.ByParam(client, "id", "orders/%s")), func(c *gin.Context) {
-		lock, _ := zklock.FromContext(c.Request.Context()) // which ends if the lock is lost
+		lock, _ := zklock.FromContext(c.Request.Context()) // this context ends if the lock is lost
 		c.String(http.StatusOK, "paid under %s", lock.Name())
 	})
 
@@ -31,7 +31,7 @@ func ExampleNew() {
 	// Output: 200 paid under orders/42
 }
 
-// A report is made once at a time, whichever it is.
+// One report at a time is made, whatever its year.
 func ExampleByFullPath() {
 	client, err := zklock.Open("mem://")
 	if err != nil {

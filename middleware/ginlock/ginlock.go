@@ -10,25 +10,25 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// New makes a gin middleware that holds a lock while the handlers behind it
-// run. pick says which, for each request; nil lets the request pass without
-// one. pick must not keep the *gin.Context. The options are those of package
-// middleware.
+// New makes a gin middleware that holds a lock while the handlers behind it run.
+// pick chooses the lock for each request; if it returns nil, the request is served
+// without a lock. pick must not keep the *gin.Context. The options are those of
+// package middleware.
 //
 // New panics if pick is nil.
 func New(pick func(*gin.Context) zklock.Acquirer, opts ...middleware.Option) gin.HandlerFunc {
 	if pick == nil {
-		panic("ginlock: New with a nil pick")
+		panic("ginlock: New: pick is nil: want a function that chooses each request's lock")
 	}
 	all := append(append([]middleware.Option(nil), opts...), middleware.WithObserver(record))
 	h := middleware.New(func(r *http.Request) zklock.Acquirer { return pick(callOf(r).gin) }, all...)(http.HandlerFunc(next))
 	return func(c *gin.Context) {
 		call := &call{gin: c}
 		outer := c.Request
-		// The way to the context from where there is only a request.
+		// Functions that get only the request find the *gin.Context through this.
 		r := outer.WithContext(context.WithValue(outer.Context(), callKey{}, call))
 		defer func() {
-			outer.MultipartForm = r.MultipartForm // whose files the server removes
+			outer.MultipartForm = r.MultipartForm // the server removes its files
 			if !call.passed {
 				c.Abort()
 			}
@@ -40,7 +40,7 @@ func New(pick func(*gin.Context) zklock.Acquirer, opts ...middleware.Option) gin
 // call is one request that is served.
 type call struct {
 	gin    *gin.Context
-	passed bool // the handlers behind us were called
+	passed bool // the handlers behind the middleware were called
 }
 
 // callKey is the context key of a *call.
@@ -49,8 +49,8 @@ type callKey struct{}
 // callOf returns the innermost call that r belongs to.
 func callOf(r *http.Request) *call { return r.Context().Value(callKey{}).(*call) }
 
-// next runs the handlers behind us, with the request and the writer that the
-// middleware made for them.
+// next runs the handlers behind the middleware, with the request and the writer that
+// package middleware made for them.
 func next(w http.ResponseWriter, r *http.Request) {
 	call := callOf(r)
 	c := call.gin
@@ -64,5 +64,5 @@ func next(w http.ResponseWriter, r *http.Request) {
 	c.Next()
 }
 
-// record notes what went wrong where gin's loggers look for it.
+// record adds an error to c.Errors, where gin's loggers look for it.
 func record(r *http.Request, err error) { _ = callOf(r).gin.Error(err) }

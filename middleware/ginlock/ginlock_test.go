@@ -28,7 +28,7 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 		e := w.router(ginlock.New(w.byID()), func(c *gin.Context) {
 			l, ok := zklock.FromContext(c.Request.Context())
 			if !ok || l.Name() != "orders/42" || !l.Valid() {
-				t.Error("no lock")
+				t.Error("the handler's context does not carry a valid lock orders/42")
 			}
 			c.Header("X-Handler", "yes")
 			c.JSON(http.StatusCreated, gin.H{"id": c.Param("id")})
@@ -38,11 +38,11 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 		}, seen)
 		rec := do(e, "POST", "/orders/42")
 		if rec.Code != 201 || rec.Body.String() != `{"id":"42"}` || rec.Header().Get("X-Handler") != "yes" {
-			t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+			t.Errorf("status %d, body %q, header %v", rec.Code, rec.Body, rec.Header())
 		}
 		got := <-seen
 		if got.swapped || got.aborted || len(got.errs) != 0 || got.status != 201 || len(w.released) != 1 {
-			t.Errorf("outside saw %+v, %d locks", got, len(w.released))
+			t.Errorf("the outer middleware saw %+v, and %d locks were acquired", got, len(w.released))
 		}
 	})
 }
@@ -92,11 +92,11 @@ func TestWhatIsNotServed(t *testing.T) {
 				e := w.router(ginlock.New(w.byID(), opts...), func(*gin.Context) { t.Error("the handler ran") }, seen)
 				rec := do(e, "GET", c.url)
 				if rec.Code != c.status || rec.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(rec.Body.String(), "LOCK_") {
-					t.Errorf("%d %q %v", rec.Code, rec.Body, rec.Header())
+					t.Errorf("status %d, body %q, header %v", rec.Code, rec.Body, rec.Header())
 				}
 				got := <-seen
 				if !got.aborted || got.swapped || got.status != c.status || len(got.errs) != 1 || !errors.Is(got.errs[0], c.matches) || observed != 1 {
-					t.Errorf("outside saw %+v, the user's observer %d", got, observed)
+					t.Errorf("the outer middleware saw %+v, and the observer %d errors", got, observed)
 				}
 			})
 		})
@@ -138,7 +138,7 @@ func TestPicks(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("a mistake was taken")
+					t.Error("a wrong argument did not panic")
 				}
 			}()
 			f()
@@ -153,7 +153,7 @@ func TestPanicReleasesAndReachesRecovery(t *testing.T) {
 		rec := do(w.router(ginlock.New(w.byID()), func(*gin.Context) { panic("boom") }, seen), "GET", "/orders/42")
 		got := <-seen
 		if rec.Code != 500 || len(w.released) != 1 || got.swapped {
-			t.Errorf("status %d, %d locks, outside saw %+v", rec.Code, len(w.released), got)
+			t.Errorf("status %d, %d locks, and the outer middleware saw %+v", rec.Code, len(w.released), got)
 		}
 	})
 }
@@ -177,13 +177,13 @@ func TestClientThatHangsUpWhileWaiting(t *testing.T) {
 	hangUp()
 	<-failed
 	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("observed %v", err)
+		t.Errorf("the observer got %v, want context.Canceled", err)
 	}
 	srv.Close()
-	// A logger must not take it for a request that was served.
+	// A logger must not take the request for one that was served.
 	got := <-seen
 	if !got.aborted || got.status != 503 {
-		t.Errorf("outside saw %+v", got)
+		t.Errorf("the outer middleware saw %+v, want an aborted request with status 503", got)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestStreamsAndHijacks(t *testing.T) {
 			t.Errorf("%s: %q, %v", path, line, err)
 		}
 		if _, err := w.client.Mutex("orders/42").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("%s: the lock could be had: %v", path, err)
+			t.Errorf("%s: TryAcquire while the handler runs: %v, want ErrNotAcquired", path, err)
 		}
 		next <- struct{}{}
 		resp.Body.Close()
@@ -237,16 +237,16 @@ func TestNestedLocksAndOptions(t *testing.T) {
 		e.GET("/orders/:id", ginlock.New(w.byID()), ginlock.New(ginlock.ByFullPath(w.client, "%s"), middleware.WithMaxHold(time.Second)),
 			func(c *gin.Context) {
 				if n := len(zklock.HeldIn(c.Request.Context())); n != 2 {
-					t.Errorf("%d locks", n)
+					t.Errorf("the context carries %d locks, want 2", n)
 				}
 				<-c.Request.Context().Done()
 				if cause := context.Cause(c.Request.Context()); cause != zklock.ErrMaxHold {
-					t.Errorf("cause %v", cause)
+					t.Errorf("the context's cause is %v, want ErrMaxHold", cause)
 				}
 				c.String(202, "late")
 			})
 		if rec := do(e, "GET", "/orders/42"); rec.Code != 202 || rec.Body.String() != "late" {
-			t.Errorf("%d %q", rec.Code, rec.Body)
+			t.Errorf("status %d, body %q", rec.Code, rec.Body)
 		}
 	})
 }
@@ -263,14 +263,14 @@ func TestServerSeesTheForm(t *testing.T) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	e.ServeHTTP(httptest.NewRecorder(), r)
 	if r.MultipartForm == nil {
-		t.Error("the server cannot see the form, and so not remove its files")
+		t.Error("the outer request has no form, so the server cannot remove its files")
 	}
 }
 
 func TestEngineInsideThePlainMiddleware(t *testing.T) {
 	w := newWorld(t)
 	e := gin.New()
-	e.GET("/stream", func(c *gin.Context) { // asks for CloseNotify
+	e.GET("/stream", func(c *gin.Context) { // uses CloseNotify
 		c.Stream(func(out io.Writer) bool { io.WriteString(out, "once"); return false })
 	})
 	srv := httptest.NewServer(middleware.New(func(*http.Request) zklock.Acquirer { return w.client.Mutex("a") })(e))
@@ -281,12 +281,12 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); string(body) != "once" || err != nil {
-		t.Errorf("%q, %v", body, err)
+		t.Errorf("the client read %q, %v", body, err)
 	}
 }
 
-// TestParameterThatTheRouteDoesNotHaveIsLogged has a route of which every request
-// is refused: the program is set up wrong.
+// TestParameterThatTheRouteDoesNotHaveIsLogged: a route of which every request is refused
+// means that the program is set up wrong.
 func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	var log strings.Builder
@@ -317,7 +317,7 @@ func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("ByParam took the key %q", key)
+					t.Errorf("ByParam accepted the key %q", key)
 				}
 			}()
 			ginlock.ByParam(w.client, key, "orders/%s")

@@ -23,15 +23,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// world is an ensemble with a client that sees to it that each lock is released
-// exactly once, and never under a running handler.
+// world is an ensemble with a client. The client's hooks check that each lock is released
+// exactly once, and never while its handler runs.
 type world struct {
 	t        *testing.T
 	ensemble *memdriver.Ensemble
 	client   *zklock.Client
 	mu       sync.Mutex
 	released map[*zklock.Lock]int // guarded by mu
-	running  map[*zklock.Lock]int // guarded by mu; handlers at work
+	running  map[*zklock.Lock]int // guarded by mu; running handlers
 	waiting  chan struct{}
 }
 
@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if n := w.running[e.Lock]; n != 0 {
-				t.Errorf("lock %q was released under %d running handlers", e.Lock.Name(), n)
+				t.Errorf("lock %q was released while %d of its handlers were running", e.Lock.Name(), n)
 			}
 			return ctx, nil
 		},
@@ -72,7 +72,7 @@ func newWorld(t *testing.T) *world {
 		defer w.mu.Unlock()
 		for l, n := range w.released {
 			if n != 1 {
-				t.Errorf("lock %q was released %d times", l.Name(), n)
+				t.Errorf("lock %q was released %d times, want once", l.Name(), n)
 			}
 		}
 	})
@@ -85,7 +85,7 @@ func (w *world) count(of map[*zklock.Lock]int, l *zklock.Lock, n int) {
 	of[l] += n
 }
 
-// watched wraps a handler for the hooks to know when it runs.
+// watched wraps a handler, so that the hooks know when it runs.
 func (w *world) watched(h gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		for _, l := range zklock.HeldIn(c.Request.Context()) {
@@ -96,7 +96,7 @@ func (w *world) watched(h gin.HandlerFunc) gin.HandlerFunc {
 	}
 }
 
-// hold takes a mutex as another client would.
+// hold acquires a mutex with another client.
 func (w *world) hold(name string) (release func()) {
 	other, err := zklock.OpenConnector(w.ensemble.Connector())
 	if err != nil {
@@ -114,8 +114,8 @@ func (w *world) hold(name string) (release func()) {
 	})
 }
 
-// allReleased waits until no lock is held. A loss is told to the handler a
-// moment before it is counted.
+// allReleased waits until no lock is held. The handler notices a loss a moment before
+// Stats does.
 func (w *world) allReleased() {
 	w.t.Helper()
 	deadline := time.NewTimer(10 * time.Second)
@@ -126,7 +126,7 @@ func (w *world) allReleased() {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			w.t.Fatal("a lock is not released")
+			w.t.Fatal("a lock is still held after 10 s")
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (w *world) lose(c *gin.Context) {
 	w.ensemble.ExpireAll()
 	<-c.Request.Context().Done()
 	if cause := context.Cause(c.Request.Context()); !errors.Is(cause, zklock.ErrLost) {
-		w.t.Errorf("cause %v", cause)
+		w.t.Errorf("the context's cause is %v, want ErrLost", cause)
 	}
 }
 
@@ -144,18 +144,18 @@ func (w *world) byID() func(*gin.Context) zklock.Acquirer {
 	return ginlock.ByParam(w.client, "id", "orders/%s")
 }
 
-// outcome is what a middleware outside sees of a request.
+// outcome is what an outer middleware sees of a request.
 type outcome struct {
 	errs    []error
 	aborted bool
 	status  int
 	written bool
-	swapped bool // c.Request or c.Writer was not put back
+	swapped bool // c.Request or c.Writer was not restored
 }
 
-// router returns an engine with one handler behind the lock. seen gets an
-// outcome for each request, when its handlers have returned: a client may have
-// its answer before, and in HTTP/2 the server may have closed its connection.
+// router returns an engine with one handler behind the lock. seen gets an outcome for
+// each request when its handlers have returned. The client may get the response before
+// that, and in HTTP/2 the server may close the connection before that.
 func (w *world) router(lock gin.HandlerFunc, h gin.HandlerFunc, seen chan<- outcome) *gin.Engine {
 	h = w.watched(h)
 	e := gin.New()
@@ -179,11 +179,11 @@ func (w *world) router(lock gin.HandlerFunc, h gin.HandlerFunc, seen chan<- outc
 }
 
 func do(h http.Handler, method, url string) *httptest.ResponseRecorder {
-	// gin's writer needs CloseNotify of the one underneath.
+	// gin's writer needs an inner writer with CloseNotify.
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(struct {
 		*httptest.ResponseRecorder
-		http.CloseNotifier //nolint:staticcheck // gin asks for it
+		http.CloseNotifier //nolint:staticcheck // gin uses it
 	}{rec, nil}, httptest.NewRequest(method, url, nil))
 	return rec
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// The ways in which a gin handler answers.
+// The ways in which a gin handler writes a response.
 var answers = map[string]func(*gin.Context){
 	"not at all":     func(*gin.Context) {},
 	"Status":         func(c *gin.Context) { c.Status(201) },
@@ -50,7 +50,7 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 					answer(c)
 				}, seen), "GET", "/orders/42")
 				if rec.Code != 503 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
-					t.Errorf("%d %q, flushed %v", rec.Code, rec.Body, rec.Flushed)
+					t.Errorf("status %d, body %q, flushed %v", rec.Code, rec.Body, rec.Flushed)
 				}
 				if rec.Header().Get("X-Handler") != "" || rec.Header().Get("Location") != "" || rec.Header().Get("X-Outer") != "yes" {
 					t.Errorf("header %v", rec.Header())
@@ -61,7 +61,7 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 					found = found || errors.Is(err, zklock.ErrLost)
 				}
 				if !found || got.swapped || got.status != 503 {
-					t.Errorf("outside saw %+v", got)
+					t.Errorf("the outer middleware saw %+v, want ErrLost and status 503", got)
 				}
 			})
 		})
@@ -81,7 +81,7 @@ func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testi
 					}
 					w.lose(c)
 					if _, err := c.Writer.WriteString("answer"); !errors.Is(err, zklock.ErrLost) {
-						t.Errorf("the handler got %v", err)
+						t.Errorf("the handler got %v, want ErrLost", err)
 					}
 				}, seen))
 				srv.EnableHTTP2 = proto == 2
@@ -91,22 +91,22 @@ func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testi
 				if err == nil {
 					var body []byte
 					if body, err = io.ReadAll(resp.Body); err == nil {
-						t.Errorf("the client took %q for the whole answer", body)
+						t.Errorf("the client took %q for the complete response", body)
 					}
 					resp.Body.Close()
 				}
 				srv.Close()
 				got := <-seen
 				if len(got.errs) == 0 || !errors.Is(got.errs[0], zklock.ErrLost) || got.swapped {
-					t.Errorf("outside saw %+v", got)
+					t.Errorf("the outer middleware saw %+v, want ErrLost", got)
 				}
 			})
 		}
 	}
 }
 
-// TestProxyThatAbortsAfterALoss has handlers that panic when their answer is
-// cut, as httputil.ReverseProxy does, with gin.Recovery around.
+// TestProxyThatAbortsAfterALoss has handlers inside gin.Recovery that panic when they
+// cannot write the rest of their response, as httputil.ReverseProxy does.
 func TestProxyThatAbortsAfterALoss(t *testing.T) {
 	for _, proto := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", proto), func(t *testing.T) {
@@ -144,10 +144,10 @@ func TestProxyThatAbortsAfterALoss(t *testing.T) {
 			}
 			w.ensemble.ExpireAll()
 			if rest, err := io.ReadAll(resp.Body); err == nil {
-				t.Errorf("the client took an answer that ends in %q for the whole", rest)
+				t.Errorf("the client took a response that ends in %q for complete", rest)
 			}
 			if got := <-seen; len(got.errs) == 0 || !errors.Is(got.errs[0], zklock.ErrLost) || got.swapped {
-				t.Errorf("outside saw %+v", got)
+				t.Errorf("the outer middleware saw %+v, want ErrLost", got)
 			}
 		})
 	}

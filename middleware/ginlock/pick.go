@@ -11,11 +11,11 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// ByParam picks the mutex named by a parameter of the route, put into
-// nameFormat in place of its %s. Of a catch-all parameter the slash in front is
-// left out. A request without it is answered 400, or 500 if its route has no such
-// parameter, which is logged; see middleware.Optional and middleware.ByPathValue
-// for the rest, which is the same.
+// ByParam picks a mutex. Its name is nameFormat, with %s replaced by the value of a
+// parameter of the route. The leading slash of a catch-all parameter is left out. A
+// request without the value gets a 400, see middleware.Optional. If its route does
+// not have the parameter, the response is 500, and the error is logged. Apart from
+// that, ByParam is like middleware.ByPathValue, also in when it panics.
 func ByParam(c *zklock.Client, key, nameFormat string) func(*gin.Context) zklock.Acquirer {
 	naming.MustHaveClient("ginlock: ByParam", c)
 	if key == "" || strings.ContainsAny(key, ":*/") {
@@ -35,11 +35,11 @@ func ByParam(c *zklock.Client, key, nameFormat string) func(*gin.Context) zklock
 	}
 }
 
-// ByFullPath picks one mutex for each route: the one named by the route's
-// pattern without the slash in front, such as reports/:year, put into
-// nameFormat in place of its %s. It is for work that is to be done once at a
-// time, whatever its parameters. The route "/" and requests that no route
-// matches are answered 400. ByFullPath panics if c is nil.
+// ByFullPath picks one mutex for each route. Its name is nameFormat, with %s replaced
+// by the route's pattern without the slashes at its ends, such as reports/:year. It
+// is for handlers that must run once at a time, whatever their parameters. The route
+// "/" and requests that match no route get a 400, see middleware.Optional.
+// ByFullPath panics if c is nil, and if ByParam would panic because of nameFormat.
 func ByFullPath(c *zklock.Client, nameFormat string) func(*gin.Context) zklock.Acquirer {
 	naming.MustHaveClient("ginlock: ByFullPath", c)
 	name := naming.MustParse("ginlock: ByFullPath", nameFormat)

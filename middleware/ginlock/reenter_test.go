@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestLossBehindHandleContextAbortsTheConnection has a handler pass its request
-// on to another route. gin gives that one a writer that leads around the lock's.
+// TestLossBehindHandleContextAbortsTheConnection: a handler passes its request on to
+// another route. gin gives that route a writer that bypasses the lock's.
 func TestLossBehindHandleContextAbortsTheConnection(t *testing.T) {
 	for _, proto := range []int{1, 2} {
 		for _, when := range []string{"before", "while the other route answers", "after", "after, and a panic"} {
@@ -51,13 +51,13 @@ func TestLossBehindHandleContextAbortsTheConnection(t *testing.T) {
 				if err == nil {
 					var body []byte
 					if body, err = io.ReadAll(resp.Body); err == nil {
-						t.Errorf("status %d, and the client took %q for the whole answer", resp.StatusCode, body)
+						t.Errorf("status %d, and the client took %q for the complete response", resp.StatusCode, body)
 					}
 					resp.Body.Close()
 				}
-				<-seen // of the other route
+				<-seen // the other route's outcome
 				if got := <-seen; len(got.errs) == 0 || !errors.Is(got.errs[0], zklock.ErrLost) {
-					t.Errorf("outside saw %+v", got)
+					t.Errorf("the outer middleware saw %+v, want ErrLost", got)
 				}
 			})
 		}
@@ -74,11 +74,11 @@ func TestHandleContextUnderALockIsAnswered(t *testing.T) {
 	}, seen)
 	e.GET("/elsewhere", func(c *gin.Context) {
 		if len(zklock.HeldIn(c.Request.Context())) != 1 {
-			t.Error("the other route is not under the lock")
+			t.Error("the other route's context does not carry the lock")
 		}
 		c.String(201, "a whole answer")
 	})
 	if rec := do(e, "GET", "/orders/42"); rec.Code != 201 || rec.Body.String() != "a whole answer" {
-		t.Errorf("%d %q", rec.Code, rec.Body)
+		t.Errorf("status %d, body %q", rec.Code, rec.Body)
 	}
 }

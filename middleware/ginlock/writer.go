@@ -9,10 +9,10 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// writer is the gin.ResponseWriter of handlers under a lock: everything that
-// puts bytes out goes through guarded, which is package middleware's, and on
-// from there to gin's own. What only asks or remembers goes there directly,
-// WriteHeader too: in gin it puts nothing out.
+// writer is the gin.ResponseWriter of handlers that hold a lock. Methods that send
+// bytes call guarded, which is package middleware's writer and calls gin's own.
+// The other methods call gin's own directly. So does WriteHeader, since in gin it
+// sends nothing.
 type writer struct {
 	gin.ResponseWriter
 	guarded http.ResponseWriter
@@ -32,7 +32,7 @@ func (w *writer) WriteString(s string) (int, error) { return io.WriteString(w.gu
 // WriteHeaderNow implements gin.ResponseWriter.
 func (w *writer) WriteHeaderNow() {
 	if !w.Written() {
-		// Of nothing, it is what makes gin's writer put the header out.
+		// An empty write makes gin's writer send the header.
 		_, _ = w.guarded.Write(nil)
 	}
 }

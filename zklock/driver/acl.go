@@ -19,26 +19,27 @@ const (
 	// PermAdmin allows setting the ACL.
 	PermAdmin
 
-	// PermAll is all of them.
+	// PermAll is all of these permissions.
 	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
 )
 
 // ACL grants permissions on a znode to an identity.
 type ACL struct {
-	// Perms is what is granted.
+	// Perms are the permissions that are granted.
 	Perms Perm
 
 	// Scheme is ZooKeeper's name for the kind of identity: world, auth,
 	// digest, ip, x509.
 	Scheme string
 
-	// ID is the identity, in the terms of the scheme.
+	// ID is the identity, in the form that the scheme prescribes.
 	ID string
 }
 
-// OpenACL grants perms to everybody.
+// OpenACL returns an access list that grants perms to every session.
 func OpenACL(perms Perm) []ACL { return []ACL{{Perms: perms, Scheme: "world", ID: "anyone"}} }
 
-// CreatorACL grants perms to every identity the creating session has
-// authenticated as. A session that has none gets ErrInvalidACL.
+// CreatorACL returns an access list that grants perms to every identity as which the
+// creating session has authenticated. A create by a session without an identity fails with
+// [ErrInvalidACL].
 func CreatorACL(perms Perm) []ACL { return []ACL{{Perms: perms, Scheme: "auth", ID: ""}} }

@@ -5,142 +5,199 @@ import (
 	"time"
 )
 
-// Driver makes connectors from URLs. Drivers are registered with
-// zklock.Register under a URL scheme and chosen by a blank import, as in
-// database/sql. A Driver must be safe for concurrent use.
+// Driver makes connectors from URLs. A driver package registers its Driver with
+// zklock.Register under a URL scheme, and an application chooses it by a blank import, as
+// with database/sql. A Driver must be safe for concurrent use.
 type Driver interface {
-	// OpenConnector checks u and makes a Connector for it. It must do no
-	// network I/O, must refuse what it does not understand, and must not let
-	// u.Password into any error.
+	// OpenConnector checks u and makes a Connector for it. It must do no network I/O, and
+	// must return an error for everything in u that it does not understand. No error may
+	// contain u.Password.
 	OpenConnector(u URL) (Connector, error)
 
-	// Keys lists, sorted, the URL query keys this driver understands. Package
-	// zklock uses it to refuse unknown keys before OpenConnector is called.
+	// Keys returns the URL query keys that this driver understands, sorted. Package
+	// zklock refuses all other keys before it calls OpenConnector.
 	Keys() []string
 }
 
-// Connector opens sessions with one ensemble. It must be safe for concurrent
-// use.
+// Connector opens sessions with one ensemble. It must be safe for concurrent use.
 type Connector interface {
-	// Connect establishes one new session and returns when the ensemble has
-	// committed its creation. timeout is what is asked for; the session's
-	// Timeout method tells what was granted. ctx bounds the call only; ending
-	// it later does not affect the session. On error no session is left
-	// behind that this process could still close.
+	// Connect establishes one new session, and returns when the ensemble has committed
+	// its creation. It asks for timeout as the session timeout; the session's Timeout
+	// method returns what the ensemble granted. ctx bounds only this call: when it ends
+	// later, the session goes on.
+	//
+	// If Connect fails, it leaves no session behind that this process could still close:
+	// the driver closes a session that was created for the call. A session whose creation
+	// never became known to this process expires at the ensemble.
+	//
+	// If ctx ends first, the error matches ctx.Err(). After Close, it matches [ErrClosed].
+	// Package zklock repeats Connect after an error, unless the error matches
+	// [ErrAuthFailed], [ErrInvalidACL], [ErrBadArguments], [ErrProtocol], [ErrTLS] or
+	// ErrClosed: these mean that trying again does not help.
 	Connect(ctx context.Context, timeout time.Duration) (Session, error)
 
-	// Diagnoser is for callers of Connect that give up sooner than it does.
+	// Diagnoser explains why a call of Connect has not returned yet.
 	Diagnoser
 
-	// Driver returns the driver the connector belongs to.
+	// Driver returns the driver that the connector belongs to. It is not nil.
 	Driver() Driver
 
-	// Close releases what the connector itself holds. Sessions already made
-	// live on until they are closed themselves. Closing twice is harmless.
+	// Close releases what the connector itself holds. Sessions that it has opened go on
+	// until they are closed themselves. Closing again does nothing and returns nil.
 	Close() error
 }
 
-// Diagnoser is the part of a [Connector] that says, while a Connect goes on trying,
-// what it has met so far: for callers that will not wait for its end.
+// Diagnoser is the part of a [Connector] that explains why a call of Connect which is
+// still trying has not succeeded. It is for callers that stop waiting before Connect
+// returns: they can put the reason into their own error.
 type Diagnoser interface {
-	// Diagnose returns why the calls of Connect that are under way have not
-	// succeeded yet, as far as that is known; nil if none is under way, or
-	// nothing is known. Of several calls it may report one.
+	// Diagnose returns why the calls of Connect that are under way have not succeeded
+	// yet. It returns nil if no call is under way, or if no reason is known. If several
+	// calls are under way, it may report on any one of them.
 	Diagnose() error
 }
 
-// Session is ONE ZooKeeper session: once it has expired or was closed it is
-// dead for ever, and a driver must never let a request of one session reach
-// the ensemble under another. It may move between servers and connections
-// while it lives.
+// Session is one ZooKeeper session. Once it has expired or was closed, it stays so. While
+// it lives, it may move between servers and connections.
 //
-// All methods are safe for concurrent use. Requests issued by one goroutine
-// one after the other are executed in that order.
+// A driver must never let a request of one session reach the ensemble under another
+// session. A lock belongs to one session and is lost with it: a request that was made for
+// the lock must not be executed after that, on behalf of another session.
 //
-// Paths are absolute. Every method that takes a ctx honours it while it waits.
-// If ctx ends before the request was handed to a connection, the error matches
-// ctx.Err() and [ErrNotSent]; if it ends afterwards, the request may still be
-// executed, and the error matches ctx.Err() and [ErrConnLoss].
+// All methods are safe for concurrent use. Requests that one goroutine makes one after the
+// other are executed in that order.
 //
-// No method changes what it is given: data, operations and access lists may be shared with
+// Paths are absolute. A request with a malformed path fails with [ErrBadArguments].
+//
+// A request that is made while the session has no connection waits for the next one. A
+// request whose connection is lost is not repeated: if it may have been sent, it fails
+// with [ErrConnLoss].
+//
+// Every method with a ctx returns when ctx ends. If ctx ended before the request was given
+// to a connection, the request must never be sent, and the error matches ctx.Err() and
+// [ErrNotSent]. If ctx ended later, the ensemble may still execute the request, and the
+// error matches ctx.Err() and ErrConnLoss.
+//
+// No method changes its arguments: data, operations and access lists may be shared with
 // other requests.
 //
-// On a session that has expired every method fails with [ErrSessionExpired];
-// on one that was closed, with [ErrClosed].
+// On a session that has expired, every request fails with [ErrSessionExpired]. On a
+// session that was closed, every request fails with [ErrClosed]. A request that waits for
+// a connection when the session ends fails in the same way.
 type Session interface {
-	// Create makes a znode and returns its path, which for a sequential mode
-	// ends in the ten-digit suffix chosen by the server.
+	// Create makes a znode and returns its path. For a sequential mode the path ends in
+	// the ten-digit suffix that the server chose.
+	//
+	// Errors: [ErrNodeExists]; [ErrNoNode] if the parent does not exist;
+	// [ErrNoChildrenForEphemerals]; [ErrNoAuth]; [ErrInvalidACL], also for an empty list;
+	// [ErrTooLarge]; [ErrUnimplemented] for a container on a server without containers.
 	Create(ctx context.Context, path string, data []byte, mode Mode, acl []ACL) (string, error)
 
-	// Delete removes a znode if its data version is version, or whatever its
-	// version if that is [AnyVersion].
+	// Delete removes a znode if its data version is version. With [AnyVersion] it removes
+	// the znode whatever its version is.
+	//
+	// Errors: [ErrNoNode], [ErrBadVersion], [ErrNotEmpty], and [ErrNoAuth], for which the
+	// access list of the parent counts.
 	Delete(ctx context.Context, path string, version int32) error
 
-	// Get reads a znode from the server the session is connected to.
+	// Get reads a znode from the server that the session is connected to. That server has
+	// all changes of this session, but may lag behind those of others: see Sync.
+	//
+	// Errors: [ErrNoNode], [ErrNoAuth].
 	Get(ctx context.Context, path string) (Node, error)
 
-	// Set replaces a znode's data, if its version is version or version is
-	// AnyVersion, and returns the Stat after the change.
+	// Set replaces a znode's data if its data version is version, or if version is
+	// [AnyVersion]. It returns the znode's Stat right after the change.
+	//
+	// Errors: [ErrNoNode], [ErrBadVersion], [ErrNoAuth], [ErrTooLarge].
 	Set(ctx context.Context, path string, data []byte, version int32) (Stat, error)
 
-	// Children lists the names (not paths) of a znode's children, in no
-	// particular order, and returns the Stat of the znode itself.
+	// Children returns the names (not the paths) of a znode's children, in no particular
+	// order, and the Stat of the znode itself. It may lag as Get does.
+	//
+	// Errors: [ErrNoNode], [ErrNoAuth].
 	Children(ctx context.Context, path string) ([]string, Stat, error)
 
-	// Sync returns when the server the session is connected to has caught up
-	// with all that was committed when the request reached the leader. It
-	// flows through the leader but is not committed by a quorum.
+	// Sync returns when the server that the session is connected to has applied
+	// everything that was committed when the request reached the leader. A quorum does
+	// not commit a Sync: a leader that has been replaced may still answer it.
 	Sync(ctx context.Context, path string) error
 
-	// Watch reads a znode and arms a one-shot watch on it, atomically, as
-	// ZooKeeper's getData with a watch does. The channel receives exactly one
-	// Event and is then closed: when the znode is deleted or its data changes,
-	// or, with Event.Err set, when the session ends. A missing znode arms
-	// nothing and is ErrNoNode. Loss of a connection is no event. The channel
-	// is buffered: nobody has to receive from it.
+	// Watch reads a znode and arms a one-shot watch on it in one atomic step, as
+	// ZooKeeper's getData with a watch does. A change that the read does not show is
+	// therefore always reported as an event. The watch outlives ctx.
 	//
-	// Calls on one connection return channels of their own. After a reconnect a
-	// driver may return a channel again that it returned for the path on an
-	// earlier connection, if that has not fired: a caller that watches its nodes
-	// again after each reconnect must not make memory grow. A receiver that finds
-	// the channel closed, without an event, knows that another had the event.
+	// The channel receives exactly one Event and is then closed. The event comes when the
+	// znode is deleted, when its data is set, or, with Event.Err set, when the session
+	// ends. The loss of a connection is not an event: the driver sets the watch again on
+	// the next connection, and a change that was made meanwhile fires it. The channel is
+	// buffered, so that the event does not need a receiver.
+	//
+	// Each call on one connection returns a channel of its own. After a reconnect a driver
+	// may return a channel again that it returned for the same path on an earlier
+	// connection and that has not fired. ZooKeeper's clients cannot take a watch back, so
+	// a caller that watches its nodes again after each reconnect would otherwise make
+	// memory grow. A receiver that finds the channel closed, without an event, knows that
+	// another receiver got the event.
+	//
+	// Errors: as Get. An error arms nothing, and no channel is to be used.
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)
 
-	// Multi executes ops as one transaction: all of them, in order, under one
-	// zxid, or none. results has one element an op when the outcome is known.
-	// On a definite failure err matches the sentinel of the op at fault,
-	// whose result holds the same error, and every other result's Err matches
-	// [ErrRolledBack]. Container creation is not possible here.
+	// Multi executes ops as one transaction: all of them in order, under one zxid, or none
+	// of them.
+	//
+	// If the transaction was applied, or the ensemble refused one of its operations,
+	// results has one element for each op, in the same order. In the second case nothing
+	// was applied: err matches the error of the operation at fault, whose result has the
+	// same error, and the Err of every other result matches [ErrRolledBack].
+	//
+	// results is empty if the request was not sent or if its outcome is unknown. If the
+	// driver itself refuses ops, for example as malformed, it may return results or not.
+	// Package zklock takes results as known only if there is one for each op. A container
+	// cannot be created here: that is [ErrBadArguments].
 	Multi(ctx context.Context, ops []Op) (results []OpResult, err error)
 
-	// ID is the session's id, unique in the ensemble.
+	// ID returns the session's id, which is unique in the ensemble and not 0. It does not
+	// change when the session ends.
 	ID() int64
 
-	// Timeout is the session timeout as negotiated by the newest handshake,
-	// which may differ from what was asked for, and from server to server.
+	// Timeout returns the session timeout that the newest handshake has negotiated. It may
+	// differ from the timeout that was asked for, and from one server to the next. It is
+	// not forgotten when the session ends.
 	Timeout() time.Duration
 
-	// Conn tells about the newest completed handshake: generation starts at 1
-	// and grows by one with each, and handshakeSent is when its request was
-	// sent, read before the send. The generation must have grown before any
-	// reply that comes over the new connection is delivered, and no reply of
-	// an older connection may be delivered afterwards.
+	// Conn describes the newest completed handshake. generation is 1 after the first
+	// handshake and grows by one with each reconnect. handshakeSent is the time at which
+	// the driver sent the handshake's request, and must be read before it is sent.
+	//
+	// Package zklock computes from handshakeSent for how long the session is certainly
+	// alive: a later time would make a lock seem held for too long. It also reads
+	// generation before and after a request, to know on which connection the request was
+	// answered. Therefore generation must have grown before any reply that comes over the
+	// new connection is returned, and no reply of an older connection may be returned
+	// afterwards.
 	Conn() (generation uint64, handshakeSent time.Time)
 
-	// Server is the address of the server the session is, or was last,
-	// connected to; "" if there is none to tell.
+	// Server returns the address of the server that the session is connected to, or was
+	// connected to last. It is "" if the driver does not know one. Package zklock shows it
+	// in hooks and does not decide by it.
 	Server() string
 
-	// State returns the session's state and a channel that is closed when the
-	// state, or the connection generation, is no longer what it was when this
-	// call was made. No change can be missed: look again after it closes.
+	// State returns the session's state, and a channel that is closed when the state or
+	// the connection generation has changed since this call. A caller that calls State
+	// again each time the channel closes misses no change.
 	State() (State, <-chan struct{})
 
-	// Close ends the session at the ensemble, which removes its ephemeral
-	// znodes, waits for the outcome at most until ctx ends, and releases
-	// everything the driver holds for it. nil means that the ensemble has
-	// confirmed the end or had already expired the session; any other error
-	// means that the session's ephemeral znodes may stay until it expires.
-	// Only the first call does the work; later ones return its result.
+	// Close ends the session at the ensemble, which removes its ephemeral znodes. It waits
+	// for the ensemble's answer, but not longer than until ctx ends. When it returns, it
+	// has released everything that the driver holds for the session.
+	//
+	// Requests that were not sent yet fail with [ErrClosed]; requests that were sent and
+	// are not answered in time fail with [ErrConnLoss]. All watches end.
+	//
+	// nil means that the ensemble has confirmed the end, or had already expired the
+	// session. Any error means that the session's ephemeral znodes may stay until it
+	// expires. Only the first call ends the session; later calls wait for that and return
+	// its result.
 	Close(ctx context.Context) error
 }

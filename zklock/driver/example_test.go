@@ -42,7 +42,7 @@ func ExampleSession() {
 	// [old] <nil>
 }
 
-// CreatorACL is for those who authenticated as the creator did.
+// A znode with CreatorACL is only for sessions that have authenticated as its creator did.
 func ExampleCreatorACL() {
 	ctx := context.Background()
 	ensemble := memdriver.New()

@@ -1,63 +1,65 @@
 package driver
 
-// Node is what reading a znode yields.
+// Node is the content and the metadata of a znode, as read.
 type Node struct {
 	// Data is the znode's content. It belongs to the caller.
 	Data []byte
 
-	// Stat is the znode's metadata at the same zxid as Data.
+	// Stat is the znode's metadata at the same moment (zxid) as Data.
 	Stat Stat
 }
 
-// Stat is a znode's metadata, with ZooKeeper's field names and meanings.
+// Stat is a znode's metadata, with ZooKeeper's field names and meanings. A zxid is the
+// number of a transaction; later transactions have higher ones.
 type Stat struct {
 	// Czxid is the zxid of the transaction that created the znode.
 	Czxid int64
 
-	// Mzxid is the zxid of the transaction that last changed its data.
+	// Mzxid is the zxid of the transaction that last set its data.
 	Mzxid int64
 
 	// Pzxid is the zxid of the transaction that last created or deleted one
 	// of its children.
 	Pzxid int64
 
-	// Ctime is when it was created, in milliseconds since the Unix epoch by
-	// the leader's wall clock.
+	// Ctime is when the znode was created, in milliseconds since the Unix epoch, by the
+	// leader's wall clock.
 	Ctime int64
 
-	// Mtime is when its data was last changed, in the same terms.
+	// Mtime is when its data was last set, in the same unit and by the same clock.
 	Mtime int64
 
-	// Version counts changes of its data.
+	// Version counts the changes of its data, and starts at 0. Setting the same data
+	// again is a change.
 	Version int32
 
-	// Cversion counts changes of its children.
+	// Cversion counts the changes of its children: creations and deletions.
 	Cversion int32
 
-	// Aversion counts changes of its ACL.
+	// Aversion counts the changes of its ACL.
 	Aversion int32
 
-	// EphemeralOwner is the id of the session it ends with; 0 for a znode that
-	// is not ephemeral, containers included.
+	// EphemeralOwner is the id of the session with which the znode is removed. It is 0
+	// for all other znodes, containers included.
 	EphemeralOwner int64
 
 	// DataLength is the size of its data in bytes.
 	DataLength int32
 
-	// NumChildren is how many children it has.
+	// NumChildren is the number of its children.
 	NumChildren int32
 }
 
-// Event is what a watch delivers, once.
+// Event is what a watch delivers; each watch delivers one.
 type Event struct {
 	// Type says what happened.
 	Type EventType
 
-	// Path is the znode that was watched.
+	// Path is the path of the znode that was watched.
 	Path string
 
-	// Err is nil for a real event, and says why there will be none when the
-	// session ended instead: it matches ErrSessionExpired or ErrClosed.
+	// Err is nil if something happened to the znode. If the session has ended instead, it
+	// matches [ErrSessionExpired] or [ErrClosed].
 	Err error
 }
 
@@ -65,11 +67,12 @@ type Event struct {
 type EventType uint8
 
 const (
-	// EventSession means that nothing happened to the znode: the session is
-	// over, and Event.Err says how.
+	// EventSession means that the session has ended before anything happened to the
+	// znode. Event.Err says how.
 	EventSession EventType = iota
 
-	// EventDeleted means that the znode was deleted.
+	// EventDeleted means that the znode was deleted, even if it was created again in the
+	// same transaction.
 	EventDeleted
 
 	// EventChanged means that its data was set.

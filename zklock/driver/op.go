@@ -2,7 +2,7 @@ package driver
 
 import "strconv"
 
-// AnyVersion as a version means that the version does not matter.
+// AnyVersion, given as a version, means that the znode's version does not matter.
 const AnyVersion int32 = -1
 
 // Mode says what kind of znode to create.
@@ -19,19 +19,19 @@ const (
 	// that grows with every child created under the same parent.
 	PersistentSequential
 
-	// EphemeralSequential znodes are both.
+	// EphemeralSequential znodes are removed with their session and get such a suffix.
 	EphemeralSequential
 
-	// Container znodes are persistent, but once they had a child and have
-	// none any more, the server removes them when it next looks (every minute
-	// by default). Servers before 3.5.1 do not have them: ErrUnimplemented.
+	// Container znodes belong to no session. A server removes one that has had a child
+	// and has none left, when it next looks for them (every minute by default). Servers
+	// before 3.5.1 do not have containers and answer with [ErrUnimplemented].
 	Container
 )
 
 // Sequential reports whether the server appends a sequence number.
 func (m Mode) Sequential() bool { return m == PersistentSequential || m == EphemeralSequential }
 
-// Ephemeral reports whether the znode ends with its session.
+// Ephemeral reports whether the znode is removed with its session.
 func (m Mode) Ephemeral() bool { return m == Ephemeral || m == EphemeralSequential }
 
 // String returns the mode's name in lower case.
@@ -64,7 +64,7 @@ const (
 	// OpSet replaces a znode's data.
 	OpSet
 
-	// OpCheck demands that a znode exists and has the given version.
+	// OpCheck fails the transaction unless a znode exists and has the given version.
 	OpCheck
 )
 
@@ -86,55 +86,57 @@ func (k OpKind) String() string {
 // Op is one operation of a transaction. Make one with [CreateOp], [DeleteOp],
 // [SetOp] or [CheckOp].
 type Op struct {
-	// Kind says what the operation does, and which of the fields below count.
+	// Kind says what the operation does, and which of the fields below are used.
 	Kind OpKind
 
-	// Path is the znode it is about; for a sequential create, without suffix.
+	// Path is the path of the znode. For a sequential create it has no suffix yet.
 	Path string
 
-	// Data is the content, for OpCreate and OpSet.
+	// Data is the znode's new content, for OpCreate and OpSet.
 	Data []byte
 
-	// Mode is the kind of znode, for OpCreate; never Container.
+	// Mode is the kind of znode, for OpCreate. It must not be Container.
 	Mode Mode
 
 	// ACL is the access list, for OpCreate.
 	ACL []ACL
 
-	// Version is the version demanded by OpDelete, OpSet and OpCheck.
+	// Version is the data version that OpDelete, OpSet and OpCheck require.
 	Version int32
 }
 
-// CreateOp is an operation that creates a znode.
+// CreateOp returns an operation that creates a znode.
 func CreateOp(path string, data []byte, mode Mode, acl []ACL) Op {
 	return Op{Kind: OpCreate, Path: path, Data: data, Mode: mode, ACL: acl}
 }
 
-// DeleteOp is an operation that deletes a znode.
+// DeleteOp returns an operation that deletes a znode if it has that version.
 func DeleteOp(path string, version int32) Op {
 	return Op{Kind: OpDelete, Path: path, Version: version}
 }
 
-// SetOp is an operation that replaces a znode's data.
+// SetOp returns an operation that replaces a znode's data if the znode has that version.
 func SetOp(path string, data []byte, version int32) Op {
 	return Op{Kind: OpSet, Path: path, Data: data, Version: version}
 }
 
-// CheckOp is an operation that fails its transaction unless the znode exists
-// with that version. The session needs READ permission on the znode.
+// CheckOp returns an operation that fails its transaction unless the znode exists with
+// that version. The session needs READ permission on the znode.
 func CheckOp(path string, version int32) Op {
 	return Op{Kind: OpCheck, Path: path, Version: version}
 }
 
-// OpResult is what one operation of a transaction yielded.
+// OpResult is the result of one operation of a transaction.
 type OpResult struct {
 	// Path is the created path, for OpCreate.
 	Path string
 
-	// Stat is the znode's Stat right after the operation, with the effect of
-	// the operations before it in the same transaction, for OpSet.
+	// Stat is the znode's Stat right after the operation, for OpSet. It includes the
+	// effect of the operations before it in the same transaction, and not of those after
+	// it: package zklock counts the children of a znode with a set after a create.
 	Stat Stat
 
-	// Err is nil when the transaction was applied.
+	// Err is nil if the transaction was applied. Else it is the operation's own error, or
+	// matches [ErrRolledBack] if another operation was at fault.
 	Err error
 }

@@ -2,24 +2,24 @@ package driver
 
 import "strconv"
 
-// State is the state of a session as this process sees it.
+// State is the state of a session, as far as this process knows it.
 type State uint8
 
 const (
-	// Connected means that the newest handshake succeeded and its connection
-	// is not known to be broken. It does not mean that the session is alive:
-	// a server that lost its leader keeps its connections for a while.
+	// Connected means that the newest handshake succeeded and its connection is not known
+	// to be broken. It does not mean that the session is alive: a server that has lost
+	// its leader keeps its connections for a while, and the leader may expire the session
+	// meanwhile.
 	Connected State = iota + 1
 
-	// Suspended means that there is no connection now; the driver is trying
-	// to make one and the session may still be alive.
+	// Suspended means that the session has no connection. The driver is trying to make
+	// one, and the session may still be alive.
 	Suspended
 
-	// Expired means that the ensemble said that the session is over. It is
-	// final.
+	// Expired means that the ensemble has expired the session. This state is final.
 	Expired
 
-	// Closed means that Close was called. It is final.
+	// Closed means that Close was called. This state is final.
 	Closed
 )
 
@@ -38,5 +38,5 @@ func (s State) String() string {
 	return "state(" + strconv.Itoa(int(s)) + ")"
 }
 
-// Final reports whether the state can never change again.
+// Final reports whether the state is one that a session never leaves.
 func (s State) Final() bool { return s == Expired || s == Closed }

@@ -6,9 +6,9 @@ import (
 	"net/url"
 )
 
-// URL is a parsed and checked connection URL, as a driver gets to see it.
+// URL is a connection URL as package zklock gives it to a driver, parsed and checked.
 type URL struct {
-	// Scheme is what the driver was registered under.
+	// Scheme is the URL scheme, under which the driver was registered.
 	Scheme string
 
 	// User is the user name, decoded; "" if there is none.
@@ -17,33 +17,34 @@ type URL struct {
 	// Password is the password, decoded; empty if there is none.
 	Password Secret
 
-	// Hosts is the authority's list of hosts, in order, each as written: a
-	// host with or without a port, IPv6 addresses in brackets. A driver
-	// decides what an empty list, a missing port or a name means.
+	// Hosts is the URL's list of hosts, in order, each as it is written there: a host with
+	// or without a port, IPv6 addresses in brackets. The driver decides what an empty
+	// list, a missing port or a name means.
 	Hosts []string
 
-	// Root is the absolute path under which the client works, for a driver's
-	// information: paths given to a Session already contain it.
+	// Root is the absolute path under which the client works. A driver does not have to
+	// add it: paths given to a Session already contain it.
 	Root string
 
-	// Logger is where the driver logs; nil if the client was given none. What
-	// must not go unseen goes to slog's default logger then.
+	// Logger is where the driver logs. It is nil if the client was given no logger; a
+	// driver then uses slog's default logger for messages that must not be missed.
 	Logger *slog.Logger
 
-	// Params holds the query, without the keys that package zklock owns. Each
-	// key is one of Driver.Keys and has exactly one value.
+	// Params holds the URL's query, without the keys that package zklock itself uses.
+	// Each key is one of Driver.Keys and has exactly one value.
 	Params url.Values
 }
 
-// Secret is a string that does not show itself: printed in any way, logged or
-// marshalled it reads "REDACTED". Reveal returns the text.
+// Secret is a string, such as a password, that cannot be printed by mistake: printed,
+// logged or marshalled in any way it reads "REDACTED". Reveal returns the text. A Secret
+// may be used by several goroutines.
 //
-// The text is behind a function, and not in a field: package fmt prints the
-// unexported fields of whatever struct a Secret is in without asking its
-// methods. So Secrets cannot be compared.
+// A function holds the text, and not a field: package fmt prints the unexported fields of
+// a struct that contains a Secret without calling the Secret's methods. Therefore Secrets
+// cannot be compared.
 type Secret struct{ reveal func() string }
 
-// NewSecret makes a Secret of text.
+// NewSecret returns a Secret that holds text.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}

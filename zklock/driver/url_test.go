@@ -11,13 +11,13 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// A Secret is kept wherever it is put: printing something around it must not
-// show it, though fmt calls no methods on what is in unexported fields.
+// A Secret stays secret inside other values: printing a value that contains one must not
+// show the text, although package fmt calls no methods of unexported fields.
 func TestSecretIsNotShown(t *testing.T) {
 	const canary = "hunter2"
 	secret := driver.NewSecret(canary)
 	if secret.Reveal() != canary || secret.IsZero() {
-		t.Fatalf("Reveal: %q", secret.Reveal())
+		t.Fatalf("Reveal returns %q, IsZero is %t", secret.Reveal(), secret.IsZero())
 	}
 	url := driver.URL{Scheme: "zk", User: "al", Password: secret}
 	type inside struct {
@@ -52,14 +52,14 @@ func TestSecretIsNotShown(t *testing.T) {
 		}()
 	}
 	if out := fmt.Sprint(secret); out != "REDACTED" {
-		t.Errorf("printed: %q", out)
+		t.Errorf("a secret prints as %q", out)
 	}
 }
 
 func TestEmptySecretIsZero(t *testing.T) {
 	for _, s := range []driver.Secret{{}, driver.NewSecret("")} {
 		if !s.IsZero() || s.Reveal() != "" {
-			t.Errorf("%q", s.Reveal())
+			t.Errorf("an empty secret: IsZero is %t, Reveal returns %q", s.IsZero(), s.Reveal())
 		}
 	}
 }

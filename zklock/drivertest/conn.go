@@ -16,7 +16,7 @@ func connTests() []test {
 			after := time.Now()
 			generation, sent := s.Conn()
 			if generation != 1 || sent.Before(before) || sent.After(after) {
-				e.Fatalf("generation %d, handshake sent at %v; Connect took from %v to %v", generation, sent, before, after)
+				e.Fatalf("generation %d, handshake sent at %v; want generation 1, sent between %v and %v", generation, sent, before, after)
 			}
 		}},
 		{"conn/does not change while the connection stays", func(e *env) {
@@ -26,11 +26,11 @@ func connTests() []test {
 			e.create(s, e.path("a"), nil, driver.Persistent)
 			e.data(s, e.path("a"), "")
 			if g, again := s.Conn(); g != generation || again != sent {
-				e.Fatalf("connection %d of %v became %d of %v without a reconnect", generation, sent, g, again)
+				e.Fatalf("without a reconnect, Conn returned %d and %v, and then %d and %v", generation, sent, g, again)
 			}
 			select {
 			case <-changed:
-				e.Fatal("the state channel closed without a change")
+				e.Fatal("the state channel was closed without a change")
 			default:
 			}
 		}},
@@ -43,7 +43,7 @@ func connTests() []test {
 				e.reconnects(s, want)
 				generation, sent := s.Conn()
 				if generation != want || sent.Before(lost) || sent.Before(old) || sent.After(time.Now()) {
-					e.Fatalf("generation %d, want %d; handshake sent at %v, the connection was lost at %v", generation, want, sent, lost)
+					e.Fatalf("generation %d, want %d; handshake sent at %v, want after the loss of the connection at %v", generation, want, sent, lost)
 				}
 				e.read(s, e.root)
 			}
@@ -57,7 +57,7 @@ func connTests() []test {
 			e.reaches(s, driver.Suspended)
 			state, back := s.State()
 			if state != driver.Suspended {
-				e.Fatalf("a session that is cut off is %v", state)
+				e.Fatalf("a session that is cut off is %v, want suspended", state)
 			}
 			heal()
 			recv(e, back, "the state channel to close at the reconnect")
@@ -85,15 +85,15 @@ func connTests() []test {
 			e.absent(other, e.path("a"))
 			select {
 			case err := <-done:
-				e.Fatalf("create on a suspended session returned at once: %v", err)
+				e.Fatalf("create on a suspended session did not wait, and returned %v", err)
 			default:
 			}
 			heal()
 			e.ok(recv(e, done, "the create"), "create")
-			// The reply came over the new connection, so that must have been
-			// counted before.
+			// The reply came over the new connection, so the generation must have grown
+			// before.
 			if generation != 2 {
-				e.Fatalf("a reply arrived over connection 2 when the generation was %d", generation)
+				e.Fatalf("a reply arrived over connection 2 while the generation was %d", generation)
 			}
 			e.read(other, e.path("a"))
 		}},
@@ -110,8 +110,8 @@ func connTests() []test {
 			for _, c := range all {
 				go func() { done <- outcome{c.name, c.do(e.ctx, s)} }()
 			}
-			// All writes have been executed: all requests are surely sent but
-			// those that only read. They may say that they were not.
+			// When all writes have been executed, they have certainly been sent. The
+			// requests that only read may not have been, and may fail with ErrNotSent.
 			e.until("the writes are executed", func() bool {
 				return !e.exists(other, e.path("old")) && e.exists(other, e.path("new")) &&
 					e.exists(other, e.path("multi")) && e.read(other, e.root).Stat.Version > 0
@@ -125,12 +125,12 @@ func connTests() []test {
 					e.is(o.err, driver.ErrConnLoss, o.what)
 				default:
 					if !inFlight(o.err) {
-						e.Fatalf("%s in flight when the connection was lost: %v", o.what, o.err)
+						e.Fatalf("%s in flight when the connection was lost: error %v, want none, ErrConnLoss or ErrNotSent", o.what, o.err)
 					}
 				}
 			}
 		}},
-		{"conn/requests around a loss tell the truth about their effect", func(e *env) {
+		{"conn/requests around a loss report their effect correctly", func(e *env) {
 			const goroutines = 8
 			s, other := e.connect(), e.connect()
 			type outcome struct {
@@ -158,11 +158,11 @@ func connTests() []test {
 			check := func(o outcome) {
 				switch {
 				case o.err == nil && !e.exists(other, o.path):
-					e.Fatalf("create of %s succeeded, and it does not exist", o.path)
+					e.Fatalf("create of %s returned no error, but the node does not exist", o.path)
 				case errors.Is(o.err, driver.ErrNotSent) && e.exists(other, o.path):
-					e.Fatalf("create of %s was not sent, and it exists", o.path)
+					e.Fatalf("create of %s returned ErrNotSent, but the node exists", o.path)
 				case !inFlight(o.err):
-					e.Fatalf("create of %s when the connection was lost: %v", o.path, o.err)
+					e.Fatalf("create of %s when the connection was lost: error %v, want none, ErrConnLoss or ErrNotSent", o.path, o.err)
 				}
 			}
 			for range 5 * goroutines {

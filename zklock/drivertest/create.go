@@ -12,7 +12,7 @@ func createTests() []test {
 			s := e.connect()
 			for mode, name := range map[driver.Mode]string{driver.Persistent: "p", driver.Ephemeral: "e"} {
 				if got := e.create(s, e.path(name), nil, mode); got != e.path(name) {
-					e.Fatalf("create of %v %s returned %q", mode, e.path(name), got)
+					e.Fatalf("create of the %v node %s returned %q", mode, e.path(name), got)
 				}
 			}
 		}},
@@ -63,7 +63,7 @@ func createTests() []test {
 			e.create(s, e.path("a"), []byte("second"), driver.Persistent)
 			after := e.read(s, e.path("a"))
 			if after.Stat.Version != 0 || after.Stat.Czxid <= before.Czxid || string(after.Data) != "second" {
-				e.Fatalf("node made again: %+v, data %q; the old one was %+v", after.Stat, after.Data, before)
+				e.Fatalf("the new node has stat %+v and data %q; the deleted one had stat %+v", after.Stat, after.Data, before)
 			}
 		}},
 	}
@@ -132,7 +132,7 @@ func getTests() []test {
 				node, err := s.Get(e.ctx, e.path("a"))
 				e.ok(err, "get")
 				if string(node.Data) != data || node.Stat != stat {
-					e.Fatalf("get after a set of %q to %+v: %q, %+v", data, stat, node.Data, node.Stat)
+					e.Fatalf("get after a set of %q returned %q and stat %+v; the set returned %+v", data, node.Data, node.Stat, stat)
 				}
 			}
 		}},
@@ -149,7 +149,7 @@ func getTests() []test {
 			large := bytes.Repeat([]byte("0123456789abcdef"), 512<<10/16)
 			e.create(s, e.path("a"), large, driver.Persistent)
 			if got := e.read(s, e.path("a")).Data; !bytes.Equal(got, large) {
-				e.Fatalf("512 KiB came back as %d bytes", len(got))
+				e.Fatalf("get of 512 KiB returned other data, of %d bytes", len(got))
 			}
 		}},
 	}
@@ -164,7 +164,7 @@ func setTests() []test {
 				stat, err := s.Set(e.ctx, e.path("a"), []byte("next"), version)
 				e.ok(err, "set of the right version")
 				if stat.Version != version+1 {
-					e.Fatalf("version after a set of version %d is %d", version, stat.Version)
+					e.Fatalf("after a set with version %d, the version is %d", version, stat.Version)
 				}
 			}
 			e.data(s, e.path("a"), "next")
@@ -193,7 +193,7 @@ func setTests() []test {
 			s := e.connect()
 			e.create(s, e.path("a"), []byte("x"), driver.Persistent)
 			if stat := e.set(s, e.path("a"), "x"); stat.Version != 1 || stat.Mzxid <= stat.Czxid {
-				e.Fatalf("stat after a set to the same data: %+v", stat)
+				e.Fatalf("after a set to the same data, the stat is %+v, want version 1 and a new mzxid", stat)
 			}
 		}},
 	}
@@ -208,14 +208,14 @@ func childrenTests() []test {
 				e.create(s, e.path(name)+"/below", nil, driver.Persistent)
 			}
 			if got := e.names(s, e.root); !equal(got, "a", "b", "c") {
-				e.Fatalf("children = %q", got)
+				e.Fatalf("children are %q, want a, b and c", got)
 			}
 		}},
 		{"children/of a leaf are none", func(e *env) {
 			names, stat, err := e.connect().Children(e.ctx, e.root)
 			e.ok(err, "children")
 			if len(names) != 0 || stat.NumChildren != 0 {
-				e.Fatalf("a node without children lists %q and counts %d", names, stat.NumChildren)
+				e.Fatalf("a node without children has the list %q and the count %d", names, stat.NumChildren)
 			}
 		}},
 		{"children/of a missing node is ErrNoNode", func(e *env) {
@@ -229,7 +229,7 @@ func childrenTests() []test {
 			_, stat, err := s.Children(e.ctx, e.root)
 			e.ok(err, "children")
 			if want := e.read(s, e.root).Stat; stat != want || stat.NumChildren != 1 {
-				e.Fatalf("stat with the list: %+v, of the parent: %+v", stat, want)
+				e.Fatalf("the list came with stat %+v, but the parent's stat is %+v", stat, want)
 			}
 		}},
 		{"children/made and deleted by another session are seen after a sync", func(e *env) {
@@ -237,11 +237,11 @@ func childrenTests() []test {
 			e.create(other, e.path("a"), nil, driver.Persistent)
 			e.create(other, e.path("b"), nil, driver.Ephemeral)
 			if got := e.names(s, e.root); !equal(got, "a", "b") {
-				e.Fatalf("children = %q", got)
+				e.Fatalf("children are %q, want a and b", got)
 			}
 			e.delete(other, e.path("a"))
 			if got := e.names(s, e.root); !equal(got, "b") {
-				e.Fatalf("children = %q", got)
+				e.Fatalf("children are %q, want b", got)
 			}
 		}},
 	}

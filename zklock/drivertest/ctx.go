@@ -25,7 +25,7 @@ func ctxTests() []test {
 				e.isEnded(err, context.DeadlineExceeded, driver.ErrNotSent, c.name)
 			}
 			if got, stat := e.names(s, e.root), e.read(s, e.root).Stat; !equal(got, "old") || stat.Version != 0 {
-				e.Fatalf("calls that sent nothing left %q and version %d", got, stat.Version)
+				e.Fatalf("calls that must send nothing have changed the children to %q and the version to %d", got, stat.Version)
 			}
 		}},
 		{"ctx/that ends while the session is suspended is ErrNotSent, and nothing is sent later", func(e *env) {
@@ -40,9 +40,9 @@ func ctxTests() []test {
 			}
 			heal()
 			e.reconnects(s, 2)
-			e.read(s, e.root) // behind everything that was queued in the driver
+			e.read(s, e.root) // comes after everything that was queued in the driver
 			if got, stat := e.names(other, e.root), e.read(other, e.root).Stat; !equal(got, "old") || stat.Version != 0 {
-				e.Fatalf("calls that sent nothing left %q and version %d", got, stat.Version)
+				e.Fatalf("calls that must send nothing have changed the children to %q and the version to %d", got, stat.Version)
 			}
 		}},
 		{"ctx/that ends after the send is ErrConnLoss", func(e *env) {
@@ -53,7 +53,7 @@ func ctxTests() []test {
 				ctx, cancel := context.WithCancel(e.ctx)
 				done := make(chan error, 1)
 				go func() { done <- c.do(ctx, s) }()
-				// Only a write can be seen to have been sent.
+				// Only of a write can the test know that it has been sent.
 				switch c.name {
 				case "create":
 					e.until("the create is executed", func() bool { return e.exists(other, e.path("new")) })
@@ -82,7 +82,7 @@ func ctxTests() []test {
 			cancel()
 			e.read(s, e.path("a"))
 		}},
-		{"ctx/deadline that has not come does not matter", func(e *env) {
+		{"ctx/with a deadline that has not come changes nothing", func(e *env) {
 			s := e.connect()
 			ctx, cancel := context.WithTimeout(e.ctx, patience)
 			defer cancel()
@@ -104,7 +104,7 @@ func closeTests() []test {
 				e.is(c.do(e.ctx, s), driver.ErrClosed, c.name)
 			}
 			if state, _ := s.State(); state != driver.Closed {
-				e.Fatalf("a closed session is %v", state)
+				e.Fatalf("a closed session is in the state %v, want closed", state)
 			}
 		}},
 		{"close/closes the state channel", func(e *env) {
@@ -113,10 +113,10 @@ func closeTests() []test {
 			e.ok(s.Close(e.ctx), "close")
 			recv(e, changed, "the state channel to close")
 			if s.ID() == 0 || s.Timeout() == 0 {
-				e.Fatalf("a closed session has forgotten its id %#x or timeout %v", s.ID(), s.Timeout())
+				e.Fatalf("a closed session has the id %#x and the timeout %v, want those from before", s.ID(), s.Timeout())
 			}
 		}},
-		{"close/may be called again, and at once by many", func(e *env) {
+		{"close/may be called again, and by many goroutines at once", func(e *env) {
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Ephemeral)
 			done := make(chan error, 8)
@@ -137,7 +137,7 @@ func closeTests() []test {
 			e.ok(s.Close(e.ctx), "close")
 			e.silent(other, events, e.path("a"), "after the end of another session")
 			if generation, _ := other.Conn(); generation != 1 {
-				e.Fatalf("the other session is now on connection %d", generation)
+				e.Fatalf("the other session is now on connection %d, want 1", generation)
 			}
 		}},
 		{"close/reports a request in flight as ErrConnLoss", func(e *env) {
@@ -152,7 +152,7 @@ func closeTests() []test {
 			ctx, cancel := context.WithTimeout(e.ctx, 100*time.Millisecond)
 			defer cancel()
 			if err := e.returns("close", func() error { return s.Close(ctx) }); err == nil {
-				e.Fatal("close returned nil, and the ensemble's confirmation was held back")
+				e.Fatal("close returned nil, but the ensemble's confirmation was held back")
 			}
 			e.is(recv(e, done, "the request in flight to end"), driver.ErrConnLoss, "create")
 			release()
@@ -165,14 +165,14 @@ func closeTests() []test {
 			defer cancel()
 			err := e.returns("close", func() error { return s.Close(ctx) })
 			if err == nil {
-				e.Fatal("close returned nil, and the ensemble can not have confirmed it")
+				e.Fatal("close returned nil, but the ensemble cannot have confirmed it")
 			}
 			if again := s.Close(e.ctx); again == nil || again.Error() != err.Error() {
-				e.Fatalf("close returned %v at first and %v later", err, again)
+				e.Fatalf("the first close returned %v, and the second %v", err, again)
 			}
 			_, err = s.Get(e.ctx, e.root)
 			e.is(err, driver.ErrClosed, "get")
-			// What the ensemble was not told it finds out.
+			// The ensemble did not get the close, so it expires the session.
 			e.until("the session has expired", func() bool { return !e.exists(other, e.path("a")) })
 			heal()
 		}},

@@ -1,20 +1,19 @@
-// Package drivertest is the conformance suite for drivers of package zklock:
-// it says in tests what package driver says in words.
+// Package drivertest is the conformance suite for drivers of package zklock: it tests the
+// rules that the comments of package driver state.
 //
-// A driver's wiring is one test:
+// A driver needs one test to run it:
 //
 //	func TestConformance(t *testing.T) {
 //		drivertest.Run(t, newHarness)
 //	}
 //
-// where newHarness returns a [Harness]: the ensemble the driver talks to, with
-// the powers over it that no session has (cutting a connection, expiring a
-// session). What an ensemble can not be made to do is a capability that the
-// harness declares, and the subtests that need it are skipped saying so;
-// everything else is required of every driver. ZooKeeper 3.8 is the judge of
-// what is expected here.
+// newHarness returns a [Harness]: the ensemble that the driver connects to, together with
+// operations that no session has, such as to cut a connection or to expire a session. A
+// harness can declare that it lacks some of these operations; the subtests that need one
+// are then skipped, with that reason. Everything else is required of every driver. The
+// suite expects the behaviour of ZooKeeper 3.8.
 //
-// The suite never sleeps: it waits on channels, or looks again until a
-// deadline. So it runs in the virtual time of package testing/synctest as well
+// The suite never sleeps: it waits on channels, or checks a condition again until a
+// deadline. So it also runs in the virtual time of package testing/synctest
 // ([RunSynctest]), where it takes no wall time at all.
 package drivertest

@@ -13,13 +13,13 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// patience is how long a subtest may take, not counting the time that the
-// ensemble takes to remove containers. That is the only deadline: whatever a
-// test waits for, it waits for until then.
+// patience is how long a subtest may take, not counting the time in which the ensemble
+// removes containers. It is the only deadline: everything that a test waits for may take
+// until then.
 const patience = 60 * time.Second
 
-// env is what a test has at hand. Its helpers end the test when they fail, so
-// they are called on the test's own goroutine only.
+// env has the helpers of a test. They end the test when they fail, so they must be called
+// only on the test's own goroutine.
 type env struct {
 	*testing.T
 
@@ -29,7 +29,7 @@ type env struct {
 	// ctx ends when the test's time is over.
 	ctx context.Context
 
-	// root is a persistent znode, empty at first, that no other test knows.
+	// root is the path of a persistent znode, empty at first, that no other test uses.
 	root string
 
 	// skipped is why the test was skipped, or empty.
@@ -43,21 +43,21 @@ func (e *env) skip(reason string) {
 	e.Skip(reason)
 }
 
-// newEnv makes an env with a root of its own, and sees to its removal.
+// newEnv makes an env with a root of its own, which is removed when the test has ended.
 func newEnv(t *testing.T, h Harness) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience+4*h.Reaping())
 	t.Cleanup(cancel)
 	e := &env{T: t, h: h, ctx: ctx, root: "/drivertest-" + strings.ToLower(rand.Text()[:16])}
-	// The cleaner is opened first so that it is closed last: what a test
-	// leaves is removed when the test's own sessions have ended.
+	// The cleaner is opened first, so that it is closed last: it removes the test's
+	// znodes when the test's own sessions have ended.
 	cleaner := e.connect()
 	e.create(cleaner, e.root, nil, driver.Persistent)
 	t.Cleanup(func() { e.remove(cleaner, e.root) })
 	return e
 }
 
-// remove deletes a path with everything below it, as far as it can.
+// remove deletes a path with everything below it. It ignores errors.
 func (e *env) remove(s driver.Session, path string) {
 	names, _, err := s.Children(e.ctx, path)
 	if err != nil {
@@ -69,14 +69,14 @@ func (e *env) remove(s driver.Session, path string) {
 	_ = s.Delete(e.ctx, path, driver.AnyVersion)
 }
 
-// connect opens a session that the test is not going to have expired.
+// connect opens a session that the test will not expire.
 func (e *env) connect() driver.Session {
 	e.Helper()
 	_, longest := e.h.Limits()
 	return e.open(e.h.Connector(), longest)
 }
 
-// connectShort opens a session that can be expired.
+// connectShort opens a session that the test can expire.
 func (e *env) connectShort() driver.Session {
 	e.Helper()
 	return e.open(e.h.Connector(), e.h.Timeout())
@@ -93,7 +93,7 @@ func (e *env) connectAuthenticated() driver.Session {
 	return e.open(c, longest)
 }
 
-// open opens a session with c, and sees to the end of both.
+// open opens a session with c. Both are closed when the test has ended.
 func (e *env) open(c driver.Connector, timeout time.Duration) driver.Session {
 	e.Helper()
 	e.Cleanup(func() { _ = c.Close() })
@@ -103,20 +103,20 @@ func (e *env) open(c driver.Connector, timeout time.Duration) driver.Session {
 	return s
 }
 
-// hold keeps the replies from s until release is called, or the test ends; it
-// skips the test if the harness can not do that.
+// hold keeps back the replies to s until release is called, or the test ends. It skips the
+// test if the harness cannot do that.
 func (e *env) hold(s driver.Session) (release func()) {
 	e.Helper()
 	release, ok := e.h.Hold(s)
 	if !ok {
-		e.skip("the harness can not hold replies back")
+		e.skip("the harness cannot hold replies back")
 	}
 	e.Cleanup(release)
 	return release
 }
 
-// cut cuts the connection of s until heal is called, or the test ends, and
-// returns when the session knows.
+// cut cuts the connection of s until heal is called, or the test ends. It returns when the
+// session is suspended.
 func (e *env) cut(s driver.Session) (heal func()) {
 	e.Helper()
 	heal = e.h.Cut(s)
@@ -125,17 +125,17 @@ func (e *env) cut(s driver.Session) (heal func()) {
 	return heal
 }
 
-// expire has the ensemble expire s, and returns when the session knows.
+// expire makes the ensemble expire s, and returns when the session has the state Expired.
 func (e *env) expire(s driver.Session) {
 	e.Helper()
 	e.ok(e.h.Expire(e.ctx, s), "expire the session")
 	e.reaches(s, driver.Expired)
 }
 
-// path is a path below the test's root.
+// path returns the path of a child of the test's root.
 func (e *env) path(name string) string { return e.root + "/" + name }
 
-// create makes a znode that everybody may do everything with.
+// create makes a znode on which every session has all permissions.
 func (e *env) create(s driver.Session, path string, data []byte, mode driver.Mode) string {
 	e.Helper()
 	created, err := s.Create(e.ctx, path, data, mode, everyone())
@@ -157,7 +157,7 @@ func (e *env) delete(s driver.Session, path string) {
 	e.ok(s.Delete(e.ctx, path, driver.AnyVersion), "delete "+path)
 }
 
-// multi applies ops and demands that each has a result without an error.
+// multi applies ops, and fails the test unless each has a result without an error.
 func (e *env) multi(s driver.Session, ops ...driver.Op) []driver.OpResult {
 	e.Helper()
 	results, err := s.Multi(e.ctx, ops)
@@ -171,8 +171,8 @@ func (e *env) multi(s driver.Session, ops ...driver.Op) []driver.OpResult {
 	return results
 }
 
-// read reads a znode as it is now: on an ensemble of several servers, the one
-// that s is connected to may lag behind what another session has just done.
+// read reads a znode as it is now. It syncs first: the server that s is connected to may lag
+// behind what another session has just done.
 func (e *env) read(s driver.Session, path string) driver.Node {
 	e.Helper()
 	e.ok(s.Sync(e.ctx, path), "sync "+path)
@@ -181,12 +181,12 @@ func (e *env) read(s driver.Session, path string) driver.Node {
 	return node
 }
 
-// absent demands that a znode does not exist now.
+// absent fails the test if a znode exists now.
 func (e *env) absent(s driver.Session, path string) {
 	e.Helper()
 	e.ok(s.Sync(e.ctx, path), "sync "+path)
 	_, err := s.Get(e.ctx, path)
-	e.is(err, driver.ErrNoNode, "get "+path+", which should be gone")
+	e.is(err, driver.ErrNoNode, "get "+path+", which must not exist")
 }
 
 // exists reports whether a znode exists now.
@@ -211,7 +211,7 @@ func (e *env) names(s driver.Session, path string) []string {
 	return names
 }
 
-// data demands that a znode has that content now.
+// data fails the test unless a znode has that content now.
 func (e *env) data(s driver.Session, path, want string) {
 	e.Helper()
 	if got := e.read(s, path).Data; !bytes.Equal(got, []byte(want)) {

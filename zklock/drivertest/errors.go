@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// tooLarge is more than a server accepts in one request.
+// tooLarge is a size, in bytes, that is more than a server accepts in one request.
 const tooLarge = 1<<20 + 64<<10
 
 func errorTests() []test {
@@ -67,13 +67,13 @@ func errorTests() []test {
 			}
 			state, _ := s.State()
 			if generation, _ := s.Conn(); state != driver.Connected || generation != 1 {
-				e.Fatalf("after definite errors the session is %v on connection %d", state, generation)
+				e.Fatalf("after definite errors the session is %v on connection %d, want connected on connection 1", state, generation)
 			}
 		}},
 	}
 }
 
-// mine grants everything to the creator.
+// mine returns an access list that grants all permissions to the creator.
 func mine() []driver.ACL { return driver.CreatorACL(driver.PermAll) }
 
 func aclTests() []test {
@@ -94,7 +94,7 @@ func aclTests() []test {
 			}
 			e.absent(s, e.path("a"))
 		}},
-		{"acl/for everyone to read lets nobody write", func(e *env) {
+		{"acl/that only allows reading is ErrNoAuth for writes", func(e *env) {
 			s := e.connect()
 			_, err := s.Create(e.ctx, e.path("a"), []byte("x"), driver.Persistent, driver.OpenACL(driver.PermRead))
 			e.ok(err, "create")
@@ -116,14 +116,14 @@ func aclTests() []test {
 				e.multi(by, driver.CheckOp(e.path("a"), driver.AnyVersion), driver.DeleteOp(path, driver.AnyVersion))
 			}
 		}},
-		{"acl/for the creator is ErrNoAuth for everybody else", func(e *env) {
+		{"acl/for the creator is ErrNoAuth for sessions without its identity", func(e *env) {
 			owner, s := e.connectAuthenticated(), e.connect()
 			for _, path := range []string{e.path("a"), e.path("a/old")} {
 				_, err := owner.Create(e.ctx, path, []byte("x"), driver.Persistent, mine())
 				e.ok(err, "create "+path)
 			}
 			for _, c := range calls(e.path("a")) {
-				if c.name != "sync" { // which needs no permission
+				if c.name != "sync" { // a sync needs no permission
 					e.is(c.do(e.ctx, s), driver.ErrNoAuth, c.name)
 				}
 			}
@@ -138,7 +138,7 @@ func aclTests() []test {
 			}
 			e.absent(s, e.path("b"))
 			if got := e.names(owner, e.path("a")); !equal(got, "old") {
-				e.Fatalf("a session without permissions left %q", got)
+				e.Fatalf("after requests without permission, the children are %q, want them unchanged", got)
 			}
 			e.data(owner, e.path("a"), "x")
 		}},
@@ -149,7 +149,7 @@ func aclTests() []test {
 			e.delete(s, e.path("a"))
 			e.absent(owner, e.path("a"))
 		}},
-		{"acl/outlives a lost connection of the one it is for", func(e *env) {
+		{"acl/for the creator still works for it after a reconnect", func(e *env) {
 			owner := e.connectAuthenticated()
 			_, err := owner.Create(e.ctx, e.path("a"), []byte("x"), driver.Persistent, mine())
 			e.ok(err, "create")
@@ -160,9 +160,9 @@ func aclTests() []test {
 	}
 }
 
-// inFlight reports whether err is what a request may end with whose connection
-// was lost under it: success, an unknown outcome, or surely not sent. Anything
-// else claims to know what can not be known.
+// inFlight reports whether err is a valid outcome of a request whose connection was lost
+// meanwhile: success, an unknown outcome, or not sent. Any other error claims more than the
+// driver can know.
 func inFlight(err error) bool {
 	return err == nil || errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent)
 }

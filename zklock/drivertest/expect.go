@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// sentinels are all the meanings an error can have. They exclude each other:
-// an error that says two things says nothing.
+// sentinels returns all errors of package driver. They exclude each other: a caller could
+// not act on an error that matches two of them.
 func sentinels() []error {
 	return []error{
 		driver.ErrConnLoss, driver.ErrNotSent, driver.ErrSessionExpired, driver.ErrClosed,
@@ -20,7 +20,7 @@ func sentinels() []error {
 	}
 }
 
-// ok demands that there is no error.
+// ok fails the test if err is not nil.
 func (e *env) ok(err error, what string) {
 	e.Helper()
 	if err != nil {
@@ -28,7 +28,7 @@ func (e *env) ok(err error, what string) {
 	}
 }
 
-// is demands that err matches want and no other sentinel.
+// is fails the test unless err matches want and no other sentinel.
 func (e *env) is(err, want error, what string) {
 	e.Helper()
 	if !errors.Is(err, want) {
@@ -36,35 +36,35 @@ func (e *env) is(err, want error, what string) {
 	}
 	for _, other := range sentinels() {
 		if other != want && errors.Is(err, other) {
-			e.Fatalf("%s: error %v matches %q as well as %q", what, err, other, want)
+			e.Fatalf("%s: error %v matches %q, and also %q", what, err, want, other)
 		}
 	}
 }
 
-// isEnded demands that err tells both how the context ended and what that
-// means for the request.
+// isEnded fails the test unless err matches both ctxErr, which says how the context ended,
+// and want, which says what that means for the request.
 func (e *env) isEnded(err, ctxErr, want error, what string) {
 	e.Helper()
 	e.is(err, want, what)
 	if !errors.Is(err, ctxErr) {
-		e.Fatalf("%s: error is %v, want one that matches %q as well", what, err, ctxErr)
+		e.Fatalf("%s: error is %v, want one that also matches %q", what, err, ctxErr)
 	}
 }
 
-// recv waits for a value.
+// recv waits for a value, or for ch to be closed.
 func recv[T any](e *env, ch <-chan T, what string) T {
 	e.Helper()
 	select {
 	case v := <-ch:
 		return v
 	case <-e.ctx.Done():
-		e.Fatalf("waited in vain for %s", what)
+		e.Fatalf("the test's time is over: still waiting for %s", what)
 		panic("unreachable")
 	}
 }
 
-// returns waits for a call that must not last, though what is wrong with a
-// driver may be just that, and returns its error.
+// returns makes a call that must return soon, and returns its error. If a faulty driver
+// never returns, the test fails instead of hanging.
 func (e *env) returns(what string, call func() error) error {
 	e.Helper()
 	done := make(chan error, 1)
@@ -72,7 +72,7 @@ func (e *env) returns(what string, call func() error) error {
 	return recv(e, done, what+" to return")
 }
 
-// until looks again and again until cond holds.
+// until calls cond again and again, until it returns true.
 func (e *env) until(what string, cond func() bool) {
 	e.Helper()
 	const first, last = time.Millisecond, 50 * time.Millisecond
@@ -85,13 +85,13 @@ func (e *env) until(what string, cond func() bool) {
 			wait = min(2*wait, last)
 			timer.Reset(wait)
 		case <-e.ctx.Done():
-			e.Fatalf("waited in vain until %s", what)
+			e.Fatalf("the test's time is over: still waiting until %s", what)
 		}
 	}
 }
 
-// reaches waits until s is in the state want, by the channel that State hands
-// out; a state channel that does not close when it should ends the test.
+// reaches waits until s is in the state want. It waits on the channel that State returns: if
+// that is not closed when it should be, the test fails.
 func (e *env) reaches(s driver.Session, want driver.State) {
 	e.Helper()
 	for {
@@ -100,12 +100,12 @@ func (e *env) reaches(s driver.Session, want driver.State) {
 			return
 		}
 		if state.Final() {
-			e.Fatalf("the session is %v for ever, want %v", state, want)
+			e.Fatalf("the session is in the final state %v, want %v", state, want)
 		}
 		select {
 		case <-changed:
 		case <-e.ctx.Done():
-			e.Fatalf("waited in vain for the session to be %v; it is %v", want, state)
+			e.Fatalf("the test's time is over: still waiting for the session to be %v; it is %v", want, state)
 		}
 	}
 }
@@ -123,60 +123,62 @@ func (e *env) reconnects(s driver.Session, generation uint64) {
 		case <-changed:
 		case <-e.ctx.Done():
 			now, _ := s.Conn()
-			e.Fatalf("waited in vain for connection %d; the session is %v on connection %d", generation, state, now)
+			e.Fatalf("the test's time is over: still waiting for connection %d; the session is %v on connection %d", generation, state, now)
 		}
 	}
 }
 
-// watch arms a watch.
+// watch syncs, and arms a watch.
 func (e *env) watch(s driver.Session, path string) (driver.Node, <-chan driver.Event) {
 	e.Helper()
 	e.ok(s.Sync(e.ctx, path), "sync "+path)
 	node, events, err := s.Watch(e.ctx, path)
 	e.ok(err, "watch "+path)
 	if events == nil {
-		e.Fatalf("watch %s: no channel", path)
+		e.Fatalf("watch %s returned no channel", path)
 	}
 	return node, events
 }
 
-// fires demands one event of that kind, and then the end of the channel.
+// fires fails the test unless a watch delivers one event of type want, and then closes its
+// channel.
 func (e *env) fires(events <-chan driver.Event, want driver.EventType, path string) {
 	e.Helper()
 	event := recv(e, events, "a watch of "+path+" to fire as "+want.String())
 	if want := (driver.Event{Type: want, Path: path}); event != want {
-		e.Fatalf("watch delivered %+v, want %+v", event, want)
+		e.Fatalf("the watch delivered %+v, want %+v", event, want)
 	}
 	e.ends(events)
 }
 
-// endsWith demands that a watch was ended by the end of its session.
+// endsWith fails the test unless a watch is ended by the end of its session, with an event
+// whose error matches want.
 func (e *env) endsWith(events <-chan driver.Event, want error, path string) {
 	e.Helper()
 	event := recv(e, events, "a watch of "+path+" to end with its session")
 	if event.Type != driver.EventSession || event.Path != path {
-		e.Fatalf("watch delivered %+v, want a session event for %s", event, path)
+		e.Fatalf("the watch delivered %+v, want a session event for %s", event, path)
 	}
 	e.is(event.Err, want, "the watch's event")
 	e.ends(events)
 }
 
-// ends demands that a watch's channel is closed without another event.
+// ends fails the test unless a watch's channel is closed without another event.
 func (e *env) ends(events <-chan driver.Event) {
 	e.Helper()
 	select {
 	case event, open := <-events:
 		if open {
-			e.Fatalf("watch delivered %+v as a second event", event)
+			e.Fatalf("the watch delivered a second event: %+v", event)
 		}
 	case <-e.ctx.Done():
-		e.Fatalf("the watch's channel was not closed after its event")
+		e.Fatalf("the channel of the watch was not closed after its event")
 	}
 }
 
-// silent demands that a watch has not fired. The session's own Sync is behind
-// every event of what was committed before, so an event that should not be
-// there is there by now.
+// silent fails the test if a watch has fired. It syncs first: the reply to a Sync comes after
+// all events of changes that were committed before, so an event that the driver delivers
+// wrongly has been delivered by then.
 func (e *env) silent(s driver.Session, events <-chan driver.Event, path, what string) {
 	e.Helper()
 	e.ok(s.Sync(e.ctx, path), "sync "+path)
@@ -187,18 +189,17 @@ func (e *env) silent(s driver.Session, events <-chan driver.Event, path, what st
 	}
 }
 
-// call is one method that does a request, as the tests that go through all of
-// them need it.
+// call is a call of one method that makes a request, for the tests that try all of them.
 type call struct {
-	// name is the method's.
+	// name is the name of the method.
 	name string
 
-	// do does the request and returns its error.
+	// do makes the request and returns its error.
 	do func(ctx context.Context, s driver.Session) error
 }
 
-// calls are all requests of a session: reads and writes of path, which exists,
-// creation of path/new, and deletion of path/old.
+// calls returns a call for each request method of a session. They read and write path, which
+// exists, create path/new and path/multi, and delete path/old.
 func calls(path string) []call {
 	return []call{
 		{"create", func(ctx context.Context, s driver.Session) error {

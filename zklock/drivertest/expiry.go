@@ -8,7 +8,7 @@ import (
 
 func expiryTests() []test {
 	return []test{
-		{"session/that has expired is so for every method and for ever", func(e *env) {
+		{"session/that has expired fails every request, for ever", func(e *env) {
 			s, other := e.connectShort(), e.connect()
 			e.create(other, e.path("old"), nil, driver.Persistent)
 			_, changed := s.State()
@@ -20,12 +20,12 @@ func expiryTests() []test {
 					e.is(c.do(e.ctx, s), driver.ErrSessionExpired, c.name)
 				}
 				if state, _ := s.State(); state != driver.Expired || s.ID() != id {
-					e.Fatalf("expired session %#x is now %#x and %v", id, s.ID(), state)
+					e.Fatalf("the expired session %#x now has the id %#x and the state %v", id, s.ID(), state)
 				}
 			}
-			// No request may have got through, not even in another session.
+			// No request may have been executed, not even in another session.
 			if got, stat := e.names(other, e.root), e.read(other, e.root).Stat; !equal(got, "old") || stat.Version != 0 {
-				e.Fatalf("an expired session left %q and version %d", got, stat.Version)
+				e.Fatalf("requests on an expired session have changed the children to %q and the version to %d", got, stat.Version)
 			}
 		}},
 		{"session/that has expired closes without an error", func(e *env) {
@@ -35,20 +35,20 @@ func expiryTests() []test {
 				e.ok(s.Close(e.ctx), "close")
 			}
 			if state, _ := s.State(); !state.Final() {
-				e.Fatalf("after Close an expired session is %v", state)
+				e.Fatalf("after Close an expired session is %v, want expired or closed", state)
 			}
 		}},
-		{"session/that expires takes no other one with it", func(e *env) {
+		{"session/that expires does not end another one", func(e *env) {
 			s, other := e.connectShort(), e.connect()
 			e.create(other, e.path("a"), nil, driver.Ephemeral)
 			_, events := e.watch(other, e.path("a"))
 			e.expire(s)
 			e.silent(other, events, e.path("a"), "after the expiry of another session")
 			if owner := e.read(other, e.path("a")).Stat.EphemeralOwner; owner != other.ID() {
-				e.Fatalf("owner is %#x, want %#x", owner, other.ID())
+				e.Fatalf("the node's owner is %#x, want %#x", owner, other.ID())
 			}
 		}},
-		{"ephemeral/nodes are gone after expiry, and only they", func(e *env) {
+		{"ephemeral/nodes, and no others, are gone after expiry", func(e *env) {
 			s, other := e.connectShort(), e.connect()
 			e.create(s, e.path("e"), nil, driver.Ephemeral)
 			e.create(s, e.path("p"), nil, driver.Persistent)
@@ -56,11 +56,11 @@ func expiryTests() []test {
 			_, events := e.watch(other, e.path("e"))
 			e.ok(e.h.Expire(e.ctx, s), "expire the session")
 			if got := e.names(other, e.root); !equal(got, "p") {
-				e.Fatalf("left after the expiry of the session: %q", got)
+				e.Fatalf("the nodes left after the expiry of the session are %q, want only p", got)
 			}
 			e.fires(events, driver.EventDeleted, e.path("e"))
 			if got := e.names(other, e.path("p")); len(got) != 0 {
-				e.Fatalf("left after the expiry of the session: %q", got)
+				e.Fatalf("the children of p left after the expiry of the session are %q, want none", got)
 			}
 		}},
 		{"watch/ends with ErrSessionExpired when its session expires", func(e *env) {
@@ -97,11 +97,11 @@ func containerTests() []test {
 			if got := e.create(s, e.path("c"), []byte("x"), driver.Container); got != e.path("c") {
 				e.Fatalf("create returned %q", got)
 			}
-			// Servers mark a container by an owner with the highest bit set,
-			// and do not show that mark to their clients.
+			// A server marks a container by an owner with the highest bit set. It does
+			// not show that mark to its clients.
 			node := e.read(s, e.path("c"))
 			if node.Stat.EphemeralOwner != 0 || string(node.Data) != "x" || e.set(s, e.path("c"), "y").Version != 1 {
-				e.Fatalf("container with data %q: %+v", node.Data, node.Stat)
+				e.Fatalf("the container has data %q and stat %+v", node.Data, node.Stat)
 			}
 		}},
 		{"container/that exists is ErrNodeExists", func(e *env) {
@@ -122,7 +122,7 @@ func containerTests() []test {
 				e.create(s, e.path("c/")+strconv.Itoa(i)+"-", nil, mode)
 			}
 			if stat := e.read(s, e.path("c")).Stat; stat.NumChildren != 5 {
-				e.Fatalf("container with five children: %+v", stat)
+				e.Fatalf("a container with five children has the stat %+v", stat)
 			}
 		}},
 		{"container/outlives the session that made it", func(e *env) {
@@ -139,15 +139,15 @@ func containerTests() []test {
 			e.create(s, e.path("plain"), nil, driver.Persistent)
 			e.create(s, e.path("plain/child"), nil, driver.Persistent)
 			e.delete(s, e.path("plain/child"))
-			// Two containers that go one after the other: the ensemble has
-			// looked at the others meanwhile.
+			// Two containers are removed one after the other. So the ensemble has
+			// checked the other nodes, too, in the meantime.
 			for _, name := range []string{"first", "second"} {
 				e.create(s, e.path(name), nil, driver.Container)
 				e.delete(s, e.create(s, e.path(name)+"/n-", nil, driver.EphemeralSequential))
 				e.until("the empty container is removed", func() bool { return !e.exists(s, e.path(name)) })
 			}
 			if got := e.names(s, e.root); !equal(got, "plain", "unused", "used") {
-				e.Fatalf("left are %q", got)
+				e.Fatalf("the nodes left are %q, want plain, unused and used", got)
 			}
 			_, events := e.watch(s, e.path("used"))
 			e.delete(s, e.path("used/child"))
@@ -156,12 +156,12 @@ func containerTests() []test {
 	}
 }
 
-// connectContainers is connect for a test on containers, which it skips when
-// the ensemble has none.
+// connectContainers opens a session for a test on containers. It skips the test if the
+// ensemble has none.
 func (e *env) connectContainers() driver.Session {
 	e.Helper()
 	if e.h.Reaping() == 0 {
-		e.skip("the harness's ensemble has no containers, or reaps them too slowly")
+		e.skip("the harness's ensemble has no containers, or removes them too slowly")
 	}
 	return e.connect()
 }

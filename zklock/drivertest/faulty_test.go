@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// faulty is a session whose requests can be made wrong in several ways. Zero
-// fields change nothing.
+// faulty is a session whose requests can be made wrong in several ways. A field that is zero
+// changes nothing.
 type faulty struct {
 	driver.Session
 
@@ -30,11 +30,12 @@ type faulty struct {
 	multi func(context.Context, []driver.Op) ([]driver.OpResult, error)
 	watch func(context.Context, string) (driver.Node, <-chan driver.Event, error)
 
-	// event sends what a watch delivers; room is there for two.
+	// event sends the events of a watch to a channel with room for two.
 	event func(chan<- driver.Event, driver.Event)
 }
 
-// with makes a flaw of what spoil does to a session.
+// with returns the wrap function of a flaw: it wraps a session in a faulty, which spoil sets
+// up.
 func with(spoil func(s *faulty)) func(driver.Session, driver.Connector, time.Duration) driver.Session {
 	return func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 		f := &faulty{Session: s}
@@ -43,7 +44,8 @@ func with(spoil func(s *faulty)) func(driver.Session, driver.Connector, time.Dur
 	}
 }
 
-// translating reports to in place of from.
+// translating returns the wrap function of a flaw: the session reports the error to instead
+// of from.
 func translating(from, to error) func(driver.Session, driver.Connector, time.Duration) driver.Session {
 	return with(func(s *faulty) {
 		s.fail = func(ctx context.Context, err error) error {
@@ -134,7 +136,8 @@ func (s *faulty) Watch(ctx context.Context, path string) (node driver.Node, even
 	return node, out, nil
 }
 
-// oneByOne is what a driver might do that has no transactions.
+// oneByOne returns the Multi of a driver without transactions: it executes one operation
+// after the other.
 func oneByOne(s driver.Session) func(context.Context, []driver.Op) ([]driver.OpResult, error) {
 	return func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 		results := make([]driver.OpResult, len(ops))
@@ -153,7 +156,8 @@ func oneByOne(s driver.Session) func(context.Context, []driver.Op) ([]driver.OpR
 	}
 }
 
-// resurrecting goes on under a new session when the old one has expired.
+// resurrecting wraps a session that executes requests in a new session when the old one has
+// expired.
 func resurrecting(s driver.Session, c driver.Connector, timeout time.Duration) driver.Session {
 	f := &faulty{Session: s}
 	f.fail = func(ctx context.Context, err error) error {
@@ -164,14 +168,14 @@ func resurrecting(s driver.Session, c driver.Connector, timeout time.Duration) d
 		if err != nil {
 			return err
 		}
-		// The request is repeated there: that any will do for this one.
+		// Any request in the new session is wrong, so a Sync is enough here.
 		err = next.Sync(ctx, "/")
 		return errors.Join(err, next.Close(ctx))
 	}
 	return f
 }
 
-// optimist takes the timeout it asked for as granted.
+// optimist reports the timeout that was asked for, not the one that was granted.
 type optimist struct {
 	driver.Session
 	asked time.Duration
@@ -179,7 +183,7 @@ type optimist struct {
 
 func (s optimist) Timeout() time.Duration { return s.asked }
 
-// unmoved is always on its first connection.
+// unmoved always reports that it is on its first connection.
 type unmoved struct{ driver.Session }
 
 func (s unmoved) Conn() (uint64, time.Time) {
@@ -187,7 +191,7 @@ func (s unmoved) Conn() (uint64, time.Time) {
 	return 1, sent
 }
 
-// dated believes in a handshake of right now.
+// dated always reports that the handshake was sent just now.
 type dated struct{ driver.Session }
 
 func (s dated) Conn() (uint64, time.Time) {
@@ -195,7 +199,7 @@ func (s dated) Conn() (uint64, time.Time) {
 	return generation, time.Now()
 }
 
-// deaf does not tell of changes.
+// deaf never closes the channel of State.
 type deaf struct{ driver.Session }
 
 func (s deaf) State() (driver.State, <-chan struct{}) {
@@ -203,12 +207,12 @@ func (s deaf) State() (driver.State, <-chan struct{}) {
 	return state, make(chan struct{})
 }
 
-// lingering does not tell the ensemble when it is closed.
+// lingering does nothing in Close.
 type lingering struct{ driver.Session }
 
 func (s *lingering) Close(context.Context) error { return nil }
 
-// glad closes without an error, whatever came of it.
+// glad returns nil from Close, even if closing failed.
 type glad struct{ driver.Session }
 
 func (s glad) Close(ctx context.Context) error {

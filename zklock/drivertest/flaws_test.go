@@ -18,21 +18,21 @@ import (
 type flaw struct {
 	name string
 
-	// wrap makes s wrong; c and timeout are what it was opened with.
+	// wrap returns s with the flaw; s was opened by c with timeout.
 	wrap func(s driver.Session, c driver.Connector, timeout time.Duration) driver.Session
 
-	// caught are subtests that have to fail for it, others may. None: the
+	// caught are the subtests that have to fail; others may fail, too. If it is empty, the
 	// whole suite has to pass.
 	caught []string
 }
 
-// flawEnv names the environment variable that tells the child process which
-// flaw to run the suite with.
+// flawEnv is the environment variable with the name of the flaw, for the child process that
+// runs the suite with it.
 const flawEnv = "ZKLOCK_DRIVERTEST_FLAW"
 
-// TestSuiteCatches runs the suite with each of the flaws, in a process of its
-// own because a failing subtest can not be taken back, and demands that it
-// fails where it should.
+// TestSuiteCatches runs the suite with each of the flaws, and checks that the right subtests
+// fail. Each flaw has a process of its own: a subtest that has failed makes the whole test
+// fail.
 func TestSuiteCatches(t *testing.T) {
 	if name := os.Getenv(flawEnv); name != "" {
 		for _, f := range flaws() {
@@ -61,14 +61,14 @@ func TestSuiteCatches(t *testing.T) {
 				failed[strings.ReplaceAll(line[1], "_", " ")] = true
 			}
 			if err == nil != (len(failed) == 0) {
-				t.Errorf("the suite ended with %v and %d failures", err, len(failed))
+				t.Errorf("the suite's process ended with %v, but %d subtests failed", err, len(failed))
 			}
 			if len(f.caught) == 0 && err != nil {
 				t.Errorf("the suite failed without a flaw")
 			}
 			for _, name := range f.caught {
 				if !failed[name] {
-					t.Errorf("not caught by %q", name)
+					t.Errorf("the subtest %q passed in spite of the flaw", name)
 				}
 			}
 			if t.Failed() {
@@ -78,7 +78,7 @@ func TestSuiteCatches(t *testing.T) {
 	}
 }
 
-// pattern selects the nouns under which the flaw is to be caught.
+// pattern returns a -test.run pattern for the nouns of the subtests that have to fail.
 func (f flaw) pattern() string {
 	var nouns []string
 	for _, name := range f.caught {
@@ -105,12 +105,12 @@ func flaws() []flaw {
 				return results, err
 			}
 		}), []string{"multi/set after create counts the new node and has its zxid"}},
-		{"a multi is its operations one by one", with(func(s *faulty) {
+		{"a multi executes its operations one by one", with(func(s *faulty) {
 			s.multi = oneByOne(s.Session)
 		}), []string{
 			"multi/failing at its last operation applies nothing",
 			"multi/failing in the middle applies nothing",
-			"multi/is one zxid for all its operations",
+			"multi/has one zxid for all its operations",
 			"multi/check of another version is ErrBadVersion",
 		}},
 		{"a multi writes into its operations", with(func(s *faulty) {
@@ -123,7 +123,7 @@ func flaws() []flaw {
 				}
 				return s.Session.Multi(ctx, ops)
 			}
-		}), []string{"multi/changes nothing that it was given"}},
+		}), []string{"multi/does not change its arguments"}},
 		{"a failed multi has no results", with(func(s *faulty) {
 			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 				results, err := s.Session.Multi(ctx, ops)
@@ -158,7 +158,7 @@ func flaws() []flaw {
 				out <- event
 			}
 		}), []string{"watch/fires once when another session deletes the node", "watch/ends with ErrClosed when its session closes"}},
-		{"a watch is silent about a set", with(func(s *faulty) {
+		{"a watch does not report a set", with(func(s *faulty) {
 			s.event = func(out chan<- driver.Event, event driver.Event) {
 				if event.Type != driver.EventChanged {
 					out <- event
@@ -172,7 +172,7 @@ func flaws() []flaw {
 				}
 			}
 		}), []string{"watch/survives a lost connection", "watch/fires after a cut for a node deleted meanwhile"}},
-		{"a watch does not tell that its session is over", with(func(s *faulty) {
+		{"a watch does not report the end of its session", with(func(s *faulty) {
 			s.event = func(out chan<- driver.Event, event driver.Event) {
 				if event.Err == nil {
 					out <- event
@@ -180,26 +180,26 @@ func flaws() []flaw {
 			}
 		}), []string{"watch/ends with ErrSessionExpired when its session expires", "watch/ends with ErrClosed when its session closes"}},
 		{"an expired session is followed by a new one", resurrecting, []string{
-			"session/that has expired is so for every method and for ever",
+			"session/that has expired fails every request, for ever",
 			"conn/request that waits for a connection ends with the session",
 		}},
-		{"a lost reply is taken for a request not sent", translating(driver.ErrConnLoss, driver.ErrNotSent), []string{
+		{"a lost reply is reported as not sent", translating(driver.ErrConnLoss, driver.ErrNotSent), []string{
 			"conn/request in flight when the connection is lost is ErrConnLoss", "ctx/that ends after the send is ErrConnLoss",
 		}},
-		{"a lost reply is taken for the end of the session", translating(driver.ErrConnLoss, driver.ErrSessionExpired), []string{
+		{"a lost reply is reported as the end of the session", translating(driver.ErrConnLoss, driver.ErrSessionExpired), []string{
 			"conn/request in flight when the connection is lost is ErrConnLoss", "close/reports a request in flight as ErrConnLoss",
 		}},
-		{"a closed session passes for an expired one", translating(driver.ErrClosed, driver.ErrSessionExpired), []string{"close/makes every method fail with ErrClosed"}},
-		{"a bad version passes for a missing node", translating(driver.ErrBadVersion, driver.ErrNoNode), []string{
+		{"a closed session is reported as expired", translating(driver.ErrClosed, driver.ErrSessionExpired), []string{"close/makes every method fail with ErrClosed"}},
+		{"a bad version is reported as a missing node", translating(driver.ErrBadVersion, driver.ErrNoNode), []string{
 			"delete/with another version is ErrBadVersion and removes nothing", "set/with another version is ErrBadVersion and changes nothing",
 		}},
-		{"what is too large is refused as malformed", translating(driver.ErrTooLarge, driver.ErrBadArguments), []string{"errors/for data above the limit are ErrTooLarge and cost no connection"}},
-		{"an error says two things", translating(driver.ErrNoAuth, errors.Join(driver.ErrNoAuth, driver.ErrConnLoss)), []string{"acl/for everyone to read lets nobody write"}},
-		{"a lost connection is retried over", with(func(s *faulty) {
+		{"a request that is too large is refused as malformed", translating(driver.ErrTooLarge, driver.ErrBadArguments), []string{"errors/for data above the limit are ErrTooLarge and cost no connection"}},
+		{"an error has two meanings", translating(driver.ErrNoAuth, errors.Join(driver.ErrNoAuth, driver.ErrConnLoss)), []string{"acl/that only allows reading is ErrNoAuth for writes"}},
+		{"a request is repeated after a lost connection", with(func(s *faulty) {
 			s.fail = nil
 			s.retry = true
 		}), []string{"conn/request in flight when the connection is lost is ErrConnLoss"}},
-		{"a context is not looked at", with(func(s *faulty) { s.ctx = context.WithoutCancel }), []string{
+		{"a context is ignored", with(func(s *faulty) { s.ctx = context.WithoutCancel }), []string{
 			"ctx/that has ended before the call is ErrNotSent, and nothing is sent", "ctx/that ends after the send is ErrConnLoss",
 		}},
 		{"the end of a context hides what it means", with(func(s *faulty) {
@@ -227,7 +227,7 @@ func flaws() []flaw {
 		{"reconnects are not counted", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return unmoved{s}
 		}, []string{"conn/generation grows by one with each reconnect, and the handshake is a later one"}},
-		{"a handshake is dated by the look at it", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+		{"a handshake is dated when Conn is called", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return dated{s}
 		}, []string{"conn/does not change while the connection stays"}},
 		{"the state channel never closes", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
@@ -235,8 +235,8 @@ func flaws() []flaw {
 		}, []string{"conn/state channel closes when the connection is lost and when it is back", "close/closes the state channel"}},
 		{"close leaves the session to expire", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return &lingering{Session: s}
-		}, []string{"ephemeral/nodes are gone when Close has returned, and only they", "close/makes every method fail with ErrClosed"}},
-		{"close is always glad", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+		}, []string{"ephemeral/nodes, and no others, are gone when Close has returned", "close/makes every method fail with ErrClosed"}},
+		{"close never returns an error", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return glad{s}
 		}, []string{"close/of a session that is cut off does not outlast its context", "close/reports a request in flight as ErrConnLoss"}},
 	}

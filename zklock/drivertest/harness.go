@@ -7,59 +7,57 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Harness is one ensemble together with powers over it. Each subtest asks for
-// one; several may share an ensemble, since a subtest works under a path of its
-// own. Methods that take a session are given one that came from a connector of
-// this harness, and identify it by its ID.
+// Harness is one ensemble, together with the means to disturb it. Each subtest gets a
+// harness. Several harnesses may share an ensemble, since each subtest works under a path of
+// its own. Methods that take a session get one that came from a connector of this harness,
+// and can identify it by its ID: the value itself may be a wrapper.
 type Harness interface {
-	// Connector makes a connector whose sessions have no identity. The suite
-	// calls it once for every session it opens, and closes the connector.
+	// Connector makes a connector whose sessions have no identity. The suite calls it for
+	// most of the sessions that it opens, and closes the connector.
 	Connector() driver.Connector
 
-	// Authenticated makes a connector whose sessions have an identity, the
-	// same one at each call. ok is false if the driver has no way to give them
-	// one; the subtests on access lists are then skipped.
+	// Authenticated makes a connector whose sessions have an identity, which is the same at
+	// each call. ok is false if the driver cannot give them one; the subtests on access
+	// lists that need it are then skipped.
 	Authenticated() (c driver.Connector, ok bool)
 
-	// Timeout is the session timeout that the suite asks for where it has
-	// Expire called: short, so that a real server does not take long, yet long
-	// enough for a slow machine to keep such a session alive for a moment. The
-	// ensemble must grant it as it is.
+	// Timeout returns the session timeout that the suite asks for in tests that call
+	// Expire. It should be short, so that a real server expires a session soon, and long
+	// enough that a slow machine can keep such a session alive for a moment. The ensemble
+	// must grant exactly this timeout.
 	Timeout() time.Duration
 
-	// Limits are the shortest and the longest session timeout granted.
-	// Sessions that are not going to be expired ask for the longest.
+	// Limits returns the shortest and the longest session timeout that the ensemble
+	// grants. The suite asks for the longest for sessions that it does not expire.
 	Limits() (shortest, longest time.Duration)
 
-	// Expire makes the ensemble expire s, which asked for Timeout, against its
-	// will, and returns when it has: the session's ephemeral znodes are gone.
-	// The session's side may learn of it later, but without more ado.
+	// Expire makes the ensemble expire s, which has asked for Timeout. It returns when the
+	// session's ephemeral znodes are gone. The driver may notice the expiry later, but
+	// without further help from the harness.
 	Expire(ctx context.Context, s driver.Session) error
 
-	// Kill breaks the connection of s once: what is in flight on it is lost. A
-	// new connection can be made at once.
+	// Kill breaks the connection of s once; requests and replies in flight on it are
+	// lost. A new connection can be made at once.
 	Kill(s driver.Session)
 
-	// Cut breaks the connection of s, and lets no new one be made until heal
-	// is called. Its session is not expired by that, unless it is left so for
-	// the session timeout. heal may be called more than once.
+	// Cut breaks the connection of s, and lets no new one be made until heal is called.
+	// The session expires only if it stays cut for its session timeout. heal may be
+	// called more than once.
 	Cut(s driver.Session) (heal func())
 
-	// Hold keeps every reply from s until release is called: its requests
-	// reach the ensemble and are executed, the connection looks alive, nothing
-	// comes back. Kill breaks a held connection, and what was held back is
-	// lost. release may be called more than once, also after that; it is
-	// called well within the session timeout. No session is both held and cut.
-	// ok is false if that can not be arranged; the subtests on requests in
-	// flight are then skipped.
+	// Hold keeps back every reply to s until release is called: requests reach the
+	// ensemble and are executed, the connection looks alive, and nothing comes back. Kill
+	// breaks a held connection, and the replies that were kept back are lost. The suite
+	// calls release well within the session timeout; it may call it more than once, and
+	// after Kill. It never holds and cuts the same session at the same time. ok is false
+	// if the harness cannot do this; the subtests that need it are then skipped.
 	Hold(s driver.Session) (release func(), ok bool)
 
-	// Reaping is how long the ensemble takes at most to remove a container
-	// that has become empty. Zero means that it has no containers, or takes
-	// too long to wait for; the subtests on their removal are then skipped.
+	// Reaping returns how long the ensemble takes at most to remove a container that has
+	// become empty. Zero means that the ensemble has no containers, or that it takes too
+	// long; the subtests on containers are then skipped.
 	Reaping() time.Duration
 
-	// Parallel reports whether subtests may run in parallel. RunSynctest does
-	// not ask.
+	// Parallel reports whether subtests may run in parallel. RunSynctest does not call it.
 	Parallel() bool
 }

@@ -15,14 +15,14 @@ const (
 	reaping = 2 * time.Second
 )
 
-// harness is an ensemble in memory whose sessions are made worse.
+// harness is an ensemble in memory whose sessions have a flaw.
 type harness struct {
 	ensemble *memdriver.Ensemble
 	flaw     flaw
 }
 
-// newHarness makes an ensemble whose servers are never quite of one mind, so
-// that what is not awaited is not seen.
+// newHarness makes an ensemble of which two servers lag, so that a test that does not sync
+// reads old data.
 func newHarness(f flaw) func(t *testing.T) drivertest.Harness {
 	return func(t *testing.T) drivertest.Harness {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond),
@@ -79,7 +79,7 @@ func (c flawed) Connect(ctx context.Context, timeout time.Duration) (driver.Sess
 	return c.flaw.wrap(s, c.Connector, timeout), nil
 }
 
-// modest is a harness that can do as little as is allowed.
+// modest is a harness that declares none of the optional capabilities.
 type modest struct{ drivertest.Harness }
 
 func (modest) Authenticated() (driver.Connector, bool) { return nil, false }

@@ -9,21 +9,21 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// persistent is the creation of a persistent znode, as an operation.
+// persistent returns an operation that creates a persistent znode.
 func persistent(path string) driver.Op {
 	return driver.CreateOp(path, nil, driver.Persistent, everyone())
 }
 
-// rolledBack applies ops, of which the one at index fault must fail with want,
-// and demands that the results say so and that nothing was applied: e.path("a")
-// and e.path("b") must stay absent, and the root as it is.
+// rolledBack submits ops, of which the one at index fault must fail with want. It fails the
+// test unless the results say so and nothing was applied: e.path("a") and e.path("b") must
+// not exist, and the root must be unchanged.
 func (e *env) rolledBack(s driver.Session, fault int, want error, ops ...driver.Op) {
 	e.Helper()
 	before := e.read(s, e.root).Stat
 	results, err := s.Multi(e.ctx, ops)
 	e.is(err, want, "multi")
 	if len(results) != len(ops) {
-		e.Fatalf("failed multi of %d operations has %d results", len(ops), len(results))
+		e.Fatalf("a failed multi of %d operations has %d results", len(ops), len(results))
 	}
 	for i, r := range results {
 		want := want
@@ -55,11 +55,11 @@ func multiTests() []test {
 			e.absent(s, e.path("new/child"))
 			e.data(s, e.path("new"), "x")
 		}},
-		{"multi/changes nothing that it was given", func(e *env) {
+		{"multi/does not change its arguments", func(e *env) {
 			s := e.connect()
 			ops := []driver.Op{
 				driver.CreateOp(e.path("a"), []byte("data"), driver.Persistent, driver.OpenACL(driver.PermAll)),
-				driver.CreateOp(e.path("b"), nil, driver.Persistent, driver.CreatorACL(driver.PermAll)), // which a session without an identity is refused
+				driver.CreateOp(e.path("b"), nil, driver.Persistent, driver.CreatorACL(driver.PermAll)), // refused for a session without an identity
 				driver.SetOp(e.path("a"), []byte("other"), driver.AnyVersion),
 			}
 			given := slices.Clone(ops)
@@ -70,15 +70,15 @@ func multiTests() []test {
 				_, _ = s.Multi(e.ctx, part)
 			}
 			if !reflect.DeepEqual(ops, given) {
-				e.Fatalf("the operations of a multi are %+v after it, %+v before", ops, given)
+				e.Fatalf("a multi changed its operations to %+v, from %+v", ops, given)
 			}
 		}},
-		{"multi/is one zxid for all its operations", func(e *env) {
+		{"multi/has one zxid for all its operations", func(e *env) {
 			s := e.connect()
 			results := e.multi(s, persistent(e.path("a")), persistent(e.path("b")), driver.SetOp(e.root, nil, driver.AnyVersion))
 			a, b, set := e.read(s, e.path("a")).Stat, e.read(s, e.path("b")).Stat, results[2].Stat
 			if a.Czxid != b.Czxid || set.Mzxid != a.Czxid || set.Pzxid != a.Czxid {
-				e.Fatalf("zxids of one multi differ: creates %#x and %#x, set %#x, parent's children %#x", a.Czxid, b.Czxid, set.Mzxid, set.Pzxid)
+				e.Fatalf("the zxids of one multi differ: creates %#x and %#x, mzxid of the set %#x, its pzxid %#x", a.Czxid, b.Czxid, set.Mzxid, set.Pzxid)
 			}
 		}},
 		{"multi/results carry the created path and the stat that was set", func(e *env) {
@@ -90,15 +90,15 @@ func multiTests() []test {
 				driver.SetOp(e.path("n"), []byte("data"), 0),
 				driver.CheckOp(e.path("n"), 1))
 			if results[0].Path != e.path("a") {
-				e.Fatalf("created %q, want %q", results[0].Path, e.path("a"))
+				e.Fatalf("the create's result has the path %q, want %q", results[0].Path, e.path("a"))
 			}
 			e.suffix(results[1].Path, e.path("s-"))
 			made := e.read(s, results[1].Path)
 			if string(made.Data) != "seq" || made.Stat.EphemeralOwner != s.ID() {
-				e.Fatalf("%s: data %q, stat %+v, session %#x", results[1].Path, made.Data, made.Stat, s.ID())
+				e.Fatalf("%s has data %q and stat %+v, want data \"seq\" and owner %#x", results[1].Path, made.Data, made.Stat, s.ID())
 			}
 			if got := e.read(s, e.path("n")); results[2].Stat != got.Stat || string(got.Data) != "data" {
-				e.Fatalf("set's result %+v, the node is %+v", results[2].Stat, got)
+				e.Fatalf("the set's result has stat %+v, but the node is %+v", results[2].Stat, got)
 			}
 		}},
 		{"multi/set after create counts the new node and has its zxid", func(e *env) {
@@ -113,7 +113,7 @@ func multiTests() []test {
 					driver.SetOp(e.root, []byte("x"), driver.AnyVersion))
 				stat, child := results[1].Stat, e.read(by, results[0].Path).Stat
 				if stat.NumChildren != want+1 || stat.Mzxid != child.Czxid {
-					e.Fatalf("set after create %d: %+v; the new child is %+v", want, stat, child)
+					e.Fatalf("the set after create %d has stat %+v, want %d children and the zxid of the new child, which is %+v", want, stat, want+1, child)
 				}
 			}
 		}},
@@ -124,7 +124,7 @@ func multiTests() []test {
 					driver.SetOp(e.root, []byte("x"), driver.AnyVersion),
 					driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone()))
 				if got := results[0].Stat.NumChildren; got != want {
-					e.Fatalf("set before create sees %d children, want %d", got, want)
+					e.Fatalf("the set before the create counts %d children, want %d", got, want)
 				}
 			}
 		}},
@@ -133,7 +133,7 @@ func multiTests() []test {
 			e.create(s, e.path("old"), nil, driver.Ephemeral)
 			results := e.multi(s, driver.DeleteOp(e.path("old"), 0), driver.SetOp(e.root, nil, driver.AnyVersion))
 			if got := results[1].Stat.NumChildren; got != 0 {
-				e.Fatalf("set after delete sees %d children", got)
+				e.Fatalf("the set after the delete counts %d children, want 0", got)
 			}
 		}},
 		{"multi/replaces a sequential node in one step", func(e *env) {
@@ -144,7 +144,7 @@ func multiTests() []test {
 				driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone()),
 				driver.SetOp(e.root, nil, driver.AnyVersion))
 			if e.suffix(results[1].Path, e.path("n-")) != 1 || results[2].Stat.NumChildren != 1 {
-				e.Fatalf("new node %s among %d, want suffix 1 and no other", results[1].Path, results[2].Stat.NumChildren)
+				e.Fatalf("the new node is %s, of %d children; want suffix 1 and one child", results[1].Path, results[2].Stat.NumChildren)
 			}
 		}},
 		{"multi/creates of one multi get different suffixes", func(e *env) {
@@ -152,7 +152,7 @@ func multiTests() []test {
 			op := driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone())
 			for want, r := range e.multi(s, op, op, op) {
 				if got := e.suffix(r.Path, e.path("n-")); got != want {
-					e.Fatalf("create %d got suffix %d", want, got)
+					e.Fatalf("create %d got suffix %d, want %d", want, got, want)
 				}
 			}
 		}},
@@ -164,7 +164,7 @@ func multiTests() []test {
 				driver.SetOp(e.path("n"), []byte("22"), 1))
 			for i, r := range results {
 				if r.Stat.Version != int32(i+1) || r.Stat.DataLength != int32(i+1) {
-					e.Fatalf("stat of set %d: %+v", i, r.Stat)
+					e.Fatalf("the stat of set %d is %+v, want version and length %d", i, r.Stat, i+1)
 				}
 			}
 		}},
@@ -211,7 +211,7 @@ func multiTests() []test {
 			e.multi(s, driver.CheckOp(e.root, 1))
 			e.multi(s, driver.CheckOp(e.root, driver.AnyVersion), persistent(e.path("a")))
 			if after := e.read(s, e.root).Stat; after.Version != before.Version || after.Mzxid != before.Mzxid {
-				e.Fatalf("a check changed %+v to %+v", before, after)
+				e.Fatalf("a check changed the stat from %+v to %+v", before, after)
 			}
 		}},
 		{"multi/check of another version is ErrBadVersion", func(e *env) {
@@ -239,10 +239,10 @@ func multiTests() []test {
 			})
 			e.is(err, driver.ErrBadArguments, "multi with a container")
 			if got := e.names(s, e.root); len(got) != 0 {
-				e.Fatalf("a refused multi made %q", got)
+				e.Fatalf("a refused multi created %q", got)
 			}
 		}},
-		{"multi/of many operations is applied whole", func(e *env) {
+		{"multi/of many operations is applied as a whole", func(e *env) {
 			s := e.connect()
 			var ops []driver.Op
 			for i := range 256 {
@@ -250,12 +250,12 @@ func multiTests() []test {
 			}
 			results := e.multi(s, append(ops, driver.SetOp(e.root, nil, driver.AnyVersion))...)
 			if got := results[256].Stat.NumChildren; got != 256 {
-				e.Fatalf("%d children after 256 creates", got)
+				e.Fatalf("the set after 256 creates counts %d children", got)
 			}
 		}},
-		{"multi/of concurrent sessions is never half applied", func(e *env) {
-			// Both move one token between two names; a mixture of them would
-			// leave none, or two.
+		{"multi/of concurrent sessions is never applied in part", func(e *env) {
+			// Both sessions move one node between two names. If their transactions were
+			// mixed, none would be left, or two.
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("x"), nil, driver.Persistent)
 			done := make(chan error, 2)
@@ -273,7 +273,7 @@ func multiTests() []test {
 			go move(other, "y", "x")
 			e.ok(errors.Join(recv(e, done, "one session"), recv(e, done, "the other session")), "moves")
 			if got := e.names(e.connect(), e.root); len(got) != 1 {
-				e.Fatalf("one node became %q", got)
+				e.Fatalf("one node was moved, and now there are %q", got)
 			}
 		}},
 	}

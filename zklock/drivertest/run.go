@@ -6,10 +6,9 @@ import (
 	"testing/synctest"
 )
 
-// Run runs the suite: each of its tests is a subtest of t, named by a noun and
-// a sentence about it, with a harness of its own from newHarness. newHarness
-// may return the same ensemble each time, and registers its clean-up with the
-// t it is given.
+// Run runs the suite. Each of its tests is a subtest of t, whose name is a noun and a
+// sentence about it. Run calls newHarness once for each subtest, with the subtest's t;
+// newHarness registers its clean-up there, and may return the same ensemble each time.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, c := range tests() {
@@ -23,16 +22,16 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 }
 
-// RunSynctest is Run with each subtest in a bubble of package testing/synctest
-// of its own, where timeouts cost nothing. newHarness is called inside the
-// bubble, and so must make an ensemble that lives in this process and takes
-// time from package time only; its goroutines must have ended when the clean-up
-// registered with the t it is given is done.
+// RunSynctest runs the suite as Run does, with each subtest in a bubble of its own of package
+// testing/synctest, where waiting takes no wall time. It calls newHarness inside the bubble.
+// So newHarness must make an ensemble that lives in this process and takes the time from
+// package time only. The ensemble's goroutines must have ended when the clean-up that
+// newHarness has registered with its t is done.
 func RunSynctest(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, c := range tests() {
 		t.Run(c.name, func(t *testing.T) {
-			// A skip inside the bubble would pass for a success outside.
+			// Without this, a skip inside the bubble would be a success outside.
 			var skipped string
 			synctest.Test(t, func(t *testing.T) {
 				e := newEnv(t, newHarness(t))
@@ -48,15 +47,15 @@ func RunSynctest(t *testing.T, newHarness func(t *testing.T) Harness) {
 
 // test is one test of the suite.
 type test struct {
-	// name is "noun/sentence"; unique, since tests are looked up by it.
+	// name is "noun/sentence". It is unique, since tests are looked up by it.
 	name string
 
 	// run fails e unless the sentence holds.
 	run func(e *env)
 }
 
-// tests returns the whole suite. The quick ones come first, so that a driver
-// that is wrong about the basics is told so before it is told about expiry.
+// tests returns the whole suite. The quick tests come first, so that the author of a driver
+// sees basic errors before errors about expiry.
 func tests() []test {
 	return slices.Concat(
 		createTests(),

@@ -30,11 +30,11 @@ func sessionTests() []test {
 		{"session/connector diagnoses nothing without a Connect under way", func(e *env) {
 			c := e.h.Connector()
 			if err := c.Diagnose(); err != nil {
-				e.Fatalf("a connector that was never asked to connect diagnoses %v", err)
+				e.Fatalf("before any Connect, Diagnose returns %v, want nil", err)
 			}
 			e.open(c, e.limit(true))
 			if err := c.Diagnose(); err != nil {
-				e.Fatalf("after a Connect that succeeded, the connector diagnoses %v", err)
+				e.Fatalf("after a Connect that succeeded, Diagnose returns %v, want nil", err)
 			}
 		}},
 		{"session/ids are unique", func(e *env) {
@@ -50,7 +50,7 @@ func sessionTests() []test {
 		{"session/timeout within the limits is granted", func(e *env) {
 			for _, want := range []time.Duration{e.h.Timeout(), e.limit(true)} {
 				if got := e.open(e.h.Connector(), want).Timeout(); got != want {
-					e.Fatalf("asked for %v, which is within the limits, and got %v", want, got)
+					e.Fatalf("asked for a timeout of %v, which is within the limits, and got %v", want, got)
 				}
 			}
 		}},
@@ -58,7 +58,7 @@ func sessionTests() []test {
 			shortest, longest := e.h.Limits()
 			for _, c := range []struct{ ask, want time.Duration }{{shortest / 2, shortest}, {longest * 2, longest}} {
 				if got := e.open(e.h.Connector(), c.ask).Timeout(); got != c.want {
-					e.Fatalf("asked for %v and got %v, want %v", c.ask, got, c.want)
+					e.Fatalf("asked for a timeout of %v and got %v, want %v", c.ask, got, c.want)
 				}
 			}
 		}},
@@ -74,7 +74,7 @@ func sessionTests() []test {
 			}
 			e.create(s, e.path("a"), nil, driver.Ephemeral)
 			if state, _ := s.State(); state != driver.Connected {
-				e.Fatalf("after the end of its context and connector the session is %v", state)
+				e.Fatalf("after the end of its context and connector, the session is %v, want it connected", state)
 			}
 			_, err = c.Connect(e.ctx, e.limit(true))
 			e.is(err, driver.ErrClosed, "connect with a closed connector")
@@ -86,7 +86,7 @@ func sessionTests() []test {
 			cancel()
 			s, err := c.Connect(ctx, e.limit(true))
 			if !errors.Is(err, context.Canceled) || s != nil {
-				e.Fatalf("connect with an ended context: session %v, error %v", s, err)
+				e.Fatalf("connect with an ended context returned session %v and error %v, want context.Canceled", s, err)
 			}
 		}},
 		{"session/connector names its driver", func(e *env) {
@@ -118,16 +118,16 @@ func sessionTests() []test {
 				}
 			}
 			if got := e.names(s, e.root); len(got) != 0 {
-				e.Fatalf("every goroutine deleted what it made, yet there is %q", got)
+				e.Fatalf("every goroutine has deleted its nodes, yet %q are left", got)
 			}
 			if stat := e.read(s, e.root).Stat; stat.Version != goroutines*rounds {
-				e.Fatalf("%d sets made version %d", goroutines*rounds, stat.Version)
+				e.Fatalf("after %d sets the version is %d", goroutines*rounds, stat.Version)
 			}
 		}},
 	}
 }
 
-// limit is the longest session timeout granted, or the shortest.
+// limit returns the longest session timeout that the ensemble grants, or the shortest.
 func (e *env) limit(longest bool) time.Duration {
 	short, long := e.h.Limits()
 	if longest {
@@ -136,8 +136,8 @@ func (e *env) limit(longest bool) time.Duration {
 	return short
 }
 
-// life uses every method of s, and complains about what is not as it should
-// be however many others do the same. It runs on any goroutine.
+// life uses every method of s, and returns an error if a result is wrong. The results do not
+// depend on how many goroutines do the same. life may run on any goroutine.
 func (e *env) life(s driver.Session, prefix string, rounds int) error {
 	for range rounds {
 		results, err := s.Multi(e.ctx, []driver.Op{
@@ -190,7 +190,7 @@ func ephemeralTests() []test {
 			e.create(s, e.path("a"), []byte("x"), driver.Ephemeral)
 			e.data(other, e.path("a"), "x")
 		}},
-		{"ephemeral/nodes are gone when Close has returned, and only they", func(e *env) {
+		{"ephemeral/nodes, and no others, are gone when Close has returned", func(e *env) {
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("e"), nil, driver.Ephemeral)
 			e.create(s, e.path("p"), nil, driver.Persistent)
@@ -199,10 +199,10 @@ func ephemeralTests() []test {
 			e.create(other, e.path("other"), nil, driver.Ephemeral)
 			e.ok(s.Close(e.ctx), "close")
 			if got := e.names(other, e.root); !equal(got, "other", "p", "q-0000000002") {
-				e.Fatalf("left after the end of the session: %q", got)
+				e.Fatalf("the nodes left after the end of the session are %q", got)
 			}
 			if stat := e.read(other, e.path("p")).Stat; stat.NumChildren != 0 || stat.Cversion != 2 {
-				e.Fatalf("parent of an ephemeral node that is gone: %+v", stat)
+				e.Fatalf("the parent of an ephemeral node that is gone has the stat %+v, want no children and cversion 2", stat)
 			}
 		}},
 		{"ephemeral/nodes may be deleted by any session", func(e *env) {
@@ -213,7 +213,7 @@ func ephemeralTests() []test {
 			e.create(other, e.path("a"), nil, driver.Ephemeral)
 			e.ok(s.Close(e.ctx), "close")
 			if owner := e.read(other, e.path("a")).Stat.EphemeralOwner; owner != other.ID() {
-				e.Fatalf("owner is %#x, want %#x", owner, other.ID())
+				e.Fatalf("the node's owner is %#x, want %#x", owner, other.ID())
 			}
 		}},
 		{"ephemeral/nodes stay while the connection changes", func(e *env) {
@@ -223,7 +223,7 @@ func ephemeralTests() []test {
 			e.h.Kill(s)
 			e.reconnects(s, 2)
 			if after := e.read(other, e.path("a")).Stat; after != before || s.ID() != id {
-				e.Fatalf("after a reconnect of session %#x, now %#x, the node is %+v, was %+v", id, s.ID(), after, before)
+				e.Fatalf("after a reconnect, session %#x has the id %#x, and its node's stat is %+v, was %+v", id, s.ID(), after, before)
 			}
 		}},
 	}

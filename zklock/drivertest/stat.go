@@ -22,9 +22,9 @@ func statTests() []test {
 			if got != want || got.Czxid <= 0 {
 				e.Fatalf("stat = %+v, want %+v", got, want)
 			}
-			// The leader's clock is another machine's: this is about the unit.
+			// The leader's clock may differ from this machine's: this checks the unit only.
 			if away := time.Since(time.UnixMilli(got.Ctime)).Abs(); away > 24*time.Hour {
-				e.Fatalf("created at %d, which is %v away in milliseconds since the epoch", got.Ctime, away)
+				e.Fatalf("ctime is %d, which is %v from now if it is in milliseconds since the Unix epoch", got.Ctime, away)
 			}
 		}},
 		{"stat/after a set has a new mzxid, version and length, and nothing else new", func(e *env) {
@@ -35,7 +35,7 @@ func statTests() []test {
 			want := before
 			want.Mzxid, want.Mtime, want.Version, want.DataLength = got.Mzxid, got.Mtime, 1, 7
 			if got != want || got.Mzxid <= before.Mzxid || got.Mtime < before.Mtime {
-				e.Fatalf("stat = %+v, was %+v", got, before)
+				e.Fatalf("stat = %+v, before the set it was %+v", got, before)
 			}
 		}},
 		{"stat/of a parent counts its children and their changes", func(e *env) {
@@ -63,7 +63,7 @@ func statTests() []test {
 			e.set(s, e.path("a"), "x")
 			e.create(s, e.path("a/b"), nil, driver.Persistent)
 			if after := e.read(s, e.root).Stat; after != before {
-				e.Fatalf("stat = %+v, was %+v", after, before)
+				e.Fatalf("stat = %+v, before these changes it was %+v", after, before)
 			}
 		}},
 		{"stat/of an ephemeral node names its session", func(e *env) {
@@ -72,11 +72,11 @@ func statTests() []test {
 			sequential := e.create(s, e.path("s-"), nil, driver.EphemeralSequential)
 			for _, path := range []string{e.path("a"), sequential} {
 				if owner := e.read(other, path).Stat.EphemeralOwner; owner != s.ID() {
-					e.Fatalf("owner of %s is %#x, its session %#x", path, owner, s.ID())
+					e.Fatalf("the owner of %s is %#x, want its session %#x", path, owner, s.ID())
 				}
 			}
 		}},
-		{"stat/zxids grow with every change, whoever makes it", func(e *env) {
+		{"stat/zxids grow with every change of any session", func(e *env) {
 			s, other := e.connect(), e.connect()
 			var last int64
 			for i := range 6 {
@@ -88,12 +88,12 @@ func statTests() []test {
 				e.create(by, path, nil, driver.Persistent)
 				stat := e.read(by, path).Stat
 				if stat.Czxid <= last {
-					e.Fatalf("change %d has zxid %#x, the one before had %#x", i, stat.Czxid, last)
+					e.Fatalf("create %d has zxid %#x, the change before it had %#x", i, stat.Czxid, last)
 				}
 				last = e.set(by, path, "x").Mzxid
 			}
 		}},
-		{"stat/comes alike from get, children and watch", func(e *env) {
+		{"stat/is the same from get, children and watch", func(e *env) {
 			s := e.connect()
 			e.set(s, e.root, "x")
 			e.create(s, e.path("a"), nil, driver.Persistent)
@@ -102,21 +102,21 @@ func statTests() []test {
 			e.ok(err, "children")
 			watched, _ := e.watch(s, e.root)
 			if got != listed || got != watched.Stat {
-				e.Fatalf("get: %+v, children: %+v, watch: %+v", got, listed, watched.Stat)
+				e.Fatalf("the stat differs: get returned %+v, children %+v, watch %+v", got, listed, watched.Stat)
 			}
 		}},
 	}
 }
 
-// suffix is the number at the end of a sequential node's path.
+// suffix returns the sequence number at the end of a path that begins with prefix.
 func (e *env) suffix(path, prefix string) int {
 	e.Helper()
 	if len(path) != len(prefix)+10 || path[:len(prefix)] != prefix {
-		e.Fatalf("sequential path %q is not %q and ten digits", path, prefix)
+		e.Fatalf("the sequential path %q is not %q and ten digits", path, prefix)
 	}
 	n, err := strconv.ParseUint(path[len(prefix):], 10, 32)
 	if err != nil || n > math.MaxInt32 {
-		e.Fatalf("sequential path %q does not end in a sequence number", path)
+		e.Fatalf("the sequential path %q does not end in a sequence number", path)
 	}
 	return int(n)
 }
@@ -135,7 +135,7 @@ func sequenceTests() []test {
 			s := e.connect()
 			path := e.create(s, e.path("n-"), []byte("x"), driver.EphemeralSequential)
 			if got := e.names(s, e.root); len(got) != 1 || e.path(got[0]) != path {
-				e.Fatalf("created %s, listed %q", path, got)
+				e.Fatalf("create returned %s, but the parent lists %q", path, got)
 			}
 			e.data(s, path, "x")
 		}},
@@ -149,7 +149,7 @@ func sequenceTests() []test {
 				}
 				next := e.suffix(e.create(by, e.path("n-"), nil, driver.EphemeralSequential), e.path("n-"))
 				if next <= last {
-					e.Fatalf("suffix %d after %d", next, last)
+					e.Fatalf("the suffix %d follows %d, want a higher one", next, last)
 				}
 				last = next
 			}
@@ -169,7 +169,7 @@ func sequenceTests() []test {
 			first := e.suffix(e.create(s, e.path("n-"), nil, driver.EphemeralSequential), e.path("n-"))
 			e.ok(s.Close(e.ctx), "close")
 			if next := e.suffix(e.create(other, e.path("n-"), nil, driver.EphemeralSequential), e.path("n-")); next <= first {
-				e.Fatalf("suffix %d after %d", next, first)
+				e.Fatalf("the suffix %d follows %d, want a higher one", next, first)
 			}
 		}},
 		{"sequence/is shared by all prefixes and modes of one parent", func(e *env) {
@@ -192,14 +192,14 @@ func sequenceTests() []test {
 				e.Fatalf("suffix after two plain children is %d, want 2", got)
 			}
 		}},
-		{"sequence/is each parent's own and starts anew with it", func(e *env) {
+		{"sequence/belongs to one parent and starts at zero when that is made again", func(e *env) {
 			s := e.connect()
 			for range 2 {
 				for _, parent := range []string{e.path("p"), e.path("q")} {
 					e.create(s, parent, nil, driver.Persistent)
 					path := e.create(s, parent+"/n-", nil, driver.PersistentSequential)
 					if got := e.suffix(path, parent+"/n-"); got != 0 {
-						e.Fatalf("first suffix under %s is %d", parent, got)
+						e.Fatalf("the first suffix under %s is %d, want 0", parent, got)
 					}
 					e.delete(s, path)
 					e.delete(s, parent)
@@ -230,11 +230,11 @@ func sequenceTests() []test {
 				zxids[e.suffix(path, e.path("n-"))] = e.read(reader, path).Stat.Czxid
 			}
 			if len(zxids) != sessions*each {
-				e.Fatalf("%d creates got %d different suffixes", sessions*each, len(zxids))
+				e.Fatalf("%d creates got only %d different suffixes", sessions*each, len(zxids))
 			}
 			for n := range sessions*each - 1 {
 				if zxids[n] >= zxids[n+1] {
-					e.Fatalf("suffix %d has zxid %#x, suffix %d has %#x", n, zxids[n], n+1, zxids[n+1])
+					e.Fatalf("suffix %d has zxid %#x, but suffix %d has %#x, which is not higher", n, zxids[n], n+1, zxids[n+1])
 				}
 			}
 		}},

@@ -16,7 +16,7 @@ func watchTests() []test {
 			e.set(s, e.path("a"), "y")
 			node, _ := e.watch(s, e.path("a"))
 			if want := e.read(s, e.path("a")); node.Stat != want.Stat || string(node.Data) != "y" {
-				e.Fatalf("watch read %q, %+v; get %q, %+v", node.Data, node.Stat, want.Data, want.Stat)
+				e.Fatalf("watch returned %q and %+v; get returned %q and %+v", node.Data, node.Stat, want.Data, want.Stat)
 			}
 		}},
 		{"watch/of a missing node is ErrNoNode and arms nothing", func(e *env) {
@@ -27,7 +27,7 @@ func watchTests() []test {
 			e.set(s, e.path("a"), "x")
 			e.delete(s, e.path("a"))
 			if events != nil {
-				e.silent(s, events, e.path("a"), "after a life of a node that was missing when it was watched")
+				e.silent(s, events, e.path("a"), "after changes of a node that did not exist when it was watched")
 			}
 		}},
 		{"watch/fires once when another session deletes the node", func(e *env) {
@@ -47,7 +47,7 @@ func watchTests() []test {
 			e.delete(other, e.path("a"))
 			e.fires(events, driver.EventChanged, e.path("a"))
 		}},
-		{"watch/fires for a change of the session's own", func(e *env) {
+		{"watch/fires for a change by its own session", func(e *env) {
 			s := e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)
 			_, events := e.watch(s, e.path("a"))
@@ -67,7 +67,7 @@ func watchTests() []test {
 			e.fires(a, driver.EventChanged, e.path("a"))
 			e.fires(b, driver.EventDeleted, e.path("b"))
 		}},
-		{"watch/does not fire for what changed nothing in the node's data", func(e *env) {
+		{"watch/does not fire for changes of children or failed changes", func(e *env) {
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)
 			_, events := e.watch(s, e.path("a"))
@@ -91,7 +91,7 @@ func watchTests() []test {
 			e.multi(other, driver.DeleteOp(e.path("a"), driver.AnyVersion), persistent(e.path("a")))
 			e.fires(events, driver.EventDeleted, e.path("a"))
 			_, again := e.watch(s, e.path("a"))
-			e.silent(s, again, e.path("a"), "armed after that")
+			e.silent(s, again, e.path("a"), "armed after the node was made again")
 			e.set(other, e.path("a"), "x")
 			e.fires(again, driver.EventChanged, e.path("a"))
 		}},
@@ -126,10 +126,10 @@ func watchTests() []test {
 			}
 		}},
 		{"watch/is armed at the moment of its read", func(e *env) {
-			// A set races with each watch, which comes a little later in each
-			// round, until the set has long been seen. Whatever the read did
-			// not show has to come as an event; an arm after the read loses
-			// some of them.
+			// In each round a set races with a watch, which starts a little later than
+			// in the round before, until the set is always over first. If the read does
+			// not show the set, the watch has to fire. A driver that arms the watch after
+			// the read loses some of these events.
 			const rounds = 100
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)
@@ -144,14 +144,14 @@ func watchTests() []test {
 					written <- err
 				}()
 				timer := time.NewTimer(span * time.Duration(round) / rounds)
-				recv(e, timer.C, "a moment")
+				recv(e, timer.C, "a timer")
 				node, events, err := s.Watch(e.ctx, e.path("a"))
 				e.ok(err, "watch")
 				e.ok(recv(e, written, "the set"), "set")
 				if node.Stat.Version == round+1 {
 					e.fires(events, driver.EventChanged, e.path("a"))
 				}
-				e.read(s, e.path("a")) // no later round reads this one's past
+				e.read(s, e.path("a")) // so that the next round does not read an older state
 			}
 		}},
 		{"watch/outlives the context of its call", func(e *env) {
@@ -165,7 +165,7 @@ func watchTests() []test {
 			e.delete(s, e.path("a"))
 			e.fires(events, driver.EventDeleted, e.path("a"))
 		}},
-		{"watch/nobody has to receive from it", func(e *env) {
+		{"watch/works without a receiver", func(e *env) {
 			s := e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)
 			for range 100 {
@@ -213,7 +213,7 @@ func watchTests() []test {
 				_, first := e.watch(s, e.path("a"))
 				_, second := e.watch(s, e.path("a"))
 				if first == second {
-					e.Fatalf("two watches on one connection have the same channel")
+					e.Fatalf("two calls of Watch on one connection returned the same channel")
 				}
 				channels[first], channels[second] = true, true
 			}

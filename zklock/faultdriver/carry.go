@@ -9,19 +9,18 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// futile reports whether a request made now could not even be sent. No fault
-// can strike it, so it is not shown to the injector.
+// futile reports whether a request could not even be sent now. No fault can strike such a
+// request, so the injector is not asked about it.
 func (s *session) futile(ctx context.Context) bool {
 	state, _ := s.State()
 	return ctx.Err() != nil || state.Final()
 }
 
-// carry carries one operation out as far as its fault lets it, and returns
-// what its caller gets to know. over is closed when the session ends; nil if
-// there is none. lost, if not nil, is given a result that nobody will see.
+// carry executes one operation as far as its fault allows, and returns the result for the
+// caller. over is closed when the session ends; it is nil for a Connect. lost, if
+// not nil, gets a result that the caller does not get.
 //
-// Late faults are the session's business, see session.later: here they have
-// become none.
+// The faults Late and LateAfter do not come here; see session.later.
 func carry[R any](ctx context.Context, op Op, f Fault, over <-chan struct{}, call func(context.Context) (R, error), lost func(R)) (R, error) {
 	var zero R
 	injected := func(err error) (R, error) { return zero, &Error{Op: op, Fault: f, Err: err} }
@@ -37,7 +36,7 @@ func carry[R any](ctx context.Context, op Op, f Fault, over <-chan struct{}, cal
 	case hang:
 		return injected(wait(ctx, forever, over).lost())
 	case delay:
-		// Over is not looked at: if the session ends, the call says so.
+		// This does not wait on over: if the session has ended, the call below fails.
 		if ended := wait(ctx, f.wait, nil); ended.ctx != nil {
 			return injected(fmt.Errorf("%w: %w", driver.ErrNotSent, ended.ctx))
 		}
@@ -45,8 +44,8 @@ func carry[R any](ctx context.Context, op Op, f Fault, over <-chan struct{}, cal
 
 	result, err := call(ctx)
 
-	// After: the operation has been applied, unless the driver knows that it
-	// was not sent; that is not a reply that could be lost.
+	// After: the operation has been applied, unless the driver knows that it was not sent.
+	// In that case no reply can be lost.
 	if unsent(err) {
 		return result, err
 	}
@@ -70,22 +69,22 @@ func carry[R any](ctx context.Context, op Op, f Fault, over <-chan struct{}, cal
 	return injected(unknown)
 }
 
-// unsent reports whether err says that no request left the process.
+// unsent reports whether err means that no request left the process.
 func unsent(err error) bool {
 	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrSessionExpired) || errors.Is(err, driver.ErrClosed)
 }
 
 // ending is how a wait ended.
 type ending struct {
-	// elapsed is set if the time was over.
+	// elapsed is true if the whole time has passed.
 	elapsed bool
 
-	// ctx is the context's error, if that ended it.
+	// ctx is the context's error if the context has ended the wait.
 	ctx error
 }
 
-// lost is the error of a request that was sent when the wait for its reply
-// ended before it came.
+// lost returns the error of a request that was sent, if the wait for its reply ended before
+// the reply came.
 func (e ending) lost() error {
 	if e.ctx != nil {
 		return fmt.Errorf("%w: %w", driver.ErrConnLoss, e.ctx)
@@ -93,10 +92,10 @@ func (e ending) lost() error {
 	return driver.ErrConnLoss
 }
 
-// forever as a time to wait has no end.
+// forever, given to wait, means that the time never passes.
 const forever time.Duration = -1
 
-// wait waits for d, but no longer than ctx and the session last.
+// wait waits for d, but not longer than until ctx ends or over is closed.
 func wait(ctx context.Context, d time.Duration, over <-chan struct{}) ending {
 	var elapsed <-chan time.Time
 	if d != forever {

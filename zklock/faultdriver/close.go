@@ -7,10 +7,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Close ends the session underneath, whatever strikes: nothing else could end
-// it, and its goroutines with it. A fault changes when that is, and what Close
-// reports: any error, after which a caller has to reckon with ephemeral znodes
-// that stay.
+// Close ends the wrapped session, whatever the fault is: otherwise the session and its
+// goroutines could not be ended at all. A fault changes only when that happens, and which
+// error Close returns. After any error a caller has to assume that the session's ephemeral
+// znodes may stay.
 func (s *session) Close(ctx context.Context) error {
 	if !s.retire() {
 		select {
@@ -25,8 +25,8 @@ func (s *session) Close(ctx context.Context) error {
 	return s.outcome
 }
 
-// retire reports whether this is the first Close, and sees to it that nothing
-// is applied late from now on, except what has begun.
+// retire returns true for the first Close. From then on no request is applied late, except
+// for those that have begun.
 func (s *session) retire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,7 @@ func (s *session) retire() bool {
 	return true
 }
 
-// shut closes the session underneath and waits for all that runs in the
-// background.
+// shut closes the wrapped session and waits for everything that runs in the background.
 func (s *session) shut(ctx context.Context) error {
 	op, f := s.faults.strike(Op{Kind: Close, Session: s.ID()}, s.tries.next)
 	if f.action == delay {

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestConformance shows that what is not struck is not changed either.
+// TestConformance shows that a wrapped driver without faults passes the conformance suite.
 func TestConformance(t *testing.T) {
 	for name, inj := range map[string]func() faultdriver.Injector{
 		"nil":  func() faultdriver.Injector { return nil },
@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 		"off": func() faultdriver.Injector {
 			return faultdriver.NewToggle(faultdriver.Random(1, 1, faultdriver.Drop(), faultdriver.Hang()))
 		},
-		// Faults without effect, which take the ways that others take.
+		// Faults that wait for no time at all: they use the code paths of real delays.
 		"idle": func() faultdriver.Injector {
 			return faultdriver.Any(faultdriver.On(faultdriver.Watch, faultdriver.DelayEvent(0)), faultdriver.On(faultdriver.Set, faultdriver.DelayReply(0)), faultdriver.Delay(0))
 		},

@@ -9,11 +9,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Wrap makes a connector whose sessions are those of c, with the faults that
-// inj decides on. A nil inj injects none. Closing the connector closes c.
+// Wrap returns a connector whose sessions are those of c, with the faults that inj returns. A
+// nil inj injects no faults. Closing the connector closes c.
 //
-// The connector and its sessions have a method Unwrap, which returns what they
-// wrap; see also [Unwrap].
+// The connector and its sessions have a method Unwrap, which returns the wrapped connector or
+// session; see also [Unwrap].
 func Wrap(c driver.Connector, inj Injector) driver.Connector {
 	if inj == nil {
 		inj = None()
@@ -21,16 +21,14 @@ func Wrap(c driver.Connector, inj Injector) driver.Connector {
 	return &connector{Connector: c, faults: &faults{inj: inj}}
 }
 
-// Control is Wrap for a controller that decides when each operation goes on, and
-// not only how. decide is called in the goroutine of the operation, before it is
-// carried out, with no lock held and for several operations at a time: it may
-// block for as long as it likes.
+// Control does the same as Wrap, for a test that also decides when each operation goes on. It
+// calls decide in the goroutine of the operation, before the operation is executed, with no
+// mutex locked. decide may block for as long as it needs; it must be safe for concurrent use.
 func Control(c driver.Connector, decide func(Op) Fault) driver.Connector {
 	return &connector{Connector: c, faults: &faults{decide: decide}}
 }
 
-// Unwrap returns the session underneath s, below all that was wrapped around
-// it, and s itself if it is not wrapped.
+// Unwrap returns the innermost session that s wraps. If s wraps no session, it returns s.
 func Unwrap(s driver.Session) driver.Session {
 	for {
 		w, ok := s.(interface{ Unwrap() driver.Session })
@@ -50,9 +48,9 @@ type faults struct {
 	seq uint64 // guarded by mu; operations so far
 }
 
-// strike asks what is to go wrong with op. The lock is held while the injector
-// is asked: it sees operations in the order of their numbers, so that what it
-// counts, and what a log lists, is one order and not several.
+// strike returns op with its numbers, and the fault that strikes it. It holds the mutex while
+// it asks the injector. So the injector gets the operations in the order of their numbers, and
+// what it counts and what a Log lists have the same order.
 func (f *faults) strike(op Op, attempt func(Op) int) (Op, Fault) {
 	f.mu.Lock()
 	f.seq++
@@ -65,8 +63,8 @@ func (f *faults) strike(op Op, attempt func(Op) int) (Op, Fault) {
 	return op, f.inj.Inject(op).on(op.Kind)
 }
 
-// connector is a driver.Connector with faults; what is not wrapped here is the
-// connector's underneath.
+// connector is a driver.Connector with faults. The methods that are not defined here are
+// those of the wrapped connector.
 type connector struct {
 	driver.Connector
 
@@ -76,16 +74,16 @@ type connector struct {
 
 var _ driver.Connector = (*connector)(nil)
 
-// Unwrap returns the connector underneath.
+// Unwrap returns the wrapped connector.
 func (c *connector) Unwrap() driver.Connector { return c.Connector }
 
 func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
 	op, fault := c.faults.strike(Op{Kind: Connect}, c.tries.next)
-	// A connect has no session yet whose end could end a wait.
+	// The session does not exist yet, so its end cannot end a wait.
 	s, err := carry(ctx, op, fault, nil, func(ctx context.Context) (driver.Session, error) {
 		return c.Connector.Connect(ctx, timeout)
 	}, func(s driver.Session) {
-		// The caller never gets to see it, so nobody else can end it.
+		// The caller does not get this session, so only this function can end it.
 		_ = s.Close(context.WithoutCancel(ctx))
 	})
 	if err != nil {
@@ -94,15 +92,15 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	return newSession(s, c.faults), nil
 }
 
-// attempts counts operations that are alike.
+// attempts counts operations with the same kind and the same paths.
 type attempts struct {
 	mu    sync.Mutex
 	count map[string]int // guarded by mu; by kind and paths
 }
 
-// next is the number of this attempt at op, from 1 on.
+// next returns the number of this attempt at op, from 1 on.
 func (a *attempts) next(op Op) int {
-	// NUL can be in no path.
+	// No path contains a NUL.
 	key := op.Kind.String() + "\x00" + strings.Join(op.Paths, "\x00")
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,37 +1,37 @@
-// Package faultdriver makes the operations of another driver fail, in the ways
-// in which those of a distributed system do, and on demand: to see in a unit
-// test what becomes of a lock whose request was carried out while the reply to
-// it was lost.
+// Package faultdriver wraps another driver and makes its operations fail on demand, in the
+// ways in which a network and servers make them fail. With it a unit test can check, for
+// example, what happens to a lock whose request was executed while the reply was lost.
 //
 //	faults := faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.LoseReply()))
 //	client, err := zklock.OpenConnector(faultdriver.Wrap(ensemble.Connector(), faults))
 //
-// [Wrap] takes an [Injector], which is shown an [Op] before each operation and
-// answers with a [Fault]: what goes wrong, and whether the operation is applied
-// before, after, or not at all. A Fault is an Injector itself, one that strikes
-// every operation; combinators ([On], [Path], [If], [Nth], [First], [After],
-// [Any], [All], [Random], [Script]) choose when it does, and [Toggle],
-// [Counter] and [Log] switch and observe. All of them print themselves, so that
-// a failing test can say what schedule of faults it failed under:
+// [Wrap] takes an [Injector]. Before each operation the injector gets an [Op], which
+// describes the operation, and returns a [Fault]: what goes wrong, and whether the operation
+// is applied before that, later, or not at all. A fault strikes an operation if it is
+// returned for it and is not [None].
+//
+// A Fault is itself an Injector, one that strikes every operation. Combinators choose which
+// operations it strikes: [On], [Path], [If], [Nth], [First], [After], [Any], [All],
+// [Random], [Script]. [Toggle] switches an injector on and off; [Counter] and [Log] record
+// what it does. All of them have a String method, so that a failing test can print its
+// schedule of faults:
 //
 //	t.Log(faults)  // first(1, on(multi, lose-reply))
 //
-// A test that wants to decide not only how but also when each operation goes on
-// uses [Control].
+// A test that also decides when each operation goes on uses [Control].
 //
-// # What a fault may and may not do
+// # Limits of faults
 //
-// A fault does to one request what a network and servers can do to it; the
-// session as such stays what it is. State, Conn, ID and Timeout are those of
-// the session underneath, and without a fault a wrapped driver behaves as the
-// driver does: it passes the same conformance suite. To expire sessions or to
-// cut connections, use the controls of the ensemble underneath.
+// A fault does to one request what a network and servers can do to it. It does not change
+// the session: State, Conn, ID and Timeout are those of the wrapped session. A driver that
+// is wrapped without faults behaves as before, and passes the same conformance suite. To
+// expire sessions or to cut connections, use the controls of the ensemble underneath.
 //
-// A request that its driver did not send, because the session was over or
-// there was no connection, was not struck: its error is passed on.
+// If the wrapped driver did not send a request, because the session was over or had no
+// connection, the fault has no effect: the wrapped driver's error is returned.
 //
-// Nothing runs in the background but the requests that are to be applied after
-// a while ([LateAfter]) and delayed or lost events; the session's Close waits
-// for all of them. Time is that of package time, so all of this works in the
-// bubbles of package testing/synctest.
+// Only two things run in the background: requests that are applied after a while
+// ([LateAfter]), and delayed or lost events. The session's Close waits for all of them.
+// Times are those of package time, so all of this works in the bubbles of package
+// testing/synctest.
 package faultdriver

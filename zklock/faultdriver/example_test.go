@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The second create is carried out, but the reply to it is lost: its caller
-// cannot know whether there is a node now.
+// The second create is executed, but its reply is lost: the caller cannot know whether the
+// node exists now.
 func ExampleWrap() {
 	ctx := context.Background()
 	ensemble := memdriver.New()
@@ -43,8 +43,8 @@ func ExampleWrap() {
 	// true <nil>
 }
 
-// A delete that arrives long after its caller has given up on it, when another
-// node has taken the place of the one it was meant for.
+// A delete is executed long after its caller has given it up. By then the node was deleted by
+// another request and created again, so the late delete removes the new node.
 func ExampleLate() {
 	ctx := context.Background()
 	ensemble := memdriver.New()
@@ -77,8 +77,8 @@ func ExampleLate() {
 	// node gone: true
 }
 
-// A log tells afterwards under which faults a run failed; a toggle lets the
-// client recover before the test looks at what is left.
+// A Log shows, after a run, which faults have struck. A Toggle is switched off at the end, so
+// that a client can recover before the test checks the result.
 func ExampleLog() {
 	toggle := faultdriver.NewToggle(faultdriver.Random(42, 0.5, faultdriver.Drop(), faultdriver.LoseReply()))
 	log := faultdriver.NewLog(faultdriver.Path("/locks/...", faultdriver.Writes(toggle)))
@@ -98,8 +98,8 @@ func ExampleLog() {
 	// 	#4 set /locks/a: drop
 }
 
-// A schedule that does not depend on the order of operations: each first attempt at a write is lost, each
-// second one goes through.
+// A schedule that does not depend on the order of operations: each first attempt at a write is
+// lost, and each second one succeeds.
 func ExampleIf() {
 	first := func(op faultdriver.Op) bool { return op.Attempt == 1 }
 	fmt.Println(faultdriver.If("first attempt", first, faultdriver.Writes(faultdriver.Drop())))
@@ -131,7 +131,7 @@ func ExampleAny() {
 	// counter(drop)
 }
 
-// A test decides about each operation when it comes, and may hold it back.
+// A test decides about each operation when it begins, and may hold it back.
 func ExampleControl() {
 	ctx := context.Background()
 	ensemble := memdriver.New()

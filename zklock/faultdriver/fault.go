@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// action says what a fault does; the comments are on the constructors.
+// action says what a fault does. The constructors below describe each of them.
 type action uint8
 
 const (
@@ -24,78 +24,79 @@ const (
 	delayEvent
 )
 
-// Fault is what goes wrong with one operation. The zero Fault, [None], is that
-// nothing does. A Fault is an [Injector] that strikes every operation.
+// Fault is what goes wrong with one operation. With the zero Fault, which is [None], nothing
+// goes wrong. A Fault is also an [Injector]: one that strikes every operation.
 type Fault struct {
 	action action
 
-	// err is what fail reports.
+	// err is the error that fail returns.
 	err error
 
-	// gate is what late waits for.
+	// gate holds back the operations of late.
 	gate *Gate
 
-	// wait is how long the actions that wait do so.
+	// wait is the duration of the actions that wait.
 	wait time.Duration
 }
 
-// None is no fault.
+// None returns the zero Fault: nothing goes wrong.
 func None() Fault { return Fault{} }
 
-// Fail makes the operation fail with err, without being applied: a definite
-// answer such as driver.ErrNoAuth. errors.Is finds err in what is returned.
+// Fail makes the operation fail with err, without applying it: a definite answer, such as
+// driver.ErrNoAuth. The error that the caller gets matches err.
 func Fail(err error) Fault { return Fault{action: fail, err: err} }
 
-// NotSent makes the operation fail with driver.ErrNotSent: there was no
-// connection to send it on, and the caller may know that.
+// NotSent makes the operation fail with driver.ErrNotSent, without applying it: there was no
+// connection on which it could be sent, and the caller knows that.
 func NotSent() Fault { return Fault{action: notSent} }
 
-// Drop loses the request: it is not applied, and the caller is told
-// driver.ErrConnLoss, which leaves it open.
+// Drop loses the request: the operation is not applied, and the caller gets
+// driver.ErrConnLoss, so that it does not know that.
 func Drop() Fault { return Fault{action: drop} }
 
-// LoseReply applies the operation and loses the reply: the caller is told
-// driver.ErrConnLoss. Of a Connect, the session that was made is closed again.
+// LoseReply applies the operation and loses the reply: the caller gets driver.ErrConnLoss.
+// If it strikes a Connect, the session that was made is closed again.
 func LoseReply() Fault { return Fault{action: loseReply} }
 
-// Late tells the caller driver.ErrConnLoss at once, and has the operation
-// applied when gate releases it, if the session has not been closed by then.
-// Of a Watch, Connect or Close it is the same as [LoseReply].
+// Late returns driver.ErrConnLoss to the caller at once. The operation is applied when gate
+// releases it, unless the session has been closed by then. If it strikes a Watch, a Connect
+// or a Close, it does the same as [LoseReply].
 func Late(gate *Gate) Fault { return Fault{action: late, gate: gate} }
 
-// LateAfter is Late with the operation applied after d.
+// LateAfter does the same as Late, but applies the operation after d.
 func LateAfter(d time.Duration) Fault { return Fault{action: lateAfter, wait: max(d, 0)} }
 
-// Delay holds the request back for d, at least 0, before it is applied. If the caller's
-// context ends meanwhile it is not applied, and was not sent.
+// Delay waits for d before the request is sent. A negative d counts as 0. If the caller's
+// context ends meanwhile, the operation is not applied, and the caller gets
+// driver.ErrNotSent.
 func Delay(d time.Duration) Fault { return Fault{action: delay, wait: max(d, 0)} }
 
-// DelayReply applies the operation and holds the reply back for d. If the
-// caller's context ends meanwhile, the outcome is unknown to it.
+// DelayReply applies the operation and holds the reply back for d. If the caller's context
+// ends meanwhile, the caller gets driver.ErrConnLoss.
 func DelayReply(d time.Duration) Fault { return Fault{action: delayReply, wait: max(d, 0)} }
 
-// Hang sends the request into nowhere: it is not applied, and no answer comes
-// until the caller's context or the session ends. The outcome is unknown.
+// Hang loses the request: the operation is not applied, and no answer comes until the
+// caller's context or the session ends. The caller then gets driver.ErrConnLoss.
 func Hang() Fault { return Fault{action: hang} }
 
-// HangReply is Hang, but the operation is applied.
+// HangReply does the same as Hang, but applies the operation.
 func HangReply() Fault { return Fault{action: hangReply} }
 
-// LoseEvent arms a watch whose event is never delivered; only the end of the
-// session is. Of anything but a Watch it is no fault.
+// LoseEvent arms a watch whose event is never delivered; only the end of the session is. It
+// has no effect on operations other than Watch.
 func LoseEvent() Fault { return Fault{action: loseEvent} }
 
-// DelayEvent arms a watch whose event is delivered d after it happened. Of
-// anything but a Watch it is no fault.
+// DelayEvent arms a watch whose event is delivered d after it happened. It has no effect on
+// operations other than Watch.
 func DelayEvent(d time.Duration) Fault { return Fault{action: delayEvent, wait: max(d, 0)} }
 
-// IsNone reports whether the fault is none.
+// IsNone reports whether the fault is [None].
 func (f Fault) IsNone() bool { return f.action == none }
 
 // Inject implements [Injector]: the fault strikes every operation.
 func (f Fault) Inject(Op) Fault { return f }
 
-// String names the fault as its constructor is spelt in lower case.
+// String returns the name of the fault's constructor in lower case, with its argument.
 func (f Fault) String() string {
 	switch f.action {
 	case none:
@@ -128,8 +129,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault(%d)", f.action)
 }
 
-// on is the fault as it can strike an operation of that kind: what makes no
-// sense of a kind is replaced by what comes nearest.
+// on returns the fault that strikes an operation of that kind. If f makes no sense for the
+// kind, that is the most similar fault, or none.
 func (f Fault) on(k Kind) Fault {
 	switch f.action {
 	case loseEvent, delayEvent:
@@ -137,9 +138,9 @@ func (f Fault) on(k Kind) Fault {
 			return None()
 		}
 	case late, lateAfter:
-		// A watch armed for nobody would be unobservable, a session made for
-		// nobody could not be closed by anybody, and Close ends the session
-		// whatever strikes.
+		// A watch that is armed after its caller has gone could not be observed, and a
+		// session that is made after that could not be closed. A Close ends the session
+		// whatever the fault is.
 		if k == Watch || k == Connect || k == Close {
 			return LoseReply()
 		}
@@ -147,17 +148,17 @@ func (f Fault) on(k Kind) Fault {
 	return f
 }
 
-// Error is an error that was injected. It matches the driver's sentinel for
-// what the caller may conclude, and, where a context ended, that context's
-// error.
+// Error is an error that a fault has caused. It matches the error of package driver that says
+// what the caller may conclude. If the caller's context has ended, it also matches the
+// context's error.
 type Error struct {
 	// Op is the operation that was struck.
 	Op Op
 
-	// Fault is what struck it.
+	// Fault is the fault that struck it.
 	Fault Fault
 
-	// Err is what the operation's caller may conclude.
+	// Err says what the operation's caller may conclude.
 	Err error
 }
 
@@ -166,5 +167,5 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("faultdriver: %s by %s: %v", e.Op, e.Fault, e.Err)
 }
 
-// Unwrap gives errors.Is and errors.As access to the meaning.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }

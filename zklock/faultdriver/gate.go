@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// Gate holds back the operations that [Late] was injected into, until they are
-// released. The zero Gate holds none yet and is ready for use; it may be used
-// by several goroutines.
+// Gate holds back the operations that the fault [Late] has struck, until the test releases
+// them. The zero Gate is empty and ready for use. A Gate is safe for concurrent use.
 type Gate struct {
 	mu      sync.Mutex
 	waiting []lateOp // guarded by mu; in the order of arrival
@@ -19,16 +18,16 @@ type lateOp struct {
 	apply   func()
 }
 
-// Waiting is how many operations are held back. Those of sessions that were
-// closed meanwhile do not count: they will never be applied.
+// Waiting returns how many operations are held back. Operations of sessions that were closed
+// meanwhile do not count: they are never applied.
 func (g *Gate) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.waiting)
 }
 
-// Release applies what is held back, one after the other in the order in which
-// they came, and returns how many there were. What comes later waits for the
+// Release applies the operations that are held back, one after the other, in the order in
+// which they came. It returns how many it has applied. Operations that come later wait for the
 // next Release.
 func (g *Gate) Release() int {
 	g.mu.Lock()
@@ -37,8 +36,8 @@ func (g *Gate) Release() int {
 	g.mu.Unlock()
 	applied := 0
 	for _, l := range waiting {
-		// A session that is closing applies nothing any more; one that is not
-		// waits in Close until its operation is done.
+		// A session that is being closed applies no more operations. If it is not, its
+		// Close waits until this operation is done.
 		if !l.session.begin() {
 			continue
 		}
@@ -56,7 +55,7 @@ func (g *Gate) add(s *session, apply func()) {
 	g.waiting = append(g.waiting, lateOp{s, apply})
 }
 
-// forget drops what is held back for a session that is closing.
+// forget drops the operations of a session that is being closed.
 func (g *Gate) forget(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,43 +10,45 @@ import (
 	"sync"
 )
 
-// Injector decides what goes wrong with which operation. One [Wrap] asks for
-// one operation at a time, in the order of Op.Seq; an Injector that several
-// share must be safe for concurrent use, as those of this package are. It must
-// return at once, and must not use the sessions that it injects into.
+// Injector decides which fault strikes which operation. One [Wrap] asks its injector about one
+// operation at a time, in the order of Op.Seq. An Injector that several of them share must be
+// safe for concurrent use; the injectors of this package are. An Injector must return at once,
+// since all other operations wait for it. It must not use the sessions that it injects faults
+// into, which would deadlock.
 type Injector interface {
-	// Inject is called once before each operation; None lets it pass.
+	// Inject returns the fault for an operation; None lets it pass. It is called once for
+	// each operation, before the operation is executed.
 	Inject(op Op) Fault
 
-	// String describes the injector so that a run can be repeated from it.
+	// String describes the injector, in such detail that a run can be repeated from it.
 	String() string
 }
 
-// If lets inj see only the operations for which cond holds. name is what cond
-// is printed as.
+// If asks inj only about the operations for which cond returns true. name describes cond when
+// the injector is printed.
 func If(name string, cond func(Op) bool, inj Injector) Injector {
 	return &filter{"if", name, cond, inj}
 }
 
-// On lets inj see only operations of one kind.
+// On asks inj only about operations of one kind.
 func On(kind Kind, inj Injector) Injector {
 	return &filter{"on", kind.String(), func(op Op) bool { return op.Kind == kind }, inj}
 }
 
-// Writes lets inj see only operations that write: Create, Delete, Set, Multi.
+// Writes asks inj only about operations that write: Create, Delete, Set and Multi.
 func Writes(inj Injector) Injector {
 	return &filter{"writes", "", func(op Op) bool { return op.Kind.Writes() }, inj}
 }
 
-// Session lets inj see only operations of the session with that id.
+// Session asks inj only about operations of the session with that id.
 func Session(id int64, inj Injector) Injector {
 	return &filter{"session", fmt.Sprintf("%#x", uint64(id)), func(op Op) bool { return op.Session == id }, inj}
 }
 
-// Path lets inj see only operations with a path that matches pattern, in the
-// terms of path.Match; one that ends in "/..." matches what is before that,
-// taken literally, and everything below it. A malformed pattern matches
-// nothing but itself.
+// Path asks inj only about operations with a path that matches pattern, as path.Match does. A
+// pattern that ends in "/..." is different: it matches the path before that, which is taken
+// literally, and every path below it. A malformed pattern matches only the path that is equal
+// to it.
 func Path(pattern string, inj Injector) Injector {
 	cond := func(op Op) bool {
 		return slices.ContainsFunc(op.Paths, func(p string) bool { return matches(pattern, p) })
@@ -62,9 +64,9 @@ func matches(pattern, p string) bool {
 	return matched || err != nil && p == pattern
 }
 
-// filter lets another injector see only some operations.
+// filter asks another injector only about some operations.
 type filter struct {
-	// name and arg are what it is printed as; arg may be empty.
+	// name and arg describe it when it is printed; arg may be empty.
 	name, arg string
 
 	cond func(Op) bool
@@ -85,27 +87,27 @@ func (f *filter) String() string {
 	return f.name + "(" + f.arg + ", " + f.inj.String() + ")"
 }
 
-// Nth lets the n-th fault of inj strike, counted from 1, and no other.
+// Nth lets only the n-th fault of inj strike, counted from 1.
 func Nth(n int, inj Injector) Injector {
 	return &window{name: "nth", n: n, first: n, last: n, inj: inj}
 }
 
-// First lets the first n faults of inj strike.
+// First lets only the first n faults of inj strike.
 func First(n int, inj Injector) Injector {
 	return &window{name: "first", n: n, first: 1, last: n, inj: inj}
 }
 
-// Once lets the first fault of inj strike.
+// Once lets only the first fault of inj strike.
 func Once(inj Injector) Injector { return First(1, inj) }
 
-// After lets all faults of inj strike but the first n.
+// After lets all faults of inj strike, except for the first n.
 func After(n int, inj Injector) Injector {
 	return &window{name: "after", n: n, first: n + 1, last: math.MaxInt, inj: inj}
 }
 
-// window lets through the faults of inj numbered from first to last.
+// window lets only those faults of inj strike that have the numbers first to last.
 type window struct {
-	// name and n are what it is printed as.
+	// name and n describe it when it is printed.
 	name string
 	n    int
 
@@ -113,7 +115,7 @@ type window struct {
 	inj         Injector
 
 	mu   sync.Mutex
-	seen int // guarded by mu; faults of inj so far
+	seen int // guarded by mu; number of faults of inj so far
 }
 
 func (w *window) Inject(op Op) Fault {
@@ -132,8 +134,8 @@ func (w *window) Inject(op Op) Fault {
 
 func (w *window) String() string { return fmt.Sprintf("%s(%d, %s)", w.name, w.n, w.inj) }
 
-// Any strikes with the first fault that one of injs has for the operation.
-// Those behind it are not asked.
+// Any asks injs in order, and strikes with the first fault that one of them returns. The
+// injectors after that one are not asked.
 func Any(injs ...Injector) Injector { return anyOf(injs) }
 
 type anyOf []Injector
@@ -149,8 +151,8 @@ func (a anyOf) Inject(op Op) Fault {
 
 func (a anyOf) String() string { return "any(" + join(a) + ")" }
 
-// All strikes only if each of injs has a fault for the operation, with the
-// fault of the last one. All of them are asked.
+// All strikes only if each of injs returns a fault for the operation; it strikes with the
+// fault of the last one. All of them are always asked.
 func All(injs ...Injector) Injector { return allOf(injs) }
 
 type allOf []Injector
@@ -170,10 +172,10 @@ func (a allOf) Inject(op Op) Fault {
 
 func (a allOf) String() string { return "all(" + join(a) + ")" }
 
-// Random strikes each operation with probability rate, with one of injs (by
-// rights faults) at random. Operations begun in the same order meet the same
-// faults, so a run can be repeated from the seed it prints, as far as its
-// operations come in the same order again.
+// Random strikes each operation with probability rate. It asks one of injs, chosen at random;
+// these are normally faults. Operations that begin in the same order meet the same faults. So
+// a run can be repeated from the seed that it prints, as far as its operations come in the
+// same order again.
 func Random(seed uint64, rate float64, injs ...Injector) Injector {
 	return &random{seed: seed, rate: rate, injs: injs, rng: rand.New(rand.NewPCG(seed, 0))}
 }
@@ -195,8 +197,8 @@ func (r *random) Inject(op Op) Fault {
 	return inj.Inject(op)
 }
 
-// pick draws two numbers whatever comes of the first, so that the schedule of
-// one rate is part of that of a higher one.
+// pick always draws two numbers, even if the first one means that no fault strikes. So with
+// the same seed, all operations that are struck at one rate are struck at a higher rate, too.
 func (r *random) pick() Injector {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,9 +213,9 @@ func (r *random) String() string {
 	return fmt.Sprintf("random(seed=%d, rate=%v, %s)", r.seed, r.rate, join(r.injs))
 }
 
-// Script strikes the first operation with the first fault, the second with the
-// second, and so on; then nothing more. [None] lets an operation pass. Narrow
-// it with [On] or [Path] to script only some operations.
+// Script strikes the first operation with the first fault, the second with the second, and so
+// on. When the faults are used up, all operations pass. [None] lets an operation pass. Use it
+// inside [On] or [Path] to script only some operations.
 func Script(faults ...Fault) Injector { return &script{faults: faults} }
 
 type script struct {

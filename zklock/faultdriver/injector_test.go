@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// strikes shows inj one create of each of the names and returns those that
-// were struck.
+// strikes asks inj about one create for each of the names (single letters), and returns the
+// names that were struck.
 func strikes(inj faultdriver.Injector, names string) string {
 	var struck strings.Builder
 	for _, name := range names {
@@ -93,7 +93,7 @@ func TestFaultsPrint(t *testing.T) {
 			t.Errorf("prints as %q, want %q", got, c.text)
 		}
 		if c.fault.IsNone() {
-			t.Errorf("%v is none", c.fault)
+			t.Errorf("IsNone is true for %v", c.fault)
 		}
 	}
 }
@@ -103,13 +103,13 @@ func TestRandomRepeatsItselfAndNestsByRate(t *testing.T) {
 	for seed := range uint64(5) {
 		struck := strikes(faultdriver.Random(seed, 0.2, faultdriver.Drop()), names)
 		if again := strikes(faultdriver.Random(seed, 0.2, faultdriver.Drop()), names); again != struck {
-			t.Fatalf("seed %d struck %q and then %q", seed, struck, again)
+			t.Fatalf("seed %d struck %q, and the second time %q", seed, struck, again)
 		}
 		if other := strikes(faultdriver.Random(seed+100, 0.2, faultdriver.Drop()), names); other == struck {
-			t.Errorf("seeds %d and %d strike alike", seed, seed+100)
+			t.Errorf("seeds %d and %d strike the same operations", seed, seed+100)
 		}
 		if n := len(struck); n < 50 || n > 150 {
-			t.Errorf("seed %d: %d of 500 struck at rate 0.2", seed, n)
+			t.Errorf("seed %d: %d of 500 operations struck at rate 0.2, want 50 to 150", seed, n)
 		}
 		few, many := faultdriver.Random(seed, 0.1, faultdriver.Drop()), faultdriver.Random(seed, 0.3, faultdriver.Drop())
 		for i, name := range names {
@@ -127,29 +127,29 @@ func TestToggleCounterAndLogObserve(t *testing.T) {
 	log := faultdriver.NewLog(counter)
 	for range 2 {
 		if got := strikes(log, "abc"); got != "" {
-			t.Fatalf("struck %q while off", got)
+			t.Fatalf("the toggle is off, and %q were struck", got)
 		}
 		toggle.On()
 		if got := strikes(log, "abcb"); got != "bb" {
-			t.Fatalf("struck %q while on", got)
+			t.Fatalf("the toggle is on, and %q were struck, want bb", got)
 		}
 		toggle.Off()
 	}
 	if counter.Seen() != 14 || counter.Struck() != 4 {
-		t.Errorf("counted %d of %d, want 4 of 14", counter.Struck(), counter.Seen())
+		t.Errorf("the counter has %d struck of %d seen, want 4 of 14", counter.Struck(), counter.Seen())
 	}
 	if got := log.Strikes(); len(got) != 4 || got[3].Op.Paths[1] != "/locks/b" || got[3].Fault != faultdriver.Drop() {
-		t.Errorf("logged %v", got)
+		t.Errorf("the log has %v, want 4 strikes of drop, the last on /locks/b", got)
 	}
 	const want = "counter(toggle(path(/locks/b, drop))): 4 struck\n" + "\t#0 create /x,/locks/b session 0x7: drop\n"
 	if got := log.Text(); !strings.HasPrefix(got, want) || log.String() != "log(counter(toggle(path(/locks/b, drop))))" {
-		t.Errorf("log reads %q, and prints as %v", got, log)
+		t.Errorf("the log's text is %q, and it prints as %v; want a text that begins with %q", got, log, want)
 	}
-	// What can not strike an operation of that kind is not counted as if it had.
+	// A fault that cannot strike an operation of that kind is not counted.
 	idle := faultdriver.NewCounter(faultdriver.NewLog(faultdriver.LoseEvent()))
 	idle.Inject(faultdriver.Op{Kind: faultdriver.Get})
 	if idle.Struck() != 0 {
-		t.Error("a get was struck by the loss of an event")
+		t.Error("the counter counts a lost event for a get")
 	}
 }
 
@@ -165,7 +165,7 @@ func TestErrorTellsWhatWasStruckByWhatAndWhatItMeans(t *testing.T) {
 	}
 }
 
-// Whoever controls the operations may hold one back while others pass.
+// The function of Control may hold one operation back while others pass.
 func TestControlMayBlock(t *testing.T) {
 	ctx := context.Background()
 	e := memdriver.New()
@@ -188,10 +188,10 @@ func TestControlMayBlock(t *testing.T) {
 	go func() { result <- s.Sync(ctx, "/") }()
 	<-held
 	if _, err := s.Get(ctx, "/"); err != nil {
-		t.Errorf("get beside an operation that is held back: %v", err)
+		t.Errorf("get while another operation is held back: %v", err)
 	}
 	close(release)
 	if err := <-result; !errors.Is(err, driver.ErrConnLoss) {
-		t.Errorf("sync: %v, want the fault that was decided on", err)
+		t.Errorf("sync: error %v, want ErrConnLoss, from the fault that the function returned", err)
 	}
 }

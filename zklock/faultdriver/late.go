@@ -2,8 +2,8 @@ package faultdriver
 
 import "time"
 
-// later has apply run when fault says so, unless the session is closed before.
-// It refuses when that has happened already.
+// later arranges that apply runs when fault says so, unless the session is closed before. It
+// returns false, and does nothing, if the session is closed already.
 func (s *session) later(fault Fault, apply func()) bool {
 	if fault.action == late {
 		return s.hold(fault.gate, apply)
@@ -24,8 +24,9 @@ func (s *session) later(fault Fault, apply func()) bool {
 	return true
 }
 
-// hold leaves apply at a gate. The lock orders it with Close, which makes the
-// gates forget what they hold for the session: nothing is added behind its back.
+// hold gives apply to a gate. It returns false if the session is closed already. Close makes
+// the gates drop what they hold for the session, under the same mutex: so nothing is added to
+// a gate after that.
 func (s *session) hold(g *Gate, apply func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,9 +38,9 @@ func (s *session) hold(g *Gate, apply func()) bool {
 	return true
 }
 
-// begin announces something in the background, which has to call
-// background.Done; it refuses when the session is closing. The lock orders it
-// with Close: a WaitGroup must not grow from zero while it is waited for.
+// begin counts a goroutine or request in background; the caller has to call background.Done
+// for it. It returns false if Close was called. Close sets closed under the same mutex before
+// it waits, because a WaitGroup must not grow from zero during Wait.
 func (s *session) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ func TestLateRequestIsAppliedWhenReleased(t *testing.T) {
 		data := []byte("before")
 		_, err := s.Create(short, "/a", data, driver.Persistent, open)
 		b.injected(err, driver.ErrConnLoss)
-		// Neither the end of the caller's context nor what it does with its
-		// buffer matters to a request that is on its way.
+		// A request that is under way is not affected when the caller's context ends, or
+		// when the caller changes its buffer.
 		cancel()
 		copy(data, "after!")
 		_, err = s.Set(ctx, "/a", []byte("set"), driver.AnyVersion)
@@ -27,18 +27,18 @@ func TestLateRequestIsAppliedWhenReleased(t *testing.T) {
 		_, err = s.Multi(ctx, []driver.Op{driver.DeleteOp("/n", driver.AnyVersion)})
 		b.injected(err, driver.ErrConnLoss)
 		if b.exists("/a") || !b.exists("/n") || gate.Waiting() != 3 {
-			b.Fatalf("applied before the release; %d wait", gate.Waiting())
+			b.Fatalf("a request was applied before the release, or not all 3 wait: %d wait", gate.Waiting())
 		}
 		if n := gate.Release(); n != 3 || gate.Waiting() != 0 {
-			b.Errorf("released %d, and %d still wait", n, gate.Waiting())
+			b.Errorf("Release applied %d, and %d still wait; want 3 and 0", n, gate.Waiting())
 		}
 		node, err := b.plain.Get(ctx, "/a")
 		b.must(node, err)
 		if string(node.Data) != "set" || node.Stat.Version != 1 || b.exists("/n") {
-			b.Errorf("after the release: %q, %+v", node.Data, node.Stat)
+			b.Errorf("after the release, /a has data %q and stat %+v, and /n exists: %t", node.Data, node.Stat, b.exists("/n"))
 		}
 		if n := gate.Release(); n != 0 {
-			b.Errorf("released %d twice", n)
+			b.Errorf("a second Release applied %d requests, want 0", n)
 		}
 	})
 }
@@ -57,7 +57,7 @@ func TestLateRequestKeepsTheDataOfTheCall(t *testing.T) {
 		gate.Release()
 		for _, path := range []string{"/multi", "/create", "/n"} {
 			if node, err := b.plain.Get(b.Context(), path); err != nil || string(node.Data) != "before" {
-				b.Errorf("data of %s: %q, error %v", path, node.Data, err)
+				b.Errorf("data of %s: %q, error %v; want the data of the call", path, node.Data, err)
 			}
 		}
 	})
@@ -71,10 +71,10 @@ func TestLateRequestOfAClosedSessionIsNeverApplied(t *testing.T) {
 		begun := time.Now()
 		b.must(nil, b.struck.Close(b.Context()))
 		if took := time.Since(begun); took >= time.Hour {
-			b.Errorf("Close waited %v for a request that it should have dropped", took)
+			b.Errorf("Close waited %v for a request that it must drop", took)
 		}
 		if gate.Waiting() != 0 || gate.Release() != 0 || b.exists("/a") || b.exists("/b") {
-			b.Error("a request of a closed session was applied, or still waits")
+			b.Error("a request of a closed session was applied, or still waits at the gate")
 		}
 	})
 }
@@ -87,12 +87,12 @@ func TestLateAfterAppliesAfterThatTime(t *testing.T) {
 		defer tick.Stop()
 		for !b.exists("/a") {
 			if time.Since(begun) > time.Minute {
-				b.Fatal("never applied")
+				b.Fatal("the request was not applied within a minute")
 			}
 			<-tick.C
 		}
 		if took := time.Since(begun); took < 3*time.Second || took > 4*time.Second {
-			b.Errorf("applied after %v, want 3s", took)
+			b.Errorf("the request was applied after %v, want 3s", took)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestLostEventNeverComesButTheEndOfTheSessionDoes(t *testing.T) {
 		b.must(kept, err)
 		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
 		if event := <-kept; event.Type != driver.EventDeleted {
-			b.Errorf("the other watch delivered %+v", event)
+			b.Errorf("the other watch delivered %+v, want a deletion", event)
 		}
 		synctest.Wait()
 		select {
@@ -114,17 +114,17 @@ func TestLostEventNeverComesButTheEndOfTheSessionDoes(t *testing.T) {
 		default:
 		}
 		b.must(nil, b.struck.Close(b.Context()))
-		// Close has waited for all that runs in the background.
+		// Close has waited for everything that runs in the background.
 		select {
 		case event := <-lost:
 			if event.Type != driver.EventSession || event.Path != "/n" || event.Err != driver.ErrClosed {
-				b.Errorf("at the end of the session: %+v", event)
+				b.Errorf("at the end of the session the watch delivered %+v, want ErrClosed for /n", event)
 			}
 		default:
 			b.Fatal("Close returned before the watch had ended")
 		}
 		if _, open := <-lost; open {
-			b.Error("the channel was not closed after that")
+			b.Error("the watch's channel was not closed after its event")
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestLostEventDoesNotHideExpiry(t *testing.T) {
 		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
 		b.ensemble.Expire(b.struck.ID())
 		if event := <-lost; event.Type != driver.EventSession || event.Err != driver.ErrSessionExpired {
-			b.Errorf("at the end of the session: %+v", event)
+			b.Errorf("at the end of the session the watch delivered %+v, want ErrSessionExpired", event)
 		}
 	})
 }
@@ -148,10 +148,10 @@ func TestDelayedEventComesLater(t *testing.T) {
 		begun := time.Now()
 		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
 		if event := <-events; event.Type != driver.EventDeleted || event.Path != "/n" {
-			b.Errorf("delivered %+v", event)
+			b.Errorf("the watch delivered %+v, want the deletion of /n", event)
 		}
 		if took := time.Since(begun); took < 3*time.Second {
-			b.Errorf("delivered after %v, want 3s", took)
+			b.Errorf("the event came after %v, want 3s", took)
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestDelayedEventIsNotDelayedBeyondTheEndOfTheSession(t *testing.T) {
 		begun := time.Now()
 		b.must(nil, b.struck.Close(b.Context()))
 		if event, took := <-events, time.Since(begun); event.Type != driver.EventDeleted || took >= time.Hour {
-			b.Errorf("delivered %+v; Close took %v", event, took)
+			b.Errorf("the watch delivered %+v after %v; want the deletion, at the end of the session", event, took)
 		}
 	})
 }
@@ -181,13 +181,13 @@ func TestCloseEndsTheSessionWhateverStrikes(t *testing.T) {
 			defer cancel()
 			err := b.struck.Close(ctx)
 			if err == nil || b.exists("/e") {
-				b.Errorf("%v: close returned %v; the ephemeral node is there: %t", fault, err, b.exists("/e"))
+				b.Errorf("%v: close returned %v, want an error; the ephemeral node exists: %t, want false", fault, err, b.exists("/e"))
 			}
 			if again := b.struck.Close(b.Context()); again != err {
-				b.Errorf("%v: close returned %v and then %v", fault, err, again)
+				b.Errorf("%v: the first close returned %v, and the second %v", fault, err, again)
 			}
 			if state, _ := b.struck.State(); state != driver.Closed {
-				b.Errorf("%v: the session is %v", fault, state)
+				b.Errorf("%v: the session is %v, want closed", fault, state)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestDelayedCloseEndsTheSessionLater(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- b.struck.Close(b.Context()) }()
 		synctest.Wait()
-		// A second caller waits for the first one's result, as long as it likes.
+		// A second caller waits for the first one's result, until its own context ends.
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		if err := b.struck.Close(ctx); err == nil {
@@ -207,7 +207,7 @@ func TestDelayedCloseEndsTheSessionLater(t *testing.T) {
 		}
 		b.must(nil, <-done)
 		if took := time.Since(begun); took < 3*time.Second {
-			b.Errorf("closed after %v, want 3s", took)
+			b.Errorf("the session was closed after %v, want 3s", took)
 		}
 	})
 }

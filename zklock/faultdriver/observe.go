@@ -7,21 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// Toggle is an [Injector] that can be switched on and off while it is in use:
-// to let a client come up undisturbed, and to let it recover. Make one with
-// [NewToggle].
+// Toggle is an [Injector] that can be switched on and off while it is in use: off while a
+// client starts, for example, and off again while it recovers. Make one with [NewToggle]. It
+// is safe for concurrent use if its injector is.
 type Toggle struct {
 	inj Injector
 	on  atomic.Bool
 }
 
-// NewToggle makes a Toggle for inj, which is off at first.
+// NewToggle returns a Toggle for inj, which is off at first.
 func NewToggle(inj Injector) *Toggle { return &Toggle{inj: inj} }
 
-// On lets inj see the operations begun from now on.
+// On makes inj decide about the operations that begin from now on.
 func (t *Toggle) On() { t.on.Store(true) }
 
-// Off keeps the operations begun from now on from inj.
+// Off lets the operations that begin from now on pass, without asking inj.
 func (t *Toggle) Off() { t.on.Store(false) }
 
 // Inject implements [Injector].
@@ -35,21 +35,22 @@ func (t *Toggle) Inject(op Op) Fault {
 // String implements [Injector].
 func (t *Toggle) String() string { return "toggle(" + t.inj.String() + ")" }
 
-// Counter is an [Injector] that counts what another one injects, so that a
-// test can demand that its faults did strike. Make one with [NewCounter].
+// Counter is an [Injector] that counts the faults of another one, so that a test can check
+// that its faults did strike. Make one with [NewCounter]. It is safe for concurrent use if its
+// injector is.
 type Counter struct {
 	inj     Injector
 	seen    atomic.Int64
 	strikes atomic.Int64
 }
 
-// NewCounter makes a Counter for inj.
+// NewCounter returns a Counter for inj.
 func NewCounter(inj Injector) *Counter { return &Counter{inj: inj} }
 
-// Seen is how many operations inj was shown.
+// Seen returns for how many operations inj was asked.
 func (c *Counter) Seen() int { return int(c.seen.Load()) }
 
-// Struck is how many of them it had a fault for.
+// Struck returns for how many of them it returned a fault that could strike.
 func (c *Counter) Struck() int { return int(c.strikes.Load()) }
 
 // Inject implements [Injector].
@@ -65,20 +66,20 @@ func (c *Counter) Inject(op Op) Fault {
 // String implements [Injector].
 func (c *Counter) String() string { return "counter(" + c.inj.String() + ")" }
 
-// Strike is one fault that struck.
+// Strike is one fault that struck an operation.
 type Strike struct {
-	// Op is the operation struck.
+	// Op is the operation that was struck.
 	Op Op
 
-	// Fault is what struck it.
+	// Fault is the fault that struck it.
 	Fault Fault
 }
 
 // String describes the strike in one line.
 func (s Strike) String() string { return s.Op.String() + ": " + s.Fault.String() }
 
-// Log is an [Injector] that keeps a record of what another one injects. Make
-// one with [NewLog], and print it when a test has failed.
+// Log is an [Injector] that records the faults of another one. Make one with [NewLog], and
+// print its Text when a test has failed. It is safe for concurrent use if its injector is.
 type Log struct {
 	inj Injector
 
@@ -86,18 +87,18 @@ type Log struct {
 	strikes []Strike // guarded by mu
 }
 
-// NewLog makes a Log for inj.
+// NewLog returns a Log for inj.
 func NewLog(inj Injector) *Log { return &Log{inj: inj} }
 
-// Strikes returns what struck so far, in the order in which the operations
-// were begun. The slice belongs to the caller.
+// Strikes returns the faults that have struck so far, in the order in which their operations
+// began. The slice belongs to the caller.
 func (l *Log) Strikes() []Strike {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Strike(nil), l.strikes...)
 }
 
-// Text lists what struck, one line each, under the injector's own description.
+// Text returns the injector's description, and then one line for each fault that has struck.
 func (l *Log) Text() string {
 	var b strings.Builder
 	strikes := l.Strikes()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kind says which method of a connector or session an [Op] is a call of.
+// Kind is the method of a connector or session that an [Op] calls.
 type Kind uint8
 
 const (
@@ -68,28 +68,29 @@ func (k Kind) String() string {
 	return "kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Writes reports whether an operation of this kind can change the ensemble's
-// znodes. A Multi of nothing but checks is counted as one that can.
+// Writes reports whether an operation of this kind can change the ensemble's znodes. A Multi
+// that only has checks counts as one that can.
 func (k Kind) Writes() bool { return k == Create || k == Delete || k == Set || k == Multi }
 
 // Op describes one operation to an [Injector], before it is carried out.
 type Op struct {
-	// Kind is the method called.
+	// Kind is the method that is called.
 	Kind Kind
 
 	// Session is the id of the session; 0 for Connect.
 	Session int64
 
-	// Paths are the znodes it is about, one for each operation of a Multi, as
-	// given: a sequential create has no suffix yet. None for Connect and Close.
+	// Paths are the paths of its znodes, one for each operation of a Multi, as the caller
+	// gave them: the path of a sequential create has no suffix yet. Connect and Close have
+	// no paths.
 	Paths []string
 
-	// Seq counts the operations of all sessions of one [Wrap], from 1 on, in
-	// the order in which they were begun.
+	// Seq numbers the operations of all sessions of one [Wrap], from 1 on, in the order
+	// in which they began.
 	Seq uint64
 
-	// Attempt is 1 for the first operation of its session with this Kind and
-	// these Paths, 2 for the next one, and so on: retries can be told.
+	// Attempt is 1 for the first operation of its session with this Kind and these Paths,
+	// 2 for the next one, and so on. With it an injector can recognize retries.
 	Attempt int
 }
 

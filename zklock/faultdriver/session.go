@@ -9,38 +9,39 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// session is a driver.Session with faults; what is not wrapped here (ID,
-// Timeout, Conn, Server, State) is the session's underneath.
+// session is a driver.Session with faults. The methods that are not defined here (ID,
+// Timeout, Conn, Server, State) are those of the wrapped session.
 type session struct {
 	driver.Session
 
 	faults *faults
 	tries  attempts
 
-	// over is closed when the session has ended, in whatever way; what waits
-	// then stops waiting.
+	// over is closed when the session has ended, by expiry or by Close. Operations that
+	// wait because of a fault then return.
 	over chan struct{}
 
-	// life is the context of what is applied late; end, called by Close, ends
-	// it. No caller's context could serve: their calls have returned.
+	// life is the context of requests that are applied late. Close calls end, which ends
+	// it. The context of the caller cannot be used, since the call has returned.
 	life context.Context
 	end  context.CancelFunc
 
-	// background are the requests being applied late and the forwarders of
-	// events. Close waits for them.
+	// background counts the requests that are being applied late, and the goroutines that
+	// forward events. Close waits for them.
 	background sync.WaitGroup
 
-	// done is closed when the first Close has its result in outcome, which is
-	// not changed after.
+	// done is closed when the first Close has set outcome to its result, which does not
+	// change after that.
 	done    chan struct{}
 	outcome error
 
 	mu     sync.Mutex
 	closed bool               // guarded by mu; Close was called
-	gates  map[*Gate]struct{} // guarded by mu; those that may hold something back
+	gates  map[*Gate]struct{} // guarded by mu; gates that may hold back requests of this session
 
-	// delayed has what stands for a channel whose event a fault delays, until the
-	// event has come: the session may return the channel again.
+	// delayed maps a channel of the wrapped session, whose event a fault delays, to the
+	// channel that the caller has got instead. An entry stays until the event has come,
+	// because the wrapped session may return its channel again.
 	delayed map[<-chan driver.Event]<-chan driver.Event // guarded by mu
 }
 
@@ -57,7 +58,7 @@ func newSession(s driver.Session, f *faults) *session {
 	return w
 }
 
-// follow closes over at the end of the session, and ends with it.
+// follow closes over when the session has ended, and returns.
 func (s *session) follow() {
 	defer close(s.over)
 	for {
@@ -69,7 +70,7 @@ func (s *session) follow() {
 	}
 }
 
-// Unwrap returns the session underneath.
+// Unwrap returns the wrapped session.
 func (s *session) Unwrap() driver.Session { return s.Session }
 
 func (s *session) Create(ctx context.Context, path string, data []byte, mode driver.Mode, acl []driver.ACL) (string, error) {
@@ -130,8 +131,8 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	})
 }
 
-// do carries an operation out. call may run after do has returned, so it must
-// hold on to nothing that belongs to the caller.
+// do executes an operation, with the fault that strikes it. call may run after do has
+// returned, so it must not use data that belongs to the caller.
 func do[R any](ctx context.Context, s *session, kind Kind, paths []string, call func(context.Context) (R, error)) (R, error) {
 	if s.futile(ctx) {
 		return call(ctx)
@@ -140,8 +141,7 @@ func do[R any](ctx context.Context, s *session, kind Kind, paths []string, call 
 	if fault.action == late || fault.action == lateAfter {
 		var zero R
 		apply := func() {
-			// What comes of it nobody learns.
-			_, _ = call(s.life)
+			_, _ = call(s.life) // the caller has got its error already
 		}
 		if !s.later(fault, apply) {
 			return zero, driver.ErrClosed

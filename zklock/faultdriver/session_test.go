@@ -14,8 +14,8 @@ import (
 
 var open = driver.OpenACL(driver.PermAll)
 
-// bed is an ensemble with one session that faults strike and one that none
-// does.
+// bed is an ensemble with two sessions: faults strike the requests of struck, and not those of
+// plain.
 type bed struct {
 	*testing.T
 	ensemble *memdriver.Ensemble
@@ -23,8 +23,7 @@ type bed struct {
 	plain    driver.Session
 }
 
-// inBubble runs test in a synctest bubble, with the faults that inj decides on
-// and a znode /n.
+// inBubble runs test in a synctest bubble, with the faults of inj and a znode /n.
 func inBubble(t *testing.T, inj faultdriver.Injector, test func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestLostReplyLeavesTheOperationApplied(t *testing.T) {
 	inBubble(t, faultdriver.On(faultdriver.Create, faultdriver.Once(faultdriver.LoseReply())), func(b *bed) {
 		b.injected(b.create(b.Context(), "/a"), driver.ErrConnLoss)
 		if err := b.create(b.Context(), "/a"); !errors.Is(err, driver.ErrNodeExists) || !b.exists("/a") {
-			b.Errorf("second create: %v", err)
+			b.Errorf("second create: error %v, want ErrNodeExists; the node exists: %t", err, b.exists("/a"))
 		}
 	})
 }
@@ -130,18 +129,18 @@ func TestEveryMethodCanBeStruckAndYieldsNothing(t *testing.T) {
 		b.injected(s.Sync(ctx, "/n"), driver.ErrConnLoss)
 		zero := driver.Stat{}
 		if path != "" || node.Data != nil || stat != zero || names != nil || parent != zero || watched.Data != nil || events != nil || results != nil {
-			b.Error("a lost reply was delivered")
+			b.Error("a request whose reply was lost returned a result")
 		}
 		b.injected(s.Close(ctx), driver.ErrConnLoss)
 		var kinds []faultdriver.Kind
 		for i, strike := range log.Strikes() {
 			kinds = append(kinds, strike.Op.Kind)
 			if strike.Op.Session != s.ID() || strike.Op.Seq != uint64(i+2) || strike.Op.Attempt != 1 {
-				b.Errorf("strike %d was of %v", i, strike.Op)
+				b.Errorf("strike %d was on %v, want the session's id, number %d and attempt 1", i, strike.Op, i+2)
 			}
 		}
 		if len(kinds) != 9 || kinds[5] != faultdriver.Multi || len(log.Strikes()[5].Op.Paths) != 2 {
-			b.Errorf("struck were %v", log.Text())
+			b.Errorf("want 9 strikes, the sixth on a multi with 2 paths; the log is %v", log.Text())
 		}
 	})
 }
@@ -159,7 +158,7 @@ func TestDelayHoldsTheRequestBack(t *testing.T) {
 		b.injected(err, driver.ErrNotSent)
 		b.injected(err, context.DeadlineExceeded)
 		if b.exists("/b") {
-			b.Error("a request held back was applied after its context had ended")
+			b.Error("a request that was held back was applied after its context had ended")
 		}
 	})
 }
@@ -195,7 +194,7 @@ func TestHangLastsUntilTheContextOrTheSessionEnds(t *testing.T) {
 			b.injected(err, driver.ErrConnLoss)
 			b.injected(err, context.DeadlineExceeded)
 			if took := time.Since(begun); took != time.Hour || b.exists("/a") != c.applied {
-				b.Errorf("%v: took %v, applied: %t", c.fault, took, b.exists("/a"))
+				b.Errorf("%v: the call took %v, want 1h; applied: %t, want %t", c.fault, took, b.exists("/a"), c.applied)
 			}
 			done := make(chan error)
 			go func() { done <- b.create(b.Context(), "/b") }()
@@ -212,14 +211,14 @@ func TestRequestThatCanNotBeSentIsNotStruck(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
 		if err := b.create(ctx, "/a"); !errors.Is(err, driver.ErrNotSent) {
-			b.Errorf("create with an ended context: %v", err)
+			b.Errorf("create with an ended context: error %v, want ErrNotSent", err)
 		}
 		b.must(nil, b.struck.Close(b.Context()))
 		if err := b.create(b.Context(), "/a"); !errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrConnLoss) {
-			b.Errorf("create on a closed session: %v", err)
+			b.Errorf("create on a closed session: error %v, want ErrClosed only", err)
 		}
 		if counter.Struck() != 0 {
-			b.Errorf("%d were struck", counter.Struck())
+			b.Errorf("%d requests were struck, want 0", counter.Struck())
 		}
 	})
 }
@@ -244,7 +243,7 @@ func TestConnectCanFail(t *testing.T) {
 		defer c.Close()
 		for range 3 {
 			if s, err := c.Connect(t.Context(), 10*time.Second); !errors.Is(err, driver.ErrConnLoss) || s != nil {
-				t.Fatalf("connect: %v, %v", s, err)
+				t.Fatalf("connect returned session %v and error %v, want ErrConnLoss", s, err)
 			}
 		}
 		s, err := c.Connect(t.Context(), 10*time.Second)
@@ -252,12 +251,12 @@ func TestConnectCanFail(t *testing.T) {
 			t.Fatal(err)
 		}
 		if u := faultdriver.Unwrap(s); u == s || u.ID() != s.ID() || faultdriver.Unwrap(u) != u {
-			t.Error("Unwrap did not return the session underneath")
+			t.Error("Unwrap did not return the wrapped session")
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		// The bubble itself shows that the sessions nobody got have ended: it
-		// does not end while they run.
+		// The bubble does not end while goroutines run in it. So its end shows that the
+		// sessions that no caller got have ended.
 	})
 }

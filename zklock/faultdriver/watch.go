@@ -26,8 +26,8 @@ func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan d
 	return a.node, a.events, err
 }
 
-// forward passes a watch's event on as fault lets it. A channel that the session
-// returns again, after a reconnect, keeps the delay that it met before.
+// forward returns the channel for the caller of Watch, according to the fault. If the wrapped
+// session returns a channel again, after a reconnect, the delay that struck it before stays.
 func (s *session) forward(events <-chan driver.Event, fault Fault, path string) <-chan driver.Event {
 	s.mu.Lock()
 	delayed := s.delayed[events]
@@ -43,13 +43,13 @@ func (s *session) forward(events <-chan driver.Event, fault Fault, path string) 
 	return events
 }
 
-// lose makes a channel that receives nothing but the session's end. The one in whose
-// place it is stays as it is: a later call of Watch may return it.
+// lose returns a channel that receives only the end of the session. It does not receive from
+// events, because a later call of Watch may return that channel.
 func (s *session) lose(events <-chan driver.Event, path string) <-chan driver.Event {
 	if !s.begin() {
-		return events // which has the session's end in it, or soon will
+		return events // the session is being closed: events gets its end
 	}
-	out := make(chan driver.Event, 1) // nobody has to receive
+	out := make(chan driver.Event, 1) // buffered: there may be no receiver
 	go func() {
 		defer s.background.Done()
 		defer close(out)
@@ -63,7 +63,7 @@ func (s *session) lose(events <-chan driver.Event, path string) <-chan driver.Ev
 	return out
 }
 
-// delay makes a channel that receives the event later. The session's end is not
+// delay returns a channel that receives the event after d. The end of the session is not
 // delayed.
 func (s *session) delay(events <-chan driver.Event, d time.Duration) <-chan driver.Event {
 	if !s.begin() {
@@ -81,7 +81,7 @@ func (s *session) delay(events <-chan driver.Event, d time.Duration) <-chan driv
 		delete(s.delayed, events)
 		s.mu.Unlock()
 		if !ok {
-			return // another receiver had it
+			return // another receiver got the event
 		}
 		if event.Err == nil {
 			timer := time.NewTimer(d)

@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A holder is stopped between its last look at its lock and its write. Its
-// session expires, somebody else gets the lock and writes; then the first one
-// goes on, and finds that its write comes too late.
+// A holder is stopped between the last check of its lock and its write. Its session
+// expires, and another client gets the lock and writes. Then the first holder goes
+// on, and its late write is refused.
 func Example() {
 	ctx := context.Background()
 	ensemble := memdriver.New()
@@ -28,7 +28,7 @@ func Example() {
 	}
 	defer second.Close()
 
-	var guard fence.Guard // beside the resource, wherever that is
+	var guard fence.Guard // it belongs next to the resource
 	status := "new"
 	pay := func(lock *zklock.Lock, as string) error {
 		return guard.Do(fence.Of(lock), func() error {
@@ -43,7 +43,7 @@ func Example() {
 	}
 	fmt.Println("first:  holds the lock, valid:", stopped.Valid(), "- and is stopped")
 
-	ensemble.ExpireAll() // what the ensemble does with a client that says nothing
+	ensemble.ExpireAll() // the ensemble expires the session of a client that sends nothing
 	err = zklock.Do(ctx, second.Mutex("orders/42"), func(ctx context.Context) error {
 		lock, _ := zklock.FromContext(ctx)
 		return pay(lock, "second")
@@ -61,7 +61,8 @@ func Example() {
 	// status: paid by second
 }
 
-// A service passes a call on under a lock of its own, for all who hold one.
+// A service that has received sequencers holds a lock itself, and passes the call on
+// with the sequencers of all these locks.
 func ExampleAddValues() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
@@ -69,7 +70,7 @@ func ExampleAddValues() {
 	}
 	defer client.Close()
 
-	received := []string{"0000000100000004.00000000 exclusive orders%2F42"} // of whom the service trusts
+	received := []string{"0000000100000004.00000000 exclusive orders%2F42"} // from a sender that the service trusts
 	err = zklock.Do(context.Background(), client.Mutex("stock"), func(ctx context.Context) error {
 		for _, value := range fence.AddValues(ctx, received) {
 			seq, err := fence.Parse(value)
@@ -84,7 +85,7 @@ func ExampleAddValues() {
 	// <nil>
 }
 
-// A sequencer on its way to another service, which checks it.
+// A sequencer is sent to another service, which checks it.
 func ExampleParseValues() {
 	client, err := zklock.Open("mem://")
 	if err != nil {

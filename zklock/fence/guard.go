@@ -11,62 +11,61 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// ErrStale is matched by every *StaleError: a newer holder of the lock has been
-// here already.
+// ErrStale is matched by every *StaleError: the resource has already seen a newer
+// holder of the lock.
 var ErrStale = errors.New("stale fencing token")
 
 // ErrUnfenced means that a Guard was given no sequencer, or one that cannot be
-// compared with others: without a token, or of a permit. Nothing was done.
-var ErrUnfenced = errors.New("no fencing token to go by")
+// compared with others: one without a token, or one of a permit. Nothing was done.
+var ErrUnfenced = errors.New("no fencing token to compare")
 
-// StaleError tells which token was refused and because of which. It matches
-// ErrStale.
+// StaleError reports which token was refused, and which newer token is the reason. It
+// matches ErrStale.
 type StaleError struct {
-	// Name is the lock.
+	// Name is the lock's name.
 	Name string
 
-	// Token is the one that was refused.
+	// Token is the token that was refused.
 	Token zklock.Token
 
-	// Newest is the one that it was older than.
+	// Newest is the newer token that was seen before.
 	Newest zklock.Token
 }
 
 // Error implements error.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("fence: token %v of lock %q is stale, %v has been seen: its holder has lost the lock and must not go on",
+	return fmt.Sprintf("fence: token %v of lock %q is stale, the newer %v has been seen: the holder has lost the lock and must stop its work",
 		e.Token, e.Name, e.Newest)
 }
 
 // Is makes a StaleError match ErrStale.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// Guard stands before resources in memory and refuses sequencers older than the
-// newest it has seen for the same name and origin. The zero Guard is ready for
-// use and safe for concurrent use; it must not be copied.
+// Guard protects resources in memory. It refuses sequencers older than the newest one
+// that it has seen for the same name and origin. The zero Guard is ready for use. A
+// Guard is safe for concurrent use and must not be copied.
 //
-// A writer's token is compared with all that were seen. A reader's is compared
-// with writers' only, since readers that hold a lock together have tokens in
-// any order.
+// A writer's token is compared with all tokens that were seen. A reader's token is
+// compared with writers' tokens only, since readers that hold a lock together have
+// tokens in any order.
 //
-// It remembers what it has seen as long as it lives and no longer: a guard that
-// starts anew, with its process, admits the first token that comes. What has to
-// survive that belongs where the resource does, see the package documentation.
+// A Guard remembers tokens only as long as it exists: after a restart of its process,
+// a new Guard admits the first token that it sees. If the protection has to survive a
+// restart, store the token with the resource; see the package documentation.
 type Guard struct {
-	// MaxNames bounds how many names are remembered; 0 stands for no bound. Set
-	// it before the first use. When there are more, the names with the oldest
-	// tokens are forgotten, except those that a Do is at work for: these count,
-	// and are kept. From then on tokens older than the forgotten ones are refused
-	// for names that are not known: tokens of one origin are in one order
-	// whatever their names, so a guard can be too strict about a lock that is
-	// held for very long, but never too lenient. With a bound, use one Guard per
-	// origin.
+	// MaxNames limits how many names are remembered; 0 means no limit. Set it before
+	// the first use. Beyond the limit, the names with the oldest tokens are
+	// forgotten. Names that a Do is working on count, but are kept. From then on, for
+	// unknown names, tokens older than the forgotten ones are refused. That is safe
+	// because the tokens of one origin have one order across all names. So a Guard
+	// with a limit may refuse a lock that has been held for very long, but it never
+	// admits a stale one. With a limit, use one Guard for each origin.
 	MaxNames int
 
 	mu    sync.Mutex
 	names map[key]*record // guarded by mu
-	idle  byNewest        // guarded by mu; those of them without users, the oldest first
-	floor zklock.Token    // guarded by mu; the newest token ever forgotten
+	idle  byNewest        // guarded by mu; the records without users, the oldest first
+	floor zklock.Token    // guarded by mu; the newest token that was ever forgotten
 }
 
 type key struct{ origin, name string }
@@ -74,21 +73,21 @@ type key struct{ origin, name string }
 // record is what a Guard knows about a name.
 //
 // Invariants:
-//   - A record that is used by anybody is not forgotten, so all who use a name
-//     at one time use one record.
+//   - A record with users is not forgotten, so all concurrent users of a name
+//     use the same record.
 //   - newest and writer change only while both turn and the guard's mu are
 //     held, so either suffices to read them.
 type record struct {
 	key   key
-	turn  sync.Mutex // held while somebody's write is under way
-	users int        // guarded by Guard.mu; those who hold turn or wait for it
-	index int        // guarded by Guard.mu; place in Guard.idle, if it is there
+	turn  sync.Mutex // held while a write is under way
+	users int        // guarded by Guard.mu; calls that hold turn or wait for it
+	index int        // guarded by Guard.mu; position in Guard.idle, if it is in there
 
-	newest zklock.Token // of all seen
-	writer zklock.Token // of exclusive ones
+	newest zklock.Token // the newest of all tokens seen
+	writer zklock.Token // the newest of the exclusive ones
 }
 
-// stale says because of which token s is refused, if it is.
+// stale reports whether s is refused, and which newer token is the reason.
 func (r *record) stale(s Sequencer) (because zklock.Token, stale bool) {
 	because = r.newest
 	if s.Mode == zklock.Shared {
@@ -97,22 +96,22 @@ func (r *record) stale(s Sequencer) (because zklock.Token, stale bool) {
 	return because, s.Token.Compare(because) < 0
 }
 
-// Check takes note of the sequencers, or refuses them with a *StaleError and
-// takes note of none. Sequencers of one check go together: a write on behalf of
+// Check records the tokens of all the sequencers, or refuses them with a *StaleError
+// and records none. The sequencers of one call belong together: a write on behalf of
 // several locks is refused if any of them is stale.
 //
-// Between Check and what the caller does then a newer holder may come and go.
-// Where that matters, use Do.
+// A newer holder may write between Check and the caller's own write. If that matters,
+// use Do.
 func (g *Guard) Check(seqs []Sequencer) error {
 	return g.Do(seqs, func() error { return nil })
 }
 
-// Do is Check followed by fn, with nobody else's Do or Check of the same names
-// in between. It returns fn's error if fn was called. fn should be short, and
-// must not use the guard for the same names: it would wait for itself.
+// Do is Check followed by fn. No other Do or Check of the same names runs in between.
+// Do returns fn's error if it called fn. fn should be short, and must not use the
+// guard for the same names: that would be a deadlock.
 func (g *Guard) Do(seqs []Sequencer, fn func() error) error {
 	if len(seqs) == 0 {
-		return fmt.Errorf("fence: given no sequencers, as of a context without a lock: %w", ErrUnfenced)
+		return fmt.Errorf("fence: no sequencers were given (the context may carry no lock): %w", ErrUnfenced)
 	}
 	for _, s := range seqs {
 		if s.Token.IsZero() || s.Mode != zklock.Exclusive && s.Mode != zklock.Shared {
@@ -127,8 +126,8 @@ func (g *Guard) Do(seqs []Sequencer, fn func() error) error {
 	return fn()
 }
 
-// enter waits for the turn of all names. Everybody takes names in the same
-// order, so nobody can wait for one who waits for them.
+// enter waits for its turn for all names. Every call takes names in the same order,
+// so no two calls can wait for each other.
 func (g *Guard) enter(seqs []Sequencer) []*record {
 	records := make([]*record, 0, len(seqs))
 	g.mu.Lock()
@@ -139,7 +138,7 @@ func (g *Guard) enter(seqs []Sequencer) []*record {
 		k := key{s.Origin, s.Name}
 		r := g.names[k]
 		if r == nil {
-			// What was forgotten about the name was at most the floor.
+			// The token that was forgotten with the name was at most the floor.
 			r = &record{key: k, newest: g.floor, writer: g.floor}
 			g.names[k] = r
 		} else if r.users == 0 {
@@ -160,7 +159,8 @@ func (g *Guard) enter(seqs []Sequencer) []*record {
 	return records
 }
 
-// admit checks and takes note. The caller has the turn of all names.
+// admit checks the sequencers and records their tokens. The caller holds the turn of
+// all names.
 func (g *Guard) admit(seqs []Sequencer) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,7 +181,7 @@ func (g *Guard) admit(seqs []Sequencer) error {
 	return nil
 }
 
-// leave ends the turn and forgets what is too much.
+// leave gives up the turns and forgets the names beyond the limit.
 func (g *Guard) leave(records []*record) {
 	for _, r := range records {
 		r.turn.Unlock()
@@ -202,7 +202,7 @@ func (g *Guard) leave(records []*record) {
 	}
 }
 
-// byNewest is a heap of records with the oldest newest token on top.
+// byNewest is a heap of records; the one whose newest token is the oldest is on top.
 type byNewest []*record
 
 func (h byNewest) Len() int           { return len(h) }

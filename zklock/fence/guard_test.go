@@ -28,7 +28,7 @@ func TestGuardAdmitsByTheOrderOfTokens(t *testing.T) {
 		stale bool
 	}{
 		{one("a", x, 10), false},
-		{one("a", x, 10), false}, // again, by the same holder
+		{one("a", x, 10), false}, // a second write by the same holder
 		{one("a", x, 9), true},
 		{[]fence.Sequencer{seq("a", x, 10, 1)}, false}, // handed over in one process
 		{one("a", x, 10), true},
@@ -36,17 +36,17 @@ func TestGuardAdmitsByTheOrderOfTokens(t *testing.T) {
 		{[]fence.Sequencer{{Name: "a", Mode: x, Token: zklock.Token{Zxid: 2}, Origin: "elsewhere"}}, false},
 
 		{one("r", x, 10), false},
-		{one("r", s, 9), true},   // a reader of before that writer
-		{one("r", s, 20), false}, // two readers of after it, at once
+		{one("r", s, 9), true},   // a reader older than that writer
+		{one("r", s, 20), false}, // two readers newer than it hold the lock together
 		{one("r", s, 15), false},
 		{one("r", s, 20), false},
 		{one("r", x, 17), true}, // a writer has to be newer than both
 		{one("r", x, 21), false},
 		{one("r", s, 20), true},
 
-		{append(one("p", x, 5), seq("q", x, 5, 0)), false}, // All
+		{append(one("p", x, 5), seq("q", x, 5, 0)), false}, // one lock of both names, of All
 		{append(one("p", x, 6), seq("q", x, 4, 0)), true},
-		{one("p", x, 5), false}, // nothing was noted of the refused one
+		{one("p", x, 5), false}, // the refused check recorded nothing
 		{append(one("q", x, 7), seq("q", x, 6, 0)), false},
 		{one("q", x, 6), true},
 	} {
@@ -70,13 +70,13 @@ func TestGuardRefusesWhatProvesNothing(t *testing.T) {
 		one("a", 0, 7),
 		append(one("a", zklock.Exclusive, 7), seq("s", zklock.Permit, 8, 0)),
 	} {
-		err := g.Do(seqs, func() error { t.Errorf("%v was let in", seqs); return nil })
+		err := g.Do(seqs, func() error { t.Errorf("the write of %v was run", seqs); return nil })
 		if !errors.Is(err, fence.ErrUnfenced) {
 			t.Errorf("%v: %v", seqs, err)
 		}
 	}
 	if err := g.Check(one("a", zklock.Exclusive, 1)); err != nil {
-		t.Errorf("something was noted of what was refused: %v", err)
+		t.Errorf("a refused check recorded a token: %v", err)
 	}
 }
 
@@ -86,20 +86,21 @@ func TestDoReturnsTheWritesErrorAndCallsNoneForAStaleToken(t *testing.T) {
 	if err := g.Do(one("a", zklock.Exclusive, 2), func() error { return failed }); err != failed {
 		t.Error(err)
 	}
-	if err := g.Do(one("a", zklock.Exclusive, 1), func() error { t.Error("called"); return nil }); !errors.Is(err, fence.ErrStale) {
+	if err := g.Do(one("a", zklock.Exclusive, 1), func() error { t.Error("the write of a stale token was run"); return nil }); !errors.Is(err, fence.ErrStale) {
 		t.Error(err)
 	}
 	func() {
 		defer func() { _ = recover() }()
 		_ = g.Do(one("a", zklock.Exclusive, 2), func() error { panic("boom") })
 	}()
-	if err := g.Check(one("a", zklock.Exclusive, 2)); err != nil { // and does not hang
+	if err := g.Check(one("a", zklock.Exclusive, 2)); err != nil { // the panic has not left the guard locked
 		t.Error(err)
 	}
 }
 
-// TestWritesOfOneNameAreInTheOrderOfTheirTokens lets holders write at once,
-// some for two names in either order: no write may follow one of a newer token.
+// TestWritesOfOneNameAreInTheOrderOfTheirTokens lets holders write concurrently, some
+// of them to two names in either order. No write may follow a write with a newer
+// token.
 func TestWritesOfOneNameAreInTheOrderOfTheirTokens(t *testing.T) {
 	var g fence.Guard
 	written := map[string]*int64{"a": new(int64), "b": new(int64)}
@@ -116,10 +117,10 @@ func TestWritesOfOneNameAreInTheOrderOfTheirTokens(t *testing.T) {
 				}
 				err := g.Do(seqs, func() error {
 					for _, n := range names {
-						last := *written[n] // a race, for the detector, if two are here
+						last := *written[n] // a data race that the race detector reports if two writes run at once
 						runtime.Gosched()
 						if last > zxid || *written[n] != last {
-							t.Errorf("%s: %d after %d", n, zxid, last)
+							t.Errorf("name %s: the write of token %d ran after or during that of %d", n, zxid, last)
 						}
 						*written[n] = zxid
 					}
@@ -155,10 +156,10 @@ func TestBoundedGuardIsTooStrictAndNeverTooLenient(t *testing.T) {
 		zxid  int64
 		stale bool
 	}{
-		{"a", zklock.Exclusive, 9, true},  // rightly
-		{"b", zklock.Exclusive, 10, true}, // rightly
+		{"a", zklock.Exclusive, 9, true},  // correctly: it is stale
+		{"b", zklock.Exclusive, 10, true}, // correctly: it is stale
 		{"b", zklock.Exclusive, 11, false},
-		{"f", zklock.Exclusive, 10, true}, // too strict: nobody knows
+		{"f", zklock.Exclusive, 10, true}, // too strict: the guard cannot know that f is new
 		{"f", zklock.Shared, 10, true},
 		{"c", zklock.Exclusive, 12, false}, // remembered
 		{"c", zklock.Exclusive, 11, true},
@@ -171,8 +172,8 @@ func TestBoundedGuardIsTooStrictAndNeverTooLenient(t *testing.T) {
 	}
 }
 
-// TestBoundedGuardAdmitsNothingThatAnUnboundedOneRefuses compares the two at
-// random.
+// TestBoundedGuardAdmitsNothingThatAnUnboundedOneRefuses compares the two with random
+// sequencers.
 func TestBoundedGuardAdmitsNothingThatAnUnboundedOneRefuses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	bounded, all := fence.Guard{MaxNames: 5}, fence.Guard{}
@@ -185,7 +186,7 @@ func TestBoundedGuardAdmitsNothingThatAnUnboundedOneRefuses(t *testing.T) {
 		}
 		admitted++
 		if err := all.Check(s); err != nil {
-			t.Fatalf("%v was admitted: %v", s, err)
+			t.Fatalf("the bounded guard admitted %v, which the unbounded one refuses: %v", s, err)
 		}
 	}
 	if refused < 100 || admitted < 100 {
@@ -193,8 +194,8 @@ func TestBoundedGuardAdmitsNothingThatAnUnboundedOneRefuses(t *testing.T) {
 	}
 }
 
-// The bound holds whatever is in use: a long write under an old token keeps its own
-// name, and no others.
+// The bound also holds while names are in use: a long write with an old token keeps
+// its own name, and no others.
 func TestBoundHoldsWhileTheOldestNameIsInUse(t *testing.T) {
 	g := fence.Guard{MaxNames: 2}
 	err := g.Do(one("old", zklock.Exclusive, 1), func() error {
@@ -204,24 +205,25 @@ func TestBoundHoldsWhileTheOldestNameIsInUse(t *testing.T) {
 			}
 		}
 		if err := g.Check(one("unknown", zklock.Exclusive, 50)); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("a token older than what should be forgotten: %v", err)
+			t.Errorf("unknown name with a token older than the forgotten ones: got error %v, want ErrStale", err)
 		}
 		return g.Check(one("name99", zklock.Exclusive, 109))
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	// The one that was in use is the first to go now that it is not.
+	// The name that was in use is now the first to be forgotten.
 	if err := g.Check(one("new", zklock.Exclusive, 200)); err != nil {
 		t.Error(err)
 	}
 	if err := g.Check(one("old", zklock.Exclusive, 1)); !errors.Is(err, fence.ErrStale) {
-		t.Errorf("the old name: %v", err)
+		t.Errorf("the old name was not forgotten: got error %v, want ErrStale", err)
 	}
 }
 
-// TestNameInUseIsNotForgotten has another name push out the one in use, whose
-// next user would not know then that there is one.
+// TestNameInUseIsNotForgotten lets another name push the bounded guard over its limit
+// while the first name is in use. If the guard forgot the name in use, its next user
+// would not wait for the present one.
 func TestNameInUseIsNotForgotten(t *testing.T) {
 	g := fence.Guard{MaxNames: 1}
 	const workers, rounds = 4, 200

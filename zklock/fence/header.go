@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Key is the name under which sequencers travel: of a gRPC metadata key as it
-// stands, and of an HTTP header in any case of letters. There is one value for
-// each name of the locks on whose behalf the message is sent.
+// Key is the name under which sequencers are transmitted. It is a gRPC metadata key
+// as it stands, and the name of an HTTP header in upper or lower case. There is one
+// value for each name of the locks on whose behalf the message is sent.
 const Key = "zklock-sequencer"
 
-// maxValues is how many sequencers a message may carry: as many names as can
+// maxValues is how many sequencers a message may carry. It is also how many names can
 // be locked together.
 const maxValues = 128
 
-// Values returns what is to be sent under Key with a call made on behalf of
-// ctx: the sequencers of the locks that ctx carries and that are still held.
-// It is empty if there are none. Of several locks with one name, as in two
-// ensembles, it is the innermost one's.
+// Values returns the values to send under Key with a call that is made on behalf of
+// ctx: the sequencers of the locks that ctx carries and that are still held. It is
+// empty if there are none. If several locks have the same name, in two ensembles for
+// example, only the innermost lock's sequencer is sent.
 func Values(ctx context.Context) []string {
 	held := nearest(ctx)
 	if len(held) == 0 {
@@ -33,7 +33,7 @@ func Values(ctx context.Context) []string {
 	return values
 }
 
-// nearest returns the sequencers that are to be sent on behalf of ctx: one for each
+// nearest returns the sequencers to send on behalf of ctx. There is one for each
 // name, since a receiver compares all tokens of one name.
 func nearest(ctx context.Context) []Sequencer {
 	var all []Sequencer
@@ -45,18 +45,18 @@ func nearest(ctx context.Context) []Sequencer {
 	return all[:min(len(all), maxValues)]
 }
 
-// AddValues returns what is to be sent under Key with a call made on behalf of ctx
-// if values are under it already, of a call that is passed on for instance: those,
-// and those of Values. The receiver refuses the call if any of them is stale.
-// values is left as it is.
+// AddValues returns the values to send under Key if the call has values under Key
+// already, for instance because it passes on a call that was received. The result is
+// those values, followed by those of Values. The receiver refuses the call if any of
+// them is stale. AddValues does not change values.
 //
-// A receiver takes all values of one name for those of one lock. If ctx carries a
-// lock, the values of its name that are passed on are left out: the nearest
-// lock counts. Services that pass sequencers on to each other should therefore have
-// one ensemble and root in common, or names that differ.
+// A receiver takes all values of one name for those of one lock. So if ctx carries a
+// lock of the same name as a value that is passed on, that value is left out: the
+// nearest lock counts. Services that pass sequencers on to each other should
+// therefore use the same ensemble and root, or different names.
 //
-// A receiver accepts 128 values. If there are more, the first ones of values are
-// left out, which are those of the farthest locks.
+// A receiver accepts 128 values. If there are more, the first ones of values are left
+// out; those belong to the farthest locks.
 func AddValues(ctx context.Context, values []string) []string {
 	own := nearest(ctx)
 	if len(own) == 0 {
@@ -70,7 +70,7 @@ func AddValues(ctx context.Context, values []string) []string {
 	for text := range texts(values) {
 		s, err := Parse(text)
 		if _, ours := names[s.Name]; err != nil || !ours {
-			all = append(all, text) // a bad one too: it is for the receiver to refuse
+			all = append(all, text) // also if it cannot be parsed: the receiver will refuse it
 		}
 	}
 	for _, s := range own {
@@ -79,7 +79,7 @@ func AddValues(ctx context.Context, values []string) []string {
 	return all[max(0, len(all)-maxValues):]
 }
 
-// texts takes values apart that were joined with commas on the way, as HTTP allows.
+// texts splits values that were joined with commas in transit, as HTTP allows.
 func texts(values []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, joined := range values {
@@ -92,14 +92,15 @@ func texts(values []string) iter.Seq[string] {
 	}
 }
 
-// ParseValues reads what was received under Key, and sets where it came from.
-// Values that were joined with commas on the way are taken apart. One bad value
-// makes all of them an error: the sender meant something by it.
+// ParseValues parses the values that were received under Key, and sets the origin of
+// each sequencer. It splits values that were joined with commas in transit. If one
+// value is bad, it returns an error and no sequencers, because the sender meant that
+// value to be checked too.
 func ParseValues(values []string, origin string) ([]Sequencer, error) {
 	var all []Sequencer
 	for text := range texts(values) {
 		if len(all) == maxValues {
-			return nil, fmt.Errorf("fence: more than %d sequencers in one message", maxValues)
+			return nil, fmt.Errorf("fence: the message has more than %d sequencers", maxValues)
 		}
 		s, err := Parse(text)
 		if err != nil {

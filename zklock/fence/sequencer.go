@@ -11,33 +11,33 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Sequencer says that somebody held a lock: which, how, and with which token.
-// It is a claim and not a proof, as good as the one who makes it.
+// Sequencer states that a client held a lock: which lock, in which mode, and with
+// which token. It is a claim and not a proof, and is as reliable as its sender.
 type Sequencer struct {
 	// Name is the lock's name.
 	Name string
 
-	// Mode is zklock.Exclusive or zklock.Shared. There are no sequencers of
-	// permits: several holders of a semaphore write at once, so that the order
-	// of their tokens says nothing.
+	// Mode is zklock.Exclusive or zklock.Shared. Permits have no sequencers: several
+	// holders of a semaphore write at the same time, so the order of their tokens
+	// says nothing.
 	Mode zklock.Mode
 
 	// Token is the lock's fencing token.
 	Token zklock.Token
 
-	// Origin tells apart locks of the same name and tokens that have no common
-	// order, those of two ensembles for example. It does not travel: whoever
-	// receives a sequencer sets it to where that came from.
+	// Origin distinguishes locks of the same name whose tokens have no common order,
+	// those of two ensembles for example. It is not transmitted: the receiver of a
+	// sequencer sets it to where the sequencer came from.
 	Origin string
 }
 
-// Of returns the sequencers of a lock, one for each of its names. A lock that
-// was lost or released still has them: it is for the resource to tell whether
-// they are stale. A permit has none.
+// Of returns the sequencers of a lock, one for each of its names. A lock that was
+// lost or released still has them; the resource decides whether they are stale. A
+// permit has none.
 func Of(l *zklock.Lock) []Sequencer { return appendLock(nil, l) }
 
-// Held returns the sequencers of all locks that ctx carries and that are still
-// held, innermost first, each once.
+// Held returns the sequencers of all locks that ctx carries and that are still held.
+// The innermost lock comes first, and each sequencer appears once.
 func Held(ctx context.Context) []Sequencer {
 	var all []Sequencer
 	for _, l := range zklock.HeldIn(ctx) {
@@ -55,7 +55,7 @@ func appendLock(all []Sequencer, l *zklock.Lock) []Sequencer {
 		if mode != zklock.Exclusive && mode != zklock.Shared {
 			continue
 		}
-		// A lock that was joined is carried once for every join.
+		// A context carries a lock once for each join by re-entry.
 		if s := (Sequencer{Name: names[i], Mode: mode, Token: token}); !slices.Contains(all, s) {
 			all = append(all, s)
 		}
@@ -63,15 +63,15 @@ func appendLock(all []Sequencer, l *zklock.Lock) []Sequencer {
 	return all
 }
 
-// String returns the form in which the sequencer travels: token, mode and
-// name, the name percent-encoded, in visible ASCII without commas. The origin
-// is not part of it.
+// String returns the form in which the sequencer is transmitted: token, mode and
+// name, separated by spaces. The name is percent-encoded. The text is visible ASCII
+// and spaces, without commas. The origin is not part of it.
 func (s Sequencer) String() string {
 	return s.Token.String() + " " + s.Mode.String() + " " + url.PathEscape(s.Name)
 }
 
-// Parse reads what String wrote. The text comes from another process, so what
-// no lock can have been called, or held as, is refused.
+// Parse parses the text that String returns. The text comes from another process, so
+// Parse refuses names that are not valid and modes other than exclusive and shared.
 func Parse(text string) (Sequencer, error) {
 	s, err := parse(text)
 	if err != nil {
@@ -83,13 +83,13 @@ func Parse(text string) (Sequencer, error) {
 func parse(text string) (s Sequencer, err error) {
 	fields := strings.Split(text, " ")
 	if len(fields) != 3 {
-		return s, errors.New(`want "token mode name"`)
+		return s, errors.New(`it must have the form "token mode name"`)
 	}
 	if s.Token, err = zklock.ParseToken(fields[0]); err != nil {
 		return s, err
 	}
 	if s.Token.IsZero() {
-		return s, errors.New("its token is zero, which no lock has")
+		return s, errors.New("its token is zero, and no lock has that token")
 	}
 	switch fields[1] {
 	case zklock.Exclusive.String():
@@ -97,7 +97,7 @@ func parse(text string) (s Sequencer, err error) {
 	case zklock.Shared.String():
 		s.Mode = zklock.Shared
 	default:
-		return s, fmt.Errorf("its mode is %q: want %v or %v", fields[1], zklock.Exclusive, zklock.Shared)
+		return s, fmt.Errorf("its mode is %q, but must be %v or %v", fields[1], zklock.Exclusive, zklock.Shared)
 	}
 	if s.Name, err = url.PathUnescape(fields[2]); err != nil {
 		return s, err

@@ -54,7 +54,7 @@ func TestTextThatIsNoSequencer(t *testing.T) {
 		if s, err := fence.Parse(text); err == nil {
 			t.Errorf("Parse(%q) = %#v", text, s)
 		} else if len(err.Error()) > 500 {
-			t.Errorf("an error of %d bytes", len(err.Error()))
+			t.Errorf("the error has %d bytes, want 500 at most", len(err.Error()))
 		}
 	}
 }
@@ -78,11 +78,11 @@ func TestValuesOfWhatIsHeld(t *testing.T) {
 	c := open(t)
 	ctx := t.Context()
 	if got := fence.Values(ctx); got != nil {
-		t.Errorf("%q without a lock", got)
+		t.Errorf("values %q for a context without a lock", got)
 	}
 	err := zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context) error {
 		return zklock.Do(ctx, c.Mutex("inner"), func(ctx context.Context) error {
-			// Joined, it is still one lock.
+			// A lock that was joined by re-entry is still one lock.
 			return zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context) error {
 				values := fence.Values(ctx)
 				seqs, err := fence.ParseValues(values, "here")
@@ -100,7 +100,7 @@ func TestValuesOfWhatIsHeld(t *testing.T) {
 					}
 				}
 				if got := fence.Values(zklock.Detach(ctx)); got != nil {
-					t.Errorf("%q of a detached context", got)
+					t.Errorf("values %q for a detached context", got)
 				}
 				return nil
 			}, zklock.Reenter())
@@ -182,8 +182,8 @@ func TestValuesThatWereJoinedOnTheWay(t *testing.T) {
 
 func TestValuesAreAddedToThoseThatArePassedOn(t *testing.T) {
 	c := open(t)
-	other := seq("a", zklock.Exclusive, 1, 0).String()   // of another root's lock, for instance
-	shared := seq("b", zklock.Shared, 1<<40, 0).String() // of another ensemble's
+	other := seq("a", zklock.Exclusive, 1, 0).String()   // for instance of a lock below another root
+	shared := seq("b", zklock.Shared, 1<<40, 0).String() // of a lock of another ensemble
 	err := zklock.Do(t.Context(), zklock.All(c.Mutex("a"), c.Mutex("b")), func(ctx context.Context) error {
 		own := fence.Values(ctx)
 		for _, x := range []struct{ passedOn, want []string }{
@@ -202,7 +202,7 @@ func TestValuesAreAddedToThoseThatArePassedOn(t *testing.T) {
 				t.Errorf("%q: the caller's values have become %q", x.passedOn, spare)
 			}
 			if rest := spare[:cap(spare)]; slices.ContainsFunc(rest[len(spare):], func(s string) bool { return s != "" }) {
-				t.Errorf("%q: behind the caller's values there is %q", x.passedOn, rest)
+				t.Errorf("%q: the memory behind the caller's values was written: %q", x.passedOn, rest)
 			}
 		}
 		return nil
@@ -216,10 +216,12 @@ func TestValuesAreAddedToThoseThatArePassedOn(t *testing.T) {
 }
 
 // TestOneValueForEachName: a receiver takes all values of one name for those of one
-// lock, so locks of two roots or ensembles must not both send theirs.
+// lock. So if locks of two roots or ensembles have the same name, only one of them
+// may be sent.
 func TestOneValueForEachName(t *testing.T) {
 	outer, inner := open(t), open(t)
-	// The two ensembles count alike: from here on their tokens differ.
+	// Both ensembles count transactions from the same number. This lock makes their
+	// tokens differ.
 	err := zklock.Do(t.Context(), inner.Mutex("b"), func(context.Context) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +240,8 @@ func TestOneValueForEachName(t *testing.T) {
 	}
 }
 
-// TestNoMoreValuesThanAReceiverAccepts: those of the farthest locks are left out.
+// TestNoMoreValuesThanAReceiverAccepts: the values of the farthest locks are left
+// out.
 func TestNoMoreValuesThanAReceiverAccepts(t *testing.T) {
 	var many []string
 	for i := range 128 {

@@ -10,27 +10,27 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// identity is who a session has authenticated as.
+// identity is an identity with which a session has authenticated.
 type identity struct {
 	scheme, id string
 }
 
-// digestIdentity is what the digest scheme makes of a user and a password.
+// digestIdentity returns the identity of a user and a password in the digest scheme.
 func digestIdentity(user, password string) identity {
 	sum := sha1.Sum([]byte(user + ":" + password)) //nolint:gosec // see import
 	return identity{"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
-// clientAddr is the address every client of the model has: what access lists
-// of scheme ip are compared with.
+// clientAddr is the address of every client of the model. Access lists of scheme ip
+// are compared with it.
 var clientAddr = netip.MustParseAddr("127.0.0.1")
 
-// openToAll is the access list of almost every znode; sharing one slice spares
-// a copy each.
+// openToAll is the access list of almost every znode. Sharing one slice avoids a copy
+// for each znode.
 var openToAll = driver.OpenACL(driver.PermAll)
 
-// fixACL checks an access list and puts the session's identities in the place
-// of scheme auth, as the server does before it stores the list.
+// fixACL checks an access list, and replaces entries of scheme auth by the session's
+// identities, as the server does before it stores the list.
 func fixACL(acl []driver.ACL, ids []identity) ([]driver.ACL, error) {
 	if slices.Equal(acl, openToAll) {
 		return openToAll, nil
@@ -97,7 +97,7 @@ func permits(acl []driver.ACL, perm driver.Perm, ids []identity) bool {
 	return false
 }
 
-// parsePrefix reads an address with or without a prefix length.
+// parsePrefix parses an address with or without a prefix length.
 func parsePrefix(s string) (netip.Prefix, bool) {
 	if addr, err := netip.ParseAddr(s); err == nil {
 		return netip.PrefixFrom(addr, addr.BitLen()), true

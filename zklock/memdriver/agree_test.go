@@ -15,11 +15,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestServersAgree runs random requests against random faults. Whatever was
-// acknowledged must be there in the end, whatever was definitely refused must
-// not, all servers must have the same tree, and that must be what the journal
-// makes of it: what was committed once, by whatever leader, is never undone, and
-// no session ends twice.
+// TestServersAgree runs random requests with random faults. At the end, every
+// acknowledged write must be there, and no write that was definitely refused. All
+// servers must have the same tree, and the same as the journal: a transaction that
+// was committed once, by any leader, is never undone. No session ends twice.
 func TestServersAgree(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -31,7 +30,7 @@ func TestServersAgree(t *testing.T) {
 	}
 }
 
-// log is what the journal tells. The ensemble's lock guards it.
+// log collects what the journal reports. The ensemble's mutex guards it.
 type log struct {
 	zxid  int64
 	ended map[int64]bool
@@ -47,16 +46,16 @@ func (j *log) note(tx memdriver.Transaction) {
 		j.wrong = append(j.wrong, fmt.Sprintf("%#x: ", tx.Zxid)+fmt.Sprintf(format, args...))
 	}
 	if tx.Zxid <= j.zxid {
-		fault("after %#x", j.zxid)
+		fault("reported after %#x", j.zxid)
 	}
 	j.zxid = tx.Zxid
 	if j.ended[tx.Session] {
-		fault("session %#x has ended before", tx.Session)
+		fault("request of session %#x, which has ended", tx.Session)
 	}
 	j.ended[tx.Session] = tx.Ended
 	for _, c := range tx.Changes {
 		if c.Kind != driver.OpSet && j.there[c.Path] == (c.Kind == driver.OpCreate) {
-			fault("%v of %s", c.Kind, c.Path)
+			fault("%v of %s, which does not fit the earlier changes", c.Kind, c.Path)
 		}
 		if j.there[c.Path] = true; c.Kind == driver.OpDelete {
 			delete(j.there, c.Path)
@@ -133,7 +132,7 @@ func agree(t *testing.T, e *memdriver.Ensemble, seed uint64, journal *log) {
 			if ids := e.Sessions(); len(ids) > 0 {
 				e.Expire(ids[random.IntN(len(ids))])
 			}
-		case 7, 8, 9, 10: // any graph of links
+		case 7, 8, 9, 10: // cut random links between servers
 			e.Heal()
 			for x := range servers {
 				for y := range x {
@@ -181,7 +180,7 @@ func agree(t *testing.T, e *memdriver.Ensemble, seed uint64, journal *log) {
 	}
 	for path := range there {
 		if strings.Contains(path, "-") && !journal.there[path] {
-			t.Errorf("%s is there and was never committed, or was deleted", path)
+			t.Errorf("%s exists, but was never committed, or was deleted", path)
 		}
 	}
 	for path := range acked {
@@ -191,11 +190,11 @@ func agree(t *testing.T, e *memdriver.Ensemble, seed uint64, journal *log) {
 	}
 	for path := range refused {
 		if there[path] {
-			t.Errorf("%s was refused and is there", path)
+			t.Errorf("%s was refused, but exists", path)
 		}
 	}
 	if len(acked) < 50 || unknown == 0 {
-		t.Fatalf("%d acknowledged, %d refused, %d unknown: nothing was tried", len(acked), len(refused), unknown)
+		t.Fatalf("%d acknowledged, %d refused, %d unknown: too few for the test to mean anything", len(acked), len(refused), unknown)
 	}
 	t.Logf("%d acknowledged, %d refused, %d unknown", len(acked), len(refused), unknown)
 }
@@ -209,8 +208,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestRunsRepeat: the same faults at the same times have the same outcome, to
-// the zxid.
+// TestRunsRepeat: the same faults at the same times have the same outcome, with
+// identical zxids.
 func TestRunsRepeat(t *testing.T) {
 	run := func() (dump string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -245,7 +244,7 @@ func TestRunsRepeat(t *testing.T) {
 	first := run()
 	for range 20 {
 		if again := run(); again != first {
-			t.Fatalf("first\n%s\nthen\n%s", first, again)
+			t.Fatalf("the first run ended with\n%s\na later one with\n%s", first, again)
 		}
 	}
 }

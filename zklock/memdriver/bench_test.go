@@ -9,8 +9,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// BenchmarkMulti is what an acquisition costs here: a contender and the
-// parent's Stat in one transaction, and its removal.
+// BenchmarkMulti measures the requests of an uncontended acquire and release: one
+// transaction creates the contender and returns the parent's Stat, and one request
+// deletes the contender.
 func BenchmarkMulti(b *testing.B) {
 	ensemble := memdriver.New()
 	defer ensemble.Close()

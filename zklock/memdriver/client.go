@@ -11,48 +11,48 @@ import (
 
 // Pauses between attempts to connect.
 const (
-	// firstPause follows the loss of a connection.
+	// firstPause is the pause after the loss of a connection.
 	firstPause = 10 * time.Millisecond
 
-	// longestPause is what it grows to while no server accepts.
+	// longestPause is the limit to which the pause grows while no server accepts.
 	longestPause = 500 * time.Millisecond
 )
 
-// session is the client's side of a session, and the driver.Session itself. It
-// keeps one connection at a time and makes a new one, to the next server, when
-// that breaks or falls silent. Guarded by the ensemble's mutex.
+// session is the client's side of a session, and implements driver.Session. It keeps
+// one connection at a time. When that breaks or falls silent, it makes a new one, to
+// the next server. Guarded by the ensemble's mutex.
 type session struct {
 	e     *Ensemble
 	ids   []identity
-	route []*server // in the order they are tried
-	hop   int       // where in route the next attempt goes
+	route []*server // the servers in the order in which they are tried
+	hop   int       // the index in route of the next attempt
 
 	id       int64 // 0 until established
 	asked    time.Duration
 	granted  time.Duration
 	state    driver.State  // 0 until established
-	changed  chan struct{} // made when somebody asks; closed with the next change
+	changed  chan struct{} // made when State is called; closed at the next change
 	gen      uint64
-	sentAt   time.Time // of the newest completed handshake
+	sentAt   time.Time // when the newest completed handshake was sent
 	addr     string
 	lastZxid int64
 
 	conn   *conn // nil while waiting for the next attempt
-	ready  bool  // the handshake on conn is through
+	ready  bool  // the handshake on conn is complete
 	frozen bool  // between Freeze and thaw: no timer runs, nothing is sent
-	broken bool  // conn was lost while frozen: that is noticed at the thaw
+	broken bool  // conn was lost while frozen: the client notices that at the thaw
 	heard  time.Time
 	pause  time.Duration
 	retry  *event
 	ping   *event
 	limit  *event // checks heard
 
-	queue   []*request // waiting for a connection
+	queue   []*request // requests that wait for a connection
 	watches map[string][]watcher
 
-	up      chan struct{} // closed when first established, or ended before
-	closing *request      // the end of the session, once Close was called
-	ended   chan struct{} // closed when nothing is left to do
+	up      chan struct{} // closed when the session is first established, or has ended before that
+	closing *request      // the request that ends the session, once Close was called
+	ended   chan struct{} // closed when the session is over
 	over    bool          // ended is closed
 	endErr  error         // Close's result
 }
@@ -83,8 +83,8 @@ func (s *session) dial() {
 	c.up.send(func() { srv.accept(c, h) })
 }
 
-// established is the server's welcome. The generation grows here, before
-// anything else can come over the connection.
+// established handles the server's welcome. The generation grows here, before any
+// other message can arrive on the connection.
 func (s *session) established(c *conn, id int64, timeout time.Duration) {
 	if s.conn != c || s.over {
 		return
@@ -92,7 +92,7 @@ func (s *session) established(c *conn, id int64, timeout time.Duration) {
 	e := s.e
 	e.cancel(c.deadline)
 	if s.gen == 0 {
-		s.id = id // written once, before Connect returns: ID reads it unlocked
+		s.id = id // written once, before Connect returns, since ID reads it without the mutex
 	}
 	s.granted, s.addr = timeout, c.srv.addr()
 	s.gen++
@@ -122,8 +122,8 @@ func (s *session) established(c *conn, id int64, timeout time.Duration) {
 	}
 }
 
-// silence is how long a client waits for its server to say anything: two
-// thirds of the session's timeout, which leaves a third to find another one.
+// silence returns how long a client waits for any message from its server: two thirds
+// of the session's timeout, which leaves a third to find another server.
 func (s *session) silence() time.Duration { return s.granted * 2 / 3 }
 
 func (s *session) checkSilence() {
@@ -140,13 +140,13 @@ func (s *session) sendPing() {
 	s.send(&request{kind: requestPing})
 }
 
-// giveUp closes a connection from which nothing comes.
+// giveUp closes a connection on which no messages arrive.
 func (s *session) giveUp(c *conn) {
 	c.abandon()
 	s.disconnected(c)
 }
 
-// disconnected follows the loss of a connection, for whatever reason.
+// disconnected handles the loss of a connection, whatever its reason.
 func (s *session) disconnected(c *conn) {
 	if s.frozen && !s.over && s.conn == c {
 		s.broken = true
@@ -170,8 +170,8 @@ func (s *session) disconnected(c *conn) {
 	}
 	for _, r := range lost {
 		if r == s.closing {
-			// Closing is the one thing that is asked for again: whether it
-			// was done shows in what the next handshake says.
+			// The end of the session is the only request that is sent again: the next
+			// handshake shows whether it was executed.
 			s.closing = &request{kind: requestCloseSession}
 			s.queue = append(s.queue, s.closing)
 			continue
@@ -185,7 +185,7 @@ func (s *session) disconnected(c *conn) {
 	s.retry = e.after(s.pause, s.dial)
 }
 
-// expired is the server's answer that the session is over.
+// expired handles the server's answer that the session is over.
 func (s *session) expired(c *conn) {
 	if s.conn != c {
 		return
@@ -196,8 +196,8 @@ func (s *session) expired(c *conn) {
 	s.end(nil, driver.ErrSessionExpired)
 }
 
-// end lets go of everything. why is what requests that were never sent and
-// watches are told.
+// end ends the session and drops everything that belongs to it. Requests that were
+// never sent, and watches, get the error why.
 func (s *session) end(err, why error) {
 	if s.over {
 		return
@@ -227,7 +227,7 @@ func (s *session) end(err, why error) {
 	e.retire()
 }
 
-// signal tells those who wait for a change of the state or the generation.
+// signal wakes the goroutines that wait for a change of the state or the generation.
 func (s *session) signal() {
 	if s.changed != nil {
 		close(s.changed)
@@ -245,8 +245,8 @@ func (s *session) submit(r *request) {
 	s.send(r)
 }
 
-// send puts a request on the connection. On a clear one to a server that is
-// alone it is executed before send returns.
+// send puts a request on the connection. If the pipe is clear and the ensemble has
+// only one server, the request is executed before send returns.
 func (s *session) send(r *request) {
 	c := s.conn
 	r.sent = true
@@ -262,7 +262,7 @@ func (s *session) send(r *request) {
 	c.up.send(func() { c.srv.receive(c, r) })
 }
 
-// answered takes the answer to a request. They come in the order of the
+// answered handles the answer to a request. Answers arrive in the order of the
 // requests.
 func (s *session) answered(c *conn, r *request) {
 	if s.conn != c {
@@ -275,7 +275,7 @@ func (s *session) answered(c *conn, r *request) {
 		s.end(nil, driver.ErrClosed)
 	}
 	if r.done {
-		return // given up meanwhile
+		return // the caller has given it up meanwhile
 	}
 	if r.kind == requestWatch && r.err == nil {
 		r.watch = s.addWatch(r.path)
@@ -284,7 +284,7 @@ func (s *session) answered(c *conn, r *request) {
 	r.finish(r.err)
 }
 
-// notified takes a watch event.
+// notified handles a watch event.
 func (s *session) notified(c *conn, path string, event driver.EventType) {
 	if s.conn != c {
 		return
@@ -300,12 +300,12 @@ func (s *session) notified(c *conn, path string, event driver.EventType) {
 // watcher is a channel that waits for the event of a path.
 type watcher struct {
 	ch  chan driver.Event
-	gen uint64 // the connection on which it was handed out last
+	gen uint64 // generation of the connection on which it was last handed out
 }
 
-// addWatch returns a channel for the event of a path: one that was handed out on an
-// earlier connection and has not fired, if there is one, or memory would grow with
-// every reconnect.
+// addWatch returns a channel for the event of a path. If there is a channel that was
+// handed out on an earlier connection and has not fired, it returns that one;
+// otherwise memory would grow with every reconnect.
 func (s *session) addWatch(path string) <-chan driver.Event {
 	list := s.watches[path]
 	for i := range list {
@@ -322,7 +322,7 @@ func (s *session) addWatch(path string) <-chan driver.Event {
 	return w.ch
 }
 
-// dropWatches tells all who wait for an event that there will be none.
+// dropWatches notifies all watchers that their event will never come.
 func (s *session) dropWatches(why error) {
 	for path, list := range s.watches {
 		for _, w := range list {
@@ -333,8 +333,8 @@ func (s *session) dropWatches(why error) {
 	s.watches = nil
 }
 
-// withdraw takes back a request that nobody waits for any more, and tells what
-// is known of it.
+// withdraw takes back a request for which no caller waits any more. It sets the
+// outcome as far as it is known.
 func (s *session) withdraw(r *request, cause error) {
 	if r.done {
 		return

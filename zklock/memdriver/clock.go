@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// clock runs the ensemble's future: what is to happen at once (posted) and what
-// is to happen later (after). Everything runs under the ensemble's mutex, one
-// thing at a time, in the order of its time and then of its arrival, so that a
-// run inside a synctest bubble repeats itself.
+// clock runs the ensemble's scheduled work: work to do at once (posted) and work to
+// do later (after). All of it runs under the ensemble's mutex, one piece at a time,
+// ordered by time and then by arrival. So a run inside a synctest bubble can be
+// repeated exactly.
 //
-// One timer, armed for the earliest event, drives it all. While nothing is
-// scheduled there is none, and with it no trace of the ensemble in the
-// runtime: an ensemble may then move from one synctest bubble to another.
+// One timer, armed for the earliest event, drives everything. While nothing is
+// scheduled, no timer exists, and so the runtime holds no trace of the ensemble. Then
+// the ensemble may move from one synctest bubble to another.
 type clock struct {
-	now    time.Time // when the ensemble was entered; time.Now is read once an entry
+	now    time.Time // when the ensemble was entered; time.Now is read once for each entry
 	events eventHeap
 	seq    uint64
 	posted []func() // messages without delay; empty whenever mu is free
 	timer  *time.Timer
-	due    time.Time     // what timer is armed for
+	due    time.Time     // the time for which timer is armed
 	armed  int           // timers that may still call fire
 	quiet  chan struct{} // closed when armed falls to 0 after stop
 }
 
-// event is something that happens at a time, unless it is cancelled.
+// event is work that runs at a given time, unless it is cancelled.
 type event struct {
 	at   time.Time
 	seq  uint64
-	run  func() // nil once cancelled or done
+	run  func() // nil after it was cancelled or has run
 	heap int
 }
 
@@ -38,18 +38,18 @@ func (e *Ensemble) enter() {
 	e.clock.now = time.Now()
 }
 
-// leave delivers what was posted, arms the timer and unlocks the ensemble.
+// leave runs what was posted, arms the timer and unlocks the ensemble.
 func (e *Ensemble) leave() {
 	e.drain()
 	e.arm()
 	e.mu.Unlock()
 }
 
-// post has run called before the ensemble is left, after all that was posted
-// before.
+// post schedules run to be called before the ensemble is left, after everything that
+// was posted earlier.
 func (e *Ensemble) post(run func()) { e.clock.posted = append(e.clock.posted, run) }
 
-// drain runs what was posted until nothing is left.
+// drain runs what was posted, until nothing is left.
 func (e *Ensemble) drain() {
 	c := &e.clock
 	for i := 0; i < len(c.posted); i++ {
@@ -60,7 +60,7 @@ func (e *Ensemble) drain() {
 	c.posted = c.posted[:0]
 }
 
-// after has run called when d has passed. A d of nothing still waits until
+// after schedules run to be called when d has passed. Even if d is 0, run waits until
 // the timer fires.
 func (e *Ensemble) after(d time.Duration, run func()) *event {
 	c := &e.clock
@@ -70,7 +70,7 @@ func (e *Ensemble) after(d time.Duration, run func()) *event {
 	return ev
 }
 
-// cancel keeps an event from happening; nil and past ones are harmless.
+// cancel keeps an event from running. ev may be nil, or an event that has run.
 func (e *Ensemble) cancel(ev *event) {
 	if ev == nil || ev.run == nil {
 		return
@@ -96,8 +96,8 @@ func (e *Ensemble) arm() {
 	c.timer = time.AfterFunc(time.Until(first), e.fire)
 }
 
-// disarm stops the timer. A callback it is too late to stop finds nothing due,
-// or does what is due: it is in order either way.
+// disarm stops the timer. If it is too late to stop its callback, that finds nothing
+// due, or runs what is due; both are correct.
 func (e *Ensemble) disarm() {
 	c := &e.clock
 	if c.timer == nil {
@@ -129,8 +129,9 @@ func (e *Ensemble) fire() {
 	e.leave()
 }
 
-// stop drops everything scheduled and returns a channel to wait on, without
-// the mutex, until no callback is running any more; nil if none is.
+// stop drops everything that is scheduled. It returns a channel that is closed when
+// no callback runs any more, or nil if none runs. The caller must wait for it without
+// the mutex.
 func (e *Ensemble) stop() <-chan struct{} {
 	c := &e.clock
 	for _, ev := range c.events {

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// harness gives the conformance suite power over an ensemble.
+// harness lets the conformance suite control an ensemble.
 type harness struct {
 	t    *testing.T
 	e    *memdriver.Ensemble
@@ -74,8 +74,8 @@ func TestConformanceLatency(t *testing.T) {
 	drivertest.RunSynctest(t, newHarness(memdriver.WithServers(3), memdriver.WithLatency(3*time.Millisecond)))
 }
 
-// TestConformanceWallClock runs on the real clock, where a mutex held across a
-// wait or an unsynchronised access shows as such.
+// TestConformanceWallClock runs on the real clock. There, a mutex that is held while
+// a goroutine waits, or an unsynchronised access, becomes visible.
 func TestConformanceWallClock(t *testing.T) {
 	drivertest.Run(t, newHarness())
 }

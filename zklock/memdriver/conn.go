@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// conn is one TCP connection between a client and a server, with the state of
-// both ends. An end that is closed ignores what still arrives.
+// conn is one TCP connection between a client and a server, with the state of both
+// ends. An end that is closed ignores messages that still arrive.
 type conn struct {
-	number uint64 // in the order they were made
+	number uint64 // connections are numbered in the order in which they were made
 	srv    *server
 	client *session
 	up     pipe // client to server
@@ -17,13 +17,13 @@ type conn struct {
 	clientOpen bool
 	asked      time.Time  // when the handshake was sent
 	inflight   []*request // sent, not answered, in order
-	deadline   *event     // of the handshake
+	deadline   *event     // for the handshake
 
 	// The server's end.
 	serverOpen bool
-	id         int64 // the session; 0 until the handshake is through
+	id         int64 // the session id; 0 until the handshake is complete
 	timeout    time.Duration
-	heard      time.Time  // of the client
+	heard      time.Time  // when the last message of the client arrived
 	pending    []*request // arrived, not answered, in order
 	watches    map[string]struct{}
 }
@@ -31,7 +31,7 @@ type conn struct {
 // hello is the client's part of a handshake.
 type hello struct {
 	session  int64 // 0 for a new one
-	lastZxid int64 // newest the client has seen
+	lastZxid int64 // the newest zxid that the client has seen
 	timeout  time.Duration
 }
 
@@ -63,7 +63,7 @@ func (s *server) accept(c *conn, h hello) {
 	s.revalidate(c)
 }
 
-// clamp makes a session timeout one that the server grants.
+// clamp limits a requested session timeout to those that the server grants.
 func (s *server) clamp(d time.Duration) time.Duration {
 	tick := s.e.config.tick
 	most := 20 * tick
@@ -73,10 +73,10 @@ func (s *server) clamp(d time.Duration) time.Duration {
 	return min(max(d, 2*tick), most)
 }
 
-// revalidate asks the leader whether a session that comes back still lives,
-// and makes this server its owner: requests that another server forwards for
-// it from then on are refused. A leader that was deposed and does not know it
-// yet says yes in good faith.
+// revalidate asks the leader whether a session whose client reconnects still lives.
+// It also makes this server the session's owner: from then on, requests that another
+// server forwards for the session are refused. A deposed leader that does not know
+// yet that it was deposed answers yes.
 func (s *server) revalidate(c *conn) {
 	if s.role == leading {
 		s.welcome(c, s.leader.adopt(c.id, c.timeout, s))
@@ -98,7 +98,8 @@ func (s *server) revalidate(c *conn) {
 	})
 }
 
-// welcome ends a handshake: the session is the client's, or is over.
+// welcome ends a handshake: the server accepts the session, or reports that it has
+// expired.
 func (s *server) welcome(c *conn, valid bool) {
 	if !c.serverOpen {
 		return
@@ -112,17 +113,18 @@ func (s *server) welcome(c *conn, valid bool) {
 	c.hangUp()
 }
 
-// receive takes a request that has arrived at the server. Whatever waits for
-// the leader holds up everything behind it on the same connection, the answers
-// to pings included, as in a server's commit processor.
+// receive handles a request that has arrived at the server. A request that waits for
+// the leader delays everything behind it on the same connection, including the
+// answers to pings, as in a server's commit processor.
 func (s *server) receive(c *conn, r *request) {
 	if !c.serverOpen {
 		return
 	}
 	now := s.e.clock.now
 	if now.Sub(c.heard) > c.timeout {
-		// Nothing for a whole timeout: the server has closed the connection
-		// meanwhile. What a healed network brings now comes too late.
+		// Nothing arrived for a whole timeout, so the server has closed the
+		// connection meanwhile. A message that a healed network brings now comes too
+		// late.
 		c.hangUp()
 		return
 	}
@@ -153,15 +155,15 @@ func (s *server) receive(c *conn, r *request) {
 	s.forward(tx)
 }
 
-// settle takes the outcome of what the client asked the leader for.
+// settle handles the outcome of a request that was sent to the leader.
 func (c *conn) settle(tx *txn) {
 	if !c.serverOpen {
 		return
 	}
 	s := c.srv
 	if tx.err == errSessionMoved {
-		// An error of the connection: an answer would make the client believe
-		// in a connection that is not its session's any more.
+		// This ends the connection: an answer would make the client trust a
+		// connection that no longer belongs to its session.
 		c.hangUp()
 		return
 	}
@@ -175,8 +177,8 @@ func (c *conn) settle(tx *txn) {
 	r.err = tx.err
 	r.zxid = s.tree.zxid
 	r.ready = true
-	// In order: a write is answered when all before it are, and the reads
-	// right behind it are executed then and not before.
+	// Answer in order: a write is answered after all requests before it. The reads
+	// that follow it are executed then, and not earlier.
 	for len(c.pending) > 0 {
 		next := c.pending[0]
 		if next.kind.write() && !next.ready {
@@ -199,7 +201,7 @@ func (c *conn) answer(r *request) {
 	c.down.send(func() { c.client.answered(c, r) })
 }
 
-// hangUp closes the server's end. The client learns of it unless it is cut off.
+// hangUp closes the server's end. The client notices unless it is cut off.
 func (c *conn) hangUp() {
 	if !c.serverOpen {
 		return
@@ -220,14 +222,15 @@ func (c *conn) closeServer() {
 	c.forget()
 }
 
-// forget drops a connection of which both ends are closed.
+// forget drops a connection when both its ends are closed.
 func (c *conn) forget() {
 	if !c.clientOpen && !c.serverOpen {
 		delete(c.srv.e.conns, c)
 	}
 }
 
-// pop removes the first request; the last one leaves the array for the next.
+// pop removes the first request. When it was the last one, the array is kept for
+// reuse.
 func pop(queue []*request) []*request {
 	queue[0] = nil
 	if len(queue) == 1 {
@@ -236,8 +239,8 @@ func pop(queue []*request) []*request {
 	return queue[1:]
 }
 
-// abandon closes the client's end. The server learns of it unless it is cut
-// off; what was sent before arrives all the same.
+// abandon closes the client's end. The server notices unless it is cut off. Messages
+// that were sent before still arrive.
 func (c *conn) abandon() {
 	if !c.clientOpen {
 		return

@@ -15,7 +15,7 @@ type connector struct {
 	e     *Ensemble
 	ids   []identity
 	route []*server
-	own   bool // the ensemble goes with the connector
+	own   bool // the ensemble is private to the connector
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -24,15 +24,15 @@ type connector struct {
 
 var _ driver.Connector = (*connector)(nil)
 
-// Connector returns a connector to the ensemble, or only to some of its
-// servers, given by number. Each new session starts with another server than
-// the one before, and moves on to the next when it has to reconnect.
+// Connector returns a connector to the ensemble, or only to some of its servers,
+// given by number. Each new session starts with the server after that of the session
+// before. A session that has to reconnect goes on to the next server.
 func (e *Ensemble) Connector(servers ...int) driver.Connector {
 	return &connector{e: e, route: e.route(servers)}
 }
 
-// As returns a connector whose sessions authenticate as a user, in ZooKeeper's
-// digest scheme, like those of a URL with a user and a password.
+// As returns a connector whose sessions authenticate as a user, in ZooKeeper's digest
+// scheme, like those of a URL with a user and a password.
 func (e *Ensemble) As(user string, password driver.Secret) driver.Connector {
 	return &connector{e: e, ids: []identity{digestIdentity(user, password.Reveal())}, route: e.servers}
 }
@@ -89,7 +89,7 @@ func (c *connector) try(n int) {
 	c.trying += n
 }
 
-// errUnanswered is all that a Connect can have met here so far.
+// errUnanswered is the only error that a Connect that still runs can have met.
 var errUnanswered = errors.New("mem: connect: no server has answered yet")
 
 // Diagnose implements [driver.Connector].
@@ -120,14 +120,14 @@ func (c *connector) Close() error {
 	return nil
 }
 
-// newClient makes the client's side of a session that is to be established
-// with one of the servers in route.
+// newClient makes the client's side of a session, which is to be established with one
+// of the servers in route.
 func (e *Ensemble) newClient(ids []identity, route []*server, timeout time.Duration) *session {
 	s := &session{
 		e: e, ids: ids, route: route, hop: e.turn, asked: timeout,
 		up: make(chan struct{}), ended: make(chan struct{}),
 	}
-	// Sessions are spread over the servers.
+	// Spread the sessions over the servers.
 	e.turn++
 	idle := !e.busy()
 	e.clients[s] = struct{}{}

@@ -7,16 +7,16 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// reapable reports whether the server would remove the node: a container that
-// has had a child and has none. One that was never used stays for ever, which
-// is what keeps it alive between its creation and that of its first child.
+// reapable reports whether the server would remove the node: a container that has had
+// a child and has none now. A container that was never used stays for ever; this
+// keeps it alive between its creation and that of its first child.
 func (n *node) reapable() bool {
 	return n.owner == containerOwner && n.creations > 0 && len(n.children) == 0
 }
 
-// reap removes the empty containers, each in a transaction of its own, and
-// plans the next round. Candidates come from what the leader has applied; that
-// they are still empty is checked again when their turn in the log comes.
+// reap removes the empty containers, each in a separate transaction, and schedules
+// the next round. It takes the candidates from the state that the leader has applied.
+// Whether they are still empty is checked again when their transactions are executed.
 func (l *leadership) reap() {
 	e := l.srv.e
 	l.reaping = nil
@@ -30,8 +30,8 @@ func (l *leadership) reap() {
 	l.planReap()
 }
 
-// planReap schedules the next round. A leader that had nobody to serve when it
-// was due makes up for it as soon as it has.
+// planReap schedules the next round. If a round was due while the ensemble was idle,
+// it runs as soon as the ensemble is used again.
 func (l *leadership) planReap() {
 	if l.reaping == nil {
 		l.reaping = l.srv.e.after(l.reapAt.Sub(l.srv.e.clock.now), l.reap)

@@ -9,9 +9,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Expire has the leader end a session now, as if its time had come. Its client
-// learns of it when the server closes the connection and the next one refuses
-// the session. Nothing happens if there is no leader or no such session.
+// Expire makes the leader end a session now, as if it had expired. The session's
+// client learns of it when the server closes the connection and the next server
+// refuses the session. Without a leader, or without such a session, Expire does
+// nothing.
 func (e *Ensemble) Expire(sessionID int64) {
 	e.enter()
 	defer e.leave()
@@ -22,7 +23,7 @@ func (e *Ensemble) Expire(sessionID int64) {
 	}
 }
 
-// ExpireAll has the leader end all sessions now.
+// ExpireAll makes the leader end all sessions now.
 func (e *Ensemble) ExpireAll() {
 	e.enter()
 	defer e.leave()
@@ -33,8 +34,8 @@ func (e *Ensemble) ExpireAll() {
 	}
 }
 
-// KillConnection cuts a session's connection for both ends at once; what is
-// under way on it is dropped. The session lives, and its client reconnects.
+// KillConnection breaks a session's connection for both ends at once, and drops the
+// messages under way on it. The session lives, and its client reconnects.
 func (e *Ensemble) KillConnection(sessionID int64) {
 	e.enter()
 	defer e.leave()
@@ -43,8 +44,9 @@ func (e *Ensemble) KillConnection(sessionID int64) {
 	}
 }
 
-// Lag has a server apply commits only d after it has learned of them: it goes
-// on answering from what it has. A d of 0 lets it catch up at once.
+// Lag makes a server apply commits only after d has passed since it learned of them.
+// Meanwhile it goes on answering from the state that it has. With a d of 0 it catches
+// up at once.
 func (e *Ensemble) Lag(server int, d time.Duration) {
 	e.enter()
 	defer e.leave()
@@ -54,15 +56,15 @@ func (e *Ensemble) Lag(server int, d time.Duration) {
 		s.catchUp()
 		return
 	}
-	// From now on what the server has applied is not what was proposed.
+	// From now on the server's applied state may differ from the proposed one.
 	e.solo = false
 	if l := s.leader; l != nil && l.head == s.tree {
 		l.head = s.tree.clone()
 	}
 }
 
-// Restart stops a server and starts it again a second later. Its data and its
-// log survive; its connections do not.
+// Restart stops a server and starts it again a second later. Its data and its log are
+// kept; its connections are lost.
 func (e *Ensemble) Restart(server int) {
 	e.enter()
 	defer e.leave()
@@ -83,29 +85,29 @@ func (e *Ensemble) Restart(server int) {
 }
 
 // MaxTimeout sets the longest session timeout that one server grants, like a
-// maxSessionTimeout that differs between servers; 0 for the usual 20 ticks. It
-// counts from the next handshake on.
+// maxSessionTimeout that differs between servers; 0 means the usual 20 ticks. It
+// applies from the next handshake on.
 func (e *Ensemble) MaxTimeout(server int, d time.Duration) {
 	e.enter()
 	defer e.leave()
 	e.servers[server].maxTimeout = d
 }
 
-// SetSequence sets the number that the next sequential child of a znode gets.
-// The last one is 2147483647, which a server then gives out again and again.
+// SetSequence sets the number that the next sequential child of a znode gets. The
+// last number is 2147483647, which a server then assigns again and again.
 func (e *Ensemble) SetSequence(path string, next int32) error {
 	return e.order(driver.Op{Kind: opSequence, Path: path, Version: next})
 }
 
-// Delete removes a znode as an operator with all rights would. It fails for
-// one that is missing or has children, and while there is no leader.
+// Delete removes a znode as an operator with all rights would. It fails if the znode
+// is missing or has children, or if the ensemble has no leader.
 func (e *Ensemble) Delete(path string) error {
 	return e.order(driver.DeleteOp(path, driver.AnyVersion))
 }
 
-// Break removes all contenders of a lock, holders and waiters, as an operator
-// would, and returns how many it has removed: the ephemeral children of the
-// lock's znode whose names end in a sequence number.
+// Break removes all contenders of a lock, holders and waiters, as an operator would:
+// the ephemeral children of the lock's znode whose names end in a sequence number. It
+// returns how many it has removed.
 func (e *Ensemble) Break(lockPath string) int {
 	e.enter()
 	var paths []string
@@ -142,8 +144,8 @@ func numbered(name string) bool {
 	return true
 }
 
-// order executes an operator's operation through the leader's log and waits
-// until the leader has applied it.
+// order executes an operator's operation through the leader's log, and waits until
+// the leader has applied it.
 func (e *Ensemble) order(op driver.Op) error {
 	name := op.Kind.String()
 	if op.Kind == opSequence {

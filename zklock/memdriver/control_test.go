@@ -10,7 +10,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestOperator removes what it is told to, whoever may have a say in it.
+// TestOperator: the operator's methods remove the right nodes, whatever their access
+// lists allow.
 func TestOperator(t *testing.T) {
 	for _, latency := range []time.Duration{0, 5 * time.Millisecond} {
 		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
@@ -31,11 +32,11 @@ func TestOperator(t *testing.T) {
 				t.Fatalf("broke %d contenders, want 3", n)
 			}
 			if n := e.Break("/nothing"); n != 0 {
-				t.Fatalf("broke %d contenders of nothing", n)
+				t.Fatalf("broke %d contenders of a missing lock", n)
 			}
 			names, _, err := s.Children(t.Context(), "/lock")
 			if err != nil || len(names) != 2 {
-				t.Fatalf("left: %q, %v", names, err)
+				t.Fatalf("nodes that are left: %q, error %v", names, err)
 			}
 			if err := e.Delete("/lock/other"); err != nil {
 				t.Fatal(err)
@@ -44,19 +45,21 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestOperatorWithoutLeader is told so.
+// TestOperatorWithoutLeader: the operator's methods fail if the ensemble has no
+// leader.
 func TestOperatorWithoutLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
 		create(t, s, "/a", driver.Persistent)
 		e.Partition(memdriver.AroundServer(0), memdriver.AroundServer(1))
-		// Proposed to followers that do not hear it, and dropped with the term.
+		// The delete is proposed to followers that do not receive it, and is dropped
+		// at the end of the leader's term.
 		want(t, e.Delete("/a"), driver.ErrConnLoss, "delete while the leader is alone")
 		want(t, e.Delete("/a"), driver.ErrNotSent, "delete without a leader")
 	}, memdriver.WithServers(3))
 }
 
-// TestExpireAll ends every session in one go, each at one zxid.
+// TestExpireAll: all sessions end at once, each with one zxid.
 func TestExpireAll(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		var all []driver.Session
@@ -68,7 +71,7 @@ func TestExpireAll(t *testing.T) {
 		}
 		e.ExpireAll()
 		if left := e.Sessions(); len(left) != 0 {
-			t.Fatalf("%x", left)
+			t.Fatalf("sessions left: %x", left)
 		}
 		pass(100 * time.Millisecond)
 		for _, s := range all {
@@ -83,7 +86,7 @@ func TestExpireAll(t *testing.T) {
 	})
 }
 
-// TestOps counts what clients asked for.
+// TestOps: the counts match the clients' requests.
 func TestOps(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -96,7 +99,7 @@ func TestOps(t *testing.T) {
 		_, _, _ = s.Watch(ctx, "/a")
 		_, _, _ = s.Watch(ctx, "/a")
 		if n := e.WatchCount(); n != 1 {
-			t.Fatalf("%d watches of one client on one path", n)
+			t.Fatalf("one client has %d watches on one path, want 1", n)
 		}
 		_, _ = s.Multi(ctx, []driver.Op{driver.CheckOp("/a", 0), driver.DeleteOp("/a", 0)})
 		_ = s.Delete(ctx, "/a", 0)
@@ -110,7 +113,7 @@ func TestOps(t *testing.T) {
 	})
 }
 
-// TestDump names servers, sessions and owners.
+// TestDump: the dump shows servers, sessions and owners.
 func TestDump(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -125,8 +128,8 @@ func TestDump(t *testing.T) {
 	}, memdriver.WithServers(3))
 }
 
-// TestCloseEnsemble leaves nobody waiting and nothing running, whatever was
-// going on.
+// TestCloseEnsemble: Close leaves no caller waiting and nothing running, whatever is
+// under way.
 func TestCloseEnsemble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(50*time.Millisecond))

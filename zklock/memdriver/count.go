@@ -2,47 +2,47 @@ package memdriver
 
 import "github.com/zklock/go-zklock/zklock/driver"
 
-// Ops counts what clients have asked the ensemble's servers to do, executed or
-// refused.
+// Ops counts the requests that clients have made to the ensemble's servers, both
+// executed and refused ones.
 type Ops struct {
-	// Creates is how many single creates there were.
+	// Creates is the number of single creates.
 	Creates int
 
-	// Deletes is how many single deletes there were.
+	// Deletes is the number of single deletes.
 	Deletes int
 
-	// Sets is how many times data was set singly.
+	// Sets is the number of single sets of data.
 	Sets int
 
-	// Multis is how many transactions there were.
+	// Multis is the number of transactions.
 	Multis int
 
-	// MultiOps is how many operations they had together.
+	// MultiOps is the number of operations in all transactions together.
 	MultiOps int
 
-	// Gets is how many times a znode was read without arming a watch.
+	// Gets is the number of reads of a znode without a watch.
 	Gets int
 
-	// Watches is how many times a watch was asked for with a read.
+	// Watches is the number of reads that asked for a watch.
 	Watches int
 
-	// Children is how many times children were listed.
+	// Children is the number of lists of children.
 	Children int
 
-	// Syncs is how many syncs there were.
+	// Syncs is the number of syncs.
 	Syncs int
 
-	// Pings is how many times clients showed that they live.
+	// Pings is the number of clients' pings.
 	Pings int
 
-	// Events is how many watch events were sent to clients.
+	// Events is the number of watch events that were sent to clients.
 	Events int
 }
 
-// Writes is how many transactions clients have asked for.
+// Writes returns how many transactions, single or not, clients have requested.
 func (o Ops) Writes() int { return o.Creates + o.Deletes + o.Sets + o.Multis }
 
-// count takes a request that goes to the leader into account.
+// count counts a request that goes to the leader.
 func (o *Ops) count(r *request) {
 	switch r.kind {
 	case requestSync:
@@ -62,14 +62,14 @@ func (o *Ops) count(r *request) {
 	}
 }
 
-// Ops returns the counts so far.
+// Ops returns the present counts.
 func (e *Ensemble) Ops() Ops {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ops
 }
 
-// WatchCount returns how many watches are armed: one for each connection and
+// WatchCount returns how many watches are armed: one for each pair of connection and
 // path.
 func (e *Ensemble) WatchCount() int {
 	e.mu.Lock()
@@ -83,8 +83,8 @@ func (e *Ensemble) WatchCount() int {
 	return n
 }
 
-// Sessions returns the ids of the sessions that the leader keeps, sorted; none
-// while there is no leader.
+// Sessions returns the ids of the leader's sessions, sorted. Without a leader it
+// returns none.
 func (e *Ensemble) Sessions() []int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,8 +100,8 @@ func (e *Ensemble) Servers() []string {
 	return addrs
 }
 
-// Leader returns the number of the server that leads a majority, or -1. A
-// server that was deposed and has not noticed is not meant.
+// Leader returns the number of the server that leads a majority, or -1. It does not
+// return a deposed server that has not noticed yet.
 func (e *Ensemble) Leader() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,13 +1,12 @@
-// Package memdriver is a ZooKeeper ensemble in memory, and the zklock driver
-// for it under the scheme mem://.
+// Package memdriver is a ZooKeeper ensemble in memory, and the zklock driver for it
+// under the scheme mem://.
 //
-// It is a model and not a map with a mutex: servers that each have applied
-// their own prefix of one transaction log, sessions whose expiry only the
-// leader decides, from what its followers' answers to its pings tell it,
-// followers that go on answering after they lost their leader, leaders that do
-// not know yet that they were deposed, connections that fall silent. What a
-// lock on ZooKeeper has to survive can be provoked here in a few lines and in
-// no time:
+// It models a real ensemble and is not just a map with a mutex. Each server has
+// applied its own prefix of one transaction log. Only the leader decides that a
+// session expires, from what its followers report in their answers to its pings. A
+// follower goes on answering for a while after it lost its leader. A leader may not
+// know yet that it was deposed. Connections can fall silent. Whatever a lock on
+// ZooKeeper has to survive can be produced here in a few lines and without waiting:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		ensemble := memdriver.New(memdriver.WithServers(3))
@@ -17,17 +16,17 @@
 //		ensemble.Partition(memdriver.AroundServer(1))
 //	})
 //
-// [Ensemble.Freeze] stops a client as SIGSTOP does, and [WithJournal] tells what
-// was really committed, whatever clients were told.
+// [Ensemble.Freeze] stops a client as SIGSTOP stops a process. [WithJournal] reports
+// what was really committed, whatever replies the clients received.
 //
-// All time comes from package time, waiting is done on channels only, and
-// nothing runs while no session is open: so an ensemble works inside
-// testing/synctest bubbles, where hours of it take milliseconds.
+// All time comes from package time, all waiting is done on channels, and nothing runs
+// while no session is open. So an ensemble works inside testing/synctest bubbles,
+// where hours take milliseconds.
 //
-// URLs are mem://name for the ensemble that the whole process shares under
-// that name ([Named]), and mem:// for a private one. A user and a password are
+// The URL mem://name means the ensemble that the whole process shares under that name
+// ([Named]); mem:// means a private one. A user and a password in the URL are the
 // sessions' digest identity.
 //
-// The model leaves out observers, read-only servers, local sessions, quotas
-// and time-to-live znodes.
+// The model leaves out observers, read-only servers, local sessions, quotas and
+// time-to-live znodes.
 package memdriver

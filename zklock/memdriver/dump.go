@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Dump describes the ensemble for a human reader: the servers with their
-// roles, the sessions, and the tree as the leader has it, with the owners of
-// ephemerals.
+// Dump describes the ensemble for a human reader: the servers with their roles, the
+// sessions, and the leader's tree with the owners of ephemerals.
 func (e *Ensemble) Dump() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

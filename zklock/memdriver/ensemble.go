@@ -7,41 +7,40 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Ensemble is a ZooKeeper ensemble in memory. Make one with [New] or [Named];
-// all its methods are safe for concurrent use. Servers are numbered from 0.
+// Ensemble is a ZooKeeper ensemble in memory. Make one with [New] or [Named]. All its
+// methods are safe for concurrent use. Servers are numbered from 0.
 type Ensemble struct {
 	config config
 
-	// mu guards everything there is to the ensemble, its servers, connections
-	// and sessions. It is held for as long as things happen and never while
-	// anybody waits: a goroutine blocked on a mutex would keep a synctest
-	// bubble's time from passing.
+	// mu guards the whole ensemble: its servers, connections and sessions. It is held
+	// while events run, and never while a goroutine waits: a goroutine blocked on a
+	// mutex would keep a synctest bubble's time from passing.
 	mu      sync.Mutex
 	clock   clock
 	start   time.Time
 	servers []*server
-	clients map[*session]struct{} // not ended, established or not
+	clients map[*session]struct{} // clients whose session has not ended; it may not be established yet
 	// sessions finds the client of a session.
 	sessions map[int64]*session
-	conns    map[*conn]struct{} // with an end that is open
-	made     uint64             // connections so far
-	links    []*learner         // with an end that is open
+	conns    map[*conn]struct{} // connections of which at least one end is open
+	made     uint64             // number of connections made so far
+	links    []*learner         // links of which at least one end is open
 	cuts     []Cut
 	epoch    int64
 	lastID   uint64
 	turn     int
-	solo     bool // one server that applies at once: a call is over when it returns
+	solo     bool // there is one server, which applies at once: a call has its effect before it returns
 	ops      Ops
-	recorded int64 // newest transaction that the journal has seen
+	recorded int64 // the newest transaction that the journal has received
 	closed   bool
-	// private is set once the connector of an ensemble of its own is closed:
-	// the ensemble is closed with the last client.
+	// private is set when the connector of a private ensemble is closed: then the
+	// ensemble is closed together with its last client.
 	private bool
-	name    string // among the shared ones
+	name    string // the name of a shared ensemble
 }
 
-// New makes an ensemble. It starts no goroutine; while no session is open it
-// does nothing at all.
+// New makes an ensemble. It starts no goroutine. While no session is open, the
+// ensemble does nothing.
 func New(opts ...Option) *Ensemble {
 	e := &Ensemble{
 		config: config{
@@ -78,9 +77,9 @@ func New(opts ...Option) *Ensemble {
 	return e
 }
 
-// Close ends the ensemble: sessions that are still open are closed, and when it
-// returns nothing of the ensemble runs any more. It always returns nil. A
-// closed shared ensemble makes room for a new one of its name.
+// Close ends the ensemble. It closes the sessions that are still open, and after it
+// has returned nothing of the ensemble runs any more. It always returns nil. After a
+// shared ensemble is closed, [Named] makes a new one under its name.
 func (e *Ensemble) Close() error {
 	e.enter()
 	quiet := e.shut()
@@ -91,7 +90,7 @@ func (e *Ensemble) Close() error {
 	return nil
 }
 
-// shut does the work of Close but for the waiting.
+// shut does the work of Close except the waiting.
 func (e *Ensemble) shut() <-chan struct{} {
 	if !e.closed {
 		e.closed = true
@@ -111,8 +110,8 @@ func (e *Ensemble) shut() <-chan struct{} {
 	return e.stop()
 }
 
-// retire follows the end of a client: nothing goes on for nobody, and an
-// ensemble that nobody can reach any more is closed.
+// retire is called after a client has ended. It stops the periodic work if there is
+// no client left, and closes an ensemble that no connector can reach any more.
 func (e *Ensemble) retire() {
 	e.rest()
 	if e.private && !e.closed && len(e.clients) == 0 {
@@ -120,19 +119,20 @@ func (e *Ensemble) retire() {
 	}
 }
 
-// majority reports whether n servers are one.
+// majority reports whether n servers are a majority.
 func (e *Ensemble) majority(n int) bool { return n > len(e.servers)/2 }
 
-// newID makes a session id that no other session of the ensemble has, the way
-// servers do: their own number, from 1, in the first byte, then the time when
-// they started, and a counter.
+// newID makes a session id that no other session of the ensemble has, in the way of
+// real servers: the server's number, from 1, is in the first byte, followed by the
+// time when the server started and a counter.
 func (e *Ensemble) newID(s *server) int64 {
 	e.lastID++
 	return int64(s.index+1)<<56 | int64(e.lastID)
 }
 
-// expiry is when a session that is heard now expires. As in ZooKeeper's queue
-// of expiries it is rounded up to a whole tick, and never to this very one.
+// expiry returns when a session expires from which the leader has heard now. As in
+// ZooKeeper's expiry queue, it is rounded up to a whole tick, and is never the
+// present tick.
 func (e *Ensemble) expiry(timeout time.Duration) time.Duration {
 	tick := e.config.tick
 	return ((e.clock.now.Sub(e.start)+timeout)/tick + 1) * tick

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// An operator deletes the queue node of a holder, which learns of it.
+// An operator deletes the queue node of a holder, which then loses the lock.
 func ExampleEnsemble_Break() {
 	client, err := zklock.Open("mem://example-break/locks")
 	if err != nil {
@@ -26,7 +26,7 @@ func ExampleEnsemble_Break() {
 		fmt.Println(err)
 		return
 	}
-	ensemble := memdriver.Named("example-break") // the one behind the URL
+	ensemble := memdriver.Named("example-break") // the ensemble of the URL
 	fmt.Println("deleted:", ensemble.Break(mutex.Path()))
 	fmt.Println("lost:", errors.Is(lock.Verify(ctx), zklock.ErrLost))
 	// Output:
@@ -34,8 +34,8 @@ func ExampleEnsemble_Break() {
 	// lost: true
 }
 
-// Three servers, which can be cut off in every way that a network can. A test
-// of what depends on time belongs into a bubble of testing/synctest.
+// Three servers, which can be cut off in every way that a network can. A test that
+// depends on time should run in a bubble of testing/synctest.
 func ExampleNew() {
 	changes := 0
 	ensemble := memdriver.New(
@@ -55,11 +55,11 @@ func ExampleNew() {
 	}
 	defer session.Close(ctx)
 	for _, cut := range []memdriver.Cut{
-		memdriver.AroundClients(1),                // no client reaches it
-		memdriver.AroundServer(2),                 // it is cut off from the others, and goes on answering
-		memdriver.BetweenServers(0, 2),            // these two only
-		memdriver.AroundSession(session.ID()),     // no server is reached
-		memdriver.BetweenSession(session.ID(), 1), // not this one
+		memdriver.AroundClients(1),                // clients cannot reach server 1
+		memdriver.AroundServer(2),                 // server 2 is cut off from the others, and goes on answering
+		memdriver.BetweenServers(0, 2),            // servers 0 and 2 cannot reach each other
+		memdriver.AroundSession(session.ID()),     // the session cannot reach any server
+		memdriver.BetweenSession(session.ID(), 1), // the session cannot reach server 1
 	} {
 		ensemble.Partition(cut)
 		ensemble.Heal(cut)

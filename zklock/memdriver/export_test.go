@@ -6,14 +6,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Quiet reports whether nothing is scheduled and no timer armed.
+// Quiet reports whether nothing is scheduled and no timer is armed.
 func (e *Ensemble) Quiet() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.clock.events) == 0 && e.clock.timer == nil
 }
 
-// Trees shows what each server has applied.
+// Trees returns the tree that each server has applied.
 func (e *Ensemble) Trees() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -26,7 +26,7 @@ func (e *Ensemble) Trees() []string {
 	return trees
 }
 
-// Roles shows what each server takes itself for.
+// Roles returns the role that each server believes to have.
 func (e *Ensemble) Roles() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,7 +37,7 @@ func (e *Ensemble) Roles() []string {
 	return roles
 }
 
-// WatchChannels is how many channels wait for events of a session's watches.
+// WatchChannels returns how many channels wait for events of a session's watches.
 func WatchChannels(s driver.Session) (n int) {
 	c := s.(*session)
 	c.e.enter()

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestFollowerCutFromLeader is why "connected" does not mean "alive": the
-// leader expires the session while its server goes on answering it.
+// TestFollowerCutFromLeader shows why "connected" does not mean "alive": the leader
+// expires the session while the session's server goes on answering it.
 func TestFollowerCutFromLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		holder := connect(t, e.Connector(1), 4*time.Second)
@@ -24,26 +24,26 @@ func TestFollowerCutFromLeader(t *testing.T) {
 			t.Fatal("the leader has not expired the session")
 		}
 		if !has(t, holder, "/held") || state(holder) != driver.Connected {
-			t.Fatal("the follower has not gone on answering")
+			t.Fatal("the follower no longer answers")
 		}
 		if gen, _ := holder.Conn(); gen != 1 {
-			t.Fatalf("generation %d: the follower did not answer pings", gen)
+			t.Fatalf("generation %d, want 1: the follower did not answer pings", gen)
 		}
 
 		pass(5 * time.Second)
 		if st := state(holder); st != driver.Suspended {
-			t.Fatalf("%v after syncLimit ticks without a leader", st)
+			t.Fatalf("state %v after syncLimit ticks without a leader", st)
 		}
 		e.Heal()
 		pass(2 * time.Second)
 		if st := state(holder); st != driver.Expired {
-			t.Fatalf("%v after the follower is back", st)
+			t.Fatalf("state %v after the follower has reconnected", st)
 		}
 	}, memdriver.WithServers(3), memdriver.WithSyncLimit(10))
 }
 
-// TestWritesHangBehindLostLeader: a write that waits for the leader holds up
-// the answers to the pings behind it, so that the client gives the server up.
+// TestWritesHangBehindLostLeader: a write that waits for the leader delays the
+// answers to the pings behind it, so the client gives the server up.
 func TestWritesHangBehindLostLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(1), 6*time.Second)
@@ -53,13 +53,13 @@ func TestWritesHangBehindLostLeader(t *testing.T) {
 		_, err := s.Create(t.Context(), "/a", nil, driver.Persistent, open)
 		want(t, err, driver.ErrConnLoss, "create")
 		if took := time.Since(began); took < 3500*time.Millisecond || took > 4*time.Second {
-			t.Fatalf("gave up after %v, want two thirds of the timeout since the last answer", took)
+			t.Fatalf("the client gave up after %v, want two thirds of the timeout since the last answer", took)
 		}
 	}, memdriver.WithServers(3), memdriver.WithSyncLimit(10))
 }
 
-// TestTouchesTravelWithPings: what a follower's client does counts for the
-// leader only once the follower has answered its next ping.
+// TestTouchesTravelWithPings: for the leader, the activity of a follower's client
+// counts only once the follower has answered the leader's next ping.
 func TestTouchesTravelWithPings(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(1), 4*time.Second)
@@ -70,8 +70,8 @@ func TestTouchesTravelWithPings(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		// The leader pings at 1.5 s. This write it commits just before, and
-		// nothing but the creation of the session has touched it so far.
+		// The leader pings at 1.5 s. This write is committed just before, and until
+		// now only the creation of the session has touched it.
 		pass(1450 * time.Millisecond)
 		create(t, s, "/late", driver.Persistent)
 		e.Partition(memdriver.AroundServer(1))
@@ -82,8 +82,8 @@ func TestTouchesTravelWithPings(t *testing.T) {
 	}, memdriver.WithServers(3), memdriver.WithSyncLimit(10))
 }
 
-// TestLaggingFollower answers from what it has, refuses clients that have seen
-// more, and catches up on a sync.
+// TestLaggingFollower: a lagging server answers from its own state, refuses clients
+// that have seen more, and catches up on a sync.
 func TestLaggingFollower(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		behind := connect(t, e.Connector(2), 20*time.Second)
@@ -96,15 +96,15 @@ func TestLaggingFollower(t *testing.T) {
 		if has(t, behind, "/a") {
 			t.Fatal("the lagging server has applied the create")
 		}
-		// On its way from server 1 it must not end up on server 2 before that
-		// has caught up: it would see its own node missing.
+		// The client that leaves server 1 must not connect to server 2 before that
+		// has caught up: it would not find its own node.
 		e.Partition(memdriver.AroundClients(1).Reset())
 		began := time.Now()
 		if !has(t, ahead, "/a") {
-			t.Fatal("a client went back in time")
+			t.Fatal("the client has connected to a server that does not have its node")
 		}
 		if took := time.Since(began); took < 900*time.Millisecond || took > 2*time.Second {
-			t.Fatalf("connected after %v", took)
+			t.Fatalf("connected after %v, want about a second", took)
 		}
 		create(t, connect(t, e.Connector(0), 20*time.Second), "/b", driver.Persistent)
 		if has(t, behind, "/b") {
@@ -119,8 +119,8 @@ func TestLaggingFollower(t *testing.T) {
 	}, memdriver.WithServers(3))
 }
 
-// TestSessionMoved: what comes over the old connection after the session has
-// moved to another server is not executed.
+// TestSessionMoved: after the session has moved to another server, requests that
+// arrive over the old connection are not executed.
 func TestSessionMoved(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(1, 2), 6*time.Second)
@@ -130,7 +130,7 @@ func TestSessionMoved(t *testing.T) {
 		want(t, err, driver.ErrConnLoss, "create")
 		pass(500 * time.Millisecond)
 		if state(s) != driver.Connected || s.Server() == old {
-			t.Fatalf("%v on %s", state(s), s.Server())
+			t.Fatalf("state %v on server %s, want connected on another server", state(s), s.Server())
 		}
 		release()
 		pass(time.Second)
@@ -141,7 +141,7 @@ func TestSessionMoved(t *testing.T) {
 	}, memdriver.WithServers(3))
 }
 
-// TestAppliedLater: a caller gives up, the network does not.
+// TestAppliedLater: a request is executed even if its caller has given up.
 func TestAppliedLater(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -158,14 +158,14 @@ func TestAppliedLater(t *testing.T) {
 	})
 }
 
-// A follower that has lost its leader finds the one before that, who has not
-// noticed yet that it was deposed. It must not go back: what the two would commit
-// together would be beside what has been committed since.
+// A follower that has lost its leader finds the leader before that one, which does
+// not know yet that it was deposed. The follower must not go back to it: the two
+// would commit transactions in addition to those committed since.
 func TestFollowerDoesNotGoBackToADeposedLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
-		connect(t, e.Connector(1, 2), 20*time.Second) // with nobody there it would stand still
+		connect(t, e.Connector(1, 2), 20*time.Second) // without a client the ensemble would stand still
 		pass(100 * time.Millisecond)
-		e.Partition(memdriver.AroundServer(0)) // silent: it leads on
+		e.Partition(memdriver.AroundServer(0)) // silent, so server 0 goes on leading
 		for range 200 {
 			if pass(50 * time.Millisecond); e.Leader() > 0 {
 				break
@@ -176,7 +176,7 @@ func TestFollowerDoesNotGoBackToADeposedLeader(t *testing.T) {
 		s := connect(t, e.Connector(follower), 20*time.Second)
 		create(t, s, "/new", driver.Persistent)
 		if e.Roles()[0] != "leading" {
-			t.Fatal("the deposed leader has noticed: nothing is tested")
+			t.Fatal("the deposed leader has noticed it, so the test shows nothing")
 		}
 		e.Heal()
 		e.Partition(memdriver.BetweenServers(0, leader), memdriver.BetweenServers(1, 2).Reset())
@@ -184,7 +184,7 @@ func TestFollowerDoesNotGoBackToADeposedLeader(t *testing.T) {
 		other := connect(t, e.Connector(0, follower), 20*time.Second)
 		create(t, other, "/newer", driver.Persistent)
 		if !has(t, other, "/new") {
-			t.Errorf("what a majority had committed is gone:\n%s", e.Dump())
+			t.Errorf("a write that a majority had committed is gone:\n%s", e.Dump())
 		}
 	}, memdriver.WithServers(3))
 }

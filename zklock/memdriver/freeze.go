@@ -1,10 +1,10 @@
 package memdriver
 
-// Freeze stops a session's client as SIGSTOP stops a process, until thaw is
-// called: it sends nothing, not even a ping, takes nothing in, notices nothing,
-// and its connection stays. Calls of its methods wait; their contexts go on to
-// count. What has come meanwhile is waiting for it at the thaw, the end of the
-// session included. thaw may be called more than once.
+// Freeze stops a session's client as SIGSTOP stops a process, until thaw is called.
+// The client sends nothing, not even a ping, receives nothing and notices nothing,
+// and its connection stays. Calls of the session's methods wait, and their contexts
+// can end meanwhile. Everything that arrived meanwhile is waiting for the client at
+// the thaw, including the end of the session. thaw may be called more than once.
 func (e *Ensemble) Freeze(sessionID int64) (thaw func()) {
 	e.enter()
 	defer e.leave()
@@ -35,8 +35,8 @@ func (s *session) freeze() {
 	}
 }
 
-// thaw lets the client go on. It reads what has arrived before it looks at how
-// long that took, as a process does that finds its socket readable.
+// thaw lets the client go on. The client reads what has arrived before it checks how
+// long that took, like a process that finds its socket readable.
 func (s *session) thaw() {
 	e := s.e
 	broken := s.broken

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A process that is stopped for longer than its session lives finds its
-// connection and its state as they were, and learns the truth a moment later.
+// A process is stopped for longer than its session lives. Afterwards it finds its
+// connection and its state unchanged, and learns of the expiry a moment later.
 func TestFrozenClientLearnsOfItsEndAtTheThaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(map[int64]time.Time)
@@ -39,7 +39,7 @@ func TestFrozenClientLearnsOfItsEndAtTheThaw(t *testing.T) {
 		<-pause.C
 		synctest.Wait()
 		if state, _ := s.State(); state != driver.Connected {
-			t.Errorf("a stopped process noticed something: %v", state)
+			t.Errorf("the state of a stopped client changed to %v", state)
 		}
 		if at, ok := ended[s.ID()]; !ok || at.Sub(began) > 6*time.Second {
 			t.Errorf("the session did not expire in time: %v", ended)
@@ -60,8 +60,8 @@ func TestFrozenClientLearnsOfItsEndAtTheThaw(t *testing.T) {
 	})
 }
 
-// One that is stopped for a while only goes on, with what came meanwhile, even
-// if its connection was reset under it.
+// A client that is stopped for a short time goes on, with the messages that arrived
+// meanwhile, even if its connection was reset.
 func TestFrozenClientGoesOn(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestFrozenClientGoesOn(t *testing.T) {
 			<-pause.C
 			synctest.Wait()
 			if state, _ := s.State(); state != driver.Connected {
-				t.Errorf("reset %v: a stopped process noticed something: %v", reset, state)
+				t.Errorf("reset %v: the state of a stopped client changed to %v", reset, state)
 			}
 			thaw()
 			if err := <-call; err != nil {
@@ -98,7 +98,8 @@ func TestFrozenClientGoesOn(t *testing.T) {
 	}
 }
 
-// The journal tells what was committed, once, in order, whoever leads.
+// The journal reports each committed transaction once and in order, whichever server
+// leads.
 func TestJournalIsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []memdriver.Transaction
@@ -126,7 +127,7 @@ func TestJournalIsTheLog(t *testing.T) {
 		}
 		e.Restart(e.Leader())
 		_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/x/n-", nil, driver.EphemeralSequential, acl), driver.SetOp("/x", []byte("2"), driver.AnyVersion)})
-		for errors.Is(err, driver.ErrConnLoss) { // it fell into the change of leaders, and was not applied
+		for errors.Is(err, driver.ErrConnLoss) { // the leader changed meanwhile, and it was not applied
 			_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/x/n-", nil, driver.EphemeralSequential, acl), driver.SetOp("/x", []byte("2"), driver.AnyVersion)})
 		}
 		must(err)
@@ -142,7 +143,7 @@ func TestJournalIsTheLog(t *testing.T) {
 		zxid := int64(0)
 		for _, tx := range log {
 			if tx.Zxid <= zxid {
-				t.Errorf("%#x after %#x", tx.Zxid, zxid)
+				t.Errorf("transaction %#x was reported after %#x", tx.Zxid, zxid)
 			}
 			zxid = tx.Zxid
 			got = append(got, tx.Changes...)
@@ -157,12 +158,12 @@ func TestJournalIsTheLog(t *testing.T) {
 			}
 		}
 		if last := log[len(log)-1]; !last.Ended || last.Session != id {
-			t.Errorf("the last is %+v, want the end of session %#x", last, id)
+			t.Errorf("the last transaction is %+v, want the end of session %#x", last, id)
 		}
 	})
 }
 
-// Replies that are let go while the client is stopped wait for it all the same.
+// Replies that are released while the client is stopped still wait for the client.
 func TestFrozenClientWithRepliesHeld(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -176,18 +177,18 @@ func TestFrozenClientWithRepliesHeld(t *testing.T) {
 		pass(time.Second)
 		select {
 		case err := <-call:
-			t.Errorf("answered while it was stopped: %v", err)
+			t.Errorf("a call returned while the client was stopped: %v", err)
 		default:
 		}
 		thaw()
 		if err := <-call; err != nil {
 			t.Error(err)
 		}
-		pass(30 * time.Second) // one ping at a time
+		pass(30 * time.Second) // several pings, one at a time
 		e.KillConnection(s.ID())
 		pass(30 * time.Second)
 		if state(s) != driver.Connected {
-			t.Errorf("it is %v", state(s))
+			t.Errorf("the session's state is %v", state(s))
 		}
 	}, memdriver.WithLatency(time.Millisecond))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// open is the access list of almost every znode here.
+// open is the access list of almost every znode in these tests.
 var open = driver.OpenACL(driver.PermAll)
 
 // bubble runs a test in virtual time on an ensemble with a tick of one second.
@@ -57,7 +57,7 @@ func has(t *testing.T, s driver.Session, path string) bool {
 	return err == nil
 }
 
-// pass lets virtual time pass: what is due until then has happened.
+// pass lets virtual time pass, and waits until everything that is due has happened.
 func pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C

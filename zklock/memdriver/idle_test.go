@@ -10,29 +10,29 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// An ensemble that nobody uses stands still. A client that goes while its session
-// is being made leaves one that the leader has yet to hear of: then it goes on,
-// and hears of the next ones, too.
+// An ensemble without clients stands still. If a client leaves while its session is
+// being made, the leader may receive the request for the session after that. Then the
+// ensemble has to go on, and has to keep later sessions alive too.
 func TestSessionsLiveAfterOneWasAbandoned(t *testing.T) {
 	const latency, timeout = time.Millisecond, 2 * time.Second
 	for after := latency / 2; after < 10*latency; after += latency / 4 {
 		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
-			_, _ = e.Connector(1).Connect(ctx, timeout) // whether it is in time does not matter
+			_, _ = e.Connector(1).Connect(ctx, timeout) // the outcome does not matter
 			cancel()
 			pass(5 * latency)
 			s := connect(t, e.Connector(2), timeout)
 			create(t, s, "/held", driver.Ephemeral)
 			pass(3 * timeout)
 			if st := state(s); st != driver.Connected || !has(t, s, "/held") {
-				t.Errorf("a client went after %v: the next one's session is %v", after, st)
+				t.Errorf("after a client left after %v, the next session is %v", after, st)
 			}
 		}, memdriver.WithServers(3), memdriver.WithTickTime(timeout/10), memdriver.WithLatency(latency))
 	}
 }
 
-// The last client goes while there is no leader. The servers elect one all the
-// same, or its session, and what it has held, would stay for ever.
+// The last client leaves while the ensemble has no leader. The servers still have to
+// elect one: otherwise the session and its ephemerals would stay for ever.
 func TestSessionsEndThoughTheLastClientLeftWithoutALeader(t *testing.T) {
 	const timeout = 2 * time.Second
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
@@ -43,13 +43,13 @@ func TestSessionsEndThoughTheLastClientLeftWithoutALeader(t *testing.T) {
 		}
 		pass(10 * timeout) // every server looks for the others now
 		ctx, cancel := context.WithTimeout(t.Context(), timeout/10)
-		_ = s.Close(ctx) // which nobody hears of
+		_ = s.Close(ctx) // no leader receives this request
 		cancel()
 		pass(timeout)
 		e.Heal()
 		pass(5 * timeout)
 		if dump := e.Dump(); strings.Contains(dump, "held") {
-			t.Errorf("left behind:\n%s", dump)
+			t.Errorf("the ephemeral of the last session was left behind:\n%s", dump)
 		}
 	}, memdriver.WithServers(3), memdriver.WithTickTime(timeout/10))
 }

@@ -7,52 +7,52 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Transaction is an entry of the ensemble's log that a majority has accepted:
-// what really happened, whatever clients were told of it.
+// Transaction is an entry of the ensemble's log that a majority has accepted. It
+// shows what really happened, whatever replies the clients received.
 type Transaction struct {
-	// Zxid is its number. Those that changed nothing, and so are not shown,
-	// have numbers too.
+	// Zxid is its number. Transactions that changed nothing have numbers too, but are
+	// not reported.
 	Zxid int64
 
 	// At is when it was committed.
 	At time.Time
 
-	// Session is whose request it was; for the end of a session, which ended;
-	// 0 for the ensemble's operator.
+	// Session is the session whose request it was; for the end of a session, the
+	// session that ended. It is 0 for the ensemble's operator.
 	Session int64
 
-	// Ended says that the session ended, closed by its client or expired.
+	// Ended means that the session ended: its client closed it, or it expired.
 	Ended bool
 
-	// Changes is what became of the znodes: what was created comes first.
+	// Changes lists the changes to znodes; creations come first.
 	Changes []Change
 }
 
-// Change is what a transaction did to one znode.
+// Change is a transaction's change to one znode.
 type Change struct {
 	// Kind is OpCreate, OpDelete or OpSet.
 	Kind driver.OpKind
 
-	// Path is the znode, with its sequence suffix.
+	// Path is the znode's path, with its sequence suffix.
 	Path string
 
-	// Data is its content afterwards; nothing for a deletion.
+	// Data is its content afterwards; empty for a deletion.
 	Data []byte
 
-	// Owner is the session that it ends with; 0 if with none.
+	// Owner is the session with which the znode ends; 0 if it is not ephemeral.
 	Owner int64
 }
 
-// WithJournal has every transaction told to f when it is committed, in the
-// order of the log. The ensemble is locked while f runs: f must not block, and
-// must not use the ensemble.
+// WithJournal sets a function that is called with every transaction that changes
+// something, when it is committed and in the order of the log. The ensemble is locked
+// while f runs, so f must not block and must not use the ensemble.
 func WithJournal(f func(Transaction)) Option {
 	return optionFunc(func(c *config) { c.journal = f })
 }
 
-// noteChanges keeps what a transaction has just done to a tree, for the journal.
-// Deletions and new data are what watches look for; what was created is known
-// by its result.
+// noteChanges records, for the journal, what a transaction has just done to a tree.
+// Deletions and new data are in the changes that are kept for watches; creations are
+// in the transaction's results.
 func (tx *txn) noteChanges(t *tree) {
 	if tx.err != nil {
 		return
@@ -61,7 +61,7 @@ func (tx *txn) noteChanges(t *tree) {
 		if tx.ops[i].Kind != driver.OpCreate {
 			continue
 		}
-		if n := t.find(tx.results[i].Path); n != nil { // else deleted again by a later operation
+		if n := t.find(tx.results[i].Path); n != nil { // nil: deleted again by a later operation
 			tx.changes = append(tx.changes, Change{Kind: driver.OpCreate, Path: n.path, Data: cloneData(n.data), Owner: n.sessionOwner()})
 		}
 	}
@@ -74,7 +74,7 @@ func (tx *txn) noteChanges(t *tree) {
 	}
 }
 
-// sessionOwner is the session that the node ends with, or 0.
+// sessionOwner returns the session with which the node ends, or 0.
 func (n *node) sessionOwner() int64 {
 	if n.ephemeral() {
 		return n.owner
@@ -82,8 +82,9 @@ func (n *node) sessionOwner() int64 {
 	return 0
 }
 
-// record tells the journal of a committed transaction. A leader that takes over
-// commits again what the one before had committed and it had not heard of.
+// record passes a committed transaction to the journal. A new leader commits again
+// those transactions that its predecessor had committed without its knowledge; they
+// are recorded once.
 func (e *Ensemble) record(tx *txn) {
 	if e.config.journal == nil || tx.zxid <= e.recorded {
 		return

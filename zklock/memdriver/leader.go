@@ -11,53 +11,53 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// errSessionMoved is the leader's answer to a request that a server forwarded
-// for a session which another server has taken over. Clients never see it:
-// their server ends the connection.
+// errSessionMoved is the leader's answer to a request that a server forwarded for a
+// session which another server has taken over. Clients never see it: the forwarding
+// server ends the connection.
 var errSessionMoved = errors.New("session moved")
 
-// tracked is what a leader knows of a session beyond the log.
+// tracked is a leader's knowledge of a session that is not in the log.
 type tracked struct {
 	id      int64
 	timeout time.Duration
 	expires time.Duration // since the ensemble's start, a whole number of ticks
-	owner   *server       // through whom its requests must come; nil: whoever is first
+	owner   *server       // the server through which its requests must come; nil: the first server that forwards one
 	closing bool
 }
 
-// leadership is one server's term as leader. It goes on in good faith after
-// the others have elected somebody else, until the server notices.
+// leadership is one server's term as leader. After the others have elected another
+// leader, it goes on until the server notices.
 type leadership struct {
 	srv    *server
 	active bool
-	zxid   int64 // newest given out: epoch<<32 | counter
-	// head is the state after everything proposed, committed or not: what new
-	// requests are checked against. Alone, a leader commits what it proposes
-	// at once, and head is the server's tree itself.
+	zxid   int64 // the newest assigned zxid: epoch<<32 | counter
+	// head is the state after everything proposed, committed or not. New requests are
+	// checked against it. The only server of an ensemble commits what it proposes at
+	// once, and head is then its tree itself, unless it lags.
 	head      *tree
-	proposals []*txn // not committed, in order; the end of srv.log
+	proposals []*txn // not committed yet, in order; the end of srv.log
 	learners  []*learner
 	sessions  map[int64]*tracked
 
 	ticks    int
 	half     bool       // half a tick has passed
-	orders   []*request // of the operator, not executed yet
+	orders   []*request // the operator's requests that are not executed yet
 	beat     *event     // the next half tick; nil while the ensemble is idle
-	expiring *event     // the next look for expired sessions
-	reaping  *event     // the next look for empty containers
+	expiring *event     // the next check for expired sessions
+	reaping  *event     // the next check for empty containers
 	reapAt   time.Time
 }
 
-// lead makes s the leader of a new epoch. Every session gets its full timeout
-// anew: nobody knows when it was heard last.
+// lead makes s the leader of a new epoch. Every session gets its full timeout again,
+// since no server knows when it was last heard.
 func (s *server) lead() {
 	e := s.e
 	s.leaveRole()
 	s.catchUp()
 	e.epoch++
 	l := &leadership{srv: s, active: true, zxid: e.epoch << 32, sessions: make(map[int64]*tracked)}
-	// What a majority may have acknowledged is committed by being here; and
-	// what only this server had accepted becomes so, late.
+	// Entries of the log that a majority may have acknowledged are committed. Entries
+	// that only this server had accepted are committed late, by this election.
 	log := s.log
 	s.log = nil
 	for _, tx := range log {
@@ -79,7 +79,7 @@ func (s *server) lead() {
 	}
 }
 
-// start sets the leader's periodic work going.
+// start starts the leader's periodic work.
 func (l *leadership) start() {
 	e := l.srv.e
 	if l.beat == nil && len(e.servers) > 1 {
@@ -89,7 +89,7 @@ func (l *leadership) start() {
 	l.planReap()
 }
 
-// stop ends what start began.
+// stop stops the work that start has started.
 func (l *leadership) stop() {
 	e := l.srv.e
 	e.cancel(l.beat)
@@ -98,20 +98,21 @@ func (l *leadership) stop() {
 	l.beat, l.expiring, l.reaping = nil, nil, nil
 }
 
-// touch counts a sign of life of a session, unless it is over.
+// touch records a sign of life of a session. It returns false if the session is over.
 func (l *leadership) touch(id int64, timeout time.Duration) bool {
 	t := l.sessions[id]
 	if t == nil || t.closing {
 		return false
 	}
 	t.timeout = timeout
-	// Also when that is earlier: a smaller timeout moves the expiry up.
+	// This also applies if it is earlier: a smaller timeout brings the expiry
+	// forward.
 	t.expires = l.srv.e.expiry(timeout)
 	return true
 }
 
-// adopt answers whether a session that comes back through server s lives, and
-// makes s its owner if so.
+// adopt reports whether a session whose client reconnects through server s still
+// lives. If so, s becomes its owner.
 func (l *leadership) adopt(id int64, timeout time.Duration, s *server) bool {
 	if !l.touch(id, timeout) {
 		return false
@@ -120,7 +121,8 @@ func (l *leadership) adopt(id int64, timeout time.Duration, s *server) bool {
 	return true
 }
 
-// submit takes a request from a server, the leader's own or another's.
+// submit handles a request that a server has forwarded, the leader's own server or
+// another.
 func (l *leadership) submit(tx *txn) {
 	if !l.active {
 		return
@@ -131,7 +133,7 @@ func (l *leadership) submit(tx *txn) {
 			id: tx.session, timeout: tx.timeout, owner: tx.origin, expires: l.srv.e.expiry(tx.timeout),
 		}
 		if idle {
-			l.srv.e.wake() // the client has gone while this was under way; its session stays
+			l.srv.e.wake() // the client left while this was under way, but its session exists now
 		}
 		l.planExpiry()
 		l.propose(tx)
@@ -173,8 +175,8 @@ func (l *leadership) admit(tx *txn) error {
 	return nil
 }
 
-// propose gives a transaction the next zxid, works out what it does, and sends
-// it to the followers. It is committed once a majority has it in its log.
+// propose assigns the next zxid to a transaction, computes its effect, and sends it
+// to the followers. It is committed once a majority has it in its log.
 func (l *leadership) propose(tx *txn) {
 	l.zxid++
 	tx.zxid = l.zxid
@@ -196,8 +198,8 @@ func (l *leadership) propose(tx *txn) {
 	}
 }
 
-// acknowledged counts a follower's answer to a proposal, and commits in order
-// all that have a majority now.
+// acknowledged counts a follower's answer to a proposal. It commits, in order, all
+// proposals that now have a majority.
 func (l *leadership) acknowledged(tx *txn, s *server) {
 	// A follower that lost its link and came back may answer twice.
 	tx.acks |= 1 << s.index
@@ -227,7 +229,8 @@ func (l *leadership) commit(tx *txn) {
 	l.srv.commit(tx)
 }
 
-// answerSync lets the answer to a sync follow the commits to where it came from.
+// answerSync sends the answer to a sync to the server from which it came, behind the
+// commits.
 func (l *leadership) answerSync(tx *txn) {
 	if tx.origin == l.srv {
 		l.srv.commit(tx)
@@ -240,8 +243,8 @@ func (l *leadership) answerSync(tx *txn) {
 	}
 }
 
-// halfTick is the leader's loop: pings to the followers each half tick, and
-// each tick a look at whether a majority still answers.
+// halfTick is the leader's loop. Each half tick it pings the followers, and each tick
+// it checks whether a majority still answers.
 func (l *leadership) halfTick() {
 	e := l.srv.e
 	l.beat = nil
@@ -263,7 +266,7 @@ func (l *leadership) halfTick() {
 	l.beat = e.after(e.config.tick/2, l.halfTick)
 }
 
-// planExpiry schedules the next look for expired sessions at a whole tick.
+// planExpiry schedules the next check for expired sessions, at a whole tick.
 func (l *leadership) planExpiry() {
 	e := l.srv.e
 	if l.expiring == nil && len(l.sessions) > 0 {
@@ -272,8 +275,8 @@ func (l *leadership) planExpiry() {
 	}
 }
 
-// expire proposes the end of the sessions whose time has come. A leader alone
-// in the belief that it leads proposes in vain.
+// expire proposes the end of the sessions that are due. A leader that was deposed and
+// does not know it proposes in vain.
 func (l *leadership) expire() {
 	l.expiring = nil
 	now := l.srv.e.clock.now.Sub(l.srv.e.start)
@@ -287,20 +290,19 @@ func (l *leadership) expire() {
 
 func byID(a, b *tracked) int { return cmp.Compare(a.id, b.id) }
 
-// end closes a session on the leader's own account.
+// end ends a session at the leader's own initiative.
 func (l *leadership) end(t *tracked) {
 	t.closing = true
 	l.propose(&txn{kind: txnCloseSession, session: t.id})
 }
 
-// settled strikes an operator's request that is done off the list.
+// settled removes an operator's finished request from the list.
 func (l *leadership) settled(r *request) {
 	l.orders = slices.DeleteFunc(l.orders, func(other *request) bool { return other == r })
 }
 
-// resign ends the term. Requests that wait for the leader are never answered;
-// what it has proposed stays in its log and may still be committed by a later
-// leader that has it.
+// resign ends the term. Requests that wait for the leader are never answered. Its
+// proposals stay in its log; a later leader that has them may still commit them.
 func (l *leadership) resign() {
 	l.active = false
 	for _, r := range l.orders {

@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestDeposedLeaderRevalidates: a session that comes back to a leader which
-// has lost its followers and does not know it yet is told that it lives, while
-// those who have elected another leader expire it.
+// TestDeposedLeaderRevalidates: a session reconnects to a leader that has lost its
+// followers and does not know it yet. That leader accepts the session, while the
+// servers that have elected another leader expire it.
 func TestDeposedLeaderRevalidates(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		if e.Leader() != 0 {
@@ -25,7 +25,7 @@ func TestDeposedLeaderRevalidates(t *testing.T) {
 		create(t, holder, "/held", driver.Ephemeral)
 		pass(200 * time.Millisecond)
 
-		// Silent for the leader, noticed by the followers.
+		// The partition is silent for the leader, while the followers notice it.
 		e.Partition(memdriver.AroundServer(0))
 		e.Partition(memdriver.BetweenSession(holder.ID(), 1).Reset())
 		pass(100 * time.Millisecond)
@@ -36,21 +36,21 @@ func TestDeposedLeaderRevalidates(t *testing.T) {
 			t.Fatalf("generation %d", gen)
 		}
 
-		// The followers give their leader up after syncLimit ticks, elect
-		// another and give the session its full timeout: the old leader's
-		// ticks must outlast that for the two to disagree.
+		// The followers give their leader up after syncLimit ticks, elect another and
+		// give the session its full timeout. The old leader has to go on for longer
+		// than that, so that the two can disagree.
 		both := false
 		for range 200 {
 			pass(100 * time.Millisecond)
 			if e.Roles()[0] == "leading" && e.Leader() > 0 {
 				both = true
 				if !has(t, holder, "/held") {
-					t.Fatal("the deposed leader has lost a node")
+					t.Fatal("the deposed leader has lost the node")
 				}
 			}
 		}
 		if !both {
-			t.Fatal("there were never two leaders")
+			t.Fatal("the test never had two leaders at once")
 		}
 		if err := other.Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
@@ -66,8 +66,8 @@ func TestDeposedLeaderRevalidates(t *testing.T) {
 	}, memdriver.WithServers(3))
 }
 
-// TestTwoHolders is the same with links that break: the followers know at once,
-// the leader at its next tick.
+// TestTwoHolders does the same with links that break: the followers know at once, the
+// leader at its next tick.
 func TestTwoHolders(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		holder := connect(t, e.Connector(0), 4*time.Second)
@@ -80,17 +80,17 @@ func TestTwoHolders(t *testing.T) {
 		e.KillConnection(holder.ID())
 		pass(20 * time.Millisecond)
 		if gen, _ := holder.Conn(); gen != 2 || state(holder) != driver.Connected {
-			t.Fatalf("generation %d, %v: not revalidated", gen, state(holder))
+			t.Fatalf("generation %d, state %v: the old leader has not accepted the session", gen, state(holder))
 		}
 		pass(2 * time.Second)
 		if role := e.Roles()[0]; role != "looking" {
-			t.Fatalf("still %s after a tick without followers", role)
+			t.Fatalf("the old leader is still %s after a tick without followers", role)
 		}
 	}, memdriver.WithServers(3))
 }
 
-// TestElectionGivesFullTimeout: a new leader knows nothing of when sessions
-// were heard, and starts them all anew. Epochs and zxids only grow.
+// TestElectionGivesFullTimeout: a new leader does not know when sessions were last
+// heard, and gives each its full timeout. Epochs and zxids only grow.
 func TestElectionGivesFullTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(1), 4*time.Second)
@@ -105,11 +105,11 @@ func TestElectionGivesFullTimeout(t *testing.T) {
 		e.Restart(0)
 		pass(3 * time.Second)
 		if !has(t, other, "/e") {
-			t.Fatal("expired within the timeout that the new leader gives")
+			t.Fatal("the session expired within the timeout that the new leader grants")
 		}
 		pass(3 * time.Second)
 		if has(t, other, "/e") {
-			t.Fatal("never expired")
+			t.Fatal("the session has not expired")
 		}
 		path := create(t, other, "/f", driver.Persistent)
 		after, err := other.Get(t.Context(), path)
@@ -126,8 +126,8 @@ func TestElectionGivesFullTimeout(t *testing.T) {
 	}, memdriver.WithServers(3))
 }
 
-// TestNoMajority: reads go on for as long as a server believes in its leader,
-// writes do not return.
+// TestNoMajority: a server answers reads for as long as it believes in its leader.
+// Writes do not return.
 func TestNoMajority(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(0), 20*time.Second)
@@ -153,14 +153,14 @@ func TestNoMajority(t *testing.T) {
 		if state(s) != driver.Connected {
 			t.Fatalf("%v after healing", state(s))
 		}
-		// Its server had it in the newest log of all.
+		// The session's server had the proposal in its log, which was the newest.
 		if !has(t, s, "/a") {
 			t.Fatal("an accepted proposal of the newest log was dropped")
 		}
 	}, memdriver.WithServers(3))
 }
 
-// TestRestartSingle: data and sessions survive the restart of a lone server.
+// TestRestartSingle: data and sessions survive the restart of a single server.
 func TestRestartSingle(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -170,7 +170,7 @@ func TestRestartSingle(t *testing.T) {
 			t.Fatalf("%v", state(s))
 		}
 		if !has(t, s, "/e") {
-			t.Fatal("lost")
+			t.Fatal("the ephemeral node was lost in the restart")
 		}
 		if gen, _ := s.Conn(); gen != 2 {
 			t.Fatalf("generation %d", gen)
@@ -178,8 +178,8 @@ func TestRestartSingle(t *testing.T) {
 	})
 }
 
-// TestSameFollowerCountsOnce: a follower that comes back and acknowledges again
-// what it had acknowledged before makes no majority.
+// TestSameFollowerCountsOnce: a follower that reconnects, and again acknowledges what
+// it had acknowledged before, does not count twice towards a majority.
 func TestSameFollowerCountsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(0), 20*time.Second)
@@ -199,7 +199,7 @@ func TestSameFollowerCountsOnce(t *testing.T) {
 		}
 		select {
 		case err := <-done:
-			t.Fatalf("committed by two servers of five: %v", err)
+			t.Fatalf("a write with two servers of five returned, error %v", err)
 		default:
 		}
 		e.Heal()
@@ -209,8 +209,9 @@ func TestSameFollowerCountsOnce(t *testing.T) {
 	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
 }
 
-// A sync that waits behind what a lagging server has to apply is no entry of its
-// log: it must not make the server with the newest log look like the oldest.
+// A sync can wait behind commits that a lagging server has not applied. It is not an
+// entry of that server's log, and must not make the server with the newest log look
+// like the one with the oldest.
 func TestElectionAfterASyncThatWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(0), 10*time.Second)
@@ -221,7 +222,7 @@ func TestElectionAfterASyncThatWaits(t *testing.T) {
 		late := make(chan error, 1)
 		go func() { late <- s.Sync(t.Context(), "/") }()
 		pass(10 * time.Millisecond)
-		e.Partition(memdriver.AroundServer(1)) // the only other one that has /x
+		e.Partition(memdriver.AroundServer(1)) // the only other server that has /x
 		for !strings.Contains(e.Dump(), "mem-0 looking") {
 			pass(100 * time.Millisecond)
 		}
@@ -232,18 +233,20 @@ func TestElectionAfterASyncThatWaits(t *testing.T) {
 		e.Lag(0, 0)
 		<-late
 		if !has(t, s, "/x") {
-			t.Error("what a majority had accepted is gone")
+			t.Error("a write that a majority had accepted is gone")
 		}
 	}, memdriver.WithServers(3), memdriver.WithSyncLimit(2), memdriver.WithLatency(time.Millisecond))
 }
 
-// A server that only a minority can reach is elected by nobody: what its voters
-// go on to commit with the leader they come back to would be older than its epoch.
+// A server that only a minority can reach must not be elected. Its voters could
+// return to their former leader, and what they then commit with that leader would be
+// older than the new epoch.
 func TestLeaderOfAMinorityIsNotElected(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(0), 20*time.Second)
 		pass(100 * time.Millisecond)
-		// Server 4 hears 1 and 2, and would vote for 2, which hears nobody else.
+		// Server 4 reaches 1 and 2, and would vote for 2, which reaches no other
+		// server.
 		e.Partition(memdriver.BetweenServers(1, 2).Reset())
 		for other := range 5 {
 			if other != 0 && other != 3 {
@@ -254,22 +257,22 @@ func TestLeaderOfAMinorityIsNotElected(t *testing.T) {
 		pass(250 * time.Millisecond)
 		e.Heal(memdriver.AroundServer(0))
 		e.Partition(memdriver.BetweenServers(0, 2), memdriver.BetweenServers(0, 4))
-		pass(400 * time.Millisecond) // 0 has not looked yet whether it has a majority
+		pass(400 * time.Millisecond) // server 0 has not checked yet whether it has a majority
 		if e.Leader() != 0 {
-			t.Fatalf("leader %d, roles %v: nothing is tested", e.Leader(), e.Roles())
+			t.Fatalf("leader %d, roles %v: the test needs server 0 as leader", e.Leader(), e.Roles())
 		}
 		create(t, s, "/new", driver.Persistent)
 		e.Heal()
 		e.Partition(memdriver.AroundServer(0).Reset())
 		pass(2 * time.Second)
 		if !has(t, connect(t, e.Connector(1, 2, 3, 4), 20*time.Second), "/new") {
-			t.Errorf("what a majority had committed is gone:\n%s", e.Dump())
+			t.Errorf("a write that a majority had committed is gone:\n%s", e.Dump())
 		}
 	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
 }
 
-// A follower that comes back to its leader keeps what it has acknowledged: the
-// leader counts on that.
+// A follower that comes back to its leader keeps what it has acknowledged: the leader
+// counts on that.
 func TestFollowerThatComesBackKeepsItsLog(t *testing.T) {
 	const latency = 10 * time.Millisecond
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
@@ -281,20 +284,20 @@ func TestFollowerThatComesBackKeepsItsLog(t *testing.T) {
 			_, err := s.Create(t.Context(), "/new", nil, driver.Persistent, open)
 			done <- err
 		}()
-		pass(2*latency + latency/2) // the answers of 1 and 2 are under way
+		pass(2*latency + latency/2) // the acknowledgements of 1 and 2 are under way
 		e.Partition(memdriver.BetweenServers(0, 2))
 		pass(latency)
 		e.Restart(1)
 		for e.Roles()[1] != "following" {
 			pass(time.Millisecond)
 		}
-		e.Heal(memdriver.BetweenServers(0, 2)) // the third of five
+		e.Heal(memdriver.BetweenServers(0, 2)) // with it, three of five servers have the write
 		e.Partition(memdriver.AroundServer(0).Reset(), memdriver.AroundServer(2).Reset())
 		if err := <-done; err != nil {
-			t.Fatalf("nothing is tested: %v", err)
+			t.Fatalf("the write was not committed, so the test shows nothing: %v", err)
 		}
 		if !has(t, connect(t, e.Connector(1, 3, 4), 20*time.Second), "/new") {
-			t.Errorf("what a majority had accepted is gone:\n%s", e.Dump())
+			t.Errorf("a write that a majority had accepted is gone:\n%s", e.Dump())
 		}
 	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10), memdriver.WithLatency(latency))
 }

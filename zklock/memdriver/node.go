@@ -24,24 +24,24 @@ type node struct {
 	czxid, mzxid, pzxid int64
 	ctime, mtime        int64
 	version, aversion   int32
-	// creations counts the children ever created. It is what a server stores
-	// as cversion: the next sequence suffix, and with the number of children
-	// the Cversion that clients see.
+	// creations counts all children that were ever created. A server stores this
+	// number as cversion. It is the next sequence suffix, and together with the
+	// number of children it gives the Cversion that clients see.
 	creations int32
 	owner     int64
 }
 
-// name is the last segment of the node's path.
+// name returns the last segment of the node's path.
 func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
-// stat is what clients see. Deletions are not counted when they happen: they
-// are creations less children, so that Cversion, which counts both, comes out
-// of the one counter that is stored.
+// stat returns the Stat that clients see. Deletions are not counted when they happen:
+// their number is the creations minus the children. So Cversion, which counts both,
+// can be computed from the one counter that is stored.
 func (n *node) stat() driver.Stat {
 	children := int32(len(n.children))
 	owner := n.owner
 	if owner == containerOwner {
-		owner = 0 // kept to itself by a server
+		owner = 0 // a server does not show it
 	}
 	return driver.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
@@ -51,7 +51,7 @@ func (n *node) stat() driver.Stat {
 	}
 }
 
-// ephemeral reports whether the node ends with a session.
+// ephemeral reports whether the node is deleted at the end of a session.
 func (n *node) ephemeral() bool { return n.owner != 0 && n.owner != containerOwner }
 
 // adopt makes child one of n's children and returns it.
@@ -64,7 +64,7 @@ func (n *node) adopt(child *node) *node {
 	return child
 }
 
-// sorted lists the children by name.
+// sorted returns the children, sorted by name.
 func (n *node) sorted() []*node { return slices.SortedFunc(maps.Values(n.children), byPath) }
 
 func byPath(a, b *node) int { return cmp.Compare(a.path, b.path) }

@@ -53,8 +53,8 @@ func (t *tree) create(tx *txn, op *driver.Op, result *driver.OpResult) error {
 	if tx.multi {
 		t.undo = append(t.undo, undo{kind: driver.OpCreate, node: n, creations: parent.creations, pzxid: parent.pzxid})
 	}
-	// The counter sticks at its end, as it does in servers since 3.6: they
-	// raise it only, and its successor is negative. Pzxid is raised with it.
+	// The counter stays at its maximum, as in servers since 3.6: they only ever raise
+	// it, and its successor is negative. Pzxid is raised together with it.
 	if parent.creations < math.MaxInt32 {
 		parent.creations++
 		parent.pzxid = tx.zxid
@@ -76,7 +76,7 @@ func withSuffix(path string, number int32) string {
 }
 
 func (t *tree) delete(tx *txn, op *driver.Op) error {
-	// Only that much is looked at: nothing of an invalid name can be there.
+	// The server checks no more than this: no node with an invalid name can exist.
 	if nameless(op.Path) || reserved(op.Path) {
 		return driver.ErrBadArguments
 	}
@@ -98,8 +98,8 @@ func (t *tree) delete(tx *txn, op *driver.Op) error {
 	if len(n.children) > 0 {
 		return driver.ErrNotEmpty
 	}
-	// Looked at once more under the log's order: a child may have come and
-	// gone, or somebody may have put another kind of node there.
+	// Checked again in the order of the log: a child may have been created and
+	// deleted, or a client may have put another kind of node there.
 	if op.Kind == opReap && !n.reapable() {
 		return driver.ErrBadVersion
 	}
@@ -110,12 +110,12 @@ func (t *tree) delete(tx *txn, op *driver.Op) error {
 	return nil
 }
 
-// nameless reports whether a server cannot make a parent and a name of a path.
+// nameless reports whether a server cannot split a path into a parent and a name.
 func nameless(path string) bool {
 	return strings.IndexByte(path, '/') < 0 || strings.IndexByte(path, 0) >= 0
 }
 
-// reserved reports whether a path is one that nobody may delete.
+// reserved reports whether a path is one that no client may delete.
 func reserved(path string) bool {
 	switch path {
 	case "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config":
@@ -124,7 +124,7 @@ func reserved(path string) bool {
 	return false
 }
 
-// remove takes a node without children out of the tree.
+// remove removes a node without children from the tree.
 func (t *tree) remove(n *node, zxid int64) {
 	delete(n.parent.children, n.name())
 	n.parent.pzxid = max(n.parent.pzxid, zxid)
@@ -149,7 +149,7 @@ func (t *tree) set(tx *txn, op *driver.Op, result *driver.OpResult) error {
 	if tx.multi {
 		t.undo = append(t.undo, undo{kind: driver.OpSet, node: n, version: n.version, mzxid: n.mzxid, mtime: n.mtime, data: n.data})
 	}
-	// Often the same data again: then the old copy will do.
+	// The data is often the same again: then keep the old copy.
 	if !bytes.Equal(n.data, op.Data) || n.data == nil {
 		n.data = cloneData(op.Data)
 	}
@@ -177,5 +177,5 @@ func (t *tree) check(tx *txn, op *driver.Op) error {
 	return nil
 }
 
-// cloneData copies a node's content; nothing is the same as empty content.
+// cloneData copies a node's content. No content becomes empty content.
 func cloneData(data []byte) []byte { return append([]byte{}, data...) }

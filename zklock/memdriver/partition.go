@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// Cut says which connections a partition cuts. Make one with [BetweenServers],
+// Cut describes connections that a partition cuts. Make one with [BetweenServers],
 // [AroundServer], [AroundSession], [BetweenSession] or [AroundClients].
 //
-// A cut connection falls silent: neither end learns of it, both give it up
-// when they have waited long enough, and what was sent meanwhile arrives when
-// it heals before that. With [Cut.Reset] both ends learn of it at once.
+// A cut connection falls silent. Neither end is notified; each gives the connection
+// up after it has waited long enough. If the connection heals before that, the
+// messages sent meanwhile arrive. With [Cut.Reset] both ends notice at once.
 type Cut struct {
 	kind    cutKind
 	a, b    int
@@ -33,8 +33,8 @@ const (
 // BetweenServers cuts two servers from each other.
 func BetweenServers(a, b int) Cut { return Cut{kind: betweenServers, a: a, b: b} }
 
-// AroundServer cuts a server from all other servers, but not from its clients:
-// they are answered until the server finds out that it is alone.
+// AroundServer cuts a server from all other servers, but not from its clients: it
+// goes on answering them until it notices that it is alone.
 func AroundServer(server int) Cut { return Cut{kind: aroundServer, a: server} }
 
 // AroundSession cuts a session's client from all servers.
@@ -45,12 +45,12 @@ func BetweenSession(id int64, server int) Cut {
 	return Cut{kind: betweenSession, session: id, a: server}
 }
 
-// AroundClients cuts a server from all clients, those that come later too, but
-// not from the other servers.
+// AroundClients cuts a server from all clients, including those that connect later,
+// but not from the other servers.
 func AroundClients(server int) Cut { return Cut{kind: aroundClients, a: server} }
 
-// Reset returns the same cut with connections that break instead of falling
-// silent, and new ones that are refused.
+// Reset returns the same cut with a different effect: connections break instead of
+// falling silent, and new ones are refused.
 func (c Cut) Reset() Cut {
 	c.reset = true
 	return c
@@ -80,7 +80,7 @@ func (c Cut) client(id int64, server int) bool {
 	return false
 }
 
-// Partition adds cuts to those there are.
+// Partition adds cuts to the existing ones.
 func (e *Ensemble) Partition(cuts ...Cut) {
 	e.enter()
 	defer e.leave()
@@ -88,8 +88,8 @@ func (e *Ensemble) Partition(cuts ...Cut) {
 	e.recut()
 }
 
-// Heal takes cuts back, reset or not, or all of them if none is named. What
-// was held up arrives, unless both ends have given up meanwhile.
+// Heal removes cuts, with or without Reset, or all of them if none is given. Messages
+// that were held up arrive, unless both ends have given up meanwhile.
 func (e *Ensemble) Heal(cuts ...Cut) {
 	e.enter()
 	defer e.leave()
@@ -99,7 +99,7 @@ func (e *Ensemble) Heal(cuts ...Cut) {
 	e.recut()
 }
 
-// recut makes all connections what the cuts say.
+// recut applies the cuts to all connections.
 func (e *Ensemble) recut() {
 	for _, c := range slices.SortedFunc(maps.Keys(e.conns), byMade) {
 		cut, reset := e.cutOff(c)
@@ -124,17 +124,17 @@ func (e *Ensemble) recut() {
 	}
 }
 
-// HoldReplies keeps everything that comes back to a session on the connection
-// it has now until release is called: its requests are executed, the answers
-// are under way. The client waits for them until it finds the connection too
-// silent. release may be called more than once.
+// HoldReplies holds up all messages to a session on its present connection until
+// release is called. Its requests are executed, but the answers stay under way. The
+// client waits for them until it gives the connection up as silent. release may be
+// called more than once.
 func (e *Ensemble) HoldReplies(sessionID int64) (release func()) {
 	return e.hold(sessionID, func(c *conn) *pipe { return &c.down })
 }
 
-// HoldRequests keeps everything that a session sends on the connection it has
-// now until release is called. It arrives then, if the server still listens,
-// even if the client has closed its end: late, on the old connection.
+// HoldRequests holds up all messages from a session on its present connection until
+// release is called. They arrive then, late and on the old connection, if the server
+// still listens, even if the client has closed its end.
 func (e *Ensemble) HoldRequests(sessionID int64) (release func()) {
 	return e.hold(sessionID, func(c *conn) *pipe { return &c.up })
 }
@@ -158,7 +158,7 @@ func (e *Ensemble) hold(sessionID int64, of func(*conn) *pipe) (release func()) 
 
 func byMade(a, b *conn) int { return cmp.Compare(a.number, b.number) }
 
-// cutOff reports whether a client's connection is cut, and whether it breaks.
+// cutOff reports whether a client's connection is cut, and whether it is to break.
 func (e *Ensemble) cutOff(c *conn) (cut, reset bool) {
 	for _, other := range e.cuts {
 		if other.client(c.client.id, c.srv.index) {
@@ -168,7 +168,7 @@ func (e *Ensemble) cutOff(c *conn) (cut, reset bool) {
 	return cut, reset
 }
 
-// cutBetween reports the same of the link between two servers.
+// cutBetween reports the same for the link between two servers.
 func (e *Ensemble) cutBetween(a, b *server) (cut, reset bool) {
 	for _, other := range e.cuts {
 		if other.servers(a.index, b.index) {

@@ -6,10 +6,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// validPath reports whether a server accepts path as the name of a znode. The
-// rules are those of ZooKeeper's PathUtils, which looks at UTF-16 units: the
-// surrogates it forbids make every character beyond U+FFFF invalid, and so is
-// U+FFFD, which is what malformed UTF-8 turns into.
+// validPath reports whether a server accepts path as the path of a znode. The rules
+// are those of ZooKeeper's PathUtils, which checks UTF-16 units. It forbids
+// surrogates, so every character beyond U+FFFF is invalid. U+FFFD is invalid too;
+// malformed UTF-8 turns into it.
 func validPath(path string) bool {
 	if path == "/" {
 		return true
@@ -46,8 +46,8 @@ func validPath(path string) bool {
 	return true
 }
 
-// validCreatePath is validPath for a create: a sequential name may end in a
-// slash, since the suffix follows.
+// validCreatePath is validPath for a create: the path of a sequential znode may end
+// in a slash, since the suffix follows.
 func validCreatePath(path string, mode driver.Mode) bool {
 	if mode.Sequential() && strings.HasSuffix(path, "/") {
 		return validPath(path + "0")

@@ -2,29 +2,29 @@ package memdriver
 
 import "time"
 
-// pipe carries messages one way between two processes, in order. It models a
-// TCP connection's direction: while cut it keeps what was sent and delivers it
-// when it is healed, as retransmission does; when broken it drops everything,
-// as a reset does. Closing one end is itself a message (see conn and learner),
-// so behind a cut the other end does not learn of it.
+// pipe carries messages one way between two processes, in order. It models one
+// direction of a TCP connection. While it is cut, it holds the messages that were
+// sent, and delivers them when it is healed, as retransmission does. When it is
+// broken, it drops everything, as a reset does. Closing one end is itself a message
+// (see conn and learner), so behind a cut the other end does not learn of it.
 type pipe struct {
 	e       *Ensemble
 	delay   time.Duration
-	cut     bool     // silent: what arrives is held
-	pauses  int      // the same while there are any, for this pipe alone and not by a partition
-	broken  bool     // reset: what arrives is dropped
-	held    []func() // arrived while cut, or behind what did, in order
+	cut     bool     // silent: messages that arrive are held
+	pauses  int      // if positive, messages are held too; counts pauses of this pipe alone, not partitions
+	broken  bool     // reset: messages that arrive are dropped
+	held    []func() // messages that arrived while cut, or behind such messages, in order
 	flowing bool     // trickle will be called
-	flying  int      // sent and not arrived yet
+	flying  int      // number of messages sent and not arrived yet
 }
 
-// clear reports whether a message sent now would arrive now, with none in front
-// of it: then the sender may call the receiver instead of sending.
+// clear reports whether a message sent now would arrive at once, with no message in
+// front of it. Then the sender may call the receiver directly instead of sending.
 func (p *pipe) clear() bool {
 	return p.delay == 0 && p.flying == 0 && !p.cut && p.pauses == 0 && !p.broken && len(p.held) == 0
 }
 
-// send has deliver called at the far end.
+// send sends a message; deliver is called when it arrives at the far end.
 func (p *pipe) send(deliver func()) {
 	if p.broken {
 		return
@@ -53,7 +53,7 @@ func (p *pipe) setCut(cut bool) {
 	p.flow()
 }
 
-// pause makes this pipe alone silent, until resume has been called as often.
+// pause makes this pipe alone silent. Each call of pause needs one of resume.
 func (p *pipe) pause() { p.pauses++ }
 
 func (p *pipe) resume() {
@@ -61,8 +61,9 @@ func (p *pipe) resume() {
 	p.flow()
 }
 
-// flow lets what was held arrive, if nothing holds it any more. Posted and not
-// called: what it causes must not overtake what is behind it.
+// flow delivers the held messages, if nothing holds them any more. It posts the
+// delivery instead of calling it: its effects must not overtake the messages behind
+// it.
 func (p *pipe) flow() {
 	if p.cut || p.pauses > 0 || len(p.held) == 0 || p.flowing {
 		return
@@ -71,9 +72,9 @@ func (p *pipe) flow() {
 	p.e.post(p.trickle)
 }
 
-// trickle delivers what was held, one after the other. Where messages take time,
-// each arrives at an instant of its own, as from a wire: then what the receivers
-// do about it has an order that repeats itself.
+// trickle delivers the held messages one after the other. If messages take time, each
+// arrives at a different instant, as from a wire, so that the receivers' reactions
+// have an order that can be repeated.
 func (p *pipe) trickle() {
 	p.flowing = false
 	if p.cut || p.pauses > 0 || len(p.held) == 0 {
@@ -93,7 +94,7 @@ func (p *pipe) trickle() {
 	p.e.post(p.trickle)
 }
 
-// breakOff drops what is under way and all that is sent from now on.
+// breakOff drops all messages under way, and all that are sent from now on.
 func (p *pipe) breakOff() {
 	p.broken = true
 	p.held = nil

@@ -15,18 +15,19 @@ type learner struct {
 
 	leaderOpen   bool
 	followerOpen bool
-	deadline     int // the leader's tick in which an answer is overdue
+	deadline     int // the last tick of the leader in which an answer is in time
 }
 
-// follow makes s a follower: it takes over the leader's state, drops what only
-// it had in its log, and starts serving.
+// follow makes s a follower: it takes over the leader's state, drops the entries that
+// only its own log has, and starts serving.
 func (s *server) follow(l *leadership) {
 	e := s.e
 	s.leaveRole()
 	leader := l.srv
-	// It has had what it acknowledged before, and must not be without it.
+	// The new log contains all that s has acknowledged before, and must not lose it.
 	s.commits, s.log = nil, slices.Clone(l.proposals)
-	// What the leader has committed is complete with what it has not applied.
+	// The leader's committed state is its tree plus the commits that it has not
+	// applied yet.
 	s.tree = leader.tree.clone()
 	for _, tx := range leader.commits {
 		if tx.kind != txnSync {
@@ -52,7 +53,8 @@ func (s *server) follow(l *leadership) {
 	}
 }
 
-// propose sends a transaction; the follower puts it in its log and says so.
+// propose sends a transaction; the follower appends it to its log and acknowledges
+// it.
 func (k *learner) propose(tx *txn) {
 	k.down.send(func() {
 		if !k.followerOpen {
@@ -65,7 +67,7 @@ func (k *learner) propose(tx *txn) {
 	})
 }
 
-// acknowledge tells the leader that a transaction is in the follower's log.
+// acknowledge reports to the leader that a transaction is in the follower's log.
 func (k *learner) acknowledge(tx *txn) {
 	k.up.send(func() {
 		if k.leaderOpen {
@@ -75,7 +77,7 @@ func (k *learner) acknowledge(tx *txn) {
 	})
 }
 
-// commit tells the follower that it may apply a transaction, or answer a sync.
+// commit notifies the follower that it may apply a transaction, or answer a sync.
 func (k *learner) commit(tx *txn) {
 	k.down.send(func() {
 		if !k.followerOpen {
@@ -90,9 +92,9 @@ func (k *learner) commit(tx *txn) {
 	})
 }
 
-// ping asks the follower for a sign of life. The answer brings the sessions it
-// has heard of since the last one: the only way in which the leader learns that
-// the clients of a follower live.
+// ping asks the follower for a sign of life. The answer lists the sessions from which
+// the follower has heard since the last answer. Only in this way does the leader
+// learn that the clients of a follower are alive.
 func (k *learner) ping() {
 	k.down.send(func() {
 		if !k.followerOpen {
@@ -114,8 +116,7 @@ func (k *learner) ping() {
 	})
 }
 
-// closeLeader closes the leader's end; the follower learns of it unless it is
-// cut off.
+// closeLeader closes the leader's end. The follower notices unless it is cut off.
 func (k *learner) closeLeader() {
 	if !k.leaderOpen {
 		return
@@ -129,8 +130,7 @@ func (k *learner) closeLeader() {
 	})
 }
 
-// closeFollower closes the follower's end; the leader learns of it unless it
-// is cut off.
+// closeFollower closes the follower's end. The leader notices unless it is cut off.
 func (k *learner) closeFollower() {
 	if !k.followerOpen {
 		return
@@ -149,8 +149,9 @@ func (k *learner) reset() {
 	}
 }
 
-// watchLeader has the follower give its leader up once nothing has come from
-// it for syncLimit ticks. Until then it serves its clients as if it had one.
+// watchLeader makes the follower give its leader up once no message has come from it
+// for syncLimit ticks. Until then the follower serves its clients as if its leader
+// were alive.
 func (s *server) watchLeader() {
 	if s.guard != nil {
 		return
@@ -167,7 +168,7 @@ func (s *server) watchLeader() {
 	})
 }
 
-// leaveRole ends what the server was.
+// leaveRole ends the server's present role.
 func (s *server) leaveRole() {
 	if l := s.leader; l != nil {
 		s.leader = nil
@@ -199,9 +200,9 @@ func (s *server) planSearch() {
 	}
 }
 
-// seek joins a leader that can be reached, or elects one among the servers that
-// look too. The one with the newest log wins: a majority has what was committed,
-// so one of its members has all of it.
+// seek joins a leader that can be reached, or elects one among the servers that look
+// too. The server with the newest log wins. A majority has every committed
+// transaction, so at least one member of any majority has all of them.
 func (s *server) seek() {
 	s.search = nil
 	e := s.e
@@ -224,9 +225,9 @@ func (s *server) seek() {
 			best = other
 		}
 	}
-	// A majority has to begin the new epoch at once: servers that only voted for
-	// it could go back to the leader they had, and commit with that one what the
-	// new one does not have.
+	// A majority has to begin the new epoch at once. Servers that only voted for it
+	// could go back to their former leader, and commit with it transactions that the
+	// new leader does not have.
 	followers := slices.DeleteFunc(voters, func(voter *server) bool { return voter == best || e.parted(voter, best) })
 	if !e.majority(1 + len(followers)) {
 		s.planSearch()
@@ -239,8 +240,8 @@ func (s *server) seek() {
 }
 
 // reachableLeader returns the leader of the newest epoch that s can reach and may
-// follow. A leader that was deposed gets nobody back: what it proposed would be
-// committed beside what its successor has committed.
+// follow. No server goes back to a deposed leader: what it has proposed would be
+// committed in addition to what its successor has committed.
 func (s *server) reachableLeader() *leadership {
 	var found *leadership
 	for _, other := range s.e.servers {
@@ -254,24 +255,24 @@ func (s *server) reachableLeader() *leadership {
 	return found
 }
 
-// started reports whether a server that was restarted is back.
+// started reports whether the server is up, after a restart if there was one.
 func (s *server) started() bool { return !s.e.clock.now.Before(s.upAt) }
 
-// newest is the zxid of the last entry of the server's log.
+// newest returns the zxid of the last entry of the server's log.
 func (s *server) newest() int64 {
 	if n := len(s.log); n > 0 {
 		return s.log[n-1].zxid
 	}
 	for i := len(s.commits) - 1; i >= 0; i-- {
-		if s.commits[i].kind != txnSync { // a sync has no number
+		if s.commits[i].kind != txnSync { // a sync has no zxid
 			return s.commits[i].zxid
 		}
 	}
 	return s.tree.zxid
 }
 
-// wake sets going what stands still while nobody uses the ensemble. Time spent
-// idle is no silence: links that work have been heard of.
+// wake starts the work that stands still while the ensemble is not used. Idle time
+// does not count as silence: links that are not cut count as heard from.
 func (e *Ensemble) wake() {
 	for _, s := range e.servers {
 		switch s.role {
@@ -293,7 +294,7 @@ func (e *Ensemble) wake() {
 	}
 }
 
-// rest stops what would go on for nobody.
+// rest stops the periodic work if the ensemble is not in use.
 func (e *Ensemble) rest() {
 	if e.busy() {
 		return
@@ -308,8 +309,8 @@ func (e *Ensemble) rest() {
 	}
 }
 
-// busy reports whether anything has to go on: there are clients, or sessions that
-// must expire, by a leader that may have to be elected first.
+// busy reports whether the periodic work has to go on: there are clients, or sessions
+// that must expire. For the latter a leader may have to be elected first.
 func (e *Ensemble) busy() bool {
 	if len(e.clients) > 0 {
 		return true
@@ -340,7 +341,7 @@ func (e *Ensemble) acting() *leadership {
 	return found
 }
 
-// known lists the sessions in the log, as the acting leader has it.
+// known returns the ids of the acting leader's sessions, sorted.
 func (e *Ensemble) known() []int64 {
 	l := e.acting()
 	if l == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// requestKind says what a client asks of its server.
+// requestKind is the kind of a client's request.
 type requestKind uint8
 
 const (
@@ -25,10 +25,10 @@ const (
 	// requestChildren lists a node's children.
 	requestChildren
 
-	// requestSync catches up with the leader.
+	// requestSync waits until the server has caught up with the leader.
 	requestSync
 
-	// requestPing shows that the client lives.
+	// requestPing shows that the client is alive.
 	requestPing
 
 	// requestSetWatches arms a client's watches again after a reconnect.
@@ -43,41 +43,42 @@ func (k requestKind) write() bool {
 	return k == requestWrite || k == requestMulti || k == requestSync || k == requestCloseSession
 }
 
-// request is one call of a client: what it asks and what it was told. Guarded
-// by the ensemble's mutex until it is answered, then the caller's. One that was
-// given up before stays the ensemble's: of that the caller may read outcome,
-// answered and nothing else.
+// request is one call of a client, with its arguments and its outcome. It is guarded
+// by the ensemble's mutex until it is answered, and belongs to the caller afterwards.
+// If the caller gives it up before, it stays the ensemble's, and the caller may read
+// only outcome and answered.
 type request struct {
 	kind requestKind
 	path string
 	ops  []driver.Op
-	one  [1]driver.Op // backs ops of a requestWrite
+	one  [1]driver.Op // memory for ops of a requestWrite
 
-	// Of a requestSetWatches: what the client had seen, and what it watches.
+	// For a requestSetWatches: the newest zxid that the client has seen, and the
+	// paths that it watches.
 	since int64
 	paths []string
 
 	// The server's answer.
-	zxid    int64 // of the server that answered, when it did
+	zxid    int64 // the zxid of the server that answered, at that moment
 	err     error
 	node    driver.Node
 	names   []string
 	results []driver.OpResult
-	oneR    [1]driver.OpResult // backs results of a requestWrite
-	ready   bool               // the server knows it; earlier requests may not be answered yet
+	oneR    [1]driver.OpResult // memory for results of a requestWrite
+	ready   bool               // the server has the answer; earlier requests may not be answered yet
 	txn     txn
 
-	// What the caller is told.
+	// The outcome for the caller.
 	sent     bool
 	done     bool
-	outcome  error // once done
+	outcome  error // valid when done is set
 	answered bool  // the outcome is the server's answer
 	watch    <-chan driver.Event
-	wake     chan struct{} // made by a caller that has to wait; closed when done
-	direct   bool          // executed by a lone server within the call: nothing refers to it afterwards
+	wake     chan struct{} // made by a caller that has to wait; closed when done is set
+	direct   bool          // executed by a lone server within the call: nothing refers to the request afterwards
 }
 
-// size is the length of the request as ZooKeeper's protocol encodes it.
+// size returns the length of the request in the encoding of ZooKeeper's protocol.
 func (r *request) size() int {
 	const header, word = 8, 4
 	n := header + word + len(r.path)
@@ -91,14 +92,14 @@ func (r *request) size() int {
 	return n
 }
 
-// requests holds spent requests for the next calls.
+// requests keeps used requests for the next calls.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 // newRequest returns an empty request.
 func newRequest() *request { return requests.Get().(*request) }
 
-// recycle returns a request whose caller has taken what it needs, if nothing
-// else can refer to it.
+// recycle keeps a request for reuse, if nothing else can refer to it. The caller must
+// have taken what it needs from it.
 func (r *request) recycle() {
 	if r.direct && r.wake == nil {
 		*r = request{}
@@ -106,8 +107,8 @@ func (r *request) recycle() {
 	}
 }
 
-// own copies what belongs to the caller, who may change it as soon as the call
-// returns, which may be before the request is executed.
+// own copies the arguments, which belong to the caller. The caller may change them as
+// soon as the call returns, and the request may be executed later than that.
 func (r *request) own() {
 	ops := make([]driver.Op, len(r.ops))
 	for i, op := range r.ops {
@@ -118,7 +119,7 @@ func (r *request) own() {
 	r.ops = ops
 }
 
-// finish tells the caller the outcome.
+// finish gives the caller the outcome.
 func (r *request) finish(err error) {
 	if r.done {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// role is what a server takes itself for, which others may see differently.
+// role is the role that a server believes to have; other servers may see it
+// differently.
 type role uint8
 
 const (
@@ -23,18 +24,19 @@ const (
 	leading
 )
 
-// server is one server of the ensemble. What it knows is its own: its tree is
-// the prefix of the log that it has applied, and its role what it has noticed.
+// server is one server of the ensemble. Its state is what it knows itself: tree is
+// the prefix of the log that it has applied, and role is the role as far as it has
+// noticed.
 type server struct {
 	e     *Ensemble
 	index int
 	role  role
 
 	tree    *tree
-	log     []*txn // accepted, not known to be committed; survives the role
-	commits []*txn // committed, not applied yet, in order
+	log     []*txn // accepted transactions that are not known to be committed; kept when the role changes
+	commits []*txn // committed transactions that are not applied yet, in order
 	lag     time.Duration
-	epoch   int64     // newest that it has accepted a leader of; it follows none of an older one
+	epoch   int64     // the newest epoch whose leader it has accepted; it follows no leader of an older one
 	applyAt time.Time // when the newest of commits may be applied
 
 	conns    map[*conn]struct{}
@@ -43,23 +45,23 @@ type server struct {
 
 	leader  *leadership // while leading
 	learner *learner    // while following: the link to its leader
-	heard   time.Time   // while following: of the leader
+	heard   time.Time   // while following: when the last message of the leader arrived
 	guard   *event      // checks heard; nil while the ensemble is idle
 	search  *event      // while looking: the next try
 	touched map[int64]time.Duration
 
-	upAt       time.Time     // when it is back after a restart
-	maxTimeout time.Duration // of sessions; 0 for 20 ticks
+	upAt       time.Time     // when it is up again after a restart
+	maxTimeout time.Duration // the longest session timeout; 0 for 20 ticks
 }
 
-// addr is what sessions report as their server.
+// addr returns the address that sessions report as their server.
 func (s *server) addr() string { return "mem-" + strconv.Itoa(s.index) }
 
-// serving reports whether clients are welcome.
+// serving reports whether the server accepts clients.
 func (s *server) serving() bool { return s.role != looking }
 
-// touch notes that a session's client has been heard. A leader counts it at
-// once, a follower in its answer to the leader's next ping.
+// touch records that a session's client was heard. A leader counts that at once, a
+// follower reports it in its answer to the leader's next ping.
 func (s *server) touch(id int64, timeout time.Duration) {
 	if s.role == leading {
 		s.leader.touch(id, timeout)
@@ -68,7 +70,7 @@ func (s *server) touch(id int64, timeout time.Duration) {
 	s.touched[id] = timeout
 }
 
-// forward hands a transaction to the leader, or to where the leader was.
+// forward sends a transaction to the leader, or to the server that was the leader.
 func (s *server) forward(tx *txn) {
 	if s.role == leading {
 		s.leader.submit(tx)
@@ -82,8 +84,8 @@ func (s *server) forward(tx *txn) {
 	})
 }
 
-// commit takes note that tx is committed, and applies it when the server has
-// caught up so far.
+// commit records that tx is committed. It applies tx when the server has caught up to
+// it.
 func (s *server) commit(tx *txn) {
 	if len(s.commits) == 0 && s.lag == 0 {
 		s.apply(tx)
@@ -92,8 +94,8 @@ func (s *server) commit(tx *txn) {
 	s.commits = append(s.commits, tx)
 	s.applyAt = later(s.applyAt, s.e.clock.now.Add(s.lag))
 	s.e.after(s.applyAt.Sub(s.e.clock.now), func() {
-		// A server that starts anew applies everything it has: then the
-		// transaction is not in the queue any more.
+		// The queue may have been emptied meanwhile: by catchUp, or because the
+		// server has become a follower again and copied the state of its leader.
 		if len(s.commits) > 0 && s.commits[0] == tx {
 			s.commits = s.commits[1:]
 			s.apply(tx)
@@ -101,7 +103,7 @@ func (s *server) commit(tx *txn) {
 	})
 }
 
-// catchUp applies all that is committed.
+// catchUp applies all committed transactions.
 func (s *server) catchUp() {
 	for len(s.commits) > 0 {
 		tx := s.commits[0]
@@ -110,8 +112,8 @@ func (s *server) catchUp() {
 	}
 }
 
-// apply executes a committed transaction here, lets the watches go, and answers
-// the client that asked for it if it is a client of this server.
+// apply executes a committed transaction on this server and fires its watches. If the
+// request came from a client of this server, it answers the client.
 func (s *server) apply(tx *txn) {
 	if tx.kind != txnSync {
 		if s.leader == nil || s.leader.head != s.tree {
@@ -136,7 +138,8 @@ func (s *server) apply(tx *txn) {
 	}
 }
 
-// read answers a request from this server's own tree, however old that is.
+// read answers a request from this server's own tree, even if the tree is out of
+// date.
 func (s *server) read(c *conn, r *request) {
 	switch r.kind {
 	case requestPing:

@@ -11,11 +11,11 @@ import (
 
 var _ driver.Session = (*session)(nil)
 
-// maxRequest is a server's default jute.maxbuffer, the largest request that it
-// reads: one more byte, and it cuts the connection.
+// maxRequest is the servers' default jute.maxbuffer, the largest request that a
+// server reads. If a request has one byte more, the server cuts the connection.
 const maxRequest = 0xfffff
 
-// opError says which operation failed.
+// opError reports which operation failed.
 type opError struct {
 	op, path string
 	err      error
@@ -25,7 +25,7 @@ func (e *opError) Error() string { return "mem: " + e.op + " " + e.path + ": " +
 
 func (e *opError) Unwrap() error { return e.err }
 
-// do executes a request and waits for its outcome, which is then r's.
+// do executes a request and waits for its outcome, which is then in r.
 func (s *session) do(ctx context.Context, op string, r *request) error {
 	err := s.call(ctx, r)
 	if err == nil {
@@ -64,7 +64,8 @@ func (s *session) call(ctx context.Context, r *request) error {
 	return r.outcome
 }
 
-// usable reports why the session takes no more requests, if so.
+// usable returns the reason why the session accepts no more requests, nil if it
+// accepts them.
 func (s *session) usable() error {
 	switch {
 	case s.state == driver.Expired:
@@ -198,8 +199,8 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	return nil, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}
 }
 
-// refuse makes the results of a transaction of which the outcome is known to be
-// err, because of operation at if that is not negative.
+// refuse makes the results of a transaction that has certainly failed with err. at is
+// the operation that failed, negative if no single operation did.
 func (s *session) refuse(ops []driver.Op, at int, err error) ([]driver.OpResult, error) {
 	results := make([]driver.OpResult, len(ops))
 	for i := range results {
@@ -213,7 +214,7 @@ func (s *session) refuse(ops []driver.Op, at int, err error) ([]driver.OpResult,
 	return results, err
 }
 
-// wellFormed is what a client checks before it sends a transaction.
+// wellFormed does the check of a client before it sends a transaction.
 func wellFormed(op *driver.Op) bool {
 	if op.Kind == driver.OpCreate {
 		return validCreatePath(op.Path, op.Mode) && op.Mode < driver.Container
@@ -255,8 +256,8 @@ func (s *session) State() (driver.State, <-chan struct{}) {
 	return s.state, s.changed
 }
 
-// Close implements [driver.Session]. When the connection goes while the end of
-// the session is under way, it is asked for again on the next one.
+// Close implements [driver.Session]. If the connection is lost while the request to
+// end the session is under way, the request is sent again on the next connection.
 func (s *session) Close(ctx context.Context) error {
 	s.e.enter()
 	first := s.closing == nil && !s.over
@@ -287,8 +288,8 @@ func (s *session) Close(ctx context.Context) error {
 	return s.endErr
 }
 
-// startClosing refuses what has not been sent and asks the ensemble to end the
-// session, behind what is in flight.
+// startClosing refuses the requests that have not been sent, and asks the ensemble to
+// end the session after the requests in flight.
 func (s *session) startClosing() {
 	s.state = driver.Closed
 	s.signal()

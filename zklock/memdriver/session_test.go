@@ -9,7 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestTimeoutIsClamped to between 2 and 20 ticks, at every handshake anew.
+// TestTimeoutIsClamped: at every handshake, the timeout is limited to between 2 and
+// 20 ticks.
 func TestTimeoutIsClamped(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		for ask, granted := range map[time.Duration]time.Duration{
@@ -24,13 +25,13 @@ func TestTimeoutIsClamped(t *testing.T) {
 		e.KillConnection(s.ID())
 		pass(100 * time.Millisecond)
 		if got := s.Timeout(); got != 6*time.Second {
-			t.Fatalf("%v after a reconnect", got)
+			t.Fatalf("timeout %v after a reconnect, want 6s", got)
 		}
 	})
 }
 
-// TestExpiryIsRoundedUp to a whole tick, and shows at the client only when it
-// is back.
+// TestExpiryIsRoundedUp: a session expires at a whole tick, and its client learns of
+// that only when it is connected again.
 func TestExpiryIsRoundedUp(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		pass(300 * time.Millisecond)
@@ -45,11 +46,11 @@ func TestExpiryIsRoundedUp(t *testing.T) {
 		e.Partition(memdriver.AroundSession(s.ID()))
 		ev := <-events
 		if took := time.Since(began); ev.Type != driver.EventDeleted || took != 3700*time.Millisecond {
-			t.Fatalf("%v after %v, want the next whole second after 3 s", ev.Type, took)
+			t.Fatalf("event %v after %v, want a deletion at the next whole second after 3 s", ev.Type, took)
 		}
 		synctest.Wait()
 		if state(s) != driver.Suspended {
-			t.Fatalf("the client, cut off, takes its session for %v", state(s))
+			t.Fatalf("the client that is cut off reports state %v", state(s))
 		}
 		e.Heal()
 		_, err = s.Get(t.Context(), "/")
@@ -60,14 +61,14 @@ func TestExpiryIsRoundedUp(t *testing.T) {
 	})
 }
 
-// TestGenerationGrowsFirst: a request answered over a new connection finds the
-// generation grown and the handshake's time set.
+// TestGenerationGrowsFirst: when a request is answered on a new connection, the
+// generation has grown already, and the time of the handshake is set.
 func TestGenerationGrowsFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
 		gen, sent := s.Conn()
 		if gen != 1 || time.Since(sent) != 20*time.Millisecond {
-			t.Fatalf("generation %d, sent %v ago, want 1 and two hops and two for the leader", gen, time.Since(sent))
+			t.Fatalf("generation %d, sent %v ago, want generation 1 and a handshake of two hops (20ms)", gen, time.Since(sent))
 		}
 		for range 50 {
 			_, changed := s.State()
@@ -93,7 +94,8 @@ func TestGenerationGrowsFirst(t *testing.T) {
 	}, memdriver.WithLatency(10*time.Millisecond))
 }
 
-// TestOldReplyIsNotDelivered: what the old connection still brings is dropped.
+// TestOldReplyIsNotDelivered: messages that the old connection still brings are
+// dropped.
 func TestOldReplyIsNotDelivered(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 6*time.Second)
@@ -108,8 +110,8 @@ func TestOldReplyIsNotDelivered(t *testing.T) {
 	})
 }
 
-// TestWatchesSurviveReconnects: what happens while nobody is connected is
-// reported when the client is back; a watch on what is unchanged stays armed.
+// TestWatchesSurviveReconnects: changes while the client is disconnected are reported
+// when it is connected again. A watch on an unchanged node stays armed.
 func TestWatchesSurviveReconnects(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -126,7 +128,7 @@ func TestWatchesSurviveReconnects(t *testing.T) {
 		cut := memdriver.AroundSession(s.ID())
 		e.Partition(cut.Reset())
 		if n := e.WatchCount(); n != 0 {
-			t.Fatalf("%d watches of a connection that is gone", n)
+			t.Fatalf("%d watches are armed for a connection that is closed", n)
 		}
 		if err := other.Delete(t.Context(), "/gone", driver.AnyVersion); err != nil {
 			t.Fatal(err)
@@ -142,11 +144,11 @@ func TestWatchesSurviveReconnects(t *testing.T) {
 			t.Fatalf("%+v", ev)
 		}
 		if n := e.WatchCount(); n != 1 {
-			t.Fatalf("%d watches armed, want the one on what is unchanged", n)
+			t.Fatalf("%d watches are armed, want only the one on the unchanged node", n)
 		}
 		select {
 		case ev := <-events["/same"]:
-			t.Fatalf("%+v of an unchanged znode", ev)
+			t.Fatalf("event %+v for an unchanged znode", ev)
 		default:
 		}
 		if _, err := other.Set(t.Context(), "/same", nil, driver.AnyVersion); err != nil {
@@ -158,8 +160,8 @@ func TestWatchesSurviveReconnects(t *testing.T) {
 	})
 }
 
-// TestCloseAcrossLostConnection: the end of the session is asked for again when
-// its answer is lost, and found to be done.
+// TestCloseAcrossLostConnection: when the answer to the end of the session is lost,
+// the request is sent again, and the session proves to be over.
 func TestCloseAcrossLostConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 6*time.Second)
@@ -170,7 +172,7 @@ func TestCloseAcrossLostConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took < 2*time.Second {
-			t.Fatalf("closed after %v without an answer", took)
+			t.Fatalf("Close returned after %v, though no answer had arrived", took)
 		}
 		if len(e.Sessions()) != 0 {
 			t.Fatalf("sessions left: %x", e.Sessions())
@@ -178,12 +180,13 @@ func TestCloseAcrossLostConnection(t *testing.T) {
 	})
 }
 
-// TestQuiet: once the last session is closed nothing is left, however it went.
+// TestQuiet: after the last session has ended, closed or expired, nothing is
+// scheduled any more.
 func TestQuiet(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 			if !e.Quiet() {
-				t.Fatal("busy before the first session")
+				t.Fatal("events are scheduled before the first session")
 			}
 			s := connect(t, e.Connector(), 6*time.Second)
 			lost := connect(t, e.Connector(), 6*time.Second)
@@ -200,20 +203,21 @@ func TestQuiet(t *testing.T) {
 			}
 			pass(2 * time.Second)
 			if !e.Quiet() {
-				t.Fatalf("still busy:\n%s", e.Dump())
+				t.Fatalf("events are still scheduled:\n%s", e.Dump())
 			}
 			pass(time.Hour)
 			s = connect(t, e.Connector(), 6*time.Second)
 			create(t, s, "/e", driver.Ephemeral)
 			pass(time.Minute)
 			if !has(t, s, "/e") {
-				t.Fatal("lost after an idle hour")
+				t.Fatal("a node of the first session after an idle hour was lost")
 			}
 		}, memdriver.WithServers(servers))
 	}
 }
 
-// TestCloseIsAskedForAgain when it was lost on its way to the server.
+// TestCloseIsAskedForAgain: the request is sent again if it was lost on its way to
+// the server.
 func TestCloseIsAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 6*time.Second)
@@ -229,7 +233,7 @@ func TestCloseIsAskedForAgain(t *testing.T) {
 				t.Fatalf("%v, sessions left: %x", err, e.Sessions())
 			}
 		default:
-			t.Fatal("still closing")
+			t.Fatal("Close has not returned")
 		}
 	})
 }

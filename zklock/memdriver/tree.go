@@ -9,32 +9,32 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// treeSession is a session as the log knows it: part of the replicated state,
-// unlike its expiry, which is the leader's alone.
+// treeSession is a session as the log records it. It is part of the replicated state,
+// unlike the session's expiry, which only the leader knows.
 type treeSession struct {
 	timeout    time.Duration
 	ephemerals map[*node]struct{}
 }
 
-// tree is one server's data, the result of the transactions up to zxid. Trees
-// that have applied the same prefix of the log are equal: exec depends on
-// nothing but the tree and the transaction.
+// tree is one server's data, the result of the transactions up to zxid. Trees that
+// have applied the same prefix of the log are equal: exec depends only on the tree
+// and the transaction.
 type tree struct {
 	root       *node
 	zxid       int64
 	sessions   map[int64]*treeSession
 	containers map[*node]struct{}
-	changes    []change // by the newest transaction, for the server's watches
-	undo       []undo   // of the transaction under way
+	changes    []change // changes by the newest transaction, for the server's watches
+	undo       []undo   // records of the transaction under way
 }
 
-// change is what a watch may be waiting for.
+// change is a change for which a watch may be waiting.
 type change struct {
 	path  string
 	event driver.EventType
 }
 
-// newTree makes the tree of an ensemble nobody has written to.
+// newTree makes the tree of an ensemble before the first write.
 func newTree() *tree {
 	t := &tree{
 		root:       &node{path: "/", acl: openToAll},
@@ -47,7 +47,7 @@ func newTree() *tree {
 	return t
 }
 
-// find returns the node at a path, or nil; it finds nothing at an invalid one.
+// find returns the node at a path, or nil. It finds nothing at an invalid path.
 func (t *tree) find(path string) *node {
 	if path == "" || path[0] != '/' || len(path) > 1 && path[len(path)-1] == '/' {
 		return nil
@@ -67,8 +67,8 @@ func (t *tree) find(path string) *node {
 	return n
 }
 
-// clone returns an independent copy. Data and access lists are shared: nothing
-// changes them in place.
+// clone returns an independent copy. It shares data and access lists, since they are
+// never changed in place.
 func (t *tree) clone() *tree {
 	c := &tree{
 		zxid:       t.zxid,
@@ -94,7 +94,7 @@ func (t *tree) copyOf(n, parent *node) *node {
 	return c
 }
 
-// index enters a node in the tree's lists; unindex takes it out.
+// index adds a node to the tree's lists; unindex removes it.
 func (t *tree) index(n *node) {
 	switch {
 	case n.owner == containerOwner:
@@ -120,9 +120,9 @@ func (t *tree) unindex(n *node) {
 	}
 }
 
-// exec applies a transaction and fills in its outcome. Checks come in the order
-// of the server's PrepRequestProcessor, which decides the error when several
-// are possible. A failed transaction uses up its zxid and changes nothing else.
+// exec applies a transaction and sets its outcome. The checks come in the order of
+// the server's PrepRequestProcessor, which decides the error if several are possible.
+// A failed transaction uses a zxid and changes nothing else.
 func (t *tree) exec(tx *txn) {
 	t.begin(tx)
 	if tx.kind != txnOps {
@@ -139,8 +139,8 @@ func (t *tree) exec(tx *txn) {
 	clear(t.undo)
 }
 
-// replay applies a transaction that exec has succeeded or failed with on
-// another tree. It leaves the outcome alone: that may be the caller's by now.
+// replay applies a transaction, which exec has applied or failed on another tree, to
+// this tree. It does not touch the outcome, which may belong to the caller by now.
 func (t *tree) replay(tx *txn) {
 	t.begin(tx)
 	if tx.kind != txnOps || tx.err != nil {
@@ -156,8 +156,8 @@ func (t *tree) replay(tx *txn) {
 	clear(t.undo)
 }
 
-// begin does what all kinds of transactions have in common, and all there is
-// to those that are not made of operations.
+// begin does the part of a transaction that all kinds have in common, and everything
+// of those that are not made of operations.
 func (t *tree) begin(tx *txn) {
 	t.zxid = tx.zxid
 	t.changes = t.changes[:0]
@@ -196,7 +196,8 @@ func (t *tree) closeSession(tx *txn) {
 	if s == nil {
 		return
 	}
-	// In an order that does not depend on the map, for runs that repeat.
+	// Remove them in an order that does not depend on the map, so that runs can be
+	// repeated.
 	for _, n := range slices.SortedFunc(maps.Keys(s.ephemerals), byPath) {
 		t.remove(n, tx.zxid)
 	}

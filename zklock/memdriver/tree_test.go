@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestSequence counts creations, of sequential children or not, and does not
-// start again when children go.
+// TestSequence: the sequence number counts all creations, sequential or not, and does
+// not restart when children are deleted.
 func TestSequence(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -28,13 +28,13 @@ func TestSequence(t *testing.T) {
 		}
 		_, stat, err := s.Children(t.Context(), "/p")
 		if err != nil || stat.Cversion != 4 || stat.NumChildren != 2 {
-			t.Fatalf("%+v, %v: want three creations and a deletion", stat, err)
+			t.Fatalf("got %+v, %v, want the Stat of three creations and one deletion", stat, err)
 		}
 	})
 }
 
-// TestSequenceSticks at its end, so that names collide instead of turning
-// negative.
+// TestSequenceSticks: the sequence number stays at its maximum, so that names collide
+// instead of becoming negative.
 func TestSequenceSticks(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -48,12 +48,12 @@ func TestSequenceSticks(t *testing.T) {
 			}
 		}
 		_, err := s.Create(t.Context(), "/p/c-", nil, driver.EphemeralSequential, open)
-		want(t, err, driver.ErrNodeExists, "the same name once more")
+		want(t, err, driver.ErrNodeExists, "create with a name that exists")
 	}, memdriver.WithServers(3))
 }
 
-// TestMultiSeesItsOwnCreates: a set behind a create reports the new child, one
-// in front of it does not.
+// TestMultiSeesItsOwnCreates: within a transaction, a set after a create reports the
+// new child, and a set before it does not.
 func TestMultiSeesItsOwnCreates(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -72,12 +72,12 @@ func TestMultiSeesItsOwnCreates(t *testing.T) {
 		}
 		n, err := s.Get(t.Context(), results[1].Path)
 		if err != nil || n.Stat.Czxid != after.Mzxid || before.Mzxid != after.Mzxid {
-			t.Fatalf("%+v, %v: not one zxid for all", n.Stat, err)
+			t.Fatalf("got %+v, %v, want one zxid for all operations", n.Stat, err)
 		}
 	})
 }
 
-// TestRollBack leaves no trace but the zxid it used up.
+// TestRollBack: a failed transaction uses a zxid and leaves no other trace.
 func TestRollBack(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)
@@ -107,15 +107,15 @@ func TestRollBack(t *testing.T) {
 		}
 		select {
 		case ev := <-events:
-			t.Fatalf("event %v of what did not happen", ev)
+			t.Fatalf("event %v for a change that was rolled back", ev)
 		default:
 		}
 		if got := create(t, s, "/p/n-", driver.EphemeralSequential); got != "/p/n-0000000001" {
-			t.Fatalf("%s: the failed create has counted", got)
+			t.Fatalf("got %s: the failed create has used a sequence number", got)
 		}
 		n, err := s.Get(t.Context(), "/p/n-0000000001")
 		if err != nil || n.Stat.Czxid != stats[1].Czxid+2 {
-			t.Fatalf("zxid %#x after %#x, %v: want one in between for the failure", n.Stat.Czxid, stats[1].Czxid, err)
+			t.Fatalf("zxid %#x after %#x, %v: want exactly one zxid in between, for the failed transaction", n.Stat.Czxid, stats[1].Czxid, err)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func stats(t *testing.T, s driver.Session, paths ...string) []driver.Stat {
 	return all
 }
 
-// TestReaper removes containers that have been used, and no others.
+// TestReaper: the leader removes containers that have been used, and no others.
 func TestReaper(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
@@ -155,7 +155,7 @@ func TestReaper(t *testing.T) {
 			}
 			pass(59 * time.Second)
 			if !has(t, s, "/used") {
-				t.Fatal("reaped early")
+				t.Fatal("the container was removed too early")
 			}
 			pass(2 * time.Second)
 			if has(t, s, "/used") || !has(t, s, "/unused") || !has(t, s, "/inuse") {
@@ -165,8 +165,8 @@ func TestReaper(t *testing.T) {
 	}
 }
 
-// TestReaperMakesUpForIdleTime: nothing runs while nobody is connected, and
-// nobody can tell.
+// TestReaperMakesUpForIdleTime: nothing runs while no client is connected, and later
+// clients see no difference.
 func TestReaperMakesUpForIdleTime(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 20*time.Second)
@@ -177,13 +177,13 @@ func TestReaperMakesUpForIdleTime(t *testing.T) {
 		}
 		pass(5 * time.Second)
 		if !e.Quiet() {
-			t.Fatal("something is scheduled with no session open")
+			t.Fatal("events are scheduled though no session is open")
 		}
 		pass(time.Hour)
 		s = connect(t, e.Connector(), 20*time.Second)
 		pass(time.Millisecond)
 		if has(t, s, "/c") {
-			t.Fatal("an hour was not enough for the reaper")
+			t.Fatal("the empty container still exists after an hour")
 		}
 	}, memdriver.WithReapInterval(time.Minute))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Operations that no client can ask for.
+// Operations that clients cannot request.
 const (
 	// opReap removes an empty container.
 	opReap driver.OpKind = 255 - iota
@@ -15,25 +15,26 @@ const (
 	opSequence
 )
 
-// txnKind says what a transaction does.
+// txnKind is the kind of a transaction.
 type txnKind uint8
 
 const (
 	// txnOps applies operations on znodes.
 	txnOps txnKind = iota
 
-	// txnError does nothing: the record of a request refused before it got to
-	// the tree. It takes a zxid and goes through the quorum like any other.
+	// txnError does nothing: it records a request that was refused before it reached
+	// the tree. It gets a zxid and goes through the quorum like any other
+	// transaction.
 	txnError
 
-	// txnCreateSession enters a session.
+	// txnCreateSession adds a session.
 	txnCreateSession
 
 	// txnCloseSession removes a session and its ephemerals.
 	txnCloseSession
 
-	// txnSync changes nothing and has no zxid. It takes the place of the
-	// answer to a sync in the stream of commits.
+	// txnSync changes nothing and has no zxid. It marks the position of a sync's
+	// answer in the stream of commits.
 	txnSync
 )
 
@@ -43,23 +44,23 @@ type txn struct {
 	kind    txnKind
 	zxid    int64
 	ms      int64 // the leader's clock, milliseconds since 1970
-	session int64 // 0: the ensemble's operator, who may do everything
+	session int64 // 0: the ensemble's operator, which may do everything
 	ids     []identity
 	timeout time.Duration // of a txnCreateSession
 	multi   bool
 	ops     []driver.Op
 	results []driver.OpResult
 	err     error
-	failed  int // the operation at fault, if err is set by one
+	failed  int // the index of the operation that failed, if err is the error of one
 
-	// Whom to answer, once origin has applied it.
+	// Where the answer goes, once origin has applied the transaction.
 	origin  *server
 	conn    *conn
 	request *request
-	acks    uint64 // servers that have it in their log, a bit each
-	syncs   []*txn // to be answered right behind it
+	acks    uint64 // one bit for each server that has it in its log
+	syncs   []*txn // syncs to answer right after it
 
-	changes []Change // what it did, if there is a journal
+	changes []Change // its changes, if there is a journal
 }
 
 // permits reports whether the transaction's session has a permission.

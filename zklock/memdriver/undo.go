@@ -2,8 +2,8 @@ package memdriver
 
 import "github.com/zklock/go-zklock/zklock/driver"
 
-// undo takes one operation back: what the node, for a set, or its parent, for
-// the others, was before.
+// undo is the record for undoing one operation: the former state of the node, for a
+// set, or of its parent, for the other operations.
 type undo struct {
 	kind         driver.OpKind
 	node         *node
@@ -14,7 +14,7 @@ type undo struct {
 	data         []byte
 }
 
-// rollBack undoes the operations of a failed transaction, newest first.
+// rollBack undoes the operations of a failed transaction, the newest first.
 func (t *tree) rollBack() {
 	for i := len(t.undo) - 1; i >= 0; i-- {
 		u := &t.undo[i]

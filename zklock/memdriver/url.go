@@ -18,15 +18,15 @@ var _ driver.Driver = Driver{}
 
 func init() { zklock.Register("mem", Driver{}) }
 
-// OpenConnector implements [driver.Driver]. The one host that a URL may have is
-// the name of a shared ensemble; without it the connector gets an ensemble of
-// its own, which ends with it and with the sessions it has opened.
+// OpenConnector implements [driver.Driver]. A URL has at most one host, the name of a
+// shared ensemble. Without a host, the connector gets a private ensemble, which ends
+// when the connector and all sessions that it has opened are closed.
 func (Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	if len(u.Hosts) > 1 {
-		return nil, fmt.Errorf("mem: %d hosts given; a mem:// URL has one, the name of a shared ensemble, or none", len(u.Hosts))
+		return nil, fmt.Errorf("mem: the URL has %d hosts: give one, the name of a shared ensemble, or none", len(u.Hosts))
 	}
 	if len(u.Params) > 0 {
-		return nil, fmt.Errorf("mem: unknown key %q; the driver has none of its own", slices.Sorted(maps.Keys(u.Params))[0])
+		return nil, fmt.Errorf("mem: unknown key %q: the mem driver has no keys, leave it out", slices.Sorted(maps.Keys(u.Params))[0])
 	}
 	c := new(connector)
 	if u.User != "" || !u.Password.IsZero() {
@@ -37,7 +37,7 @@ func (Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	} else {
 		name := u.Hosts[0]
 		if strings.ContainsAny(name, ":[]") {
-			return nil, fmt.Errorf("mem: host %q: the name of a shared ensemble has no port and is no address", name)
+			return nil, fmt.Errorf("mem: host %q: it must be the name of a shared ensemble, not an address, and without a port", name)
 		}
 		c.e = Named(name)
 	}
@@ -45,7 +45,7 @@ func (Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	return c, nil
 }
 
-// Keys implements [driver.Driver]: there are no settings in URLs.
+// Keys implements [driver.Driver]. URLs have no settings of this driver.
 func (Driver) Keys() []string { return nil }
 
 var (
@@ -53,9 +53,9 @@ var (
 	shared   = make(map[string]*Ensemble) // guarded by sharedMu
 )
 
-// Named returns the ensemble that the process shares under a name: what
-// mem://name connects to. It is made when it is first asked for, with the
-// default options, and lives until it is closed.
+// Named returns the ensemble that the process shares under a name, to which
+// mem://name connects. It is made at the first call, with the default options, and
+// lives until it is closed.
 func Named(name string) *Ensemble {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
@@ -68,7 +68,8 @@ func Named(name string) *Ensemble {
 	return e
 }
 
-// forget makes room for a new shared ensemble of the same name.
+// forget removes a closed ensemble from the shared ones, so that its name can be used
+// again.
 func forget(e *Ensemble) {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()

@@ -21,13 +21,13 @@ func TestRegistered(t *testing.T) {
 	}
 }
 
-// TestNamed shares one ensemble under a name, with URLs too, in one bubble
-// after the other, until it is closed.
+// TestNamed checks that one ensemble is shared under a name, also by URLs and in one
+// bubble after another, until it is closed.
 func TestNamed(t *testing.T) {
 	const name = "named-test"
 	e := memdriver.Named(name)
 	if e != memdriver.Named(name) || e == memdriver.Named(name+"2") {
-		t.Fatal("a name is not one ensemble")
+		t.Fatal("one name has two ensembles, or two names share one")
 	}
 	for _, path := range []string{"/a", "/b"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -48,18 +48,18 @@ func TestNamed(t *testing.T) {
 	}
 	s := connect(t, e.Connector(), 10*time.Second)
 	if !has(t, s, "/a") || !has(t, s, "/b") {
-		t.Fatal("not one tree")
+		t.Fatal("the sessions of one name do not share one tree")
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if memdriver.Named(name) == e {
-		t.Fatal("a closed ensemble kept its name")
+		t.Fatal("Named returned an ensemble that is closed")
 	}
 }
 
-// TestPrivate: every connector without a name has an ensemble of its own, which
-// outlives it for as long as it has sessions.
+// TestPrivate: each connector without a name has a private ensemble. After the
+// connector is closed, the ensemble lives as long as it has sessions.
 func TestPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := memdriver.Driver{}.OpenConnector(driver.URL{Scheme: "mem"})
@@ -73,13 +73,13 @@ func TestPrivate(t *testing.T) {
 		s, stranger := connect(t, c, 10*time.Second), connect(t, other, 10*time.Second)
 		create(t, s, "/a", driver.Persistent)
 		if has(t, stranger, "/a") {
-			t.Fatal("shared")
+			t.Fatal("two private connectors share an ensemble")
 		}
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if !has(t, s, "/a") {
-			t.Fatal("the session has not outlived its connector")
+			t.Fatal("the session ended with its connector")
 		}
 		_, err = c.Connect(t.Context(), 10*time.Second)
 		want(t, err, driver.ErrClosed, "connect after close")
@@ -92,7 +92,8 @@ func TestPrivate(t *testing.T) {
 	})
 }
 
-// TestBadURLs are refused with what is wrong, and never with a password.
+// TestBadURLs: the error for a bad URL says what is wrong, and never shows the
+// password.
 func TestBadURLs(t *testing.T) {
 	for _, test := range []struct {
 		u    driver.URL
@@ -111,8 +112,8 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// TestUserIsDigestIdentity: two URLs with the same user and password are the
-// same to an access list, others are not.
+// TestUserIsDigestIdentity: for an access list, two connectors with the same user and
+// password are the same identity, and others are not.
 func TestUserIsDigestIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -123,11 +124,11 @@ func TestUserIsDigestIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !has(t, again, "/a") {
-			t.Fatal("not there")
+			t.Fatal("the same identity cannot read the node")
 		}
 		for _, c := range []driver.Connector{e.Connector(), e.As("alice", driver.NewSecret("b")), e.As("bob", driver.NewSecret("a"))} {
 			_, err := connect(t, c, 10*time.Second).Get(t.Context(), "/a")
-			want(t, err, driver.ErrNoAuth, "get as somebody else")
+			want(t, err, driver.ErrNoAuth, "get with another identity")
 		}
 		_, err := connect(t, e.Connector(), 10*time.Second).Create(t.Context(), "/b", nil, driver.Persistent, driver.CreatorACL(driver.PermAll))
 		want(t, err, driver.ErrInvalidACL, "creator without an identity")

@@ -6,8 +6,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// watch arms a connection's one-shot watch on a path. However often it is
-// armed, there is one a connection and path.
+// watch arms a connection's one-shot watch on a path. There is only one for each
+// connection and path, even if it is armed repeatedly.
 func (s *server) watch(c *conn, path string) {
 	if _, armed := c.watches[path]; armed {
 		return
@@ -32,7 +32,7 @@ func (s *server) unwatch(c *conn) {
 	c.watches = nil
 }
 
-// fire lets the watches go that were waiting for a change.
+// fire triggers the watches that wait for a change.
 func (s *server) fire(ch *change) {
 	if len(s.watches) == 0 {
 		return
@@ -58,9 +58,9 @@ func (c *conn) notify(path string, event driver.EventType) {
 	c.down.send(func() { c.client.notified(c, path, event) })
 }
 
-// rearm takes the watches of a client that comes from another connection. What
-// has happened since the newest transaction that the client has seen is
-// reported at once; a node that is missing counts as deleted whenever it went.
+// rearm sets the watches of a client that has reconnected. It reports at once what
+// has changed since the newest transaction that the client has seen. A missing node
+// counts as deleted, whenever it was deleted.
 func (s *server) rearm(c *conn, r *request) {
 	for _, path := range r.paths {
 		n := s.tree.find(path)

@@ -9,8 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// TestWatchesThatAreSetAgainTakeNoMoreMemory: the driver for real servers has the
-// same test.
+// TestWatchesThatAreSetAgainTakeNoMoreMemory: package zkdriver has the same test.
 func TestWatchesThatAreSetAgainTakeNoMoreMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		const nodes, reconnects = 20, 50

@@ -12,21 +12,21 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// credentials is a user of ZooKeeper's digest scheme, with the password or the
-// file to read it from.
+// credentials are a user of ZooKeeper's digest scheme and the password, or the file
+// from which the password is read.
 type credentials struct {
 	user     string
 	password driver.Secret
 	file     string // "" unless the password is in a file
 }
 
-// parseCredentials finds the user and where the password is: in the URL, in
-// the file of password_file or in the environment. nil means nobody.
+// parseCredentials finds the user and the source of the password: the URL, the file
+// of password_file, or the environment. It returns nil if the URL has no user.
 func parseCredentials(u driver.URL) (*credentials, error) {
 	file := u.Params.Get(keyPasswordFile)
 	if u.User == "" {
 		if !u.Password.IsZero() {
-			return nil, errors.New("zkdriver: the URL has a password but no user")
+			return nil, errors.New("zkdriver: the URL has a password but no user: put the user before the colon, as in user:password@")
 		}
 		if file != "" {
 			return nil, fmt.Errorf("zkdriver: key %q needs a user in the URL", keyPasswordFile)
@@ -34,12 +34,12 @@ func parseCredentials(u driver.URL) (*credentials, error) {
 		return nil, nil
 	}
 	if strings.Contains(u.User, ":") {
-		return nil, fmt.Errorf("zkdriver: user %q: the digest scheme allows no colon in a user name", u.User)
+		return nil, fmt.Errorf("zkdriver: user %q: the digest scheme does not allow a colon in a user name", u.User)
 	}
 	c := &credentials{user: u.User, password: u.Password, file: file}
 	switch {
 	case file != "" && !u.Password.IsZero():
-		return nil, fmt.Errorf("zkdriver: both the URL and %s give a password for user %q", keyPasswordFile, u.User)
+		return nil, fmt.Errorf("zkdriver: both the URL and key %s give a password for user %q: use one of them", keyPasswordFile, u.User)
 	case file != "":
 		if _, err := c.digest(); err != nil {
 			return nil, err
@@ -47,17 +47,17 @@ func parseCredentials(u driver.URL) (*credentials, error) {
 	case u.Password.IsZero():
 		c.password = driver.NewSecret(os.Getenv(passwordEnv))
 		if c.password.IsZero() {
-			// The user is not shown: where the colon was forgotten or mistyped, the
-			// password is part of it.
-			return nil, fmt.Errorf("zkdriver: the URL has a user and no password: give one behind a colon, as user:password@, by %s or in the environment as %s",
+			// The error does not show the user: if the colon was forgotten or
+			// mistyped, the password is part of it.
+			return nil, fmt.Errorf("zkdriver: the URL has a user but no password: put it after a colon (user:password@), in the file of key %s, or in the environment variable %s",
 				keyPasswordFile, passwordEnv)
 		}
 	}
 	return c, nil
 }
 
-// digest returns what the digest scheme sends, reading the password file
-// again if there is one: a rotated password counts from the next session on.
+// digest returns the data that the digest scheme sends. It reads the password file
+// again if there is one, so a changed password is used from the next session on.
 func (c *credentials) digest() ([]byte, error) {
 	password := c.password.Reveal()
 	if c.file != "" {
@@ -67,21 +67,21 @@ func (c *credentials) digest() ([]byte, error) {
 		}
 		password = strings.TrimRight(string(data), "\r\n")
 		if password == "" {
-			return nil, fmt.Errorf("zkdriver: key %q: %s is empty", keyPasswordFile, fileShown(keyPasswordFile, c.file))
+			return nil, fmt.Errorf("zkdriver: key %q: %s is empty: write the password into it", keyPasswordFile, fileShown(keyPasswordFile, c.file))
 		}
 	}
 	return []byte(c.user + ":" + password), nil
 }
 
-// authenticate adds the credentials to the session. It returns when they hold
-// for every connection the session will ever have.
+// authenticate adds the credentials to the session. When it returns nil, they apply
+// to every connection that the session will ever have.
 //
-// The client stores credentials only once the server has accepted them, and
-// presents what is stored at each reconnect before any other request. A
-// connection that breaks between the server's answer and the storing would be
-// followed by one without identity. The generation tells: if it is the same
-// before and after, the storing was over before the next reconnect, so no
-// connection can lack them; if not, once more.
+// The client stores credentials only after the server has accepted them. At each
+// reconnect it presents the stored credentials before any other request. If a
+// connection breaks between the server's answer and the storing, the next connection
+// is without identity. The generation shows that. If it is the same before and after,
+// the storing was complete before the next reconnect, so no connection can lack the
+// credentials. If it is not, authenticate repeats the call.
 //
 // add is AddAuth with these credentials.
 func (s *session) authenticate(ctx context.Context, add func(*zk.Conn) error) error {
@@ -101,7 +101,7 @@ func (s *session) authenticate(ctx context.Context, add func(*zk.Conn) error) er
 	}
 }
 
-// lost reports whether an error says no more than that a connection broke.
+// lost reports whether an error means only that a connection broke.
 func lost(err error) bool {
 	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent)
 }

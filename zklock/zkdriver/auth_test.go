@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// digest is what a peer reads when somebody authenticates.
+// digest returns the credentials that a peer receives when a user authenticates.
 func digest(user, password string) []byte {
 	return append(append([]byte{0, 0, 0, 0}, str("digest")...), str(user+":"+password)...)
 }
@@ -67,9 +67,9 @@ func TestAuthenticationRefused(t *testing.T) {
 	}
 }
 
-// The client forgets credentials whose acceptance coincides with the loss of
-// the connection. No session may be handed out that lacks them on any
-// connection to come.
+// The client forgets credentials if the connection is lost while they are being
+// accepted. A session that lacks its credentials on a later connection must not be
+// returned.
 func TestAuthenticationSurvivesALossBesideIt(t *testing.T) {
 	for range 3 {
 		p := newPeer(t, func(l *link) {
@@ -90,7 +90,7 @@ func TestAuthenticationSurvivesALossBesideIt(t *testing.T) {
 				}
 				l.succeed(r)
 				if l.n <= 3 && r.op == opAuth {
-					return // right behind the answer
+					return // right after the answer
 				}
 			}
 		})
@@ -106,9 +106,9 @@ func TestAuthenticationSurvivesALossBesideIt(t *testing.T) {
 	}
 }
 
-// The client has reconnected between the server's word that the credentials are
-// accepted and its storing them: the new connection lacks them, and only a change
-// of the generation tells.
+// The client may reconnect after the server has accepted the credentials and before
+// it stores them. The new connection lacks the credentials, and only a changed
+// generation shows that.
 func TestCredentialsStoredTooLateAreAddedAgain(t *testing.T) {
 	p := newPeer(t, (*link).work)
 	s := connect(t, p.url())
@@ -129,8 +129,8 @@ func TestCredentialsStoredTooLateAreAddedAgain(t *testing.T) {
 	}
 }
 
-// A connection that breaks while the client presents credentials again blocks
-// it for ever if it learns of that by a failed write.
+// If a connection breaks while the client presents credentials again, and the client
+// learns of that by a failed write, it blocks for ever.
 func TestReauthenticationOnADeadConnection(t *testing.T) {
 	var flaky atomic.Int32
 	p := newPeer(t, func(l *link) {
@@ -155,7 +155,7 @@ func TestReauthenticationOnADeadConnection(t *testing.T) {
 		}
 	}
 	if flaky.Load() != 6 {
-		t.Errorf("%d connections were reset", flaky.Load())
+		t.Errorf("%d connections were reset, want 6", flaky.Load())
 	}
 }
 
@@ -197,8 +197,8 @@ func TestPasswordFileIsReadForEachSession(t *testing.T) {
 	}
 }
 
-// What a name stands for is DNS's word: a password that may not leave this
-// machine does not, whatever localhost turns out to be.
+// DNS decides to which address a name resolves. A password that must not leave this
+// machine does not leave it, whatever address localhost has.
 func TestPasswordStaysOnThisMachineWhateverLocalhostIs(t *testing.T) {
 	p := newPeer(t, (*link).work)
 	for _, c := range []struct {
@@ -206,7 +206,7 @@ func TestPasswordStaysOnThisMachineWhateverLocalhostIs(t *testing.T) {
 		servers []string
 		refused bool
 	}{
-		// No host has such an address, so nothing answers where it is dialled.
+		// No host has such an address, so no server answers there.
 		{"another machine", []string{"192.0.2.1:2181"}, true},
 		{"another machine by IPv6", []string{"[2001:db8::1]:2181"}, true},
 		{"another machine by IPv4 in IPv6", []string{"[::ffff:192.0.2.1]:2181"}, true},
@@ -235,7 +235,7 @@ func TestPasswordStaysOnThisMachineWhateverLocalhostIs(t *testing.T) {
 	}
 }
 
-// lostConn reports whether an error says no more than that a connection broke.
+// lostConn reports whether an error means only that a connection broke.
 func lostConn(err error) bool {
 	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent)
 }

@@ -8,33 +8,33 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the pause after a round in which no server
-	// could be used. It doubles from round to round and is jittered.
+	// minPause and maxPause bound the pause after a round in which no server could be
+	// used. The pause doubles from round to round and has jitter.
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
 
-	// pausesInTimeout bounds the pause of a session further, as a share of its
-	// timeout: a session has to find a server that is back in what a lost server
-	// leaves of a lease, which is a third of the timeout.
+	// pausesInTimeout also bounds the pause, as a share of the session timeout. After
+	// a server is lost, a third of the timeout is left of a lease, and within that
+	// time the session has to find a server that is back.
 	pausesInTimeout = 8
 
-	// firstPause bounds the pause before the first reconnect after a connection
-	// that was good, as a share of the session timeout, and maxFirstPause as a
-	// time: the clients of a server that ends must not all dial the others in
-	// the same instant.
+	// firstPause bounds the pause before the first reconnect after a good connection,
+	// as a share of the session timeout. maxFirstPause bounds it as a time. When a
+	// server stops, its clients must not all dial the other servers at the same
+	// instant.
 	firstPause    = 40
 	maxFirstPause = 250 * time.Millisecond
 )
 
-// clock is what pauses are measured with; tests have one of their own.
+// clock measures the pauses; tests replace it.
 type clock struct {
 	now func() time.Time
 
-	// sleep returns early, with false, when ctx ends.
+	// sleep returns false, and returns early, when ctx ends.
 	sleep func(ctx context.Context, d time.Duration) bool
 }
 
-// wallClock is the clock outside of tests.
+// wallClock returns the clock that is used outside of tests.
 func wallClock() clock { return clock{now: time.Now, sleep: sleep} }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -48,28 +48,28 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// probed is what a look at a server has shown.
+// probed is the result of a probe of a server.
 type probed struct {
-	again   time.Time // when it may be looked at again
-	verdict error     // nil: nothing
+	again   time.Time // when the server may be probed again
+	verdict error     // nil: the probe has found nothing
 }
 
-// backoff is how long to pause between rounds of attempts that fail. The sessions
-// that a connector is opening share one, which outlives them: an ensemble that
-// elects a leader accepts and closes connections, so the opening of a session
-// fails after a second, and its user tries again, with a new one.
+// backoff computes the pause between rounds of failed attempts. All sessions that a
+// connector is opening share one backoff, which outlives them. An ensemble that
+// elects a leader accepts connections and closes them, so opening a session fails
+// after a second; then the user tries again with a new session.
 type backoff struct {
 	clock clock
 
 	mu     sync.Mutex
-	rounds int       // that failed since the last handshake; guarded by mu
+	rounds int       // failed rounds since the last handshake; guarded by mu
 	last   time.Time // when the newest of them ended; guarded by mu
 
-	probed map[string]probed  // what a look at a server has shown; guarded by mu
+	probed map[string]probed  // the result of the newest probe of each server; guarded by mu
 	errs   map[string]failure // the newest failure of each server since the last handshake; guarded by mu
 }
 
-// note remembers a failure, for sessions that wait before their first attempt.
+// note records a failure, for sessions that wait before their first attempt.
 func (b *backoff) note(server string, f failure) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +79,7 @@ func (b *backoff) note(server string, f failure) {
 	b.errs[server] = f
 }
 
-// noted returns a failure that was remembered.
+// noted returns the recorded failure of a server.
 func (b *backoff) noted(server string) (f failure, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +87,8 @@ func (b *backoff) noted(server string) (f failure, ok bool) {
 	return f, ok
 }
 
-// probe reports whether a server may be looked at, which then counts as done.
+// probe reports whether the caller may probe a server now. If so, it counts the
+// server as probed.
 func (b *backoff) probe(server string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,8 +103,9 @@ func (b *backoff) probe(server string) bool {
 	return true
 }
 
-// found notes what a look at a server has shown; nil: it did not answer in time.
-// What will not change the next session has to find as well.
+// found records the result of a probe; nil means that the server did not answer in
+// time. A permanent verdict is not kept: the next session has to probe the server and
+// find it again.
 func (b *backoff) found(server string, verdict error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,14 +119,15 @@ func (b *backoff) found(server string, verdict error) {
 	}
 }
 
-// hadNoQuorum reports whether a server has said so, and was not asked again since.
+// hadNoQuorum reports whether the newest probe of a server found that it has no
+// quorum.
 func (b *backoff) hadNoQuorum(server string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.probed[server].verdict == errNoQuorum
 }
 
-// failed notes the end of a round in which no server could be used.
+// failed records the end of a round in which no server could be used.
 func (b *backoff) failed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,8 +135,8 @@ func (b *backoff) failed() {
 	b.last = b.clock.now()
 }
 
-// reset notes a connection that was good, or of use: then so many rounds still count
-// as failed.
+// reset records a connection that was good or has answered a request. rounds is the
+// number of rounds that still count as failed.
 func (b *backoff) reset(rounds int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +145,8 @@ func (b *backoff) reset(rounds int) {
 	clear(b.probed)
 }
 
-// left is how long to wait before the next round, of a session with that timeout.
+// left returns how long a session with that timeout has to wait before the next
+// round.
 func (b *backoff) left(timeout time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// fakeClock is a clock that stands still but for the pauses that are made.
+// fakeClock is a clock on which time passes only in the pauses, and in pass.
 type fakeClock struct {
 	mu     sync.Mutex
 	time   time.Time       // guarded by mu
@@ -32,14 +32,14 @@ func (c *fakeClock) sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// pass lets time pass without waiting.
+// pass advances the clock without a pause.
 func (c *fakeClock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.time = c.time.Add(d)
 }
 
-// longest returns the longest pause, 0 for none, and forgets them all.
+// longest returns the longest pause, 0 if there were none, and forgets all pauses.
 func (c *fakeClock) longest() (d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *fakeClock) longest() (d time.Duration) {
 	return d
 }
 
-// withClock makes a connector with a clock of its own.
+// withClock makes a connector with a fakeClock.
 func withClock(t *testing.T, u driver.URL) (driver.Connector, *fakeClock) {
 	clock := &fakeClock{time: time.Unix(0, 0)}
 	c := open(t, u)
@@ -59,8 +59,8 @@ func withClock(t *testing.T, u driver.URL) (driver.Connector, *fakeClock) {
 }
 
 // TestElectionIsNotStormed: servers that elect a leader accept connections and close
-// them. Connect fails after a second of that, and package zklock calls it again; it
-// has to go on where the last call left off.
+// them. Connect fails after a second of that, and package zklock calls it again. The
+// new call has to continue with the pauses of the last one.
 func TestElectionIsNotStormed(t *testing.T) {
 	const election = 2 * time.Minute
 	p := newPeer(t, func(*link) {})
@@ -72,13 +72,13 @@ func TestElectionIsNotStormed(t *testing.T) {
 		}
 		calls++
 	}
-	// The pause is half a second to a second once it has grown, which takes a few.
+	// The pause grows within a few attempts, and is then half a second to a second.
 	if n, most := p.accepted(), int(election/(time.Second/2))+10; n > most || n < 60 {
 		t.Errorf("%d connections in %v and %d calls of Connect, want 60 to %d", n, election, calls, most)
 	}
 }
 
-// A connector that has found its servers again forgets that it had not.
+// A connector that reaches its servers again starts with short pauses again.
 func TestBackoffEndsWithAHandshake(t *testing.T) {
 	var mu sync.Mutex
 	electing := true
@@ -93,7 +93,7 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 	c, clock := withClock(t, p.url())
 	for range 5 {
 		if _, err := c.Connect(within(t, 10*time.Second), 10*time.Second); err == nil {
-			t.Fatal("there is a session with a server that only closes connections")
+			t.Fatal("Connect succeeded with a server that only closes connections")
 		}
 	}
 	if d := clock.longest(); d < 500*time.Millisecond || d > time.Second {
@@ -109,7 +109,7 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 		}
 		defer shut(s)
 		if d := clock.longest(); d > time.Second {
-			t.Errorf("a pause of %v", d)
+			t.Errorf("a pause of %v, want a second at most", d)
 		}
 	}
 	dials := p.accepted()
@@ -119,18 +119,17 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 	}
 	defer shut(s)
 	if d := clock.longest(); d != 0 || p.accepted() != dials+1 {
-		t.Errorf("behind one that succeeded, Connect pauses for %v and dials %d times", d, p.accepted()-dials)
+		t.Errorf("after a success, Connect paused for %v and dialled %d times, want no pause and 1", d, p.accepted()-dials)
 	}
-	// What failed long ago causes no wait.
+	// A failure of long ago causes no pause.
 	clock.pass(time.Hour)
 	p.drop()
 }
 
-// TestFirstReconnectIsJittered: the clients of a server that ends do not all dial
-// the next in the same instant, yet soon; further pauses grow up to a share of the
-// session timeout.
+// TestFirstReconnectIsJittered: when a server stops, its clients must dial another
+// one soon, but not all at the same instant.
 func TestFirstReconnectIsJittered(t *testing.T) {
-	const timeout = 4 * time.Second // what peers grant
+	const timeout = 4 * time.Second // the timeout that peers grant
 	p := newPeer(t, (*link).work)
 	c, clock := withClock(t, p.url())
 	s, err := c.Connect(within(t, 10*time.Second), timeout)
@@ -140,7 +139,7 @@ func TestFirstReconnectIsJittered(t *testing.T) {
 	defer shut(s)
 	seen := make(map[time.Duration]bool)
 	for n := uint64(2); n < 12; n++ {
-		clock.pass(time.Minute) // the connection was a good one
+		clock.pass(time.Minute) // the connection lasted long enough to count as good
 		p.drop()
 		generation(t, s, n)
 		d := clock.longest()
@@ -150,11 +149,12 @@ func TestFirstReconnectIsJittered(t *testing.T) {
 		seen[d] = true
 	}
 	if len(seen) < 5 {
-		t.Errorf("ten first reconnects have %d different pauses", len(seen))
+		t.Errorf("ten first reconnects have %d different pauses, want at least 5", len(seen))
 	}
 }
 
-// TestReconnectsFitIntoALease: with a short session the pauses are short, too.
+// TestReconnectsFitIntoALease: with a short session timeout the pauses are short,
+// too.
 func TestReconnectsFitIntoALease(t *testing.T) {
 	const timeout = 800 * time.Millisecond
 	p := newPeer(t, func(l *link) {

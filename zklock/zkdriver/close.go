@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// closer keeps what the first Close came to.
+// closer keeps the result of the first Close.
 type closer struct {
 	once sync.Once
 	done chan struct{} // closed when err is set
@@ -21,14 +21,14 @@ type closer struct {
 
 func (c *closer) init() { c.done = make(chan struct{}) }
 
-// Close implements driver.Session. Requests in flight get their outcome first,
-// if it comes in time; those that wait are refused at once.
+// Close implements driver.Session. Requests in flight get their outcome first, if it
+// arrives in time. Requests that still wait are refused at once.
 func (s *session) Close(ctx context.Context) error {
 	s.close.once.Do(func() {
 		s.beginClose()
 		err := s.closeSession(ctx)
 		if err != nil {
-			err = fmt.Errorf("zkdriver: close session %#x: not confirmed by the ensemble, ephemeral znodes stay until it expires: %w", s.ID(), err)
+			err = fmt.Errorf("zkdriver: close session %#x: not confirmed by the ensemble, ephemeral znodes stay until the session expires: %w", s.ID(), err)
 		}
 		s.end()
 		<-s.stopped
@@ -50,9 +50,9 @@ func (s *session) beginClose() {
 	s.watches.end(driver.ErrClosed)
 }
 
-// closeSession asks the ensemble to end the session and waits until it has, at
-// most until ctx ends. That a session timeout has passed says nothing: servers
-// without a leader expire no sessions.
+// closeSession asks the ensemble to end the session and waits until it has, at most
+// until ctx ends. The passing of a session timeout proves nothing: servers without a
+// leader do not expire sessions.
 func (s *session) closeSession(ctx context.Context) error {
 	s.mu.Lock()
 	none := s.id == 0
@@ -60,8 +60,8 @@ func (s *session) closeSession(ctx context.Context) error {
 	if none {
 		return nil
 	}
-	// Outcomes of requests in flight come before that of the close anyway, and
-	// a client that is closed drops them.
+	// Wait for the requests in flight: their outcomes arrive before that of the close
+	// in any case, and a closed client drops them.
 	select {
 	case <-s.idling():
 	case <-s.life.Done():
@@ -84,7 +84,7 @@ func (s *session) closeSession(ctx context.Context) error {
 			case <-s.confirmed:
 				return nil
 			default:
-				return errors.New("connection lost after the request was sent")
+				return errors.New("the connection was lost after the request was sent")
 			}
 		}
 		select {
@@ -97,10 +97,10 @@ func (s *session) closeSession(ctx context.Context) error {
 	}
 }
 
-// confirmClose takes in that the server has ended the session.
+// confirmClose records that the server has ended the session.
 func (s *session) confirmClose() { close(s.confirmed) }
 
-// quitClient closes the client, once. The call sends a request if there is a
+// quitClient closes the client, once. The client sends a close request if there is a
 // connection, and may block for a second.
 func (s *session) quitClient() {
 	s.quit.Do(func() {
@@ -118,9 +118,9 @@ func (s *session) callback(ev zk.Event) {
 	if ev.State != zk.StateDisconnected || s.life.Err() == nil {
 		return
 	}
-	// The client's loop is about to end. Its Close wakes it first and puts its
-	// request into the queue then: one that comes when the loop is gone is
-	// waited for in vain, for a second. The loop can be a little slower.
+	// The client's loop is about to end. The client's Close wakes the loop first, and
+	// puts its request into the queue afterwards. If the loop has ended by then,
+	// Close waits in vain for a second. So delay the end of the loop a little.
 	select {
 	case <-s.quitting:
 		t := time.NewTimer(lastCall)
@@ -130,11 +130,11 @@ func (s *session) callback(ev zk.Event) {
 	}
 }
 
-// lastCall is how long the client's loop is held up before it ends.
+// lastCall is how long the end of the client's loop is delayed.
 const lastCall = 2 * time.Millisecond
 
-// supervise owns everything of the session that runs: it watches over requests
-// while the session lives, and takes everything down when its life ends.
+// supervise owns all goroutines of the session. It watches over requests while the
+// session lives, and ends everything when life ends.
 func (s *session) supervise(events <-chan zk.Event) {
 	defer close(s.stopped)
 	ticker := time.NewTicker(watchdogTick(s.Timeout()))
@@ -143,7 +143,7 @@ func (s *session) supervise(events <-chan zk.Event) {
 		select {
 		case <-ticker.C:
 			s.watchdog()
-		case <-events: // the callback has seen it; the channel must not fill up
+		case <-events: // the callback has processed it; the channel must not fill up
 		case <-s.life.Done():
 			s.tearDown(events)
 			return
@@ -159,15 +159,16 @@ func (s *session) tearDown(events <-chan zk.Event) {
 	if c != nil {
 		c.kill(errSessionOver)
 	}
-	// Without connection and life the client answers all it has and pauses. It
-	// is closed only then: a container's creation reads its result when the
-	// client is closed, even while the reader still writes it, and a client
-	// that is closed on its way to the pause takes a second for it.
+	// Without a connection and after the end of life, the client answers all its
+	// requests and then pauses. It is closed only after that, for two reasons. When
+	// the client is closed, the creation of a container reads its result, even while
+	// the client's reader still writes it. And a client that is closed before it
+	// pauses needs a second for it.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	select {
 	case <-s.hosts.parked:
-	case <-s.quitting: // it ends by itself
+	case <-s.quitting: // the client is being closed already
 	case <-ctx.Done():
 	}
 	select {

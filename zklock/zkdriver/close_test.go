@@ -75,20 +75,20 @@ func TestCloseThatIsNotConfirmed(t *testing.T) {
 			start := time.Now()
 			first := s.Close(ctx)
 			if first == nil {
-				t.Error("close claims that the ensemble has confirmed it")
+				t.Error("Close returned nil, though the ensemble has not confirmed it")
 			}
 			if took := time.Since(start); took > 2*time.Second {
-				t.Errorf("took %v", took)
+				t.Errorf("Close took %v, longer than its context", took)
 			}
 			if again := s.Close(context.Background()); again != first {
-				t.Errorf("close: %v, and again: %v", first, again)
+				t.Errorf("the first Close returned %v, the second %v; want the same error", first, again)
 			}
 		})
 	}
 }
 
-// A session that has lost its connection is closed on the next one, if that
-// comes in time.
+// A session that has lost its connection is closed on the next one, if that is made
+// in time.
 func TestCloseWaitsForAConnection(t *testing.T) {
 	release, asked := make(chan struct{}), make(chan struct{}, 1)
 	p := newPeer(t, func(l *link) {
@@ -120,7 +120,7 @@ func TestCloseWaitsForAConnection(t *testing.T) {
 	recv(t, asked)
 }
 
-// An ensemble that has expired the session meanwhile has nothing to confirm.
+// If the ensemble has expired the session meanwhile, it has nothing to confirm.
 func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	release := make(chan struct{})
 	p := newPeer(t, func(l *link) {
@@ -143,8 +143,9 @@ func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	}
 }
 
-// Close lets requests in flight have their outcome, and ends them if it cannot
-// wait. A container's creation is the one that the client would race with.
+// Close waits for the outcomes of requests in flight, and abandons the requests if it
+// cannot wait any longer. The creation of a container is the request with which
+// closing the client would race.
 func TestCloseWithRequestsInFlight(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "mute": false} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 	keyTLSSkipVerify = "tls_insecure_skip_verify"
 )
 
-// keys lists the query keys, sorted, as Driver.Keys has to.
+// keys lists the query keys, sorted, as Driver.Keys requires.
 var keys = []string{
 	keyAuthPlaintext, keyPasswordFile, keyTLSCA, keyTLSCert, keyTLSSkipVerify, keyTLSKey, keyTLSServerName,
 }
@@ -35,45 +35,45 @@ const (
 	// defaultPort is ZooKeeper's registered port for clients.
 	defaultPort = "2181"
 
-	// passwordEnv names the environment variable that may hold the password,
-	// so that it need not be in a URL that ends up in process listings.
+	// passwordEnv names the environment variable that may hold the password. With it,
+	// the password need not be in a URL that ends up in process listings.
 	passwordEnv = "ZKLOCK_PASSWORD"
 )
 
-// config is what a URL says, checked.
+// config holds the settings of a URL, checked.
 type config struct {
 	servers []string     // host:port, IPv6 in brackets; never empty
-	creds   *credentials // nil if there is no user
+	creds   *credentials // nil if the URL has no user
 	tls     *tlsFiles    // nil for scheme zk
 	logger  *slog.Logger // nil: slog's default
 
-	// loopbackOnly says that a password would travel as it is, and that nobody
-	// has allowed it to leave this machine.
+	// loopbackOnly means that the password would be sent unencrypted, and that the
+	// URL does not allow sending it to another machine.
 	loopbackOnly bool
 }
 
-// parse checks a URL and everything it refers to, without network I/O. Its
-// errors never contain the password.
+// parse checks a URL and the files that it names, without network I/O. Its errors
+// never contain the password.
 func parse(u driver.URL) (*config, error) {
 	if u.Scheme != schemePlain && u.Scheme != schemeTLS {
-		return nil, fmt.Errorf("zkdriver: unknown scheme %q, use zk or zks", u.Scheme)
+		return nil, fmt.Errorf("zkdriver: unknown scheme %q: use zk or zks", u.Scheme)
 	}
 	for key, values := range u.Params {
 		if !slices.Contains(keys, key) {
-			return nil, fmt.Errorf("zkdriver: unknown key %q, known are %s", key, strings.Join(keys, ", "))
+			return nil, fmt.Errorf("zkdriver: unknown key %q: the known keys are %s", key, strings.Join(keys, ", "))
 		}
 		if len(values) != 1 {
 			return nil, fmt.Errorf("zkdriver: key %q needs exactly one value, has %d", key, len(values))
 		}
 		if values[0] == "" {
-			return nil, fmt.Errorf("zkdriver: key %q has no value", key)
+			return nil, fmt.Errorf("zkdriver: key %q has no value: give it one, or leave it out", key)
 		}
 		if u.Scheme == schemePlain && strings.HasPrefix(key, "tls_") {
-			return nil, fmt.Errorf("zkdriver: key %q needs TLS, use zks:// instead of zk://", key)
+			return nil, fmt.Errorf("zkdriver: key %q needs TLS: use zks:// instead of zk://", key)
 		}
 	}
 	if len(u.Hosts) == 0 {
-		return nil, errors.New("zkdriver: the URL names no host: want one behind the ://, as in zk://host:2181/root")
+		return nil, errors.New("zkdriver: the URL has no host: add one after ://, as in zk://host:2181/root")
 	}
 	c := &config{logger: u.Logger}
 	for _, h := range u.Hosts {
@@ -92,10 +92,11 @@ func parse(u driver.URL) (*config, error) {
 		return nil, err
 	}
 	if c.loopbackOnly = c.creds != nil && u.Scheme == schemePlain && !plaintext; c.loopbackOnly {
-		// A digest password travels as it is: whoever reads it owns the locks.
+		// The digest scheme sends the password itself: an attacker that reads it
+		// controls the locks.
 		for _, s := range c.servers {
 			if !loopback(s) {
-				return nil, fmt.Errorf("zkdriver: the password of user %q would go to %s unencrypted: use zks://, or say %s=true",
+				return nil, fmt.Errorf("zkdriver: the password of user %q would go to %s unencrypted: use zks://, or allow it with %s=true",
 					u.User, s, keyAuthPlaintext)
 			}
 		}
@@ -108,8 +109,8 @@ func parse(u driver.URL) (*config, error) {
 	return c, nil
 }
 
-// hostPort checks one host of the URL and adds the default port if it has
-// none. The name stays a name: it is resolved, and with TLS verified, anew at
+// hostPort checks one host of the URL and adds the default port if it has none. A
+// host name is not resolved here: it is resolved, and with TLS verified, again at
 // each dial.
 func hostPort(h string) (string, error) {
 	host, port := h, defaultPort
@@ -131,8 +132,8 @@ func hostPort(h string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// loopback reports whether a server is meant to be on this machine. What a name
-// stands for is looked at when it is dialled; see onlyLoopback.
+// loopback reports whether a server of the URL is meant to be on this machine. The
+// address to which a name resolves is checked when it is dialled; see onlyLoopback.
 func loopback(server string) bool {
 	host, _, _ := net.SplitHostPort(server)
 	if strings.EqualFold(host, "localhost") {
@@ -142,15 +143,15 @@ func loopback(server string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// boolParam reads a key that is true or false, false if it is missing.
+// boolParam reads a key that is true or false. A missing key is false.
 func boolParam(u driver.URL, key string) (bool, error) {
 	if !u.Params.Has(key) {
 		return false, nil
 	}
 	v, err := strconv.ParseBool(u.Params.Get(key))
 	if err != nil {
-		// The value is not shown: it is in front of the reader, unless a password
-		// has got there.
+		// The error does not show the value: the user can see it in the URL, and it
+		// may be a misplaced password.
 		return false, fmt.Errorf("zkdriver: key %q: want true or false", key)
 	}
 	return v, nil

@@ -54,7 +54,7 @@ func TestOpenConnector(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		u    driver.URL
-		want string // "" if the URL is fine, or part of the error
+		want string // part of the error; "" if the URL is valid
 	}{
 		{"name", hosts("zk1"), ""},
 		{"name and port", hosts("zk1:2182", "zk2"), ""},

@@ -9,45 +9,45 @@ import (
 	"time"
 )
 
-// conn is one connection to one server, as the client gets it from the dialer.
-// It sits outside TLS, so it sees the frames of the protocol, and it sees each
-// of them before the client does: that is where the session learns of
-// handshakes and losses, and where whatever would confuse the client stops.
+// conn is one connection to one server, as the dialer returns it to the client. It
+// handles frames above TLS, and sees each frame before the client does. Here the
+// session learns of handshakes and losses, and anything that would confuse the client
+// is stopped.
 //
-// The client writes each frame with exactly one Write, from one goroutine at a
-// time, and reads from one goroutine at a time.
+// The client writes each frame with exactly one Write, from one goroutine at a time,
+// and reads from one goroutine at a time.
 type conn struct {
-	net.Conn          // what frames go through, TLS or TCP
-	raw      net.Conn // the TCP connection; closing it never blocks, TLS may
+	net.Conn          // the connection that carries the frames, TLS or TCP
+	raw      net.Conn // the TCP connection; closing it never blocks, closing TLS may
 	server   string
 	session  *session
 
-	// The fields down to rest belong to the goroutine that does the handshake
-	// and then to the one that reads, which the former starts.
+	// The fields from here to rest belong to the goroutine that does the handshake,
+	// and then to the reading goroutine that it starts.
 	r     *bufio.Reader
-	frame []byte // the memory of the newest frame
-	rest  []byte // what of it the client has not read yet
+	frame []byte // the buffer of the newest frame
+	rest  []byte // the part of it that the client has not read yet
 
 	greeted     bool      // ConnectRequest written; set during the handshake
 	established bool      // ConnectResponse read; set during the handshake
-	watching    bool      // the session's watches were set again
+	watching    bool      // setWatches was called on this connection
 	worked      bool      // a request of the session's user was answered
-	sent        time.Time // when the ConnectRequest was sent, read before that
+	sent        time.Time // the time just before the ConnectRequest was sent
 
-	generation uint64 // the session's, of this connection; set during the handshake
-	counted    bool   // among those established; guarded by session.mu
+	generation uint64 // the session's generation on this connection; set during the handshake
+	counted    bool   // included in the tally established; guarded by session.mu
 
 	mu      sync.Mutex
-	pending map[int32]pending // requests without reply, by xid; guarded by mu
+	pending map[int32]pending // requests without a reply, by xid; guarded by mu
 
 	killed atomic.Bool
 }
 
-// pending is a request that was written and not answered yet.
+// pending is a request that was written and has not been answered yet.
 type pending struct {
 	opcode int32
 	at     time.Time
-	watch  *arming // what its reply arms, if it is a call of Watch
+	watch  *arming // the watch that its reply arms, if it is a call of Watch
 }
 
 func newConn(s *session, server string, raw, wrapped net.Conn) *conn {
@@ -61,8 +61,8 @@ func newConn(s *session, server string, raw, wrapped net.Conn) *conn {
 	}
 }
 
-// Read implements net.Conn. What it returns has been checked: the first frame
-// is a ConnectResponse of this session, all others are long enough for the
+// Read implements net.Conn. Everything that it returns has been checked: the first
+// frame is a ConnectResponse of this session, and all others are long enough for the
 // client to parse.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 {
@@ -76,7 +76,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads the next frame and acts on it, before the client sees it.
+// next reads the next frame and processes it, before the client sees it.
 func (c *conn) next() error {
 	if !c.established {
 		frame, resp, err := readHandshake(c.r)
@@ -99,10 +99,10 @@ func (c *conn) next() error {
 		}
 		c.frame = frame
 		if cap(frame) > 1<<20 {
-			c.frame = nil // do not keep what one huge list needed
+			c.frame = nil // do not keep the memory that one huge list needed
 		}
 		r := parseReply(frame)
-		own := r.xid <= setWatchesXid // the client did not ask for it
+		own := r.xid <= setWatchesXid // the reply to a request of setWatches, of which the client knows nothing
 		if own || r.xid >= 0 {
 			if err := c.answered(r, frame); err != nil {
 				return err
@@ -119,7 +119,7 @@ func (c *conn) next() error {
 	}
 }
 
-// answered settles the request that a reply belongs to.
+// answered processes the reply to a request.
 func (c *conn) answered(r reply, frame []byte) error {
 	c.mu.Lock()
 	req, ok := c.pending[r.xid]
@@ -128,7 +128,7 @@ func (c *conn) answered(r reply, frame []byte) error {
 	if !ok {
 		return nil // the client ignores it too
 	}
-	if req.opcode != opSetAuth { // it comes before the watches are set, and shows nothing
+	if req.opcode != opSetAuth { // its reply arrives before the watches are set, and shows no state
 		c.session.zxid.note(r.zxid)
 	}
 	if !c.worked && (request{opcode: req.opcode}).fromUser() {
@@ -150,16 +150,16 @@ func (c *conn) answered(r reply, frame []byte) error {
 	case req.opcode == opSetAuth && r.code == 0:
 		return c.setWatches(c.session.Timeout())
 	case req.opcode == opSetWatch && r.code != 0:
-		// The watches would be dead until the next reconnect: so reconnect.
-		return fmt.Errorf("server refused to set watches again: code %d", r.code)
+		// Without the reconnect, the watches would be dead until the next one.
+		return fmt.Errorf("the server refused to set the session's watches again: error code %d", r.code)
 	}
 	return nil
 }
 
-// Write implements net.Conn. It never reports a failure: the client deadlocks
-// when a write fails while it presents credentials again, and leaks when one
-// fails while it is closed. A connection that cannot be written to is closed
-// instead, which the client's reader finds out without harm.
+// Write implements net.Conn. It never returns an error: the client deadlocks if a
+// write fails while it presents credentials again, and leaks a goroutine if one fails
+// while it is being closed. Instead, a connection on which a write fails is closed;
+// the client's reader notices that without harm.
 func (c *conn) Write(p []byte) (int, error) {
 	if !c.greeted {
 		c.greeted = true
@@ -167,21 +167,21 @@ func (c *conn) Write(p []byte) (int, error) {
 			c.kill(errSessionOver)
 			return len(p), nil
 		}
-		c.sent = time.Now() // before the write: leases are counted from it
+		c.sent = time.Now() // taken before the write, since leases are counted from it
 		c.forward(withZxid(p, connectZxid, c.session.zxid.newest()))
 		return len(p), nil
 	}
 	req, ok := parseRequest(p)
 	if !ok {
-		c.kill(errBadFrame) // the client has never made one so short
+		c.kill(errBadFrame) // the client never makes a frame that short
 		return len(p), nil
 	}
 	c.request(req, p)
 	return len(p), nil
 }
 
-// request writes a request. It is registered first, since its reply may be
-// faster than the write's return.
+// request writes a request. It registers the request first, since the reply may
+// arrive before the write returns.
 func (c *conn) request(req request, frame []byte) {
 	at := time.Now()
 	watch := c.session.written(c, req.opcode)
@@ -194,7 +194,7 @@ func (c *conn) request(req request, frame []byte) {
 	c.forward(frame)
 }
 
-// register notes a request whose reply is to come.
+// register records a request whose reply is expected.
 func (c *conn) register(xid int32, p pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,12 +223,12 @@ func (c *conn) oldest() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// kill breaks the connection. Whoever is reading or writing finds out.
+// kill breaks the connection. Goroutines that read or write on it get an error.
 func (c *conn) kill(cause error) {
 	if c.killed.Swap(true) {
 		return
 	}
-	_ = c.raw.Close() // the connection is given up whatever this says
+	_ = c.raw.Close() // the connection is given up in any case
 	c.session.lose(c, cause)
 }
 
@@ -239,7 +239,7 @@ func (c *conn) Close() error {
 }
 
 // SetDeadline implements net.Conn. During the handshake the dialer's deadline
-// counts, not the client's, which is 6.7 session timeouts.
+// applies, and the client's, which is 6.7 session timeouts, is ignored.
 func (c *conn) SetDeadline(t time.Time) error {
 	if !c.established {
 		return nil

@@ -31,8 +31,8 @@ func TestConnectTakesWhatTheHandshakeSays(t *testing.T) {
 	}
 }
 
-// A peer that is no ZooKeeper server must be found out at once, whatever the
-// session timeout and the context allow.
+// The driver must recognize at once that a peer is not a ZooKeeper server, whatever
+// time the session timeout and the context allow.
 func TestConnectToSomethingElseFailsAtOnce(t *testing.T) {
 	for name, answer := range map[string][]byte{
 		"HTTP":             []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
@@ -58,7 +58,7 @@ func TestConnectToSomethingElseFailsAtOnce(t *testing.T) {
 			start := time.Now()
 			_, err := open(t, p.url()).Connect(within(t, 20*time.Second), 10*time.Second)
 			if took := time.Since(start); took > 2*time.Second {
-				t.Errorf("took %v", took)
+				t.Errorf("Connect took %v, want it to fail at once", took)
 			}
 			matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
 			if err != nil && !strings.Contains(err.Error(), p.addr()) {
@@ -73,10 +73,10 @@ func TestConnectToOneThatOnlyClosesGivesUpSoon(t *testing.T) {
 	start := time.Now()
 	_, err := open(t, p.url()).Connect(within(t, 20*time.Second), 10*time.Second)
 	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("Connect took %v, want about a second", took)
 	}
 	matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
-	// With pauses between them: 20, 40, 80... ms in a second.
+	// Attempts have pauses of 20, 40, 80... ms between them, for a second.
 	if n := p.accepted(); n < 2 || n > 20 {
 		t.Errorf("%d attempts in about a second", n)
 	}
@@ -94,7 +94,7 @@ func TestConnectFailsWithinItsContext(t *testing.T) {
 	start := time.Now()
 	_, err = open(t, u).Connect(within(t, 2500*time.Millisecond), 4*time.Second)
 	if took := time.Since(start); took > 4*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("Connect took %v, longer than its context", took)
 	}
 	matches(t, err, context.DeadlineExceeded, driver.ErrNotSent)
 	for _, s := range []string{hang.addr(), refused, "connection refused"} {
@@ -144,6 +144,6 @@ func TestConnectRefusesImpossibleTimeouts(t *testing.T) {
 		matches(t, err, driver.ErrBadArguments)
 	}
 	if p.accepted() != 0 {
-		t.Error("something was dialled")
+		t.Error("a server was dialled")
 	}
 }

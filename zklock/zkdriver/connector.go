@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// sendBuffer is the client's memory for one request.
+	// sendBuffer is the size of the client's buffer for one request.
 	sendBuffer = maxRequest + 1<<10
 
-	// discardTime bounds the clean-up of a session that was made but could not
-	// be handed out.
+	// discardTime limits the time for closing a session that was made but could not
+	// be returned to the caller.
 	discardTime = 2 * time.Second
 )
 
@@ -28,15 +28,15 @@ func init() {
 	zklock.Register(schemeTLS, Driver{})
 }
 
-// Driver implements driver.Driver for the schemes zk and zks. Its zero value
-// is what is registered.
+// Driver implements driver.Driver for the schemes zk and zks. Its zero value is
+// registered.
 type Driver struct{}
 
 // Keys implements driver.Driver.
 func (Driver) Keys() []string { return slices.Clone(keys) }
 
-// OpenConnector implements driver.Driver. It reads the files the URL names, so
-// that mistakes show early, and does no network I/O.
+// OpenConnector implements driver.Driver. It reads the files that the URL names, so
+// that mistakes show early. It does no network I/O.
 func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	c, err := parse(u)
 	if err != nil {
@@ -54,21 +54,21 @@ var _ driver.Connector = (*connector)(nil)
 // connector implements driver.Connector.
 type connector struct {
 	config  *config
-	backoff *backoff        // of all calls of Connect
+	backoff *backoff        // shared by all calls of Connect
 	life    context.Context // ends with Close
 	end     context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool                  // guarded by mu
-	trying map[*session]struct{} // guarded by mu; with no server yet
-	wg     sync.WaitGroup        // calls of Connect and the clean-up after failed ones; added to under mu
+	trying map[*session]struct{} // guarded by mu; sessions that have no server yet
+	wg     sync.WaitGroup        // counts calls of Connect and the clean-up after failed ones; added to under mu
 }
 
 // Driver implements driver.Connector.
 func (c *connector) Driver() driver.Driver { return Driver{} }
 
-// Close implements driver.Connector. It ends calls of Connect that are under
-// way, and waits for them.
+// Close implements driver.Connector. It ends the calls of Connect that are under way,
+// and waits for them.
 func (c *connector) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -78,12 +78,12 @@ func (c *connector) Close() error {
 	return nil
 }
 
-// Connect implements driver.Connector. It goes on trying servers until ctx
-// ends, unless it meets nothing but reasons that will not go away: peers that
-// are no ZooKeeper servers, certificates that are not accepted.
+// Connect implements driver.Connector. It tries servers until ctx ends. It gives up
+// earlier only if every server fails for a permanent reason: the peer is not a
+// ZooKeeper server, or a certificate is not accepted.
 func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
 	if timeout < time.Millisecond || timeout > maxTimeout {
-		return nil, fmt.Errorf("zkdriver: session timeout %v is not possible: %w", timeout, driver.ErrBadArguments)
+		return nil, fmt.Errorf("zkdriver: session timeout %v is out of range: %w", timeout, driver.ErrBadArguments)
 	}
 	c.mu.Lock()
 	if c.closed {
@@ -124,9 +124,10 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 		return s, nil
 	}
 	if s.ID() == 0 {
-		s.end() // it dials no more
+		s.end() // it has no server yet: stop dialling
 	}
-	// Nobody else will close it. That must not take longer than ctx allows.
+	// No caller has the session, so it is closed here, in the background: Connect
+	// must not take longer than ctx allows.
 	c.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), discardTime)
 		defer cancel()
@@ -135,8 +136,8 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	return nil, err
 }
 
-// Diagnose implements driver.Connector. Of several calls of Connect it reports one:
-// they try the same servers.
+// Diagnose implements driver.Connector. If several calls of Connect are under way, it
+// reports on one of them: they all try the same servers.
 func (c *connector) Diagnose() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,15 +147,15 @@ func (c *connector) Diagnose() error {
 	return nil
 }
 
-// errConnectorClosed is why Connect fails after Close.
+// errConnectorClosed is the error of Connect after Close.
 var errConnectorClosed = fmt.Errorf("zkdriver: connect: %w", driver.ErrClosed)
 
-// start makes a session that is on its way to its first server.
+// start makes a session, which begins to look for its first server.
 func (c *connector) start(timeout time.Duration) (*session, error) {
 	s := newSession(c.config, c.backoff, timeout)
-	// The client takes 1.5 MiB for receiving, once a connection, and more only
-	// for a frame that needs it, up to maxFrame: a lower limit would save
-	// memory, but drop the connection at every long list of children.
+	// The client takes 1.5 MiB for receiving, once for each connection. It takes
+	// more, up to maxFrame, only for a frame that needs it. A lower limit would save
+	// memory, but would drop the connection at every long list of children.
 	conn, events, err := zk.Connect(c.config.servers, timeout, options(
 		zk.WithHostProvider(s.hosts),
 		zk.WithDialer(s.dialer.dial),
@@ -173,7 +174,8 @@ func (c *connector) start(timeout time.Duration) (*session, error) {
 	return s, nil
 }
 
-// options makes a slice of the client's options, whose type has no name here.
+// options returns its arguments as a slice. The type of the client's options cannot
+// be named here.
 func options[T any](o ...T) []T { return o }
 
 // ready waits for the first handshake.

@@ -18,22 +18,23 @@ import (
 )
 
 const (
-	// minAttempt and maxAttempt bound what one server gets for the TCP and TLS
-	// and ZooKeeper handshakes together; in between it is half a session
-	// timeout shared by all servers, so that one round fits into a lease.
+	// minAttempt and maxAttempt bound the time that one attempt on a server gets for
+	// the TCP, TLS and ZooKeeper handshakes together. Between these bounds it is half
+	// a session timeout divided by the number of servers, so that one round fits into
+	// a lease.
 	minAttempt = time.Second
 	maxAttempt = 5 * time.Second
 
-	// settled is how long a connection has to last to count as good. One that
-	// breaks sooner, without having answered a request, is as bad as none, or
-	// two sides could keep each other busy without a pause. One that has been
-	// of use is followed by the shortest pause, however soon it broke: a
-	// network that cuts every connection after a while is best met by making
-	// use of what it lets through.
+	// settled is how long a connection has to last to count as good. A connection
+	// that breaks sooner, without having answered a request, counts as a failed
+	// attempt: otherwise the client and a server could keep each other busy without a
+	// pause. After a connection that has answered a request comes the shortest pause,
+	// however soon the connection broke: if a network cuts every connection after a
+	// while, the client does best to use what it lets through.
 	settled = time.Second
 
-	// silence is how long servers may do nothing but close connections until
-	// Connect gives up. Servers that elect a leader do so too, and most
+	// silence is how long the servers may do nothing but close connections before
+	// Connect gives up. Servers that elect a leader also close connections, and most
 	// elections are shorter.
 	silence = time.Second
 )
@@ -42,38 +43,38 @@ const (
 type dialer struct {
 	session *session
 	config  *config
-	life    context.Context // ends when the session wants no connection any more
+	life    context.Context // ends when the session needs no more connections
 
 	clock   clock
 	started time.Time // when the session began to look for a server; immutable
 
 	mu       sync.Mutex
-	backoff  *backoff           // the connector's, and the session's own once it was opened; guarded by mu
-	opening  bool               // there was no handshake yet; guarded by mu
-	tried    int                // attempts of the present round that failed; guarded by mu
-	due      bool               // the backoff has to be asked before the next attempt; guarded by mu
-	since    time.Time          // of the last handshake; guarded by mu
+	backoff  *backoff           // the connector's at first; the session's own after the first handshake; guarded by mu
+	opening  bool               // no handshake has completed yet; guarded by mu
+	tried    int                // failed attempts of the present round; guarded by mu
+	due      bool               // the backoff's pause applies before the next attempt; guarded by mu
+	since    time.Time          // the time of the last handshake; guarded by mu
 	current  string             // the server that is being tried; guarded by mu
-	reached  bool               // there is a TCP connection to it; guarded by mu
+	reached  bool               // current has accepted a TCP connection; guarded by mu
 	errs     map[string]failure // the newest failure of each server since the last handshake; guarded by mu
 	worked   bool               // the newest connection has answered a request; guarded by mu
-	hopeless chan struct{}      // closed when trying on makes no sense
+	hopeless chan struct{}      // closed when further attempts cannot succeed
 	closed   bool               // hopeless is closed; guarded by mu
 }
 
-// failure is why a server could not be used.
+// failure is the reason why a server could not be used.
 type failure struct {
 	err  error
 	kind failureKind
 }
 
-// failureKind says what can be expected of another attempt.
+// failureKind is what can be expected of another attempt.
 type failureKind uint8
 
 const (
-	passing   failureKind = iota // refused, timed out, not resolved
-	silent                       // closed before it answered
-	permanent                    // no ZooKeeper, a certificate that is not accepted, a password that may not go there
+	passing   failureKind = iota // connection refused, timed out, name not resolved
+	silent                       // the server closed the connection before it answered
+	permanent                    // not a ZooKeeper server, a certificate that is not accepted, a password that may not be sent there
 )
 
 func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer {
@@ -91,13 +92,13 @@ func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer 
 	}
 }
 
-// dial implements zk.Dialer. It is called from the client's loop, one call at
-// a time, each after the last connection is done with; the client's own
-// timeout is ignored.
+// dial implements zk.Dialer. The client's loop calls it, one call at a time, each
+// after the client has finished with the last connection. The client's own timeout is
+// ignored.
 func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
-	// Everything that was sent has its outcome by now, the client saw to that.
-	// Callers receive theirs before a new connection can have a generation: no
-	// reply of the old one is delivered after that.
+	// The client has already produced an outcome for every request that was sent.
+	// Wait until the callers have received theirs: no reply of the old connection is
+	// delivered after the new one has a generation.
 	d.session.flight.Wait()
 	if err := d.pause(); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	d.mu.Lock()
 	d.current, d.reached = server, false
 	d.mu.Unlock()
-	// A session that was opened knows what its servers speak.
+	// Once a session was opened, its servers are known to speak ZooKeeper's protocol.
 	if d.shouldProbe(server) {
 		if err := d.probe(server, budget); err != nil {
 			d.failed(server, err)
@@ -121,7 +122,8 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 		d.failed(server, err)
 		return nil, err
 	}
-	// Until the handshake is over, for which the client allows far too long.
+	// This deadline applies until the handshake is complete; the client's own is far
+	// too long.
 	if err := c.Conn.SetDeadline(deadline); err != nil {
 		_ = c.raw.Close()
 		d.failed(server, err)
@@ -156,7 +158,7 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 	return newConn(d.session, server, raw, wrapped), nil
 }
 
-// dialTCP makes a connection, if it may go there.
+// dialTCP makes a TCP connection to server, if onlyLoopback allows its address.
 func (d *dialer) dialTCP(ctx context.Context, server string) (net.Conn, error) {
 	var to net.Dialer
 	if d.config.loopbackOnly {
@@ -165,14 +167,14 @@ func (d *dialer) dialTCP(ctx context.Context, server string) (net.Conn, error) {
 	return to.DialContext(ctx, "tcp", server)
 }
 
-// errNotLoopback is why an address is not dialled that a name has turned out to
-// stand for.
-var errNotLoopback = errors.New("not on this machine, and a password would go there unencrypted: use zks://, or say " + keyAuthPlaintext + "=true")
+// errNotLoopback is the error for a loopback name that resolves to an address of
+// another machine.
+var errNotLoopback = errors.New("the address is not on this machine, and the password would go there unencrypted: use zks://, or allow it with " + keyAuthPlaintext + "=true")
 
-// onlyLoopback implements net.Dialer.Control, which is asked once the name is
-// resolved and before anything is sent. "localhost" is a name like others: where
-// there is no hosts file, as in some containers, whoever answers for DNS says
-// what it stands for.
+// onlyLoopback implements net.Dialer.Control, which is called after the name was
+// resolved and before anything is sent. "localhost" is a name like others: without a
+// hosts file, as in some containers, the DNS server decides to which address it
+// resolves.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err != nil || !a.Addr().Unmap().IsLoopback() {
 		return errNotLoopback
@@ -180,9 +182,10 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// pause waits as long as the backoff says, or until the session is over: before the
-// first attempt, since those of sessions before it may have failed, and after each
-// round of failures. It also waits for a moment after a connection that was good.
+// pause waits for the time that the backoff returns, or until the session is over.
+// There is a pause before the first attempt, since the attempts of earlier sessions
+// may have failed, and after each round of failures. After a good connection was
+// lost, the pause is short and random.
 func (d *dialer) pause() error {
 	timeout := d.session.Timeout()
 	var p time.Duration
@@ -214,8 +217,8 @@ func (d *dialer) pause() error {
 	return nil
 }
 
-// attemptFailedLocked counts an attempt that was in vain, and the round if it was
-// the last one.
+// attemptFailedLocked counts a failed attempt. If it was the last one of its round,
+// it also counts the round.
 func (d *dialer) attemptFailedLocked() {
 	if d.tried++; d.tried >= len(d.config.servers) {
 		d.tried, d.due = 0, true
@@ -223,8 +226,8 @@ func (d *dialer) attemptFailedLocked() {
 	}
 }
 
-// succeeded notes a completed handshake. The next session that the connector opens
-// has no reason to wait, and from now on this one counts for itself.
+// succeeded records a completed handshake. The next session that the connector opens
+// need not wait, and this session counts its own failures from now on.
 func (d *dialer) succeeded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,14 +240,14 @@ func (d *dialer) succeeded() {
 	clear(d.errs)
 }
 
-// answered notes that the connection was of use.
+// answered records that the connection has answered a request.
 func (d *dialer) answered() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.worked = true
 }
 
-// failed notes why a server could not be used.
+// failed records why a server could not be used.
 func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -267,7 +270,7 @@ func (d *dialer) failed(server string, err error) {
 	close(d.hopeless)
 }
 
-// distinct is the number of different servers.
+// distinct returns the number of different servers.
 func (d *dialer) distinct() int {
 	seen := make(map[string]struct{}, len(d.config.servers))
 	for _, s := range d.config.servers {
@@ -276,7 +279,7 @@ func (d *dialer) distinct() int {
 	return len(seen)
 }
 
-// classify says what can be expected of another attempt.
+// classify returns what can be expected of another attempt after err.
 func classify(err error) failureKind {
 	switch {
 	case errors.Is(err, ErrNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
@@ -292,8 +295,8 @@ func classify(err error) failureKind {
 	return passing
 }
 
-// err says which servers were tried and why each of them failed, and, if the
-// search was cut short by a context, its cause.
+// err returns an error with the reason for each server that was tried. If a context
+// ended the search, cause is the context's cause, and comes first.
 func (d *dialer) err(cause error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -305,7 +308,7 @@ func (d *dialer) err(cause error) error {
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
 		if !ok && s != d.current {
-			f, ok = d.backoff.noted(s) // an earlier session's
+			f, ok = d.backoff.noted(s) // a failure of an earlier session
 		}
 		switch {
 		case !ok && s == d.current && d.reached:
@@ -328,26 +331,27 @@ func (d *dialer) err(cause error) error {
 	return e
 }
 
-// closedEarly says what it may mean that a server closes connections at once. How it
-// was noticed, by a reset for instance, says no more.
+// closedEarly lists the possible reasons why a server closes connections at once. How
+// that was noticed, for instance by a reset, does not narrow them down.
 func (d *dialer) closedEarly(server string, err error) error {
-	const limit = "as many connections from this address as its maxClientCnxns allows, which is 60 by default"
+	const limit = "reached its maxClientCnxns, the number of connections it accepts from one address (60 by default)"
 	if d.backoff.hadNoQuorum(server) {
 		return errNoQuorum
 	}
 	if n := established.of(server); n > 0 {
-		// So it is a ZooKeeper server, and the scheme is the right one.
-		return &verdict{fmt.Sprintf("closed the connection before it answered (it has %s: this process alone has %d; or it has no quorum)", limit, n), []error{err}}
+		// A connection has succeeded, so it is a ZooKeeper server and the scheme is
+		// correct.
+		return &verdict{fmt.Sprintf("closed the connection before it answered: either it has no quorum, or it has %s; this process alone has %d", limit, n), []error{err}}
 	}
-	tls := "expects TLS, which takes zks://"
+	tls := "it expects TLS: use zks:// instead of zk://"
 	if d.config.tls != nil {
-		tls = "speaks no TLS, which takes zk:// and not zks://"
+		tls = "it speaks no TLS: use zk:// instead of zks://"
 	}
-	return &verdict{fmt.Sprintf("closed the connection before it answered (%v, or it has no quorum, or it has %s, or it %s)", ErrNotZooKeeper, limit, tls), []error{err, ErrNotZooKeeper}}
+	return &verdict{fmt.Sprintf("closed the connection before it answered: either it is %v, or it has no quorum, or it has %s, or %s", ErrNotZooKeeper, limit, tls), []error{err, ErrNotZooKeeper}}
 }
 
-// connectError is why no session could be made. It unwraps to the reason of
-// each server, and to driver.ErrNotSent.
+// connectError is the reason why no session could be opened. It unwraps to the reason
+// of each server, and to driver.ErrNotSent.
 type connectError struct {
 	text []string
 	errs []error
@@ -355,8 +359,8 @@ type connectError struct {
 
 // Error implements error.
 func (e *connectError) Error() string {
-	return "zkdriver: no session: " + strings.Join(e.text, "; ")
+	return "zkdriver: no session could be opened: " + strings.Join(e.text, "; ")
 }
 
-// Unwrap makes the reasons reachable by errors.Is and errors.As.
+// Unwrap lets errors.Is and errors.As find the reasons.
 func (e *connectError) Unwrap() []error { return e.errs }

@@ -1,5 +1,5 @@
-// Package zkdriver lets package zklock work with Apache ZooKeeper. Import it
-// for its side effect:
+// Package zkdriver connects package zklock to Apache ZooKeeper. Import it for its
+// side effect:
 //
 //	import _ "github.com/zklock/go-zklock/zklock/zkdriver"
 //
@@ -7,51 +7,54 @@
 //
 //	zk://[user:password@]host[:port][,host[:port]...][/root][?key=value&...]
 //
-// The port defaults to 2181. Host names are resolved again for every
-// connection, and servers are tried in random order. A user authenticates each
-// session with ZooKeeper's digest scheme.
+// The default port is 2181. Host names are resolved again for every connection, and
+// servers are tried in random order. If the URL has a user, each session
+// authenticates with ZooKeeper's digest scheme.
 //
 // # URL keys
 //
-//   - password_file: a file with the user's password, read again for every
-//     session. Without it, and without a password in the URL, the environment
-//     variable ZKLOCK_PASSWORD is asked. Give it with its directory: an error
-//     does not show a name without one, which may be the password itself.
-//   - auth_plaintext: true allows sending a password unencrypted to a host
-//     other than loopback, which is an error otherwise.
-//   - tls_ca: a PEM file with the authorities that servers' certificates are
-//     checked against, instead of the system's.
-//   - tls_cert, tls_key: PEM files with a client certificate and its key, one
-//     not without the other.
-//   - tls_server_name: the name to expect in certificates, instead of the host
-//     name that was dialled.
-//   - tls_insecure_skip_verify: true accepts any certificate. For tests; it is
-//     logged as a warning, to the logger of zklock.WithLogger, or to slog's
-//     default without that.
+//   - password_file: a file with the user's password, read again for every session.
+//     Without it, and without a password in the URL, the password is read from the
+//     environment variable ZKLOCK_PASSWORD. Give the file with its directory: an
+//     error does not show a name without a directory, since that may be the password
+//     itself.
+//   - auth_plaintext: true allows sending a password unencrypted to a host other than
+//     loopback, which is an error otherwise.
+//   - tls_ca: a PEM file with the authorities that sign the servers' certificates; it
+//     replaces the system's authorities.
+//   - tls_cert, tls_key: PEM files with a client certificate and its key. Set both or
+//     neither.
+//   - tls_server_name: the name that servers' certificates must have; by default it
+//     is the host name of the URL.
+//   - tls_insecure_skip_verify: true accepts any certificate. It is for tests only,
+//     and is logged as a warning, to the logger of zklock.WithLogger or else to
+//     slog's default logger.
 //
-// The tls keys go with zks only. Their files are read again for every
-// connection, so that certificates can be replaced while the process runs. TLS
-// is 1.2 or newer. If a certificate is not accepted, on either side, by all
-// servers, connecting fails at once with driver.ErrTLS and the reason.
+// The tls keys need scheme zks. Their files are read again for every connection, so
+// certificates can be replaced while the process runs. The minimum version is TLS
+// 1.2. If with every server one side does not accept the other's certificate,
+// connecting fails at once with driver.ErrTLS and the reason.
 //
 // # Servers that do not answer
 //
-// A connector pauses between rounds of attempts: from 20 ms up to a second, less for
-// short session timeouts, with jitter. The pauses of sessions that are being opened
-// go on from one to the next until one of them succeeds. The first reconnect of a
-// session comes after a fortieth of its timeout at most.
+// A connector pauses between rounds of attempts: from 20 ms to 1 s, less for short
+// session timeouts, with jitter. If a session cannot be opened, the next one goes on
+// with the longer pauses; the first success resets them. The first reconnect of a
+// session starts after at most a fortieth of its timeout.
 //
-// While a session is being opened, a server that takes a connection and does not
-// answer on it is asked what it is, on connections of their own: by the command srvr
-// in plain text, and with zk:// by the beginning of a TLS handshake. Nothing secret is
-// sent. A wrong scheme and a web server are permanent errors. What is not permanent
-// is asked again after 30 s.
+// While a session is being opened, a server may accept a connection and not answer on
+// it. Then the driver probes the server on separate connections: it sends the command
+// srvr in plain text, and with zk:// also begins a TLS handshake. It sends nothing
+// secret. A wrong scheme and a web server are permanent errors. If the probe shows no
+// permanent error, the server is probed again after 30 s, or after 1 s if it did not
+// answer the probe in time.
 //
-// # What it stands on
+// # Implementation
 //
-// The protocol is spoken by github.com/go-zookeeper/zk. That client follows an
-// expired session with a new one, takes no context, and trusts what it reads;
-// all of that is put right from outside, by a net.Conn that reads the frames
-// that pass through it. The client sees no reply before this package has. Watches are
-// this package's own: the client would keep a channel for every read that sets one.
+// The protocol is implemented by github.com/go-zookeeper/zk, which the comments in
+// this package call the client. It replaces an expired session by a new one, does not
+// take a context, and trusts what it reads. This package corrects all that from
+// outside, with a net.Conn that reads each frame before the client does. Watches are
+// implemented by this package, since the client would keep a channel for every read
+// that sets one.
 package zkdriver

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Error codes of the protocol that the client has no value for, or that are
-// looked for in frames.
+// Error codes of the protocol for which the client has no value, or that are looked
+// for in frames.
 const (
 	codeRuntimeInconsistency = -2
 	codeConnectionLoss       = -4
@@ -25,8 +25,8 @@ const (
 	codeThrottled            = -127
 )
 
-// serverErrors translates the client's values for what a server can answer.
-// nil marks an answer that is definite but has no name in package driver.
+// serverErrors translates the client's values for a server's error answers. nil marks
+// an answer that is definite but has no name in package driver.
 var serverErrors = map[error]error{
 	zk.ErrNoNode:                  driver.ErrNoNode,
 	zk.ErrNodeExists:              driver.ErrNodeExists,
@@ -42,18 +42,18 @@ var serverErrors = map[error]error{
 	zk.ErrNothing:                 nil,
 	zk.ErrReconfigDisabled:        nil,
 
-	// The session has moved to another server while this request was under
-	// way. It was refused, and what came before it may have been as well; the
-	// caller has to look, as after a loss.
+	// The session moved to another server while this request was under way. The
+	// request was refused, and requests before it may have been refused too. So the
+	// caller has to read the state again, as after a lost connection.
 	zk.ErrSessionMoved: driver.ErrConnLoss,
 
-	// What the client refuses before it sends anything.
+	// Requests that the client refuses before it sends anything.
 	zk.ErrInvalidPath:  driver.ErrBadArguments,
 	zk.ErrInvalidFlags: driver.ErrBadArguments,
 }
 
-// codeErrors does the same for codes the client has no value for. A code that
-// is not here is definite, too.
+// codeErrors does the same for codes for which the client has no value. A code that
+// is not listed here is definite, too.
 var codeErrors = map[int]error{
 	codeUnimplemented:    driver.ErrUnimplemented,
 	codeConnectionLoss:   driver.ErrConnLoss,
@@ -64,8 +64,8 @@ var codeErrors = map[int]error{
 	codeThrottled:        driver.ErrThrottled,
 }
 
-// errorCode returns the code in an error the client made for one it does not
-// know. It keeps it in the text only.
+// errorCode returns the code in an error that the client made for a code it does not
+// know. The client keeps the code in the text only.
 func errorCode(err error) (code int, ok bool) {
 	text, ok := strings.CutPrefix(err.Error(), "unknown error: ")
 	if !ok {
@@ -75,8 +75,8 @@ func errorCode(err error) (code int, ok bool) {
 	return code, convErr == nil
 }
 
-// translate adds package driver's name, if there is one, to what a server
-// answered. ok is false if err did not come from a server.
+// translate adds package driver's error, if there is one, to a server's answer. ok is
+// false if err did not come from a server.
 func translate(err error) (_ error, ok bool) {
 	name, ok := serverErrors[err]
 	if !ok {
@@ -92,7 +92,7 @@ func translate(err error) (_ error, ok bool) {
 	return both(name, err), true
 }
 
-// outcome ends a request and says what became of it.
+// outcome ends a request and returns its error, nil if it succeeded.
 func (s *session) outcome(c call, q *send, err error) error {
 	s.land(q)
 	if err == nil {
@@ -101,10 +101,10 @@ func (s *session) outcome(c call, q *send, err error) error {
 	return wrap(c, s.interpret(q, err))
 }
 
-// interpret translates an error of the client. What is no answer from a server
-// means that there was none: then it counts whether the frame was given to a
-// living connection. If it was not, it never will be: the client has nothing
-// left of it, or is closed.
+// interpret translates an error of the client. An error that is not an answer from a
+// server means that there was no answer. Then it depends on whether the frame was
+// given to a living connection. If it was not, it never will be: the client has
+// dropped the request, or is closed.
 func (s *session) interpret(q *send, err error) error {
 	alive := q.alive.Load()
 	if errors.Is(err, zk.ErrShortBuffer) && !alive {
@@ -114,7 +114,7 @@ func (s *session) interpret(q *send, err error) error {
 		return e
 	}
 	if alive {
-		return both(driver.ErrConnLoss, err) // includes answers that cannot be read
+		return both(driver.ErrConnLoss, err) // includes answers that cannot be parsed
 	}
 	if final := s.finalErr(); final != nil {
 		return both(final, err)
@@ -122,15 +122,15 @@ func (s *session) interpret(q *send, err error) error {
 	return both(driver.ErrNotSent, err)
 }
 
-// tooLarge is the error for a request no server would read.
+// tooLarge returns the error for a request that is larger than any server reads.
 func (s *session) tooLarge(c call) error {
 	if err := s.finalErr(); err != nil {
 		return wrap(c, err)
 	}
-	return wrap(c, fmt.Errorf("%w: %d bytes, at most %d are possible", driver.ErrTooLarge, c.size, maxRequest))
+	return wrap(c, fmt.Errorf("%w: it has %d bytes, the maximum is %d", driver.ErrTooLarge, c.size, maxRequest))
 }
 
-// wrap says which request an error is about.
+// wrap adds to an error which request it is about.
 func wrap(c call, err error) error {
 	if c.path == "" {
 		return fmt.Errorf("zkdriver: %s: %w", c.op, err)
@@ -138,8 +138,8 @@ func wrap(c call, err error) error {
 	return fmt.Errorf("zkdriver: %s %q: %w", c.op, c.path, err)
 }
 
-// both makes one error of a name and its reasons, all of them reachable.
-// Reasons that say the same are said once.
+// both combines an error with its reasons; errors.Is finds all of them. A reason that
+// is already contained is not repeated.
 func both(name error, reasons ...error) error {
 	err := name
 	for _, r := range reasons {

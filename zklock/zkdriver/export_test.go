@@ -11,14 +11,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Authenticate is authenticate for tests, add being what the client does with
-// the credentials.
+// Authenticate is authenticate for tests. add replaces the client's AddAuth with the
+// credentials.
 func Authenticate(ctx context.Context, s driver.Session, add func() error) error {
 	return s.(*session).authenticate(ctx, func(*zk.Conn) error { return add() })
 }
 
-// OpenConnectorTo opens a connector for a URL whose hosts have turned out to
-// stand for these servers.
+// OpenConnectorTo opens a connector for a URL whose hosts are replaced by servers, as
+// if their names had resolved to them.
 func OpenConnectorTo(u driver.URL, servers ...string) (driver.Connector, error) {
 	c, err := (Driver{}).OpenConnector(u)
 	if err == nil {
@@ -33,15 +33,15 @@ func ReadHandshake(r io.Reader) (frame []byte, timeout time.Duration, id int64, 
 	return frame, resp.timeout, resp.sessionID, err
 }
 
-// ReadFrame is readFrame for tests; largest is the most memory that it had
-// ready for a single read.
+// ReadFrame is readFrame for tests. largest is the largest buffer that it passed to a
+// single read.
 func ReadFrame(r io.Reader) (frame []byte, largest int, err error) {
 	m := &meter{r: r}
 	frame, err = readFrame(bufio.NewReader(m), nil, maxFrame)
 	return frame, m.largest, err
 }
 
-// meter notes how much is asked for in one read.
+// meter records the largest buffer that was passed to a read.
 type meter struct {
 	r       io.Reader
 	largest int
@@ -55,7 +55,7 @@ func (m *meter) Read(p []byte) (int, error) {
 // CheckBody is checkBody for tests.
 func CheckBody(opcode int32, frame []byte) error { return checkBody(opcode, frame) }
 
-// WatchChannels is how many channels wait for events of a session's watches.
+// WatchChannels returns how many channels wait for events of a session's watches.
 func WatchChannels(s driver.Session) (n int) {
 	w := &s.(*session).watches
 	w.mu.Lock()
@@ -66,8 +66,8 @@ func WatchChannels(s driver.Session) (n int) {
 	return n
 }
 
-// UseClock makes a connector that was not used yet measure its pauses with another
-// clock.
+// UseClock replaces the clock with which a connector measures its pauses. The
+// connector must not have been used yet.
 func UseClock(c driver.Connector, now func() time.Time, sleep func(context.Context, time.Duration) bool) {
 	c.(*connector).backoff.clock = clock{now, sleep}
 }

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// readFile reads a file that a key names. Its errors match those of package fs.
+// readFile reads a file that a URL key names. Its errors match those of package fs.
 func readFile(key, name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		// Only the reason: what it is wrapped in has the name, which fileShown
-		// may keep back.
+		// Keep only the reason: the PathError around it contains the name, which
+		// fileShown may hide.
 		var reason *fs.PathError
 		if errors.As(err, &reason) {
 			err = reason.Err
@@ -23,14 +23,14 @@ func readFile(key, name string) ([]byte, error) {
 	return data, nil
 }
 
-// fileShown is how a file that a key names appears in errors.
+// fileShown returns the form in which errors show a file that a URL key names.
 //
-// Where it cannot be read, its path is what the reader needs to see. But the
-// value of password_file may be no path: somebody may have put the password
-// itself there, and the key into tls_key. What is a path for certain names a
-// directory that exists, other than the one of the process and the top. A
-// secret does not, by any likelihood; a file's name without a directory might be
-// one. The value is in front of who wrote it, so all that is lost is a reminder.
+// For a file that cannot be read, the user needs to see the path. But the value of
+// password_file may be the password itself instead of a path, and the value of
+// tls_key the key itself. A value is surely a path if its directory exists and is
+// neither the working directory, its parent nor the root directory. A secret is very
+// unlikely to look like that; a file name without a directory might be one. The user
+// can see the value in the URL, so hiding it costs little.
 func fileShown(key, name string) string {
 	if key != keyPasswordFile && key != keyTLSKey {
 		return name
@@ -39,5 +39,5 @@ func fileShown(key, name string) string {
 	if info, err := os.Stat(dir); dir != "." && dir != ".." && dir != filepath.Dir(dir) && err == nil && info.IsDir() {
 		return name
 	}
-	return "a file that is not shown, because it is in no directory that exists, or given without one, and may be the secret itself"
+	return "the file (its name is not shown, since it may be the secret itself: to see the name, give a path in an existing directory)"
 }

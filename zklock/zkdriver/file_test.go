@@ -14,7 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// everyError calls f for an error and all that it wraps, in whatever way.
+// everyError calls f for an error and for all errors that it wraps, in both ways of
+// wrapping.
 func everyError(err error, f func(error)) {
 	if err == nil {
 		return
@@ -30,8 +31,8 @@ func everyError(err error, f func(error)) {
 	}
 }
 
-// A secret that was put where the path of its file belongs, or where no secret
-// belongs, is in no error. What can only be a path is.
+// A secret may be put where the path of its file belongs, or where no secret belongs.
+// No error shows it. A value that can only be a path is shown.
 func TestMisplacedSecretsAreNotShown(t *testing.T) {
 	t.Setenv("ZKLOCK_PASSWORD", "")
 	const canary = "hunter2"
@@ -84,16 +85,16 @@ func TestMisplacedSecretsAreNotShown(t *testing.T) {
 		conn, err := zkdriver.Driver{}.OpenConnector(c.u)
 		if err == nil {
 			_ = conn.Close()
-			t.Errorf("%v is taken", c.u.Params)
+			t.Errorf("%v is accepted", c.u.Params)
 			continue
 		}
 		if !strings.Contains(err.Error(), c.says) || c.reason != nil && !errors.Is(err, c.reason) {
-			t.Errorf("%.80v: %v, want it to say %q and to match %v", c.u.Params, err, c.says, c.reason)
+			t.Errorf("%.80v: error %v, want one that contains %q and matches %v", c.u.Params, err, c.says, c.reason)
 		}
 		everyError(err, func(e error) {
 			for _, secret := range c.hidden {
 				if text := fmt.Sprintf("%v %+v %#v %s %q", e, e, e, e, e); strings.Contains(text, secret) {
-					t.Errorf("%.80v: %T shows it: %s", c.u.Params, e, text)
+					t.Errorf("%.80v: an error of type %T shows the secret: %s", c.u.Params, e, text)
 				}
 			}
 		})

@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// maxFrame bounds what a server may send in one frame. The server's own
-	// limit does not apply to its answers: a list of children may well exceed
-	// the 1 MiB that a request may have.
+	// maxFrame bounds the length of one frame from a server. The server's own limit
+	// does not apply to its answers: a list of children may well exceed the 1 MiB
+	// that a request may have.
 	maxFrame = 64 << 20
 
-	// prefixLen is the length of the length in front of each frame.
+	// prefixLen is the length of the length field in front of each frame.
 	prefixLen = 4
 
-	// replyHeaderLen is the length of xid, zxid and error, with which each
-	// frame from the server but the first one starts.
+	// replyHeaderLen is the length of xid, zxid and error. Every frame from the
+	// server except the first starts with them.
 	replyHeaderLen = 4 + 8 + 4
 
 	// statLen is the length of an encoded Stat.
 	statLen = 6*8 + 5*4
 )
 
-// Operation codes and reserved xids of the protocol, as far as frames are
-// looked into.
+// Operation codes and reserved xids of the protocol that this package uses in frames.
 const (
 	opCreate    = 1
 	opGetData   = 4
@@ -42,13 +41,13 @@ const (
 	opErrorRes  = -1
 )
 
-// errBadFrame is the reason for which a connection is dropped that carries
-// something else than ZooKeeper's protocol.
+// errBadFrame is the reason for dropping a connection that carries something other
+// than ZooKeeper's protocol.
 var errBadFrame = errors.New("malformed frame from the server")
 
-// readFrame reads one frame with its length prefix into buf, which it grows as
-// needed, and returns it. The length is checked before it is believed, and
-// memory is taken only as bytes arrive: a garbled length costs nothing.
+// readFrame reads one frame with its length prefix into buf, which it enlarges as
+// needed, and returns it. It checks the length before using it, and takes memory only
+// as bytes arrive, so a corrupt length costs nothing.
 func readFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
 	const step = 64 << 10
 	buf = append(buf[:0], 0, 0, 0, 0)
@@ -60,8 +59,9 @@ func readFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: length %d", errBadFrame, n)
 	}
 	for total := prefixLen + int(n); len(buf) < total; {
-		// At least doubling keeps the copying linear; at most doubling keeps
-		// the memory within twice of what the server has really sent.
+		// Growing at least to the double keeps the copying linear. Growing at most to
+		// the double keeps the memory within twice of what the server has really
+		// sent.
 		from, to := len(buf), min(total, max(cap(buf), 2*len(buf), step))
 		if to > cap(buf) {
 			buf = append(make([]byte, 0, to), buf...)
@@ -84,7 +84,7 @@ type reply struct {
 	code int32
 }
 
-// parseReply reads the header of a frame as readFrame returns it.
+// parseReply parses the header of a frame that readFrame has returned.
 func parseReply(frame []byte) reply {
 	return reply{
 		xid:  int32(binary.BigEndian.Uint32(frame[4:])),
@@ -93,9 +93,9 @@ func parseReply(frame []byte) reply {
 	}
 }
 
-// checkBody refuses a reply that would crash the client: it makes slices of
-// any length that a reply claims, and does not recover from an index out of
-// range in the answer to a transaction.
+// checkBody refuses a reply that would crash the client. The client makes slices of
+// any length that a reply claims, and does not recover from an index out of range in
+// the answer to a transaction.
 func checkBody(opcode int32, frame []byte) error {
 	body := frame[prefixLen+replyHeaderLen:]
 	switch opcode {
@@ -104,7 +104,7 @@ func checkBody(opcode int32, frame []byte) error {
 			return fmt.Errorf("%w: data longer than its frame", errBadFrame)
 		}
 	case opChildren2:
-		// Each name has a length of four bytes at least.
+		// Each name begins with a length field of four bytes.
 		if len(body) < 4 || int64(binary.BigEndian.Uint32(body)) > int64(len(body)/4) {
 			return fmt.Errorf("%w: more children than the frame can hold", errBadFrame)
 		}
@@ -116,7 +116,7 @@ func checkBody(opcode int32, frame []byte) error {
 	return nil
 }
 
-// skipBuffer skips a length and as many bytes; a negative length means null.
+// skipBuffer skips a length field and as many bytes. A negative length means null.
 func skipBuffer(b []byte) ([]byte, bool) {
 	if len(b) < 4 {
 		return nil, false
@@ -132,8 +132,8 @@ func skipBuffer(b []byte) ([]byte, bool) {
 	return b[n:], true
 }
 
-// checkMulti walks through the results of a transaction up to the header that
-// says that there are no more.
+// checkMulti checks the results of a transaction, up to the header that marks their
+// end.
 func checkMulti(b []byte) bool {
 	const header = 4 + 1 + 4 // type, done, error
 	for {
@@ -173,7 +173,7 @@ type request struct {
 	opcode int32
 }
 
-// parseRequest reads the header of a frame the client sends.
+// parseRequest parses the header of a frame that the client sends.
 func parseRequest(frame []byte) (request, bool) {
 	if len(frame) < prefixLen+8 {
 		return request{}, false
@@ -184,8 +184,8 @@ func parseRequest(frame []byte) (request, bool) {
 	}, true
 }
 
-// fromUser reports whether a request is one of the session's methods, and not
-// one that the client makes on its own.
+// fromUser reports whether a request comes from one of the session's methods, and not
+// from the client itself.
 func (r request) fromUser() bool {
 	switch r.opcode {
 	case opPing, opSetWatch, opSetAuth, opClose:

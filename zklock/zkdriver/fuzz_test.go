@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// FuzzHandshake: whatever a peer sends first, it is either a ConnectResponse,
-// handed on byte by byte as it came, or an error.
+// FuzzHandshake: whatever a peer sends first, the result is either a ConnectResponse,
+// unchanged byte by byte, or an error.
 func FuzzHandshake(f *testing.F) {
 	good := append([]byte{0, 0, 0, 37, 0, 0, 0, 0, 0, 0, 0x27, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 16}, make([]byte, 17)...)
 	f.Add(good)
@@ -28,7 +28,7 @@ func FuzzHandshake(f *testing.F) {
 			return
 		}
 		if len(frame) > 4+256 || !bytes.HasPrefix(b, frame) || int(binary.BigEndian.Uint32(frame)) != len(frame)-4 {
-			t.Fatalf("%x became %x", b, frame)
+			t.Fatalf("frame %x was returned as %x", b, frame)
 		}
 		if timeout < 0 || id != 0 && timeout == 0 {
 			t.Fatalf("session %#x with timeout %v", id, timeout)
@@ -36,8 +36,8 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// FuzzFrame: a frame is handed on as it came or not at all, takes no more
-// memory than was sent, and no body makes its check crash.
+// FuzzFrame: a frame is returned unchanged or not at all, and takes no more memory
+// than was sent. No body makes checkBody crash.
 func FuzzFrame(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0}, int32(14))
 	f.Add([]byte{0, 0, 0, 15, 1, 2, 3}, int32(4))
@@ -52,7 +52,7 @@ func FuzzFrame(f *testing.F) {
 			return
 		}
 		if len(frame) < 4+16 || !bytes.HasPrefix(b, frame) || int(binary.BigEndian.Uint32(frame)) != len(frame)-4 {
-			t.Fatalf("%x became %x", b, frame)
+			t.Fatalf("frame %x was returned as %x", b, frame)
 		}
 		_ = zkdriver.CheckBody(opcode, frame)
 	})

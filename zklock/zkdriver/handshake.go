@@ -13,28 +13,28 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// ErrNotZooKeeper means that what answered is no ZooKeeper server: it spoke
-// another protocol, or closed every connection without a word. A server
-// without a quorum does the latter too, and so does one that expects TLS.
+// ErrNotZooKeeper means that the peer does not seem to be a ZooKeeper server: it
+// spoke another protocol, or it closed every connection without an answer. A server
+// without a quorum also closes connections, and so does a server that expects TLS.
 var ErrNotZooKeeper = errors.New("not a ZooKeeper server")
 
 const (
-	// maxHandshake bounds the first frame of a server. Real ones have 36 or
-	// 37 bytes.
+	// maxHandshake bounds the first frame of a server. Frames of real servers have 36
+	// or 37 bytes.
 	maxHandshake = 256
 
 	// minHandshake is the length of a ConnectResponse with an empty password.
 	minHandshake = 4 + 4 + 8 + 4
 )
 
-// connectResponse is what a server answers to the first frame of a connection.
+// connectResponse is a server's answer to the first frame of a connection.
 type connectResponse struct {
 	timeout   time.Duration // negotiated
-	sessionID int64         // 0 says that the session asked for is expired
+	sessionID int64         // 0 means that the requested session has expired
 }
 
-// readHandshake reads the first frame of a server, with its length prefix,
-// and checks that it is a ConnectResponse before anybody acts on it.
+// readHandshake reads the first frame of a server, with its length prefix. It checks
+// that the frame is a ConnectResponse before its content is used.
 func readHandshake(r *bufio.Reader) (frame []byte, resp connectResponse, err error) {
 	frame = make([]byte, prefixLen, prefixLen+maxHandshake)
 	if n, err := io.ReadFull(r, frame); err != nil {
@@ -45,7 +45,7 @@ func readHandshake(r *bufio.Reader) (frame []byte, resp connectResponse, err err
 	}
 	n := int64(binary.BigEndian.Uint32(frame))
 	if n < minHandshake || n > maxHandshake {
-		// A few more bytes, if they are there already, make a better message.
+		// A few more bytes, if they have already arrived, make a better message.
 		more, _ := r.Peek(min(r.Buffered(), 12))
 		return nil, resp, notZooKeeper(append(frame, more...))
 	}
@@ -60,9 +60,9 @@ func readHandshake(r *bufio.Reader) (frame []byte, resp connectResponse, err err
 	return frame, resp, nil
 }
 
-// parseHandshake reads a ConnectResponse: protocol version, timeout in
-// milliseconds, session id, password and, since ZooKeeper 3.4, a byte that
-// tells a read-only server.
+// parseHandshake parses a ConnectResponse: protocol version, timeout in milliseconds,
+// session id, password and, since ZooKeeper 3.4, a byte that marks a read-only
+// server.
 func parseHandshake(b []byte) (resp connectResponse, ok bool) {
 	if len(b) < minHandshake {
 		return resp, false
@@ -81,20 +81,20 @@ func parseHandshake(b []byte) (resp connectResponse, ok bool) {
 	return resp, true
 }
 
-// notZooKeeper says what a peer seems to be instead.
+// notZooKeeper returns an error that says what the peer seems to be instead.
 func notZooKeeper(first []byte) error {
 	hint := ""
 	switch {
 	case bytes.HasPrefix(first, []byte("HTTP")):
-		hint = ", it speaks HTTP"
+		hint = ", it speaks HTTP: check the host and the port"
 	case len(first) >= 2 && first[0] == 0x15 && first[1] == 3:
 		hint = ", it speaks TLS: use zks://"
 	}
 	return fmt.Errorf("%w: it answered %q%s (%w)", ErrNotZooKeeper, first[:min(len(first), 16)], hint, driver.ErrProtocol)
 }
 
-// connectRequestSession returns the session id in the client's first frame:
-// protocol version, last zxid seen, timeout, session id, password.
+// connectRequestSession returns the session id in the client's first frame. The frame
+// holds: protocol version, last zxid seen, timeout, session id, password.
 func connectRequestSession(frame []byte) (id int64, ok bool) {
 	const at = prefixLen + 4 + 8 + 4
 	if len(frame) < at+8 {

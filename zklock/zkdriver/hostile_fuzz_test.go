@@ -10,13 +10,13 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// hostile is a server that speaks the protocol as far as xids go and lies in all
-// else: the bytes it is given are cut into the bodies of its replies. Each starts
-// with one byte for the error code and one for its length.
+// hostile is a server that sends correct xids and is wrong in everything else: its
+// replies' bodies are cut from the bytes that it is given. Each reply starts with one
+// byte for the error code and one for the length.
 type hostile struct{ rest []byte }
 
-// next is the error code and body of the next reply; without bytes left there is
-// none.
+// next returns the error code and body of the next reply; ok is false if no bytes are
+// left.
 func (h *hostile) next() (code int32, body []byte, ok bool) {
 	if len(h.rest) < 2 {
 		return 0, nil, false
@@ -28,12 +28,12 @@ func (h *hostile) next() (code int32, body []byte, ok bool) {
 	return code, body, true
 }
 
-// hostileMemory is what all requests of one input may take: the client's buffers
-// for the connection, and no length that a reply claims.
+// hostileMemory is how much memory all requests of one input may take: enough for the
+// client's buffers of the connection, but not for a length that a reply claims.
 const hostileMemory = 32 << 20
 
-// FuzzReplies: whatever a server answers to each kind of request, nothing
-// crashes, no claimed length is believed, and every request ends.
+// FuzzReplies: whatever a server answers to each kind of request, nothing crashes, no
+// claimed length is trusted, and every request ends.
 func FuzzReplies(f *testing.F) {
 	stat := make([]byte, 68)
 	f.Add([]byte{0, 5, 0, 0, 0, 1, 'x'})
@@ -61,7 +61,8 @@ func FuzzReplies(f *testing.F) {
 				}
 				code, body, ok := lies.next()
 				if !ok {
-					// What is left over goes out as it is, frames or not.
+					// Now send the whole input as it is, whether it consists of
+					// frames or not.
 					_, _ = l.Write(b)
 					return
 				}
@@ -93,7 +94,8 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// requests makes one of each kind; what becomes of them is the server's affair.
+// requests makes one request of each kind. Its outcome depends on the server and does
+// not matter.
 func requests(s driver.Session) {
 	for _, request := range []func(context.Context){
 		func(ctx context.Context) { _, _ = s.Create(ctx, "/a", nil, driver.EphemeralSequential, nil) },
@@ -112,15 +114,15 @@ func requests(s driver.Session) {
 		func(ctx context.Context) { _ = s.Sync(ctx, "/a") },
 		func(ctx context.Context) { _ = s.Delete(ctx, "/a", driver.AnyVersion) },
 	} {
-		// A reply that the client ignores leaves the request unanswered.
+		// If the client ignores a reply, the request stays unanswered until ctx ends.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		request(ctx)
 		cancel()
 	}
 }
 
-// FuzzStream: a server that sends whatever it likes after the handshake, without
-// being asked. Nothing crashes, and the session can be closed.
+// FuzzStream: a server sends arbitrary bytes after the handshake, without a request.
+// Nothing crashes, and the session can be closed.
 func FuzzStream(f *testing.F) {
 	frame := func(b ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
 	event := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 2, '/', 'a')

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// loggerOf is where a connector logs: where its URL says, else to slog's default
-// logger, so that a warning is never lost.
+// loggerOf returns the logger of a connector: the one of its URL, or else slog's
+// default logger, so that a warning is never lost.
 func loggerOf(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return slog.Default()
@@ -15,9 +15,8 @@ func loggerOf(l *slog.Logger) *slog.Logger {
 	return l
 }
 
-// logger hands the client's messages on at debug level, where nobody sees them
-// who did not ask. Whatever matters of them reaches the user as an error or a
-// state.
+// logger passes the client's messages on at debug level. Whatever matters in them
+// reaches the user as an error or a state.
 type logger struct{ to *slog.Logger }
 
 // Printf implements zk.Logger.

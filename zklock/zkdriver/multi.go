@@ -10,11 +10,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// multiHeaderLen is what a transaction has in front of each operation, and at
-// its end.
+// multiHeaderLen is the length of the header in front of each operation of a
+// transaction, and of the one at its end.
 const multiHeaderLen = 4 + 1 + 4
 
-// errUnreadable is why the results of a transaction count as unknown.
+// errUnreadable is the reason why the outcome of a transaction counts as unknown.
 var errUnreadable = errors.New("results do not match the transaction")
 
 // Multi implements driver.Session.
@@ -29,8 +29,8 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 		c.size += multiHeaderLen + size
 		requests[i] = request
 	}
-	// The client's results come with its error, and both are interpreted here:
-	// a failed operation is no failed request.
+	// The client's results come together with its error, and both are interpreted
+	// here: a failed operation is not a failed request.
 	type answer struct {
 		responses []zk.MultiResponse
 		err       error
@@ -41,8 +41,8 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 			return answer{responses, err}, nil
 		}
 		if err == nil && len(ops) > 0 || errors.Is(err, zk.ErrAPIError) {
-			// The client stops at a result it does not know with ErrAPIError,
-			// after the transaction may have been applied.
+			// At a result that it does not know, the client stops with ErrAPIError,
+			// and the transaction may have been applied.
 			err = errUnreadable
 		}
 		return answer{}, err
@@ -63,9 +63,9 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	return results, nil
 }
 
-// failedMulti tells the operation at fault from those that were rolled back
-// with it. Servers report the latter as fine if they came before it, and as a
-// runtime inconsistency if they came after.
+// failedMulti distinguishes the operation that failed from those that were rolled
+// back with it. Servers report the latter as successful if they precede it, and as a
+// runtime inconsistency if they follow it.
 func failedMulti(c call, ops []driver.Op, responses []zk.MultiResponse, err error) ([]driver.OpResult, error) {
 	results := make([]driver.OpResult, len(ops))
 	fault := -1
@@ -94,7 +94,7 @@ func rolledBack(err error) bool {
 	return ok && code == codeRuntimeInconsistency
 }
 
-// convertOp checks an operation and translates it, and tells its size.
+// convertOp checks an operation, translates it, and returns its size.
 func convertOp(op driver.Op) (size int, request any, err error) {
 	if err := checkPath(op.Path, op.Kind == driver.OpCreate && op.Mode.Sequential()); err != nil {
 		return 0, nil, err
@@ -103,7 +103,7 @@ func convertOp(op driver.Op) (size int, request any, err error) {
 	switch op.Kind {
 	case driver.OpCreate:
 		if op.Mode == driver.Container {
-			// The client could not read the result of one.
+			// The client could not read the result of creating one.
 			return 0, nil, fmt.Errorf("%w: a container cannot be created in a transaction", driver.ErrBadArguments)
 		}
 		flags, err := createFlags(op.Mode)

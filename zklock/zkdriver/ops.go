@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// maxRequest is the largest request that is sent: what servers accept by
-	// default (jute.maxbuffer, 1 MiB less a byte) with some room. A server
-	// answers a larger one by cutting the connection, which would look like an
-	// unknown outcome, for ever.
+	// maxRequest is the largest request that is sent. It is the servers' default
+	// limit (jute.maxbuffer, 1 MiB less one byte) minus some room. A server answers a
+	// larger request by cutting the connection, which would look like an unknown
+	// outcome at every attempt.
 	maxRequest = 1<<20 - 4<<10
 
-	// requestHeaderLen is xid and operation code.
+	// requestHeaderLen is the length of the xid and the operation code.
 	requestHeaderLen = 4 + 4
 )
 
-// pathSize is the size of a request that has a path and nothing else.
+// pathSize returns the size of a request that consists of a path only.
 func pathSize(path string) int { return requestHeaderLen + 4 + len(path) }
 
-// createSize is the size of a request that creates a znode, and of one within
-// a transaction, less its header.
+// createSize returns the size of a request that creates a znode. Within a transaction
+// the request has the same size, less its header.
 func createSize(path string, data []byte, acl []driver.ACL) int {
 	n := pathSize(path) + 4 + len(data) + 4 + 4
 	for _, a := range acl {
@@ -73,7 +73,7 @@ func (s *session) Get(ctx context.Context, path string) (driver.Node, error) {
 	return run(ctx, s, c, func(conn *zk.Conn) (driver.Node, error) { return getNode(conn, path) })
 }
 
-// getNode is the client's read, for Get and for Watch.
+// getNode is the client's read, used by Get and Watch.
 func getNode(conn *zk.Conn, path string) (driver.Node, error) {
 	data, stat, err := conn.Get(path)
 	if err != nil {
@@ -147,8 +147,8 @@ func createFlags(mode driver.Mode) (int32, error) {
 	return 0, fmt.Errorf("%w: unknown mode %v", driver.ErrBadArguments, mode)
 }
 
-// content makes empty data of none: a null would be stored as such, and there
-// are clients in other languages that stumble over it.
+// content replaces nil by empty data: nil would be stored as null, which some clients
+// in other languages do not handle.
 func content(data []byte) []byte {
 	if data == nil {
 		return []byte{}

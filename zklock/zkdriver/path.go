@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// checkPath refuses a path that no server accepts, before it is sent. The
-// client checks paths too, but not those within a transaction. A path for a
-// sequential znode may end in a slash: the name is then the suffix alone.
+// checkPath refuses, before it is sent, a path that no server accepts. The client
+// checks paths too, but not those within a transaction. A path for a sequential znode
+// may end in a slash: then the name is only the suffix.
 func checkPath(path string, sequential bool) error {
 	bad := func(why string) error {
 		return fmt.Errorf("%w: invalid path: %s", driver.ErrBadArguments, why)
@@ -25,9 +25,9 @@ func checkPath(path string, sequential bool) error {
 		return bad("not UTF-8")
 	}
 	for _, r := range path {
-		// The ranges are the server's: controls, surrogates and private use,
-		// and the specials at the end of the basic plane. What is beyond that
-		// is surrogates to a server.
+		// The ranges are the server's: control characters, surrogates, private use,
+		// and the specials at the end of the basic plane. Characters beyond the basic
+		// plane are surrogates to a server.
 		switch {
 		case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
 			return bad(fmt.Sprintf("character %U", r))

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Operation codes, as a server knows them.
+// Operation codes of the protocol.
 const (
 	opCreate    = 1
 	opDelete    = 2
@@ -34,11 +34,11 @@ const (
 	opClose     = -11
 )
 
-// sid is the session that peers hand out.
+// sid is the id of the session that peers grant.
 const sid = 0x1234
 
-// peer is a server that speaks just as much of the protocol as a test makes
-// it: script is run for each connection, the first being number 1.
+// peer is a server that speaks as much of the protocol as a test implements. It runs
+// script for each connection; the first connection has number 1.
 type peer struct {
 	net.Listener
 	wg sync.WaitGroup
@@ -47,7 +47,7 @@ type peer struct {
 	conns []*link // guarded by mu
 }
 
-// newPeer starts a peer on loopback, which ends with the test.
+// newPeer starts a peer on loopback that stops at the end of the test.
 func newPeer(t *testing.T, script func(l *link)) *peer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,7 +92,7 @@ func (p *peer) drop() {
 	}
 }
 
-// accepted is how many connections there were.
+// accepted returns how many connections the peer has accepted.
 func (p *peer) accepted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,8 +107,8 @@ func (p *peer) url() driver.URL { return driver.URL{Scheme: "zk", Hosts: []strin
 type link struct {
 	net.Conn
 	n       int
-	timeout time.Duration // what is granted
-	seen    uint64        // the zxid that the client says it has seen
+	timeout time.Duration // the session timeout that is granted
+	seen    uint64        // the zxid in the client's ConnectRequest
 	pinged  func()        // called for each ping, if not nil
 	wmu     sync.Mutex
 }
@@ -119,7 +119,7 @@ type req struct {
 	body    []byte
 }
 
-// path is the string the body of most requests begins with.
+// path returns the string with which the body of most requests begins.
 func (r req) path() string {
 	if len(r.body) < 4 {
 		return ""
@@ -144,8 +144,8 @@ func (l *link) writeFrame(b []byte) {
 	_, _ = l.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
 }
 
-// greet reads the ConnectRequest and answers it, and returns the session id
-// that was asked for.
+// greet reads the ConnectRequest and answers it with session id. It returns the
+// session id that the client asked for.
 func (l *link) greet(id int64) (asked int64, ok bool) {
 	b, err := l.readFrame()
 	if err != nil || len(b) < 24 {
@@ -169,7 +169,7 @@ func (l *link) welcome(id int64) {
 	l.writeFrame(append(b, make([]byte, 16+1)...))
 }
 
-// read returns the next request that is no ping; pings are answered.
+// read returns the next request that is not a ping. It answers pings.
 func (l *link) read() (req, bool) {
 	for {
 		b, err := l.readFrame()
@@ -190,7 +190,7 @@ func (l *link) read() (req, bool) {
 // reply answers a request.
 func (l *link) reply(r req, code int32, body []byte) { l.replyAt(7, r, code, body) }
 
-// replyAt answers a request as of a transaction.
+// replyAt answers a request with the given zxid.
 func (l *link) replyAt(zxid uint64, r req, code int32, body []byte) {
 	b := binary.BigEndian.AppendUint32(nil, uint32(r.xid))
 	b = binary.BigEndian.AppendUint64(b, zxid)
@@ -224,7 +224,7 @@ func (l *link) event(kind int32, path string) {
 	l.writeFrame(append(b, str(path)...))
 }
 
-// work greets and then answers every request until the connection ends.
+// work does the handshake and then answers every request until the connection ends.
 func (l *link) work() {
 	if _, ok := l.greet(sid); !ok {
 		return
@@ -245,7 +245,7 @@ func str(s string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...)
 }
 
-// open makes a connector that ends with the test.
+// open makes a connector that is closed at the end of the test.
 func open(t *testing.T, u driver.URL) driver.Connector {
 	t.Helper()
 	c, err := zkdriver.Driver{}.OpenConnector(u)
@@ -256,7 +256,7 @@ func open(t *testing.T, u driver.URL) driver.Connector {
 	return c
 }
 
-// connect makes a session that ends with the test.
+// connect makes a session that is closed at the end of the test.
 func connect(t *testing.T, u driver.URL) driver.Session {
 	t.Helper()
 	s, err := open(t, u).Connect(within(t, 10*time.Second), 4*time.Second)
@@ -267,14 +267,14 @@ func connect(t *testing.T, u driver.URL) driver.Session {
 	return s
 }
 
-// shut closes a session whose peer may not answer any more.
+// shut closes a session whose peer may no longer answer.
 func shut(s driver.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	_ = s.Close(ctx)
 }
 
-// within is a context that ends after d, or with the test.
+// within returns a context that ends after d, or with the test.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -299,7 +299,7 @@ func reach(t *testing.T, s driver.Session, want driver.State) {
 	}
 }
 
-// generation waits until a session has had n handshakes.
+// generation waits until a session has completed n handshakes.
 func generation(t *testing.T, s driver.Session, n uint64) {
 	t.Helper()
 	ctx := within(t, 10*time.Second)
@@ -311,7 +311,7 @@ func generation(t *testing.T, s driver.Session, n uint64) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			t.Fatalf("session has no connection %d", n)
+			t.Fatalf("the session has not completed handshake %d", n)
 		}
 	}
 }
@@ -333,7 +333,7 @@ func recv[T any](t *testing.T, ch <-chan T) T {
 	case v := <-ch:
 		return v
 	case <-time.After(10 * time.Second):
-		t.Fatal("waited in vain")
+		t.Fatal("no value arrived within 10 s")
 		panic("unreachable")
 	}
 }

@@ -13,18 +13,20 @@ import (
 )
 
 const (
-	// probeWait is how long a probe waits for the answer of a ZooKeeper server, before
-	// it asks in a way that others answer too.
+	// probeWait is how long a probe waits for a ZooKeeper server's answer. After that
+	// it sends text to which other kinds of servers answer too.
 	probeWait = 300 * time.Millisecond
 
-	// probeAgain is how long a connector leaves a server alone that a probe has
-	// found nothing permanent about, and probeSoon one that did not answer in time.
+	// probeAgain is how long a connector does not probe a server again after a probe
+	// that found nothing permanent; probeSoon is the same after a probe that the
+	// server did not answer in time.
 	probeAgain = 30 * time.Second
 	probeSoon  = time.Second
 )
 
-// unanswered is the error of a connection on which there was no answer to the first
-// message, the TLS or the ZooKeeper handshake: it was closed, or time ran out.
+// unanswered is the error of a connection on which the first message got no answer,
+// either in the TLS or in the ZooKeeper handshake: the connection was closed, or time
+// ran out.
 type unanswered struct{ err error }
 
 // Error implements error.
@@ -38,8 +40,8 @@ func (e *unanswered) Error() string {
 // Unwrap returns the cause.
 func (e *unanswered) Unwrap() error { return e.err }
 
-// verdict is what is known about a server, in a text of its own, and the errors that
-// it matches.
+// verdict is an error that states what is known about a server, with a text and the
+// errors that it matches.
 type verdict struct {
 	text string
 	is   []error
@@ -48,26 +50,26 @@ type verdict struct {
 // Error implements error.
 func (v *verdict) Error() string { return v.text }
 
-// Unwrap lets errors.Is find what it matches.
+// Unwrap lets errors.Is find the errors that it matches.
 func (v *verdict) Unwrap() []error { return v.is }
 
 var (
-	// errSpeaksTLS is why no plain connection can be made.
-	errSpeaksTLS error = &verdict{"it expects TLS, which takes zks:// and not zk://", []error{ErrNotZooKeeper, driver.ErrProtocol}}
+	// errSpeaksTLS is the reason why no plain connection can be made.
+	errSpeaksTLS error = &verdict{"it expects TLS: use zks:// instead of zk://", []error{ErrNotZooKeeper, driver.ErrProtocol}}
 
-	// errSpeaksPlain is why no TLS connection can be made.
-	errSpeaksPlain = errors.New("it is a ZooKeeper server that speaks no TLS on this port, which takes zk:// and not zks://")
+	// errSpeaksPlain is the reason why no TLS connection can be made.
+	errSpeaksPlain = errors.New("it is a ZooKeeper server that speaks no TLS on this port: use zk:// instead of zks://")
 
-	// errSpeaksHTTP is why there is no answer, or another one than expected.
-	errSpeaksHTTP error = &verdict{"connected, but got no ZooKeeper answer: it speaks HTTP", []error{ErrNotZooKeeper, driver.ErrProtocol}}
+	// errSpeaksHTTP is the reason for a missing or an unexpected answer.
+	errSpeaksHTTP error = &verdict{"connected, but got no ZooKeeper answer: it speaks HTTP: check the host and the port", []error{ErrNotZooKeeper, driver.ErrProtocol}}
 
-	// errNoQuorum is why a server closes connections that it has accepted.
+	// errNoQuorum is the reason why a server closes connections that it has accepted.
 	errNoQuorum = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment")
 )
 
-// shouldProbe reports whether it may help to look what a server is. A server that
-// was found to be none of what a probe can tell is left alone for a while: one that
-// is short of connections needs no more of them.
+// shouldProbe reports whether a probe of the server may help. A server about which a
+// probe has found nothing permanent is left alone for a while: if it is short of
+// connections, a probe would make that worse.
 func (d *dialer) shouldProbe(server string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,12 +80,13 @@ func (d *dialer) shouldProbe(server string) bool {
 	return d.backoff.probe(server)
 }
 
-// probe looks what a server is that takes connections and does not answer, or closes
-// them: a wrong scheme in the URL looks like that, and so does a web server. It is
-// done on connections of its own and sends no secret. nil: it could not tell.
+// probe finds out what kind of server accepts connections and does not answer, or
+// closes them. A wrong scheme in the URL has that effect, and so does a web server.
+// probe uses separate connections and sends no secret. It returns nil if it could not
+// find out.
 //
-// It takes up to budget, which the attempt after it has once more: a server that is
-// slow to answer an attempt is as slow here.
+// It takes up to budget. The attempt that follows has the same budget again, since a
+// server that is slow to answer an attempt is as slow to answer a probe.
 func (d *dialer) probe(server string, budget time.Duration) error {
 	ctx, cancel := context.WithTimeout(d.life, budget)
 	defer cancel()
@@ -110,8 +113,9 @@ func (d *dialer) probe(server string, budget time.Duration) error {
 	return found
 }
 
-// probeText asks for the status of a ZooKeeper server in plain text, and makes of
-// it something that a web server refuses in its own words.
+// probeText asks a ZooKeeper server for its status in plain text. If no answer
+// arrives, it completes the text to something that a web server refuses with an HTTP
+// answer.
 func (d *dialer) probeText(ctx context.Context, server string) error {
 	raw, err := d.dialTCP(ctx, server)
 	if err != nil {
@@ -150,8 +154,8 @@ func (d *dialer) probeText(ctx context.Context, server string) error {
 	return nil
 }
 
-// isStatus reports whether an answer is that of a ZooKeeper server to a command of
-// four letters, or its refusal to execute one.
+// isStatus reports whether an answer is a ZooKeeper server's answer to a four-letter
+// command, or its refusal to execute one.
 func isStatus(answer []byte) bool {
 	for _, prefix := range []string{"Zookeeper version", "This ZooKeeper instance", "srvr is not executed"} {
 		if bytes.HasPrefix(answer, []byte(prefix)) {
@@ -161,14 +165,14 @@ func isStatus(answer []byte) bool {
 	return false
 }
 
-// probeTLS begins a TLS handshake. Any answer in TLS will do, a refusal too.
+// probeTLS begins a TLS handshake. Any answer in TLS is sufficient, also a refusal.
 func (d *dialer) probeTLS(ctx context.Context, server string) error {
 	raw, err := d.dialTCP(ctx, server)
 	if err != nil {
 		return nil
 	}
 	defer raw.Close()
-	// Nothing is sent over it, so it does not matter who the peer is.
+	// Nothing is sent over it, so the identity of the peer does not matter.
 	err = tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
 	var alert *net.OpError
 	if err == nil || errors.As(err, &alert) && alert.Op == "remote error" {

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// answersText is a peer that gives one answer to the four letters srvr, and closes
-// a connection on anything else, as ZooKeeper does.
+// answersText makes a peer that gives one answer to the four letters srvr. On
+// anything else it closes the connection, as ZooKeeper does.
 func answersText(t *testing.T, answer string, asked *atomic.Int32) *peer {
 	return newPeer(t, func(l *link) {
 		first := make([]byte, 4)
@@ -26,18 +26,18 @@ func answersText(t *testing.T, answer string, asked *atomic.Int32) *peer {
 	})
 }
 
-// TestWhatAServerIsIsFoundOut: a server that closes connections is asked, once for
-// all sessions in a while, what it is. Where that will not change, Connect ends.
+// TestWhatAServerIsIsFoundOut: a server that closes connections is probed, once in a
+// while for all sessions together. If the result is permanent, Connect ends.
 func TestWhatAServerIsIsFoundOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		secure bool
 		answer string
 		is     []error
 		says   string
-		asked  int32 // in two calls of Connect
+		asked  int32 // number of probes in two calls of Connect
 	}{
-		"zks to a plain port":               {true, "Zookeeper version: 3.9.3", []error{driver.ErrTLS}, "zk:// and not zks://", 2},
-		"zks to one that answers no srvr":   {true, "srvr is not executed because it is not in the whitelist.", []error{driver.ErrTLS}, "zk:// and not zks://", 2},
+		"zks to a plain port":               {true, "Zookeeper version: 3.9.3", []error{driver.ErrTLS}, "zk:// instead of zks://", 2},
+		"zks to one that answers no srvr":   {true, "srvr is not executed because it is not in the whitelist.", []error{driver.ErrTLS}, "zk:// instead of zks://", 2},
 		"zk to a server without a quorum":   {false, "This ZooKeeper instance is not currently serving requests", nil, "no quorum at the moment", 1},
 		"zk to a server with a limit":       {false, "", []error{zkdriver.ErrNotZooKeeper}, "maxClientCnxns", 1},
 		"zk to a web server":                {false, "HTTP/1.1 400 Bad Request", []error{zkdriver.ErrNotZooKeeper, driver.ErrProtocol}, "it speaks HTTP", 2},
@@ -56,19 +56,19 @@ func TestWhatAServerIsIsFoundOut(t *testing.T) {
 				_, err := connector.Connect(within(t, 10*time.Second), 4*time.Second)
 				matches(t, err, append(c.is, driver.ErrNotSent)...)
 				if err != nil && !strings.Contains(err.Error(), c.says) {
-					t.Errorf("%q does not say %q", err, c.says)
+					t.Errorf("the error %q does not contain %q", err, c.says)
 				}
 				for _, noise := range []string{"EOF", "tcp", "not the ZooKeeper protocol"} {
 					if err != nil && strings.Contains(err.Error(), noise) {
-						t.Errorf("%q says %q", err, noise)
+						t.Errorf("the error %q contains %q", err, noise)
 					}
 				}
 				if err != nil && strings.Count(err.Error(), "ZooKeeper server") > 1 {
-					t.Errorf("%q says it more than once", err)
+					t.Errorf("the error %q says \"ZooKeeper server\" more than once", err)
 				}
 			}
 			if n := asked.Load(); n != c.asked {
-				t.Errorf("it was asked %d times, want %d", n, c.asked)
+				t.Errorf("the server was probed %d times, want %d", n, c.asked)
 			}
 		})
 	}
@@ -77,8 +77,8 @@ func TestWhatAServerIsIsFoundOut(t *testing.T) {
 // tlsHandshake is the first byte of a TLS handshake.
 const tlsHandshake = 22
 
-// answersTLS is a peer that never answers anything but the beginning of a TLS
-// handshake, which is the n-th one that it was sent, after what wait does.
+// answersTLS makes a peer that answers only the beginning of a TLS handshake. It
+// calls wait with the number of such a handshake, and answers if that returns true.
 func answersTLS(t *testing.T, wait func(l *link, n int32) bool) *peer {
 	var begun atomic.Int32
 	return newPeer(t, func(l *link) {
@@ -94,20 +94,20 @@ func answersTLS(t *testing.T, wait func(l *link, n int32) bool) *peer {
 	})
 }
 
-// TestSlowServerThatSpeaksTLS: a look has the time that an attempt has. One that was
-// not answered in it is soon followed by another.
+// TestSlowServerThatSpeaksTLS: a probe has as much time as an attempt. If the server
+// does not answer in that time, another probe follows soon.
 func TestSlowServerThatSpeaksTLS(t *testing.T) {
 	for name, wait := range map[string]func(*link, int32) bool{
-		"an answer after 700 ms": func(*link, int32) bool { <-time.After(700 * time.Millisecond); return true },
-		"none to the first look": func(_ *link, n int32) bool { return n > 1 },
+		"an answer after 700 ms":       func(*link, int32) bool { <-time.After(700 * time.Millisecond); return true },
+		"no answer to the first probe": func(_ *link, n int32) bool { return n > 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// So short a session timeout makes attempts of a second each.
+			// With such a short session timeout, each attempt has one second.
 			_, err := open(t, answersTLS(t, wait).url()).Connect(within(t, 10*time.Second), 2*time.Second)
 			matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
 			if err != nil && (!strings.Contains(err.Error(), ": it expects TLS") || strings.Contains(err.Error(), "the ZooKeeper protocol")) {
-				t.Errorf("%q does not say that it expects TLS, and no more", err)
+				t.Errorf("the error %q does not say only that the server expects TLS", err)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// What a server sends must not crash the process, or keep it waiting.
+// A server's replies must not crash the process, or make it wait.
 func TestHostileReplies(t *testing.T) {
 	huge := []byte{0x7f, 0xff, 0xff, 0xff}
 	calls := map[string]func(s driver.Session, ctx context.Context) error{
@@ -67,17 +67,17 @@ func TestHostileReplies(t *testing.T) {
 			err := calls[c.call](s, ctx)
 			matches(t, err, driver.ErrConnLoss)
 			if ctx.Err() != nil {
-				t.Error("the reply was waited for until the context ended")
+				t.Error("the request waited for a reply until its context ended")
 			}
 			if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
-				t.Errorf("the session does not work on: %v", err)
+				t.Errorf("the session no longer works: %v", err)
 			}
 		})
 	}
 }
 
-// A server that sends a byte now and then, of a frame that takes for ever, is left
-// like one that sends nothing.
+// A server may send a frame one byte at a time, so that the frame never ends. The
+// session leaves it as it leaves a server that sends nothing.
 func TestDrippingServerIsLeft(t *testing.T) {
 	drip := func(l *link, frame []byte) {
 		tick := time.NewTicker(50 * time.Millisecond)
@@ -108,17 +108,17 @@ func TestDrippingServerIsLeft(t *testing.T) {
 				}
 				l.work()
 			})
-			s := connect(t, p.url()) // within 10s; the handshake would take 13s
+			s := connect(t, p.url()) // connect waits for 10s; the slow handshake would take 13s
 			ctx := within(t, 10*time.Second)
 			if err := s.Sync(ctx, "/"); err != nil {
 				matches(t, err, driver.ErrConnLoss)
 				if ctx.Err() != nil {
-					t.Error("the reply was waited for until the context ended")
+					t.Error("the request waited for a reply until its context ended")
 				}
 				generation(t, s, 2)
 			}
 			if n := p.accepted(); n != 2 {
-				t.Errorf("%d connections, want another one after the first", n)
+				t.Errorf("%d connections, want 2", n)
 			}
 		})
 	}
@@ -134,10 +134,10 @@ func multiHeader(kind int32, done bool) []byte {
 
 func slicesOf(b ...[]byte) []byte { return bytes.Join(b, nil) }
 
-// Long lists of children are longer than any request may be.
+// A list of children may be longer than a request is allowed to be.
 func TestLongReplies(t *testing.T) {
 	const children = 200_000
-	list := binary.BigEndian.AppendUint32(nil, children) // made before anybody waits for it
+	list := binary.BigEndian.AppendUint32(nil, children) // built before a request waits for it
 	for i := range children {
 		list = append(list, str(strconv.Itoa(i))...)
 	}
@@ -210,7 +210,7 @@ func TestMultiResults(t *testing.T) {
 	if err == nil || errors.Is(err, driver.ErrConnLoss) || !strings.Contains(err.Error(), "-999") || len(results) != 4 {
 		t.Errorf("unknown code: error %v with %d results", err, len(results))
 	}
-	failed(-2, -2, -2, -2) // nobody is at fault: not to be believed
+	failed(-2, -2, -2, -2) // no operation failed by itself, so the answer is not trusted
 	if results, err = s.Multi(within(t, 5*time.Second), ops); results != nil {
 		t.Errorf("results %v", results)
 	}

@@ -9,32 +9,33 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// maxCalls bounds the requests of a session that are on their way, abandoned
-// ones included. It is about what a server takes in by default before it stops
+// maxCalls limits the requests of a session that are under way, including abandoned
+// ones. It is about the number that a server accepts by default before it stops
 // reading (globalOutstandingLimit).
 const maxCalls = 1000
 
 // call describes a request.
 type call struct {
-	op   string // what it does, for errors
-	path string // to which znode; "" for several or none
-	size int    // of its frame
+	op   string // the operation, for errors
+	path string // the znode; "" for several or none
+	size int    // the size of its frame
 	auth bool   // it presents credentials
 
-	watch *arming // it sets a watch; nil if it does not
+	watch *arming // the watch that it sets; nil if none
 }
 
 // send is a request that was handed to the client.
 //
-// The client has a queue of its own, from which nothing can be taken back, and
-// does not tell when it takes something out. So only one request at a time is
-// let into it: it holds the turn until its frame comes by in conn.Write. That
-// tells which frame is whose, keeps the requests of one goroutine in order
-// even when it abandons one, and leaves all others where they can be given up.
+// The client has its own queue. A request cannot be taken back from it, and the
+// client does not report when it takes one out. So only one request at a time is let
+// into the queue. It holds the turn until its frame arrives in conn.Write. This shows
+// to which request a frame belongs. It keeps the requests of one goroutine in order
+// even if the goroutine abandons one. And all other requests stay where they can
+// still be given up.
 type send struct {
 	auth  bool
-	watch *arming       // see call
-	alive atomic.Bool   // its frame was given to a connection not known to be broken
+	watch *arming       // the same as in call
+	alive atomic.Bool   // its frame was given to a connection that was not known to be broken
 	phase atomic.Uint32 // queued, then written or done
 }
 
@@ -50,9 +51,9 @@ type result[T any] struct {
 	err   error
 }
 
-// run performs one request, do being the call into the client, which blocks.
-// When ctx ends first, do is left behind with a worker; the watchdog sees to
-// it that it returns.
+// run performs one request. do is the call into the client, which blocks. When ctx
+// ends first, do is abandoned with its worker; the watchdog makes sure that it
+// returns.
 func run[T any](ctx context.Context, s *session, c call, do func(*zk.Conn) (T, error)) (T, error) {
 	var zero T
 	if c.size > maxRequest {
@@ -80,17 +81,17 @@ func run[T any](ctx context.Context, s *session, c call, do func(*zk.Conn) (T, e
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-done: // both at once: what is known beats what is not
+	case r := <-done: // both happened at once: prefer the known outcome
 		return r.value, s.outcome(c, q, r.err)
 	default:
 	}
 	s.land(q)
-	// It may be in the client's queue still, or on its way, or applied.
+	// The request may still be in the client's queue, or under way, or applied.
 	return zero, wrap(c, both(driver.ErrConnLoss, context.Cause(ctx), ctx.Err()))
 }
 
-// enter waits until a request may be handed to the client: for its turn, for a
-// slot, for a connection. nil obliges to call leave.
+// enter waits until a request may be handed to the client: for its turn, for a slot,
+// and for a connection. After it has returned nil, the caller must call leave.
 func (s *session) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return s.notSent(ctx)
@@ -134,7 +135,7 @@ func (s *session) enter(ctx context.Context) error {
 	}
 }
 
-// notSent is the error for a ctx that ended in time.
+// notSent returns the error for a ctx that ended before the request was sent.
 func (s *session) notSent(ctx context.Context) error {
 	if err := s.finalErr(); err != nil {
 		return err
@@ -142,7 +143,8 @@ func (s *session) notSent(ctx context.Context) error {
 	return both(driver.ErrNotSent, context.Cause(ctx), ctx.Err())
 }
 
-// leave ends a call into the client, and its turn if its frame never came by.
+// leave ends a call into the client. It also ends the call's turn if its frame was
+// never written.
 func (s *session) leave(q *send) {
 	if s.current.CompareAndSwap(q, nil) {
 		<-s.turn
@@ -157,18 +159,19 @@ func (s *session) leave(q *send) {
 	}
 }
 
-// written takes in that the client writes a frame to c, before it is written:
-// it has its place behind those before it, the next one may come. It returns what
-// the frame arms, if it is a call of Watch.
+// written is called before the client writes a frame to c. The frame's position in
+// the order is then fixed, so the next request may start. It returns the watch that
+// the frame arms, if the request is a call of Watch.
 func (s *session) written(c *conn, opcode int32) *arming {
 	switch opcode {
 	case opClose, opPing, opSetWatch:
 		return nil
 	case opSetAuth:
-		// The client presents credentials on its own, too, and one of those
-		// may be taken for ours, which is still in the client's queue then: so
-		// it only ends the turn, early at worst. Nothing waits for the end of
-		// its flight: the next dial would, for what only that dial can send.
+		// The client also presents credentials on its own, and such a frame may be
+		// mistaken for ours, which is then still in the client's queue. So the frame
+		// only ends the turn, which at worst is early. It does not count as in
+		// flight: the next dial would wait for it, although only that dial would
+		// allow it to be sent.
 		if q := s.current.Load(); q != nil && q.auth && s.current.CompareAndSwap(q, nil) {
 			q.alive.Store(true)
 			<-s.turn
@@ -182,13 +185,13 @@ func (s *session) written(c *conn, opcode int32) *arming {
 	q.alive.Store(!c.killed.Load())
 	s.flight.Add(1)
 	if !q.phase.CompareAndSwap(phaseQueued, phaseWritten) {
-		s.flight.Done() // abandoned before
+		s.flight.Done() // abandoned before it was written
 	}
 	<-s.turn
 	return q.watch
 }
 
-// land notes that nobody waits for the outcome any more.
+// land records that no caller waits for the outcome any more.
 func (s *session) land(q *send) {
 	if q.phase.Swap(phaseDone) == phaseWritten {
 		s.flight.Done()

@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// codes makes a peer that answers each request with the error code that the
-// last name of its path is.
+// codes makes a peer that answers each request with an error code: the last name of
+// the request's path.
 func codes(t *testing.T) *peer {
 	return newPeer(t, func(l *link) {
 		l.greet(sid)
@@ -77,11 +77,11 @@ func TestErrorsOfServers(t *testing.T) {
 		if want.native != nil {
 			matches(t, err, want.native)
 		} else if !strings.Contains(err.Error(), strconv.Itoa(code)) {
-			t.Errorf("code %d: its text %q has lost it", code, err)
+			t.Errorf("code %d: the error %q does not contain the code", code, err)
 		}
 	}
 	if g, _ := s.Conn(); g != 1 {
-		t.Errorf("errors cost the connection; it is number %d", g)
+		t.Errorf("the errors have closed the connection: the present one is number %d, want 1", g)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestContextThatEndsBeforeTheSend(t *testing.T) {
 	release := make(chan struct{})
 	p := newPeer(t, func(l *link) {
 		if l.n > 1 {
-			<-release // keeps the session suspended
+			<-release // this keeps the session suspended
 		}
 		l.greet(sid)
 		for {
@@ -108,7 +108,7 @@ func TestContextThatEndsBeforeTheSend(t *testing.T) {
 	s := connect(t, p.url())
 	p.drop()
 	reach(t, s, driver.Suspended)
-	const many = 50 // more than the client's own queue holds
+	const many = 50 // more than fit into the client's own queue
 	done := make(chan error, many)
 	ctx, cancel := context.WithCancel(context.Background())
 	for range many {
@@ -126,7 +126,7 @@ func TestContextThatEndsBeforeTheSend(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if len(seen) != 1 || seen[0] != "/last" {
-		t.Errorf("the server saw %q", seen)
+		t.Errorf("the server received requests for %q, want only /last", seen)
 	}
 }
 
@@ -155,16 +155,17 @@ func TestContextThatEndsAfterTheSend(t *testing.T) {
 	cancel(why)
 	matches(t, recv(t, done), driver.ErrConnLoss, context.Canceled, why)
 	if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
-		t.Errorf("behind an abandoned request: %v", err)
+		t.Errorf("request after an abandoned one: %v", err)
 	}
-	// Nobody waits for it any more, so no reconnect has to.
+	// No caller waits for the abandoned request any more, so a reconnect does not
+	// wait for it.
 	p.drop()
 	generation(t, s, 2)
 }
 
-// A caller that abandons one request and makes the next must not have the
-// second overtake the first, or it would look for the first one's effect too
-// early.
+// If a caller abandons one request and makes another, the second one must not
+// overtake the first. Otherwise the caller would look for the effect of the first one
+// too early.
 func TestAbandonedRequestsKeepTheirPlace(t *testing.T) {
 	paths := make(chan string, 4)
 	p := newPeer(t, func(l *link) {
@@ -197,11 +198,11 @@ func TestAbandonedRequestsKeepTheirPlace(t *testing.T) {
 		}
 		for _, w := range want {
 			if got := recv(t, paths); got != w {
-				t.Fatalf("the server saw %s, want %s; the first ended with %v", got, w, err)
+				t.Fatalf("the server received %s, want %s; the first request ended with %v", got, w, err)
 			}
 		}
 	}
-	t.Logf("%d of 500 were sent", sent)
+	t.Logf("%d of 500 abandoned requests were sent", sent)
 }
 
 func TestRefusedBeforeTheSend(t *testing.T) {
@@ -213,7 +214,7 @@ func TestRefusedBeforeTheSend(t *testing.T) {
 				return
 			}
 			if r.op != opClose {
-				t.Errorf("operation %d on %q was sent", r.op, r.path())
+				t.Errorf("operation %d on %q was sent, want it refused", r.op, r.path())
 			}
 			l.succeed(r)
 		}

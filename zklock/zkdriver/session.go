@@ -15,19 +15,20 @@ import (
 
 var _ driver.Session = (*session)(nil)
 
-// errSessionOver is what the client hears of a session that is over.
+// errSessionOver is the error that the client gets for connections of a session that
+// is over.
 var errSessionOver = errors.New("zkdriver: the session is over")
 
 // session is one ZooKeeper session on one zk.Conn.
 //
-// The client underneath would follow an expired session with a new one and
-// send into it what is queued. It never gets that far: a handshake with
-// another session id ends life, and without life nothing is dialled.
+// When a session has expired, the client would open a new one and send its queued
+// requests there. This package prevents that: a handshake with another session id
+// ends life, and after the end of life nothing is dialled.
 type session struct {
 	zk     *zk.Conn // set before Connect returns; immutable after
 	hosts  *hosts
 	dialer *dialer
-	life   context.Context    // ends when no connection is wanted any more
+	life   context.Context    // ends when the session needs no more connections
 	end    context.CancelFunc // ends life
 
 	authenticates bool // the client presents credentials first on each connection; immutable
@@ -44,16 +45,16 @@ type session struct {
 	closing    bool          // Close was called; guarded by mu
 	state      driver.State  // guarded by mu
 	changed    chan struct{} // closed and replaced when state or generation change; guarded by mu
-	moved      chan struct{} // closed and replaced when anything above changes; guarded by mu
+	moved      chan struct{} // closed and replaced when one of the fields above changes; guarded by mu
 	calls      int           // calls into the client that have not returned; guarded by mu
-	idle       chan struct{} // closed when calls falls to 0, nil if nobody waits for it; guarded by mu
+	idle       chan struct{} // closed when calls falls to 0, nil if no goroutine waits for that; guarded by mu
 
-	over chan struct{} // closed when the session takes no requests any more
+	over chan struct{} // closed when the session accepts no more requests
 
 	zxid    zxid
-	turn    chan struct{}        // held by the one request that is on its way into a connection
+	turn    chan struct{}        // held by the one request that is on its way to a connection
 	current atomic.Pointer[send] // that request
-	slots   chan struct{}        // bounds calls
+	slots   chan struct{}        // limits calls
 	flight  sync.WaitGroup       // requests that were written and whose callers still wait
 	workers workers
 	watches watches
@@ -125,8 +126,8 @@ func (s *session) State() (driver.State, <-chan struct{}) {
 	return s.state, s.changed
 }
 
-// setLocked moves to a state that is not final yet and wakes everybody. A new
-// generation is a change, whatever the state.
+// setLocked changes to the state, unless the present one is final, and wakes all
+// waiters. A new generation counts as a change even if the state is the same.
 func (s *session) setLocked(state driver.State, generation uint64) {
 	if s.state.Final() {
 		state = s.state
@@ -139,14 +140,15 @@ func (s *session) setLocked(state driver.State, generation uint64) {
 	s.moveLocked()
 }
 
-// moveLocked wakes those who wait for more than the state.
+// moveLocked wakes the goroutines that wait for changes of other fields than the
+// state.
 func (s *session) moveLocked() {
 	close(s.moved)
 	s.moved = make(chan struct{})
 }
 
-// adopt makes c the session's connection and closes the one before, unless no
-// connection is wanted any more.
+// adopt makes c the session's connection and closes the previous one. It returns
+// false if the session needs no more connections.
 func (s *session) adopt(c *conn) bool {
 	s.mu.Lock()
 	if s.expired || s.life.Err() != nil {
@@ -162,17 +164,17 @@ func (s *session) adopt(c *conn) bool {
 	return true
 }
 
-// resumes reports whether a handshake for session id is one for this session.
-// A client that asks for a new session after the first one has been made has
-// forgotten it, and gets none.
+// resumes reports whether a handshake for session id belongs to this session. If the
+// client asks for a new session after the first one was made, it has forgotten that
+// one; it does not get another.
 func (s *session) resumes(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.expired && s.id == id
 }
 
-// establish takes in a completed handshake, before the client sees it and so
-// before it can read any reply of the connection.
+// establish records a completed handshake. It runs before the client sees the
+// handshake, and so before the client can read any reply of the connection.
 func (s *session) establish(c *conn, resp connectResponse) error {
 	if err := s.mayEstablish(c, resp); err != nil {
 		return err
@@ -200,8 +202,8 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 	return nil
 }
 
-// mayEstablish looks whether a handshake is for this session, and ends the session
-// if it says that there is none any more.
+// mayEstablish checks whether a handshake is for this session. It ends the session if
+// the handshake shows that the session no longer exists.
 func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 	s.mu.Lock()
 	first := s.id == 0
@@ -222,7 +224,7 @@ func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 	return nil
 }
 
-// lose takes in that c is broken.
+// lose records that c is broken.
 func (s *session) lose(c *conn, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +239,7 @@ func (s *session) lose(c *conn, _ error) {
 	s.setLocked(driver.Suspended, s.generation)
 }
 
-// expire ends the session because the ensemble has.
+// expire ends the session because the ensemble has ended it.
 func (s *session) expire() {
 	s.mu.Lock()
 	if s.expired {
@@ -257,7 +259,8 @@ func (s *session) expire() {
 	s.end()
 }
 
-// finalErrLocked is what a request gets that comes too late, nil if it does not.
+// finalErrLocked returns the error for a request after the session's end, nil before
+// it.
 func (s *session) finalErrLocked() error {
 	switch {
 	case s.closing:
@@ -268,7 +271,7 @@ func (s *session) finalErrLocked() error {
 	return nil
 }
 
-// finalErr is finalErrLocked for those who do not hold mu.
+// finalErr is finalErrLocked for callers that do not hold mu.
 func (s *session) finalErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

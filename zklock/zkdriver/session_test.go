@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// After expiry the client would go on with a new session, and send into it
-// what is queued. Nothing of that may reach a server.
+// When a session has expired, the client would open a new one and send its queued
+// requests there. None of them may reach a server.
 func TestExpiryIsForEver(t *testing.T) {
 	for name, next := range map[string]int64{"no session": 0, "another session": 0x99} {
 		t.Run(name, func(t *testing.T) {
@@ -70,16 +70,16 @@ func TestExpiryIsForEver(t *testing.T) {
 			}
 			matches(t, s.Sync(ctx, "/"), driver.ErrClosed)
 			if n := p.accepted(); n != dials || n != 2 || late.Load() != 0 {
-				t.Errorf("%d connections, %d when expired; %d requests in a new session", n, dials, late.Load())
+				t.Errorf("%d connections, %d of them before the expiry, want 2; %d requests in a new session, want none", n, dials, late.Load())
 			}
 			if s.ID() != sid {
-				t.Errorf("id is now %#x", s.ID())
+				t.Errorf("the session's id has changed to %#x", s.ID())
 			}
 		})
 	}
 }
 
-// A server may say that the session is over in answer to a request, too.
+// A server may also report the end of the session in the reply to a request.
 func TestExpiryInAReply(t *testing.T) {
 	p := newPeer(t, func(l *link) {
 		l.greet(sid)
@@ -96,7 +96,8 @@ func TestExpiryInAReply(t *testing.T) {
 	reach(t, s, driver.Expired)
 }
 
-// The core may forget a session that has expired; nothing of it goes on.
+// The core may drop a session that has expired without closing it; no goroutine may
+// remain.
 func TestExpiryLeavesNothingBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	p := newPeer(t, func(l *link) {
@@ -140,9 +141,9 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatWereOfUseAreFollowedByOthersSoon: each answers one request
-// before it breaks. If each of them counted as a failure, the pauses would add up
-// to more than ten seconds.
+// TestConnectionsThatWereOfUseAreFollowedByOthersSoon: each connection answers one
+// request before it breaks. If each of them counted as a failure, the pauses would
+// add up to more than ten seconds.
 func TestConnectionsThatWereOfUseAreFollowedByOthersSoon(t *testing.T) {
 	const conns = 20
 	p := newPeer(t, func(l *link) {
@@ -161,8 +162,8 @@ func TestConnectionsThatWereOfUseAreFollowedByOthersSoon(t *testing.T) {
 	}
 }
 
-// A server that answers pings but no requests holds everything up for ever, as
-// far as the client is concerned.
+// The client alone would wait for ever for a server that answers pings but no
+// requests.
 func TestStuckServerIsLeft(t *testing.T) {
 	p := newPeer(t, func(l *link) {
 		l.timeout = time.Second
@@ -172,7 +173,7 @@ func TestStuckServerIsLeft(t *testing.T) {
 		}
 		l.greet(sid)
 		for {
-			if _, ok := l.read(); !ok { // pings are answered
+			if _, ok := l.read(); !ok { // read answers pings
 				return
 			}
 		}
@@ -190,11 +191,11 @@ func TestStuckServerIsLeft(t *testing.T) {
 	}
 }
 
-// An idle connection is not stuck: nothing but pings for several session
-// timeouts is fine.
+// An idle connection is not stuck: it may carry only pings for several session
+// timeouts.
 func TestIdleServerIsKept(t *testing.T) {
 	t.Parallel()
-	const timeout, pings = 1500 * time.Millisecond, 8 // one each third of the timeout
+	const timeout, pings = 1500 * time.Millisecond, 8 // one in each third of the timeout
 	seen := make(chan struct{}, 100)
 	p := newPeer(t, func(l *link) {
 		l.timeout = timeout
@@ -206,13 +207,13 @@ func TestIdleServerIsKept(t *testing.T) {
 		recv(t, seen)
 	}
 	if g, _ := s.Conn(); g != 1 || p.accepted() != 1 {
-		t.Errorf("an idle session is on connection %d of %d", g, p.accepted())
+		t.Errorf("an idle session uses connection %d of %d, want 1 of 1", g, p.accepted())
 	}
 }
 
-// A reply to another request could make the server believe that the watches
-// have seen what they have not. Only credentials come before: a server may answer
-// nothing without them.
+// The reply to another request could raise the zxid from which the watches are set,
+// so that they would miss a change. Only credentials come first: without them a
+// server may answer nothing.
 func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 	t.Run("no user", func(t *testing.T) { testWatchesAreSetFirst(t, (*peer).url, opSetWatch) })
 	t.Run("user", func(t *testing.T) {
@@ -220,12 +221,12 @@ func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 	})
 }
 
-// testWatchesAreSetFirst demands that the first requests on each new connection are
+// testWatchesAreSetFirst checks that the first requests on each new connection are
 // those in want.
 func testWatchesAreSetFirst(t *testing.T, url func(*peer) driver.URL, want ...int32) {
 	const (
 		reconnects = 5
-		watches    = 2000 // so many that other requests would be faster, if they could
+		watches    = 2000 // so many that other requests would overtake them if they were not held back
 	)
 	first := make(chan int32, (reconnects+1)*len(want))
 	p := newPeer(t, func(l *link) {
@@ -258,7 +259,7 @@ func testWatchesAreSetFirst(t *testing.T, url func(*peer) driver.URL, want ...in
 	var load sync.WaitGroup
 	defer load.Wait()
 	defer cancel()
-	for range 8 { // there is always one that waits for the new connection
+	for range 8 { // at least one request always waits for the new connection
 		load.Go(func() {
 			for ctx.Err() == nil {
 				_ = s.Sync(ctx, "/")
@@ -278,8 +279,8 @@ func testWatchesAreSetFirst(t *testing.T, url func(*peer) driver.URL, want ...in
 	}
 }
 
-// The client only logs that a server refused to set watches again; they would
-// be dead from then on.
+// When a server refuses to set watches again, the client only logs that, and the
+// watches would be dead from then on.
 func TestRefusedWatchesAreSetAgain(t *testing.T) {
 	p := newPeer(t, func(l *link) {
 		l.greet(sid)

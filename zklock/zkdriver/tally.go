@@ -8,12 +8,12 @@ type tally struct {
 	by map[string]int // guarded by mu
 }
 
-// established has the connections of this process that are of use. It is one for
-// the process, and not one for each connector, because a server's maxClientCnxns is
-// a limit on all connections from one address.
+// established counts this process's connections with a completed handshake. It is
+// shared by all connectors, because a server's maxClientCnxns limits all connections
+// from one address.
 var established tally
 
-// add counts n connections in, or out.
+// add adds n connections to a server's count; n is negative for lost ones.
 func (t *tally) add(server string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -25,7 +25,7 @@ func (t *tally) add(server string, n int) {
 	}
 }
 
-// of returns how many connections there are to a server.
+// of returns how many connections to a server there are.
 func (t *tally) of(server string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

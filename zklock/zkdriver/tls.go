@@ -11,14 +11,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// tlsFiles says where the parts of a TLS configuration are.
+// tlsFiles holds the names of the files of a TLS configuration, and its other
+// settings.
 type tlsFiles struct {
 	ca, cert, key string // file names, "" if not given
 	serverName    string // "" means the host that is dialled
 	skipVerify    bool
 }
 
-// parseTLS reads the tls keys and checks that their files can be used now.
+// parseTLS reads the tls keys and checks that their files can be used at present.
 func parseTLS(u driver.URL) (*tlsFiles, error) {
 	f := &tlsFiles{
 		ca:         u.Params.Get(keyTLSCA),
@@ -27,7 +28,7 @@ func parseTLS(u driver.URL) (*tlsFiles, error) {
 		serverName: u.Params.Get(keyTLSServerName),
 	}
 	if (f.cert == "") != (f.key == "") {
-		return nil, fmt.Errorf("zkdriver: keys %q and %q go together", keyTLSCert, keyTLSKey)
+		return nil, fmt.Errorf("zkdriver: keys %q and %q go together: set both or neither", keyTLSCert, keyTLSKey)
 	}
 	var err error
 	if f.skipVerify, err = boolParam(u, keyTLSSkipVerify); err != nil {
@@ -37,17 +38,17 @@ func parseTLS(u driver.URL) (*tlsFiles, error) {
 		return nil, err
 	}
 	if f.skipVerify {
-		loggerOf(u.Logger).Warn("zkdriver: " + keyTLSSkipVerify + "=true: anybody on the way can pass for the ZooKeeper servers, read the password and grant locks; it is for tests only")
+		loggerOf(u.Logger).Warn("zkdriver: " + keyTLSSkipVerify + "=true: certificates are not verified, so an attacker on the network can pose as the ZooKeeper servers, read the password and grant locks; use it for tests only")
 	}
 	return f, nil
 }
 
-// config reads the files and makes the configuration for one connection.
+// config reads the files and returns the configuration for one connection.
 func (f *tlsFiles) config(host string) (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         host,
-		InsecureSkipVerify: f.skipVerify, // asked for by its name in the URL
+		InsecureSkipVerify: f.skipVerify, // only if the URL asks for it explicitly
 	}
 	if f.serverName != "" {
 		c.ServerName = f.serverName
@@ -59,7 +60,7 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("zkdriver: key %q: %s holds no PEM certificate", keyTLSCA, f.ca)
+			return nil, fmt.Errorf("zkdriver: key %q: file %s contains no PEM certificate", keyTLSCA, f.ca)
 		}
 	}
 	if f.cert != "" {
@@ -75,16 +76,16 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("zkdriver: keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
 		}
-		// Shown to whoever asks: one that is of none of the authorities which a
-		// server lists would be kept back otherwise, and the connection go on
-		// without the identity that was meant.
+		// Always present the certificate. Otherwise it would be held back if it is
+		// not from one of the authorities that the server lists, and the connection
+		// would go on without the intended identity.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return c, nil
 }
 
-// wrap makes a TLS connection to server out of a TCP one. The name verified is
-// the one that was dialled, never the address it resolved to.
+// wrap makes a TLS connection to server out of a TCP one. It verifies the host name
+// that was dialled, never the address to which it resolved.
 func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {
@@ -115,19 +116,19 @@ func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.C
 	return conn, nil
 }
 
-// errNotAsked is the end of a connection that would go on without the identity
-// that was meant.
-var errNotAsked = errors.New("TLS handshake: the server has not asked for a client certificate (its ssl.clientAuth is none): without one nobody has the identity of key \"" + keyTLSCert + "\"; change the server, or leave the key out")
+// errNotAsked ends a connection that would go on without the intended identity.
+var errNotAsked = errors.New("TLS handshake: the server has not asked for a client certificate (its ssl.clientAuth is none), so the session would not have the identity of key \"" + keyTLSCert + "\": change the server's setting, or leave the key out")
 
-// permanentTLS reports whether a TLS failure is one that the next attempt will
-// meet again: somebody has to change a certificate or the URL.
+// permanentTLS reports whether the next attempt will meet the same TLS failure, until
+// a certificate or the URL is changed.
 func permanentTLS(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
 		record       tls.RecordHeaderError
 		alert        *net.OpError
 	)
-	// An alert from the peer is an OpError that can be told by its Op only.
+	// An alert from the peer is an OpError that only its Op distinguishes from
+	// others.
 	remote := errors.As(err, &alert) && alert.Op == "remote error"
 	return remote || errors.Is(err, errNotAsked) || errors.Is(err, errSpeaksPlain) || errors.As(err, &verification) || errors.As(err, &record)
 }

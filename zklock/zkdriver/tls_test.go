@@ -28,7 +28,8 @@ import (
 // pki is an authority and a certificate it has signed, in PEM.
 type pki struct{ ca, cert, key []byte }
 
-// newPKI makes a certificate for a host name, good for both sides.
+// newPKI makes a certificate for a host name. It can be used by servers and by
+// clients.
 func newPKI(t *testing.T, host string) pki {
 	t.Helper()
 	sign := func(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) []byte {
@@ -68,7 +69,7 @@ func newPKI(t *testing.T, host string) pki {
 	}
 }
 
-// newTLSPeer is newPeer with TLS; clients need a certificate if mutual.
+// newTLSPeer is newPeer with TLS. If mutual is true, clients need a certificate.
 func newTLSPeer(t *testing.T, k pki, mutual bool, script func(l *link)) *peer {
 	t.Helper()
 	pair, err := tls.X509KeyPair(k.cert, k.key)
@@ -87,7 +88,8 @@ func newTLSPeer(t *testing.T, k pki, mutual bool, script func(l *link)) *peer {
 	return servePeer(t, tls.NewListener(ln, c), script)
 }
 
-// tlsURL is the URL of a peer by a host name, with keys and values.
+// tlsURL returns the URL of a peer with a host name, and with pairs of keys and
+// values.
 func tlsURL(t *testing.T, p *peer, host string, pairs ...string) driver.URL {
 	t.Helper()
 	_, port, err := net.SplitHostPort(p.addr())
@@ -117,7 +119,7 @@ func TestTLS(t *testing.T) {
 		mutual bool
 		host   string
 		pairs  []string
-		check  func(error) bool // nil if it works
+		check  func(error) bool // nil if connecting succeeds
 	}{
 		{"known authority", false, "localhost", []string{"tls_ca", ca}, nil},
 		{"system's authorities", false, "localhost", nil, is[x509.UnknownAuthorityError]},
@@ -128,9 +130,9 @@ func TestTLS(t *testing.T) {
 		{"not verified", false, "127.0.0.1", []string{"tls_insecure_skip_verify", "true"}, nil},
 		{"client certificate", true, "localhost", []string{"tls_ca", ca, "tls_cert", cert, "tls_key", key}, nil},
 		{"client certificate of another authority", true, "localhost", []string{"tls_ca", ca, "tls_cert", strangerCert, "tls_key", strangerKey}, func(err error) bool {
-			return is[*net.OpError](err) && strings.Contains(err.Error(), "unknown certificate authority") // it was shown, and refused
+			return is[*net.OpError](err) && strings.Contains(err.Error(), "unknown certificate authority") // the certificate was presented, and refused
 		}},
-		{"client certificate that nobody asks for", false, "localhost", []string{"tls_ca", ca, "tls_cert", cert, "tls_key", key}, func(err error) bool {
+		{"client certificate that the server does not ask for", false, "localhost", []string{"tls_ca", ca, "tls_cert", cert, "tls_key", key}, func(err error) bool {
 			return err != nil && strings.Contains(err.Error(), "has not asked for a client certificate")
 		}},
 		{"no client certificate", true, "localhost", []string{"tls_ca", ca}, is[*net.OpError]},
@@ -140,7 +142,7 @@ func TestTLS(t *testing.T) {
 			start := time.Now()
 			s, err := open(t, tlsURL(t, p, c.host, c.pairs...)).Connect(within(t, 20*time.Second), 4*time.Second)
 			if took := time.Since(start); took > 3*time.Second {
-				t.Errorf("took %v", took)
+				t.Errorf("Connect took %v", took)
 			}
 			if c.check == nil {
 				if err != nil {
@@ -162,8 +164,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Verification is on unless it is turned off, and that is told: to the client's
-// logger, if it has one, and to the process's if not.
+// Verification is on unless the URL turns it off. That is logged: to the client's
+// logger if it has one, else to the process's default logger.
 func TestSkippedVerificationIsLogged(t *testing.T) {
 	var byDefault, configured bytes.Buffer
 	before := slog.Default()
@@ -173,7 +175,7 @@ func TestSkippedVerificationIsLogged(t *testing.T) {
 	for _, c := range []struct {
 		key   string
 		opts  []zklock.Option
-		in    *bytes.Buffer // where the warning is; nil: nowhere
+		in    *bytes.Buffer // where the warning is logged; nil: nowhere
 		other *bytes.Buffer
 	}{
 		{"tls_insecure_skip_verify=true", nil, &byDefault, &configured},
@@ -195,7 +197,7 @@ func TestSkippedVerificationIsLogged(t *testing.T) {
 				t.Errorf("with %q: logged %q %q", c.key, byDefault.String(), configured.String())
 			}
 		case !strings.Contains(c.in.String(), "level=WARN") || !strings.Contains(c.in.String(), "tls_insecure_skip_verify") || c.other.Len() > 0:
-			t.Errorf("with %q and %d options: logged %q, and %q in the other place", c.key, len(c.opts), c.in.String(), c.other.String())
+			t.Errorf("with %q and %d options: logged %q, and %q to the other logger", c.key, len(c.opts), c.in.String(), c.other.String())
 		}
 	}
 }
@@ -205,7 +207,7 @@ func is[T error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// A certificate that is replaced counts from the next connection on.
+// A replaced certificate is used from the next connection on.
 func TestTLSFilesAreReadForEachConnection(t *testing.T) {
 	k, next := newPKI(t, "localhost"), newPKI(t, "localhost")
 	ca := filepath.Join(t.TempDir(), "ca")
@@ -228,7 +230,7 @@ func TestTLSFilesAreReadForEachConnection(t *testing.T) {
 	shut(s)
 }
 
-// Each side of a mistaken scheme says what is wrong.
+// With a wrong scheme in the URL, the error says which scheme to use.
 func TestSchemeMistaken(t *testing.T) {
 	plain := newPeer(t, (*link).work)
 	_, err := open(t, tlsURL(t, plain, "localhost")).Connect(within(t, time.Second), 4*time.Second)
@@ -238,14 +240,15 @@ func TestSchemeMistaken(t *testing.T) {
 	secure := newTLSPeer(t, newPKI(t, "localhost"), false, (*link).work)
 	_, err = open(t, secure.url()).Connect(within(t, 5*time.Second), 4*time.Second)
 	matches(t, err, zkdriver.ErrNotZooKeeper)
-	if err != nil && !strings.Contains(err.Error(), "it expects TLS, which takes zks://") {
+	if err != nil && !strings.Contains(err.Error(), "it expects TLS: use zks:// instead of zk://") {
 		t.Errorf("zk:// to a port of TLS: %v", err)
 	}
-	// As a ZooKeeper server does with what it takes for a giant frame.
+	// A ZooKeeper server takes the TLS handshake for a giant frame, and closes the
+	// connection.
 	closes := newPeer(t, func(*link) {})
 	_, err = open(t, tlsURL(t, closes, "localhost")).Connect(within(t, 5*time.Second), 4*time.Second)
 	matches(t, err, zkdriver.ErrNotZooKeeper)
-	if err != nil && !strings.Contains(err.Error(), "it speaks no TLS, which takes zk:// and not zks://") {
+	if err != nil && !strings.Contains(err.Error(), "it speaks no TLS: use zk:// instead of zks://") {
 		t.Errorf("zks:// to a port that closes: %v", err)
 	}
 }

@@ -10,26 +10,25 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// watches are the session's armed watches. The client underneath knows nothing of
-// them: it would keep a channel for every read that sets a watch, for as long as
-// the node does not change, however often a reconnect makes its user set the same
-// watch again. It sends a plain read, conn adds the flag to the frame, and on a new
-// connection this package sets the watches itself, before the client may send
-// anything.
+// watches are the session's armed watches. The client does not know them. It would
+// keep a channel for every read that sets a watch until the node changes, even if its
+// user sets the same watch again after each reconnect. So the client sends a plain
+// read, and conn adds the watch flag to the frame. On a new connection this package
+// sets the watches itself, before the client may send anything.
 type watches struct {
 	mu    sync.Mutex
 	paths map[string][]*watch // guarded by mu; the armed watches
-	over  error               // the session's end; guarded by mu
+	over  error               // why the session is over, nil before that; guarded by mu
 }
 
 // watch is one channel that waits for the event of its path.
 type watch struct {
 	path string
 	ch   chan driver.Event
-	gen  uint64 // the connection on which it was handed out last; guarded by watches.mu
+	gen  uint64 // generation of the connection on which it was last handed out; guarded by watches.mu
 }
 
-// arming is one call of Watch until its reply was read.
+// arming is one call of Watch until its reply has been read.
 type arming struct {
 	path  string
 	watch *watch // set by arm, unless the call was given up before; guarded by watches.mu
@@ -39,14 +38,15 @@ type arming struct {
 
 func (w *watches) init() { w.paths = make(map[string][]*watch) }
 
-// arm takes in that the server has set the watch, on the connection with that
-// generation. The connection's reader calls it with the reply, so whatever event
-// the reader meets afterwards is the watch's own, and none before was.
+// arm records that the server has set the watch, on the connection with that
+// generation. The connection's reader calls it when it reads the reply. So every
+// event of the path that it reads later belongs to this watch, and no earlier event
+// does.
 //
-// A channel that was handed out on an earlier connection, and has not fired, is
-// handed out again: its reader has reason to read again after a reconnect, and
-// comes back for the same node. So there are never more channels for a path than
-// were asked for on one connection.
+// If there is a channel that was handed out on an earlier connection and has not
+// fired, arm hands it out again: after a reconnect, its receiver has to read again,
+// and so comes back for the same node. So a path never has more channels than were
+// requested on one connection.
 func (w *watches) arm(a *arming, gen uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,15 +67,15 @@ func (w *watches) arm(a *arming, gen uint64) {
 	w.paths[a.path] = append(list, a.watch)
 }
 
-// channel returns what the caller of Watch gets.
+// channel returns the channel for the caller of Watch.
 func (w *watches) channel(a *arming) <-chan driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return a.watch.ch
 }
 
-// giveUp forgets a call that has failed. What the server sets for it nevertheless
-// is met by no channel.
+// giveUp forgets a call that has failed. If the server sets the watch nevertheless,
+// its event is dropped.
 func (w *watches) giveUp(a *arming) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +91,8 @@ func (w *watches) giveUp(a *arming) {
 	w.paths[a.path] = list
 }
 
-// armed returns the paths that have watches, for a new connection to set them again.
+// armed returns the paths that have watches, so that a new connection can set them
+// again.
 func (w *watches) armed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,8 +103,8 @@ func (w *watches) armed() []string {
 	return paths
 }
 
-// callback takes in an event. The client's reader calls it and waits for it: it
-// never blocks.
+// callback processes an event. It never blocks, since the client's reader calls it
+// and waits for it.
 func (w *watches) callback(ev zk.Event) {
 	t, ok := eventType(ev.Type)
 	if !ok {
@@ -117,7 +118,7 @@ func (w *watches) callback(ev zk.Event) {
 	delete(w.paths, ev.Path)
 }
 
-// end tells all watches that the session is over.
+// end notifies all watches that the session is over.
 func (w *watches) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,19 +134,19 @@ func (w *watches) end(err error) {
 	clear(w.paths)
 }
 
-// end delivers the session's end.
+// end delivers an event for the end of the session.
 func (x *watch) end(err error) {
 	x.deliver(driver.Event{Type: driver.EventSession, Path: x.path, Err: err})
 }
 
-// deliver sends the one event of a watch that is not, or not any more, among the
-// armed ones.
+// deliver sends the only event of a watch. The watch must not be among the armed
+// ones, or must be removed from them by the caller.
 func (x *watch) deliver(ev driver.Event) {
 	x.ch <- ev
 	close(x.ch)
 }
 
-// eventType translates what a data watch can deliver.
+// eventType translates the types of events that a watch on data can deliver.
 func eventType(t zk.EventType) (driver.EventType, bool) {
 	switch t {
 	case zk.EventNodeDeleted:

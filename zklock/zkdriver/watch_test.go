@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// paths reads the watches on data in the body of a request that sets them.
+// paths returns the watches on data in the body of a request that sets watches.
 func (r req) paths() (paths []string) {
 	b := r.body[8:] // after the zxid
 	n := binary.BigEndian.Uint32(b)
@@ -25,8 +25,8 @@ func (r req) paths() (paths []string) {
 	return paths
 }
 
-// TestWatchesThatAreSetAgainTakeNoMoreMemory: a user of the session reads and
-// watches its nodes again after each reconnect, as package zklock does.
+// TestWatchesThatAreSetAgainTakeNoMoreMemory: after each reconnect, a user of the
+// session reads and watches its nodes again, as package zklock does.
 func TestWatchesThatAreSetAgainTakeNoMoreMemory(t *testing.T) {
 	const nodes, reconnects = 200, 50
 	var mu sync.Mutex
@@ -44,7 +44,7 @@ func TestWatchesThatAreSetAgainTakeNoMoreMemory(t *testing.T) {
 				mu.Unlock()
 			}
 			l.succeed(r)
-			if r.op == opSync { // by then all watches are set
+			if r.op == opSync { // all watches have been set before it
 				l.event(2, r.path())
 			}
 		}
@@ -72,7 +72,7 @@ func TestWatchesThatAreSetAgainTakeNoMoreMemory(t *testing.T) {
 			t.Fatalf("after %d reconnects %d channels wait for events of %d nodes", n+1, got, nodes)
 		}
 	}
-	settledGoroutines(t, before+2*reconnects/10) // a few more are requests' own
+	settledGoroutines(t, before+2*reconnects/10) // a few more belong to requests
 	mu.Lock()
 	for n, paths := range set {
 		slices.Sort(paths)
@@ -96,12 +96,12 @@ func TestWatchesThatAreSetAgainTakeNoMoreMemory(t *testing.T) {
 		}
 	}
 	if got := zkdriver.WatchChannels(s); got != 0 {
-		t.Errorf("%d channels are left when all have fired", got)
+		t.Errorf("%d channels are left after all have fired", got)
 	}
 }
 
-// settledGoroutines waits until there are at most so many, and returns how many
-// there are; 0 means any number.
+// settledGoroutines waits until there are at most most goroutines, and returns how
+// many there are. If most is 0, it does not wait.
 func settledGoroutines(t *testing.T, most int) int {
 	t.Helper()
 	ctx := within(t, 10*time.Second)
@@ -120,8 +120,8 @@ func settledGoroutines(t *testing.T, most int) int {
 	}
 }
 
-// Calls on one connection have channels of their own, however often the
-// connection changes, and a call that failed leaves none.
+// Each call on one connection has a separate channel, even after reconnects. A call
+// that failed leaves no channel.
 func TestChannelsOfWatches(t *testing.T) {
 	hold := make(chan struct{})
 	p := newPeer(t, func(l *link) {
@@ -177,7 +177,7 @@ func TestChannelsOfWatches(t *testing.T) {
 	go cancel()
 	matches(t, recv(t, done), context.Canceled)
 	close(hold)
-	if err := s.Sync(within(t, 10*time.Second), "/"); err != nil { // behind the reply of the one given up
+	if err := s.Sync(within(t, 10*time.Second), "/"); err != nil { // its reply follows that of the call that was given up
 		t.Fatal(err)
 	}
 	if got := zkdriver.WatchChannels(s); got != 3 {

@@ -5,12 +5,11 @@ import "sync"
 // idleWorkers is how many goroutines a session keeps for its next requests.
 const idleWorkers = 32
 
-// workers runs calls that block, on goroutines that are used again: the client
-// has no calls that can be given up, so each needs a goroutine to be left
-// behind on.
+// workers runs calls that block, on goroutines that are reused. The client's calls
+// cannot be cancelled, so each call needs a goroutine that can be abandoned with it.
 type workers struct {
 	work chan func()
-	keep chan struct{} // has a token for each worker that waits, or may
+	keep chan struct{} // holds a token for each worker that waits, or is about to wait
 	quit chan struct{}
 	wg   sync.WaitGroup
 }
@@ -31,7 +30,7 @@ func (w *workers) do(f func()) {
 	}
 }
 
-// loop runs f and then whatever comes, until there are enough other workers.
+// loop runs f, and then further calls, until enough other workers wait.
 func (w *workers) loop(f func()) {
 	for {
 		f()

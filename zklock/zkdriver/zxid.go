@@ -6,23 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// zxid is the newest transaction that the session has seen the effects of. It
-// is told to servers twice: by a ConnectRequest, since a server that is behind
-// it must not take the session over, and when watches are set again, since whatever
-// changed after it is reported at once.
+// zxid is the newest transaction whose effects the session has seen. Servers receive
+// it in two requests. In a ConnectRequest, it keeps a server that is behind from
+// taking over the session. In a request that sets watches again, it makes the server
+// report at once everything that changed later.
 //
-// The client keeps one too, but counts replies to requests that no caller made. So it
-// is shown no zxid at all, its own stays 0, and what goes out in its place is this one.
+// The client keeps a zxid too, but counts replies to requests that no caller made. So
+// the client never sees a zxid: its own stays 0, and this one is sent instead.
 type zxid struct{ v atomic.Int64 }
 
-// Offsets of zxids in frames, length prefix included.
+// Offsets of zxids in frames, including the length prefix.
 const (
 	replyZxid   = prefixLen + 4 // after the xid
 	connectZxid = prefixLen + 4 // after the protocol version
 )
 
-// note takes in the zxid of a reply. One to a request that failed before it was looked
-// at has none.
+// note records the zxid of a reply. The reply to a request that failed before it was
+// processed has none.
 func (z *zxid) note(v int64) {
 	if v > 0 {
 		z.v.Store(v)
@@ -31,11 +31,11 @@ func (z *zxid) note(v int64) {
 
 func (z *zxid) newest() int64 { return z.v.Load() }
 
-// clearZxid takes the zxid out of a reply.
+// clearZxid removes the zxid from a reply.
 func clearZxid(frame []byte) { clear(frame[replyZxid : replyZxid+8]) }
 
-// withZxid returns a copy of a frame with a zxid put in; the client's own is
-// not to be written to.
+// withZxid returns a copy of a frame with the zxid v in it. The client's own frame
+// must not be written to.
 func withZxid(frame []byte, at int, v int64) []byte {
 	if len(frame) < at+8 {
 		return frame

@@ -7,11 +7,10 @@ import (
 	"testing"
 )
 
-// What a session has seen is what its requests were answered with, whatever else
-// a server sends, and watches are set again from what was seen before the
-// connection. The client underneath counts all replies, from a goroutine that
-// races with the one that sets watches: with the race detector this test is
-// about that too.
+// The zxid that a session has seen is that of the replies to its requests, whatever
+// else a server sends. Watches are set again from the zxid that was seen before the
+// connection. The client itself counts all replies, in a goroutine that races with
+// the one that sets watches; the race detector checks that here too.
 func TestWatchesAreSetFromWhatWasSeen(t *testing.T) {
 	const (
 		watches = 300 // with paths so long that they are set in two requests
@@ -25,16 +24,16 @@ func TestWatchesAreSetFromWhatWasSeen(t *testing.T) {
 		}
 		unasked := func(zxid uint64) { l.replyAt(zxid, req{xid: 1 << 30}, 0, nil) }
 		if l.n > 1 {
-			unasked(0x1000) // perhaps before the client gets to its watches
+			unasked(0x1000) // perhaps before the watches are set
 		}
-		var first req // the SetWatches that is not answered before a Sync
+		var first req // the first SetWatches, which is answered only after a Sync
 		for {
 			r, ok := l.read()
 			switch {
 			case !ok:
 				return
 			case r.op == opAuth:
-				l.replyAt(0x2000, r, 0, nil) // a real server says 0, and this must not matter
+				l.replyAt(0x2000, r, 0, nil) // a real server sends zxid 0; another one must make no difference
 				if l.n == 1 {
 					unasked(0x3000)
 				}
@@ -73,17 +72,17 @@ func TestWatchesAreSetFromWhatWasSeen(t *testing.T) {
 	if err := s.Sync(ctx, "/"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Delete(ctx, "/x", 0); err != nil { // by its reply, which has no zxid, all before it was read
+	if err := s.Delete(ctx, "/x", 0); err != nil { // its reply has no zxid; when it arrives, all earlier replies have been read
 		t.Fatal(err)
 	}
 	p.drop()
-	generation(t, s, 2)                      // or it would go out on the broken one
-	if err := s.Sync(ctx, "/"); err != nil { // waits for the first SetWatches, and overtakes the second
+	generation(t, s, 2)                      // otherwise the next request would be sent on the broken connection
+	if err := s.Sync(ctx, "/"); err != nil { // the peer answers the first SetWatches after it, and the second one before it
 		t.Error(err)
 	}
 	for range 2 {
 		if got := recv(t, told); got != (seen{newest, newest}) {
-			t.Errorf("on the new connection %#x was seen, and watches are set from %#x, want %#x", got.connect, got.watches, newest)
+			t.Errorf("the new connection was made with zxid %#x, and watches were set from %#x, want both %#x", got.connect, got.watches, newest)
 		}
 	}
 }

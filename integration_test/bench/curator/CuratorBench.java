@@ -14,15 +14,15 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * A process that locks with Curator as the benchmark's runner tells it; the Go
- * package worker has the lines and what is to be measured. One client, so one
- * session, is shared by all threads, as its users do.
+ * A process that locks with Curator as the benchmark's runner commands. The Go
+ * package worker documents the commands and the figures. All threads share one
+ * client, and so one session, as Curator's users do.
  */
 public class CuratorBench {
     private static final String ROOT = "/bench/curator/";
     private static final int NAMES = 8;
     private static final int KEEP = 1 << 14;
-    private static final int BEFORE = 4; // the same as in the Go package, where it says why
+    private static final int BEFORE = 4; // BEFORE and AFTER: see before and after in the Go package worker
     private static final int AFTER = 10;
 
     private final CuratorFramework client;
@@ -52,7 +52,7 @@ public class CuratorBench {
         System.out.flush();
     }
 
-    /** Whoever works, and the times it took, in nanoseconds. */
+    /** A thread that does cycles, and their times in nanoseconds. */
     private final class Person extends Thread {
         final String kind;
         final String names;
@@ -63,8 +63,8 @@ public class CuratorBench {
         final CountDownLatch start;
         final long[] acquires = new long[KEEP];
         final long[] releases = new long[KEEP];
-        long from = System.nanoTime(); // which cycles count: those that end between
-        long to = from; // these
+        long from = System.nanoTime(); // a cycle counts if it ends between from and to
+        long to = from;
         int cycles;
         int total;
         Exception failure;
@@ -106,7 +106,7 @@ public class CuratorBench {
                 }
                 return new InterProcessMultiLock(client, paths);
             default:
-                throw new IllegalArgumentException("not to be had with this library: " + kind);
+                throw new IllegalArgumentException("this library does not support it: " + kind);
             }
         }
 
@@ -198,7 +198,7 @@ public class CuratorBench {
                 quantile(people, true, .5), seconds, total);
     }
 
-    /** In microseconds. */
+    /** Returns a quantile of the times, in microseconds. */
     private static double quantile(List<Person> people, boolean releases, double q) {
         int n = 0;
         for (Person p : people) {

@@ -50,12 +50,12 @@ func dialEtcd(addr string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
 }
 
-// etcdLocker has one session for goroutines that want names of their own.
-// Goroutines that share a session do not exclude each other, so those that
-// want one name have one each.
+// etcdLocker has a single session for goroutines that want different names. Goroutines that
+// share a session do not exclude each other, so goroutines that want the same name have a
+// session each.
 type etcdLocker struct {
 	client   *clientv3.Client
-	sessions []*concurrency.Session // it grows in Prepare only
+	sessions []*concurrency.Session // grows in Prepare only
 	oneName  bool
 }
 
@@ -96,5 +96,5 @@ func (l *etcdLocker) Close() {
 	for _, s := range l.sessions {
 		s.Orphan()
 	}
-	_ = l.client.Close() // the keys go with the server
+	_ = l.client.Close() // the keys are deleted with the server
 }

@@ -1,12 +1,11 @@
-// Command peers speaks for libraries that lock on something else than
-// ZooKeeper: etcd's concurrency.Mutex and redsync. It is what the benchmark's
-// -peers takes, and a module of its own, so that whoever uses the library never
-// sees its dependencies.
+// Command peers measures libraries that do not lock with ZooKeeper: etcd's
+// concurrency.Mutex, and redsync. It is the program for the benchmark's flag -peers. It is
+// a separate module, so that users of zklock do not get its dependencies.
 //
-//	peers serve etcd|redsync DIR    start a server, until the end of the input
-//	peers work etcd|redsync ADDR    be a worker
+//	peers serve etcd|redsync DIR    run a server until the end of the input
+//	peers work etcd|redsync ADDR    run a worker
 //
-// The servers, etcd and redis-server, are looked for in $PATH.
+// The servers, etcd and redis-server, have to be in $PATH.
 package main
 
 import (
@@ -33,7 +32,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	p, ok := peers[library]
 	switch {
 	case !ok:
-		return fmt.Errorf("unknown library %q", library)
+		return fmt.Errorf("unknown library %q, want etcd or redsync", library)
 	case verb == "serve":
 		return serve(ctx, p, where, in, out)
 	case verb == "work":
@@ -43,17 +42,17 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		}
 		return worker.Serve(l, library, in, out)
 	}
-	return fmt.Errorf("unknown verb %q", verb)
+	return fmt.Errorf("unknown verb %q, want serve or work", verb)
 }
 
-// peer is a library and the server it needs.
+// peer is a library and the server that it needs.
 type peer struct {
-	binary  string                                // of the server
-	args    func(dir string, port []int) []string // of the server
-	ready   func(ctx context.Context, addr string) (version string, err error)
-	module  string // of the library
+	binary  string                                                             // the server's command
+	args    func(dir string, port []int) []string                              // the server's arguments
+	ready   func(ctx context.Context, addr string) (version string, err error) // fails until the server answers
+	module  string                                                             // the library's module
 	open    func(addr string) (worker.Locker, error)
-	comment string // what of the server's configuration matters
+	comment string // the part of the server's configuration that matters for the figures
 }
 
 var peers = map[string]peer{"etcd": etcd, "redsync": redis}

@@ -16,7 +16,7 @@ import (
 var redis = peer{
 	binary: "redis-server",
 	args: func(dir string, port []int) []string {
-		// No snapshots either, which it makes by default now and then.
+		// Without snapshots, which the server writes by default from time to time.
 		return []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port[0]), "--save", "", "--appendonly", "no"}
 	},
 	ready: func(ctx context.Context, addr string) (string, error) {
@@ -43,7 +43,7 @@ type redisLocker struct {
 	sync   *redsync.Redsync
 }
 
-// patience is how often a lock is tried before redsync gives up: never, here.
+// patience is the number of tries after which redsync gives up: so many that it never does.
 const patience = 1 << 20
 
 func (l *redisLocker) Acquire(ctx context.Context, kind, name string, _ int) (func() error, error) {

@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// startTimeout is how long a server may take to serve.
+// startTimeout is the longest time that a server may take until it answers.
 const startTimeout = 30 * time.Second
 
-// serve runs a server until in ends.
+// serve runs a server until in ends. When the server answers, serve writes its address and
+// the versions to out.
 func serve(ctx context.Context, p peer, dir string, in io.Reader, out io.Writer) error {
 	binary, err := exec.LookPath(p.binary)
 	if err != nil {
-		return fmt.Errorf("no %s: %w: install it, or let make bench-peers unpack it", p.binary, err)
+		return fmt.Errorf("no %s found: %w: install it, or use make bench-peers, which unpacks it", p.binary, err)
 	}
 	ports, err := freePorts(2)
 	if err != nil {
@@ -34,7 +35,7 @@ func serve(ctx context.Context, p peer, dir string, in io.Reader, out io.Writer)
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // killed, in the end
+		_ = cmd.Wait() // always an error: serve kills the server at the end
 		close(ended)
 	}()
 	defer func() {
@@ -53,7 +54,7 @@ func serve(ctx context.Context, p peer, dir string, in io.Reader, out io.Writer)
 	return err
 }
 
-// await asks a server until it answers.
+// await asks a server until it answers, and returns its version.
 func await(ctx context.Context, p peer, addr string, ended <-chan struct{}) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -66,14 +67,14 @@ func await(ctx context.Context, p peer, addr string, ended <-chan struct{}) (ver
 		select {
 		case <-tick.C:
 		case <-ended:
-			return "", errors.New("it has ended")
+			return "", errors.New("the server has ended")
 		case <-ctx.Done():
 			return "", err
 		}
 	}
 }
 
-// freePorts are ports that nobody has at the moment.
+// freePorts returns ports that no process uses at the moment.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +87,7 @@ func freePorts(n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// moduleVersion is the version of a library that this program was built with.
+// moduleVersion returns the version of a library that this program was built with.
 func moduleVersion(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

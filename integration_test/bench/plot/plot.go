@@ -1,5 +1,5 @@
-// Package plot draws lines over two logarithmic axes, as SVG: what grows by
-// powers of ten on both sides is hard to read from a table.
+// Package plot draws lines over two logarithmic axes, as SVG. Figures that grow by powers
+// of ten in both directions are hard to read in a table.
 package plot
 
 import (
@@ -12,13 +12,13 @@ import (
 
 // Point is one measurement.
 type Point struct {
-	// X and Y are above 0.
+	// X and Y have to be greater than 0.
 	X, Y float64
 }
 
 // Series is a line.
 type Series struct {
-	// Name stands in the legend.
+	// Name is the line's name in the legend.
 	Name string
 
 	// Points are in the order of X.
@@ -27,27 +27,27 @@ type Series struct {
 
 // Panel is one diagram.
 type Panel struct {
-	// Title is above it, X and Y are what the axes are about.
+	// Title is printed above the diagram. X and Y are the names of the axes.
 	Title, X, Y string
 
 	// Series are its lines.
 	Series []Series
 }
 
-// Sizes in pixels: of a panel, and of what is around its area.
+// Sizes in pixels: of a panel, and of the margins around its area.
 const (
 	width, height            = 440, 330
 	left, right, top, bottom = 64, 28, 64, 48
 )
 
-// legend is where the names of the lines are, between the title and the area.
+// legend is the vertical position of the lines' names, between the title and the area.
 const legend = 46
 
-// colours are told apart by people who do not see red from green, too; marks
-// tell lines apart in print.
+// colours can be distinguished also by readers with red-green colour blindness. In print,
+// the lines differ by their marks.
 var colours = []string{"#0b5fa5", "#d1640a", "#6b6b6b", "#7b3f9d"}
 
-// Write draws panels side by side. All have the same vertical axis.
+// Write draws panels side by side. All have the same vertical axis. It returns w's error.
 func Write(w io.Writer, panels []Panel) error {
 	var b strings.Builder
 	low, high := bounds(panels, func(p Point) float64 { return p.Y })
@@ -74,7 +74,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + (math.Log10(v)-float64(a.low))/float64(a.high-a.low)*(a.to-a.from)
 }
 
-// bounds are the powers of ten that all points are between.
+// bounds returns the exponents of the powers of ten between which all points are.
 func bounds(panels []Panel, of func(Point) float64) (low, high int) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, p := range panels {
@@ -132,7 +132,7 @@ func (p Panel) draw(b *strings.Builder, y axis) {
 	}
 }
 
-// mark is a point of the line with that index.
+// mark draws a point of the line with index i.
 func mark(i int, x, y float64, colour string) string {
 	switch i % 3 {
 	case 0:
@@ -143,7 +143,7 @@ func mark(i int, x, y float64, colour string) string {
 	return fmt.Sprintf(`<path d="M%.1f %.1fl4.5 8h-9z" fill="%s"/>`, x, y-5, colour)
 }
 
-// number is a power of ten with its thousands set apart.
+// number formats a power of ten, with commas between the thousands.
 func number(exponent int) string {
 	if exponent < 0 {
 		return fmt.Sprintf("%g", math.Pow10(exponent))

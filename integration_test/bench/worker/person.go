@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// keep is how many times of a goroutine's cycles are kept, the newest ones.
+// keep is the number of cycles of a goroutine whose times are kept: the newest ones.
 const keep = 1 << 14
 
-// Around the time in which cycles are counted there is some in which they are
-// not: processes do not start at one instant, and who comes first finds nobody
-// there; and who goes on alone at the end has it easier, too. Both are parts of
-// the time that counts.
+// Cycles at the beginning and at the end of a turn are not counted. Processes do not start
+// at the same moment, and the first one has no rivals; neither has the last one at the end.
+// The two times are these fractions of the time that counts: a quarter before it and a
+// tenth after it.
 const (
 	before = 4
 	after  = 10
@@ -22,19 +22,20 @@ const (
 
 // person is one goroutine and its figures.
 type person struct {
-	cycles             int // those that count
-	total              int // all since the start
+	cycles             int // the cycles that count
+	total              int // all cycles since the start
 	acquires, releases []time.Duration
-	from, to           time.Time     // which cycles count: those that end between these
-	counted            *atomic.Int64 // cycles that count, of all the process's goroutines
+	from, to           time.Time     // a cycle counts if it ends between these
+	counted            *atomic.Int64 // the cycles that count of all the process's goroutines
 	err                error
 }
 
-// work waits for start and then does t's cycles. What costs more the first time
-// is done before warm is told, unless the task is to do it once; gate bounds how
-// many do so at a time. The time that counts ends with the first cycle that
-// counts, if t's length has passed without one: a machine that stood still
-// measures slow cycles, not none.
+// work waits for start and then does t's cycles. Unless the task is a single cycle, work
+// does one cycle before it calls warm.Done, because the first cycle costs more. gate bounds
+// the number of goroutines that do so at the same time.
+//
+// If t's length passes without a cycle that counts, the time that counts is extended until
+// the first cycle ends. So a machine that stood still measures slow cycles instead of none.
 func (p *person) work(ctx context.Context, l Locker, t task, g int, warm *sync.WaitGroup, gate chan struct{}, start <-chan struct{}) {
 	if t.length > 0 {
 		gate <- struct{}{}
@@ -88,10 +89,10 @@ func (p *person) cycle(ctx context.Context, l Locker, t task, g, c int) error {
 	return nil
 }
 
-// note counts a cycle that ended at some time, if it counts.
+// note records a cycle that ended at the time at, if it counts.
 func (p *person) note(at time.Time, acquire, release time.Duration) {
 	p.total++
-	if p.to.IsZero() || at.Before(p.from) { // the first cycle of all, or others' first
+	if p.to.IsZero() || at.Before(p.from) { // the cycle before start, or one before the time that counts
 		return
 	}
 	if !at.Before(p.to) {
@@ -110,7 +111,7 @@ func (p *person) note(at time.Time, acquire, release time.Duration) {
 	p.cycles++
 }
 
-// summary puts the goroutines' figures together.
+// summary combines the goroutines' figures.
 func summary(people []person, took time.Duration) (map[string]float64, error) {
 	var acquires, releases []time.Duration
 	cycles, total := 0, 0
@@ -135,7 +136,7 @@ func summary(people []person, took time.Duration) (map[string]float64, error) {
 	}, nil
 }
 
-// quantile of sorted times, in microseconds.
+// quantile returns a quantile of sorted times, in microseconds.
 func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

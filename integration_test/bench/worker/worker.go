@@ -1,7 +1,7 @@
-// Package worker is a process that locks as the benchmark's runner tells it,
-// with one library. The runner starts as many processes of a library as a
-// workload wants and talks to them by lines; libraries in other languages, or
-// with dependencies of their own, are programs that speak the same:
+// Package worker is the part of the benchmark that locks, with one library, as the runner
+// commands. The runner starts as many processes of a library as a workload needs, and
+// exchanges lines with them. Libraries in other languages, and those whose dependencies
+// this module avoids, are separate programs with the same commands:
 //
 //	cycles KIND GOROUTINES NAMES PREFIX MILLISECONDS
 //	once KIND GOROUTINES NAMES PREFIX
@@ -9,10 +9,9 @@
 //	release
 //	versions
 //
-// To cycles and once the answer is "ready", as soon as whatever is done once is
-// done; then the runner writes "go", and the answer to that, as to all others,
-// is a line of figures, "done key=value ...", or "error" and its text. Times are
-// in microseconds.
+// The answer to cycles and once is "ready", after the preparations that are done only once.
+// Then the runner writes "go". The answer to that, and to all other commands, is a line of
+// figures, "done key=value ...", or "error" and its text. Times are in microseconds.
 package worker
 
 import (
@@ -30,13 +29,13 @@ import (
 	"time"
 )
 
-// Kinds of what is done again and again.
+// Kinds of cycles.
 const (
 	// Mutex acquires and releases an exclusive lock.
 	Mutex = "mutex"
 
-	// Mixed acquires and releases a reader nine times of ten, else a writer:
-	// a Locker is told Reader or Writer.
+	// Mixed acquires and releases a reader in nine of ten cycles, and a writer in the
+	// tenth: a Locker gets the kind Reader or Writer.
 	Mixed = "mixed"
 
 	// Reader acquires and releases a reader.
@@ -48,53 +47,53 @@ const (
 	// All acquires and releases eight names as one.
 	All = "all"
 
-	// Try tries to acquire a name that somebody else holds.
+	// Try tries to acquire a name that another process holds.
 	Try = "try"
 
 	// TryLocal is Try for a name that this process holds.
 	TryLocal = "trylocal"
 )
 
-// What names a worker's goroutines want.
+// Kinds of names that a worker's goroutines acquire.
 const (
-	// Own is a name for each goroutine, the same again and again.
+	// Own is a separate name for each goroutine, the same in each cycle.
 	Own = "own"
 
-	// One is one name for all goroutines of all processes.
+	// One is a single name for all goroutines of all processes.
 	One = "one"
 
-	// Fresh is a name that has never been used, each time.
+	// Fresh is a name that has never been used, in each cycle.
 	Fresh = "fresh"
 )
 
-// AllNames is how many names All takes.
+// AllNames is the number of names in a cycle of kind All.
 const AllNames = 8
 
-// Locker is a library at work: one session, or what else its users would share
+// Locker is an opened library: one session, or the object that the library's users share
 // between goroutines.
 type Locker interface {
-	// Prepare is told how many goroutines there are going to be, and whether
-	// they want one name: there are libraries that exclude only goroutines
-	// with a session each.
+	// Prepare gets the number of goroutines before they start, and whether they all
+	// want one name. Some libraries exclude two goroutines only if these have separate
+	// sessions.
 	Prepare(goroutines int, oneName bool) error
 
-	// Acquire returns when the name is held, in the way that kind says, and
-	// what gives it back. goroutine is the index of the one that wants it.
+	// Acquire acquires the name in the way that kind says, and returns the function
+	// that releases it. goroutine is the index of the calling goroutine.
 	Acquire(ctx context.Context, kind, name string, goroutine int) (release func() error, err error)
 
-	// Try tries once to acquire a name that is held. Nothing else than being
-	// refused is expected.
+	// Try tries once to acquire a name that another process, or this one, holds. It
+	// returns nil if the library refuses the lock, as expected.
 	Try(ctx context.Context, name string) error
 
-	// Close ends it.
+	// Close ends the session, or the library's equivalent of one.
 	Close()
 }
 
-// ErrUnsupported is the error of what a library cannot do.
-var ErrUnsupported = errors.New("not to be had with this library")
+// ErrUnsupported is the error of a Locker whose library does not support an operation.
+var ErrUnsupported = errors.New("this library does not support it")
 
-// Serve does what the lines of in say until that ends. versions names what is
-// measured.
+// Serve executes the commands in the lines of in, until in ends. versions is the answer to
+// the command versions. Serve closes l, and returns an error of reading in.
 func Serve(l Locker, versions string, in io.Reader, out io.Writer) error {
 	defer l.Close()
 	w := &worker{locker: l, lines: bufio.NewScanner(in), out: out}
@@ -125,7 +124,7 @@ type worker struct {
 	locker Locker
 	lines  *bufio.Scanner
 	out    io.Writer
-	held   func() error // what hold holds
+	held   func() error // releases the lock that the command hold acquired
 }
 
 func (w *worker) do(words []string) (map[string]float64, error) {
@@ -139,7 +138,7 @@ func (w *worker) do(words []string) (map[string]float64, error) {
 		return nil, err
 	case "release":
 		if w.held == nil {
-			return nil, errors.New("nothing is held")
+			return nil, errors.New("release without a hold before it")
 		}
 		return nil, w.held()
 	case "cycles", "once":
@@ -152,16 +151,16 @@ func (w *worker) do(words []string) (map[string]float64, error) {
 	return nil, fmt.Errorf("unknown command %q", words[0])
 }
 
-// task is what a number of goroutines do.
+// task is the work of a number of goroutines.
 type task struct {
 	kind, names, prefix string
 	goroutines          int
-	length              time.Duration // 0: once
+	length              time.Duration // 0: one cycle for each goroutine
 }
 
 func parse(words []string) (t task, err error) {
 	if len(words) < 5 {
-		return t, fmt.Errorf("%s: %d words", words[0], len(words))
+		return t, fmt.Errorf("%s: %d words, want at least 5", words[0], len(words))
 	}
 	t.kind, t.names, t.prefix = words[1], words[3], words[4]
 	if t.goroutines, err = strconv.Atoi(words[2]); err != nil {
@@ -169,7 +168,7 @@ func parse(words []string) (t task, err error) {
 	}
 	if words[0] == "cycles" {
 		if len(words) < 6 {
-			return t, errors.New("cycles: no time")
+			return t, errors.New("cycles: the number of milliseconds is missing")
 		}
 		ms, err := strconv.Atoi(words[5])
 		if err != nil {
@@ -180,7 +179,7 @@ func parse(words []string) (t task, err error) {
 	return t, nil
 }
 
-// name is what a goroutine wants in a cycle.
+// name returns the name that a goroutine acquires in a cycle.
 func (t task) name(goroutine, cycle int) string {
 	switch t.names {
 	case Own:
@@ -191,7 +190,7 @@ func (t task) name(goroutine, cycle int) string {
 	return t.prefix
 }
 
-// run lets the goroutines work from the runner's "go" on.
+// run starts the goroutines, which begin to work when the runner sends "go".
 func (w *worker) run(ctx context.Context, t task) (map[string]float64, error) {
 	if err := w.locker.Prepare(t.goroutines, t.names == One); err != nil {
 		return nil, err
@@ -218,7 +217,7 @@ func (w *worker) run(ctx context.Context, t task) (map[string]float64, error) {
 	close(start)
 	done.Wait()
 	if !told {
-		return nil, errors.New("not told to go")
+		return nil, errors.New(`the runner did not send "go"`)
 	}
 	took := t.length
 	if took == 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// slow is a Locker whose every lock takes some time.
+// slow is a Locker whose Acquire takes that long.
 type slow time.Duration
 
 func (slow) Prepare(int, bool) error { return nil }
@@ -24,8 +24,8 @@ func (s slow) Try(context.Context, string) error { return nil }
 
 func (slow) Close() {}
 
-// TestATurnCountsACycleAtLeast: where no cycle ends within a turn's time, the turn
-// takes until the first one does.
+// TestATurnCountsACycleAtLeast: if no cycle ends within a turn's time, the turn is extended
+// until the first one ends.
 func TestATurnCountsACycleAtLeast(t *testing.T) {
 	synctest.Test(t, turnsCountACycleAtLeast)
 }
@@ -34,7 +34,7 @@ func turnsCountACycleAtLeast(t *testing.T) {
 	const takes = 30 * time.Millisecond
 	for _, c := range []struct {
 		milliseconds int
-		longer       bool // than it was to be
+		longer       bool // the turn takes longer than these milliseconds
 	}{{1, true}, {300, false}} {
 		var out bytes.Buffer
 		in := strings.NewReader(fmt.Sprintf("cycles mutex 3 own p %d\ngo\n", c.milliseconds))
@@ -55,7 +55,7 @@ func turnsCountACycleAtLeast(t *testing.T) {
 			t.Errorf("%d ms: %v", c.milliseconds, got)
 		}
 		if longer := got["seconds"] > float64(c.milliseconds)/1000; longer != c.longer {
-			t.Errorf("%d ms: counted over %v s, longer than it was to be: %v", c.milliseconds, got["seconds"], longer)
+			t.Errorf("%d ms: the counted time is %v s; longer than asked for: %v", c.milliseconds, got["seconds"], longer)
 		}
 	}
 }

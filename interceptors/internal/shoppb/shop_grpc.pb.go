@@ -398,7 +398,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// What is wrong with each of these is for CheckProto to say.
+// All declarations but the last are wrong, and CheckProto has to find that.
 type WrongClient interface {
 	Field(ctx context.Context, in *Order, opts ...grpc.CallOption) (*Reply, error)
 	Repeated(ctx context.Context, in *Order, opts ...grpc.CallOption) (*Reply, error)
@@ -546,7 +546,7 @@ func (c *wrongClient) Right(ctx context.Context, in *Order, opts ...grpc.CallOpt
 // All implementations must embed UnimplementedWrongServer
 // for forward compatibility.
 //
-// What is wrong with each of these is for CheckProto to say.
+// All declarations but the last are wrong, and CheckProto has to find that.
 type WrongServer interface {
 	Field(context.Context, *Order) (*Reply, error)
 	Repeated(context.Context, *Order) (*Reply, error)

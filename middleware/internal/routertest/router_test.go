@@ -25,8 +25,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// shortWait is for locks that are held on purpose, or were lost a moment ago: a
-// client takes its time to open a session after it has lost one.
+// shortWait is for locks that the test holds, and for locks that were lost just before:
+// after the loss of a session, a client needs some time to open another.
 const shortWait = 3 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// behave does what the path's last segment says.
+// behave is the handler. The last segment of the path chooses what it does.
 func (w *world) behave(rw http.ResponseWriter, r *http.Request, id string) {
 	if l, ok := zklock.FromContext(r.Context()); !ok || l.Name() != "orders/"+id {
 		http.Error(rw, "no lock", http.StatusTeapot)
@@ -93,26 +93,26 @@ func (w *world) check(t *testing.T, h http.Handler) {
 		return resp.StatusCode, string(b), resp.Header, err
 	}
 	if s, b, _, err := get("/orders/42/pay"); s != 201 || b != "made" || err != nil {
-		t.Errorf("%d %q, %v", s, b, err)
+		t.Errorf("served: status %d, body %q, %v", s, b, err)
 	}
 	l, err := w.client.Mutex("orders/42").Acquire(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s, b, _, err := get("/orders/42/pay"); s != 423 || !strings.Contains(b, "LOCK_CONTENDED") || err != nil {
-		t.Errorf("contended: %d %q, %v", s, b, err)
+		t.Errorf("contended: status %d, body %q, %v", s, b, err)
 	}
 	if err := l.Release(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if s, b, h, err := get("/orders/42/early"); s != 503 || !strings.Contains(b, "LOCK_LOST") || strings.Contains(b, "made") || h.Get("X-Handler") != "" || err != nil {
-		t.Errorf("lost early: %d %q, %v", s, b, err)
+		t.Errorf("lost before the response: status %d, body %q, %v", s, b, err)
 	}
 	if _, b, _, err := get("/orders/42/late"); err == nil || strings.Contains(b, "answer") {
-		t.Errorf("lost late: the client took %q for the whole answer", b)
+		t.Errorf("lost during the response: the client took %q for all of it", b)
 	}
 	if s, b, _, err := get("/orders/42/panic"); s != 500 || err != nil {
-		t.Errorf("panic: %d %q, %v", s, b, err)
+		t.Errorf("panic: status %d, body %q, %v", s, b, err)
 	}
 	l, err = w.client.Mutex("orders/42").Acquire(context.Background(), zklock.WithWait(shortWait))
 	if err != nil {
@@ -130,7 +130,7 @@ func TestChi(t *testing.T) {
 	w.check(t, r)
 }
 
-// quietRecoverer is chi's, without the stack.
+// quietRecoverer is chi's Recoverer, without printing the stack.
 func quietRecoverer(next http.Handler) http.Handler {
 	recoverer := chimiddleware.Recoverer(next)
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -148,14 +148,14 @@ func TestEcho(t *testing.T) {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	e.Use(echomiddleware.Recover())
-	// Echo's parameters are in its own context: the pick goes by the path.
+	// Echo keeps parameters in its own context, so the pick parses the path.
 	lock := middleware.New(func(r *http.Request) zklock.Acquirer {
 		return w.client.Mutex("orders/" + strings.Split(r.URL.Path, "/")[2])
 	}, middleware.WithWait(shortWait))
 	e.GET("/orders/:id/:what", func(c echo.Context) error {
 		w.behave(c.Response(), c.Request(), c.Param("id"))
 		if c.Request().Context().Err() != nil {
-			return errors.New("what a handler returns after a loss is not the answer either")
+			return errors.New("an error after the loss, which must not become the response")
 		}
 		return nil
 	}, echo.WrapMiddleware(lock))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The errors that package zklock gives to callers, by the same names.
+// The errors that package zklock exports, under the same names.
 var (
 	ErrNotAcquired    = errors.New("lock not acquired")
 	ErrReleasePending = errors.New("release not confirmed yet, it goes on in the background")
@@ -17,25 +17,25 @@ var (
 	ErrNoAuth         = errors.New("not authorized")
 	ErrLeaseOver      = errors.New("lease ran out before a quorum renewed it")
 	ErrSessionExpired = errors.New("session expired")
-	ErrNodeDeleted    = errors.New("queue node was deleted by somebody else")
+	ErrNodeDeleted    = errors.New("queue node was deleted by another client")
 	ErrConflict       = errors.New("conflict")
 	ErrInvalidName    = errors.New("invalid lock name")
 
-	ErrSequenceExhausted = errors.New("sequence numbers of this name are used up; let it go idle until its container is removed, or remove its znode")
-	ErrTokenRegression   = errors.New("the ensemble's transaction ids ran backwards, fencing tokens would too (was it restored from an older snapshot?): open a new Client once no holder from before is at work")
+	ErrSequenceExhausted = errors.New("the name's sequence numbers are used up: stop using the name until its container is removed, or remove its znode")
+	ErrTokenRegression   = errors.New("the ensemble's transaction ids went backwards, and fencing tokens would, too (was it restored from an older snapshot?): open a new Client when no holder from before is still at work")
 )
 
-// ErrRootMissing is matched by the error about a root that create_root=false forbids to
-// make.
+// ErrRootMissing means that the root does not exist and that create_root=false forbids the
+// client to create it.
 var ErrRootMissing = errors.New("root does not exist, and create_root=false")
 
-// Causes of loss that are too rare to be told apart by programs.
+// Causes of a loss that are so rare that package zklock does not export them.
 var (
 	ErrShrunk       = errors.New("the ensemble shortened the session timeout on a reconnect")
 	ErrSessionEnded = errors.New("session ended")
 )
 
-// special is a case of a public error, which it matches, with a text of its own.
+// special is an error that matches a public error and has another text; see Case.
 type special struct {
 	of   error
 	text string
@@ -44,32 +44,35 @@ type special struct {
 // Error implements error.
 func (e *special) Error() string { return e.text }
 
-// Unwrap returns the error that it is a case of.
+// Unwrap returns the public error that it matches.
 func (e *special) Unwrap() error { return e.of }
 
-// ErrUnanswered is the error of a request that a context ended on a session that
-// works. An acquisition makes ErrNotAcquired of it: see turnstile.take.
+// ErrUnanswered is the error of a request that a context ended while the session worked:
+// the ensemble had only not answered yet. An acquisition returns ErrNotAcquired instead;
+// see turnstile.take.
 var ErrUnanswered = Case(ErrUnavailable, "the ensemble had not answered yet")
 
-// Errors inside zklock that make an acquisition start over, or that say
-// how its context ended.
+// Errors inside zklock that make an acquisition start again, or that are the causes of
+// contexts that zklock ends.
 var (
-	ErrSessionOver = errors.New("session is over")                       // enqueue anew on another one
-	ErrNodeGone    = errors.New("own queue node disappeared")            // enqueue anew at the tail
-	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context
+	ErrSessionOver = errors.New("session is over")                       // the caller queues again on another session
+	ErrNodeGone    = errors.New("own queue node disappeared")            // the caller queues again at the tail
+	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context that WithWait bounds
 	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by session.Pool.Patient
 	ErrCut         = errors.New("connect_timeout passed before")         // cause set by turnstile.patientFor
 
 	// Cause set by turnstiles.mustWait.
-	ErrCrowded = fmt.Errorf("%w: as many of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
+	ErrCrowded = fmt.Errorf("%w: as many goroutines of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
 )
 
-// ErrTaken is the error of who does not wait.
+// ErrTaken is the error of a caller that does not wait and finds the lock taken.
 var ErrTaken = fmt.Errorf("%w: others hold it, or are ahead in its queue", ErrNotAcquired)
 
-// WaitEnded is the error of a wait that ctx ended. It matches waitedFor, which
-// says what was waited for, and the context's error and cause, unless it was
-// zklock that ended the context.
+// WaitEnded returns the error of a wait that ctx ended. waitedFor is the error that says
+// what the wait was for. The result matches waitedFor, and the context's error and cause.
+// If zklock itself ended the context, the result does not match the context's error, which
+// would seem to be the caller's: it matches ErrClosed, ErrTooManyWaiters, ErrUnavailable
+// or, after WithWait, waitedFor.
 func WaitEnded(ctx context.Context, waitedFor error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {
@@ -87,13 +90,14 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
 }
 
-// LeaseUnproven says that a session was there and no quorum behind it.
+// LeaseUnproven returns the error of a wait for a lease on a session that has a connection,
+// but to a server behind which no quorum commits.
 func LeaseUnproven(d time.Duration) error {
 	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
 }
 
-// ReleasePending is the ErrReleasePending of a release that something kept from
-// being confirmed; nil if nothing did.
+// ReleasePending returns the ErrReleasePending of a release that is not confirmed yet,
+// because of why. It returns nil if why is nil.
 func ReleasePending(why error) error {
 	if why == nil {
 		return nil
@@ -101,5 +105,5 @@ func ReleasePending(why error) error {
 	return fmt.Errorf("%w: %w", ErrReleasePending, why)
 }
 
-// Case returns a case of a public error, with a text of its own.
+// Case returns an error that matches err, a public error, and reads as text.
 func Case(err error, text string) error { return &special{err, text} }

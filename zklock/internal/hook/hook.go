@@ -3,14 +3,15 @@ package hook
 
 import "context"
 
-// Starter is the form of all hooks that start something. What it returns is called when
-// that has ended, and may be nil.
+// Starter is the type of all hooks that are called when something starts. The function
+// that it returns is called when that has ended, with the result; it may be nil.
 type Starter[E, R any] = func(context.Context, E) (context.Context, func(R))
 
-// End is what a Starter returned.
+// End is the function that a Starter has returned. It may be nil.
 type End[R any] func(R)
 
-// Start calls a Starter, which may be nil and may return nils.
+// Start calls a Starter, which may be nil and may return nils. The context that Start
+// returns is never nil: it is ctx if the hook has returned none.
 func Start[E, R any](hook Starter[E, R], ctx context.Context, e E) (context.Context, End[R]) {
 	if hook == nil {
 		return ctx, nil
@@ -22,7 +23,7 @@ func Start[E, R any](hook Starter[E, R], ctx context.Context, e E) (context.Cont
 	return inner, end
 }
 
-// Call calls it, unless it is nil.
+// Call calls the function, unless it is nil.
 func (end End[R]) Call(r R) {
 	if end != nil {
 		end(r)

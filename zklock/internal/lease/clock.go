@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// A lease must end even if this machine sleeps: on Linux the monotonic clock
-// stands still while the system is suspended, and the ensemble's does not. So
-// lease arithmetic happens in instants: time.Now with the time the machine has
-// been suspended since the process started added to it. Instants compare only
-// with instants; Wall turns one into what time.Now will read then.
+// A lease must also end while this machine is suspended. On Linux the monotonic clock
+// stands still during a suspension, and the ensemble's clocks do not. So leases are
+// computed in instants. An instant is a time of time.Now plus the total time for which
+// the machine has been suspended since the process started. Instants may be compared
+// with instants only. Wall converts an instant into the time that time.Now will return
+// at that moment.
 
-// suspendedMax is the longest total suspension seen so far; it only grows, so
-// that an unlucky reading never makes a lease longer again.
+// suspendedMax is the longest total suspension that was read so far. It only grows, so
+// that an inexact reading never makes a lease longer again.
 var suspendedMax atomic.Int64
 
-// Suspended returns for how long the machine has been suspended since the
-// process started; 0 where the system does not tell.
+// Suspended returns for how long the machine has been suspended in total since the
+// process started; 0 on systems that do not report it.
 func Suspended() time.Duration {
 	d := int64(suspendGrowth())
 	for {
@@ -30,12 +31,12 @@ func Suspended() time.Duration {
 	}
 }
 
-// Now returns the present instant.
+// Now returns the current instant.
 func Now() time.Time { return time.Now().Add(Suspended()) }
 
-// Wall returns when time.Now will have reached the instant i, if the machine
-// is not suspended again.
+// Wall returns the time that time.Now will return at the instant i, if the machine is not
+// suspended again before that.
 func Wall(i time.Time) time.Time { return i.Add(-Suspended()) }
 
-// AddSuspended has the machine count as suspended for d more. It is for tests.
+// AddSuspended makes the machine count as suspended for d longer. It is for tests.
 func AddSuspended(d time.Duration) { suspendedMax.Add(int64(d)) }

@@ -12,24 +12,24 @@ const (
 	clockBoottime  = 7
 )
 
-// bootAhead is how far the boot-time clock was ahead of the monotonic one when
-// the process started.
+// bootAhead is how far the boot-time clock was ahead of the monotonic clock when the
+// process started.
 var bootAhead = readBootAhead()
 
-// suspendGrowth returns how much the boot-time clock has gained on the
-// monotonic clock since the process started. Only suspension makes it gain.
+// suspendGrowth returns how much the boot-time clock has gained on the monotonic clock
+// since the process started. Only a suspension of the machine makes it gain.
 func suspendGrowth() time.Duration {
-	const jitter = 2 * time.Millisecond // the clocks are not read at one instant
+	const jitter = 2 * time.Millisecond // the two clocks are not read at the same moment
 	if d := readBootAhead() - bootAhead; d > jitter {
 		return d
 	}
 	return 0
 }
 
-// readBootAhead reads boot-time minus monotonic. The order matters: a thread
-// that is held up between the two readings gets the value of the earlier moment
-// at worst, as if it had been held up right after the call, and never one that
-// is too large.
+// readBootAhead reads the boot-time clock minus the monotonic clock. The order of the
+// two readings matters. If the thread is held up between them, it gets at worst the
+// value of the earlier moment, as if it had been held up right after the call. It never
+// gets a value that is too large.
 func readBootAhead() time.Duration {
 	boot := clockGettime(clockBoottime)
 	return boot - clockGettime(clockMonotonic)

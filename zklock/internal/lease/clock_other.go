@@ -4,6 +4,7 @@ package lease
 
 import "time"
 
-// suspendGrowth is 0: elsewhere either the monotonic clock counts suspension
-// already (Windows), or nothing in the standard library tells (macOS).
+// suspendGrowth returns 0 on systems other than Linux. There either the monotonic clock
+// already includes suspensions (Windows), or the standard library does not report them
+// (macOS).
 func suspendGrowth() time.Duration { return 0 }

@@ -1,3 +1,3 @@
-// Package lease says for how long a ZooKeeper session is proven to be alive, and by
-// which clock.
+// Package lease computes for how long a ZooKeeper session is proven to be alive, and
+// has the clock that the computation uses.
 package lease

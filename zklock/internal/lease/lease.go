@@ -2,60 +2,63 @@ package lease
 
 import "time"
 
-// Lease is what a session can prove about its own life. A connection proves
-// nothing: a server that lost its leader goes on answering pings and reads for
-// syncLimit ticks while the leader expires the session and grants its locks to
-// others. Only what a quorum committed counts.
+// Lease is what a session can prove about its own life. A connection proves nothing: a
+// server that has lost its leader goes on answering pings and reads for syncLimit
+// ticks, while the leader expires the session and grants its locks to others. Only what
+// a quorum has committed counts.
 //
-// An exchange is a request and its reply on one connection: sent is an instant
-// read before the request was written, answered one read after the reply. Let
-// k be a committed write, p an exchange answered before k was sent, and j one
-// answered at least tick before p was sent. Then the leader cannot expire the
-// session before sent(j) + timeout:
+// An exchange is a request and its reply on one connection. sent is an instant that was
+// read before the request was written; answered is one that was read after the reply.
+// Let k be a committed write, p an exchange that was answered before k was sent, and j
+// an exchange that was answered at least one tick before p was sent. Then the leader
+// cannot expire the session before sent(j) + timeout:
 //
-//   - The leader alone expires sessions, timeout after it last heard of them,
-//     and hears of a follower's clients only through the follower's answers to
-//     its pings, of which there is at least one a tick.
-//   - The reply to p came down the same ordered stream as the leader's pings.
-//     One of these was sent in the tick before p, later than j's answer, so the
-//     follower had reported a touch no older than sent(j) before it forwarded k.
-//   - k was committed by the leader, which read that report first, as the
-//     leader of a quorum: no other leader had started. A later leader gives
-//     every session a full timeout from its own start.
+//   - Only the leader expires sessions: a session timeout after it last heard of the
+//     session. It hears of a follower's clients only through the follower's answers to
+//     its pings. It sends at least one ping a tick.
+//   - The reply to p came down the same ordered stream as the leader's pings. One of
+//     these pings was sent in the tick before p, after j was answered. So the follower
+//     had reported a touch of the session from sent(j) or later before it forwarded k.
+//   - The leader read that report before it committed k. It committed k as the leader
+//     of a quorum, so no other leader had started by then. A later leader gives every
+//     session a full timeout from its own start.
 //
-// "The last exchange plus the timeout" and "the one before" are not sound: the
-// touch of j may still be under way, or on its way to a deposed leader.
+// "The last exchange plus the timeout" and "the exchange before the last plus the
+// timeout" are not sound: the report of the touch may still be under way, or may go to
+// a deposed leader.
 //
-// A handshake that creates a session is itself committed, and proves
-// sent + timeout at once. One that takes up a session again is not (a deposed
-// leader answers it): it counts from the first write committed after it on the
-// same connection.
+// A handshake that creates a session is itself committed, and proves sent + timeout at
+// once. A handshake that reconnects to an existing session is not committed, since a
+// deposed leader answers it too. It counts from the first write on the same connection
+// that was sent after the handshake was answered, and was committed.
 //
-// The lease ends earlier than proven, by 1% of the timeout for clocks that run
-// at different rates and by 5%, at least 50 ms, for everything that happens
-// between the look at the clock and its use.
+// The lease ends earlier than proven: by 1% of the timeout, because clocks run at
+// different rates, and by another 5%, at least 50 ms, for everything that happens
+// between reading the clock and using the result.
 //
-// A lease is not safe for concurrent use; its session guards it.
+// A Lease is not safe for concurrent use: its session guards it.
 type Lease struct {
-	Timeout time.Duration // negotiated, less loss_delay; the smallest of the session's life
+	Timeout time.Duration // the negotiated timeout minus loss_delay; the smallest of the session's life
 	Tick    time.Duration // at least the servers' tickTime
 
-	// chain holds exchanges of the present connection, oldest first, each sent
-	// after the one before was answered; the handshake is the first. It is
-	// thinned and trimmed: leaving exchanges out never proves more.
+	// chain holds exchanges of the present connection, the oldest first. Each was sent
+	// after the one before it was answered; the handshake is the first. Exchanges are
+	// left out to keep it short: with fewer exchanges the chain never proves more.
 	chain     []exchange
 	handshake exchange
 
-	Until time.Time // an instant; zero while nothing is proven
+	Until time.Time // the end of the lease, an instant; zero while nothing is proven
 }
 
+// exchange has the instants of a request and its reply.
 type exchange struct{ sent, answered time.Time }
 
-// chainSteps is how many links a timeout is divided into at most.
+// chainSteps limits the chain's length: its exchanges were sent at least
+// Timeout/chainSteps apart.
 const chainSteps = 40
 
-// Connected starts a new chain: a handshake sent and answered at these instants
-// succeeded. created says that it created the session.
+// Connected starts a new chain with a handshake that succeeded. sent and answered are its
+// instants; created means that it created the session.
 func (l *Lease) Connected(sent, answered time.Time, created bool) {
 	l.handshake = exchange{sent, answered}
 	l.chain = append(l.chain[:0], l.handshake)
@@ -64,8 +67,8 @@ func (l *Lease) Connected(sent, answered time.Time, created bool) {
 	}
 }
 
-// Acknowledged records an exchange that began and ended on the connection of
-// the present chain. committed says that it was a write.
+// Acknowledged records an exchange that began and ended on the connection of the present
+// chain. committed means that it was a write, which a quorum has committed.
 func (l *Lease) Acknowledged(sent, answered time.Time, committed bool) {
 	if len(l.chain) == 0 {
 		return
@@ -85,7 +88,7 @@ func (l *Lease) Acknowledged(sent, answered time.Time, committed bool) {
 		return
 	}
 	l.chain = append(l.chain, exchange{sent, answered})
-	// What is older than a timeout cannot prove anything that lies ahead.
+	// An exchange older than the timeout cannot prove anything about the future.
 	drop := 0
 	for drop < len(l.chain)-1 && answered.Sub(l.chain[drop].sent) > l.Timeout {
 		drop++
@@ -103,8 +106,8 @@ func (l *Lease) latestAnswered(i time.Time) (exchange, bool) {
 	return exchange{}, false
 }
 
-// LastSent is when the newest link of the chain was sent: what heartbeats are
-// timed by.
+// LastSent returns the instant at which the newest exchange of the chain was sent; zero
+// if the chain is empty. The next heartbeat is due an interval after it.
 func (l *Lease) LastSent() time.Time {
 	if len(l.chain) == 0 {
 		return time.Time{}
@@ -112,7 +115,8 @@ func (l *Lease) LastSent() time.Time {
 	return l.chain[len(l.chain)-1].sent
 }
 
-// prove raises the end of the lease to what a touch at sent proves.
+// prove moves the end of the lease to what a touch of the session at sent proves, if
+// that is later.
 func (l *Lease) prove(sent time.Time) {
 	margin := l.Timeout/100 + max(l.Timeout/20, 50*time.Millisecond)
 	if until := sent.Add(l.Timeout - margin); until.After(l.Until) {
@@ -120,22 +124,24 @@ func (l *Lease) prove(sent time.Time) {
 	}
 }
 
-// HeartbeatEvery is how often a session that has something to lose asks a
-// quorum: often enough that a lost heartbeat or two leave a lease worth having.
+// HeartbeatEvery returns the interval of the heartbeats of a session with places. It is
+// short enough that the lease stays long enough to be useful if one or two heartbeats
+// are lost.
 func (l *Lease) HeartbeatEvery() time.Duration {
 	return max(l.Timeout/10, MinPeriod)
 }
 
-// SyncEvery is how often an idle session exchanges a Sync with the leader, so
-// that its first write finds exchanges to prove a usable lease by: p is at most
-// one period old, j at most two and a tick, and a quarter of the timeout has to
-// be left after the margin.
+// SyncEvery returns the interval at which an idle session exchanges a Sync with the
+// leader, so that its first write finds exchanges that prove a usable lease. At that
+// write, p is at most one interval old, and j at most two intervals and a tick. After
+// the margin, a quarter of the timeout has to be left.
 func (l *Lease) SyncEvery() time.Duration {
 	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2), MinPeriod)
 }
 
-// MinPeriod bounds what short timeouts cost the ensemble.
+// MinPeriod is the shortest interval of heartbeats and Syncs. It limits the load that
+// sessions with short timeouts put on the ensemble.
 const MinPeriod = 200 * time.Millisecond
 
-// Least is how much of the lease a lock must have left to be handed out.
+// Least returns how much of the lease has to be left for a lock to be granted.
 func (l *Lease) Least() time.Duration { return l.Timeout / 4 }

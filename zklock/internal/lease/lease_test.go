@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// at makes instants for the tables below.
+// at returns an instant for the tests below.
 func at(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
 
 const sec = time.Second
 
 func newLease() *Lease { return &Lease{Timeout: 10 * sec, Tick: 2 * sec} }
 
-// proven is what a touch at d proves with newLease's timeout: less 1% and 5%.
+// proven returns the end of the lease that a touch at d proves with newLease's timeout:
+// that much later, minus 1% and 5% of it.
 func proven(d time.Duration) time.Time { return at(d + 10*sec - 600*time.Millisecond) }
 
 func TestLeaseOfANewSessionCountsFromItsHandshake(t *testing.T) {
@@ -64,7 +65,7 @@ func TestLeaseIgnoresOverlappingWritesAsLinks(t *testing.T) {
 	l.Acknowledged(at(1*sec), at(4*sec), true)
 	l.Acknowledged(at(3*sec), at(5*sec), true) // sent before the first was answered
 	if n := len(l.chain); n != 2 {
-		t.Fatalf("chain has %d links, want the handshake and the first write", n)
+		t.Fatalf("the chain has %d exchanges, want two: the handshake and the first write", n)
 	}
 }
 
@@ -76,15 +77,15 @@ func TestLeaseChainIsBounded(t *testing.T) {
 		l.Acknowledged(at(d), at(d), true)
 	}
 	if n := len(l.chain); n > chainSteps+2 {
-		t.Fatalf("chain has %d links after 100,000 writes, want at most %d", n, chainSteps+2)
+		t.Fatalf("the chain has %d exchanges after 100,000 writes, want at most %d", n, chainSteps+2)
 	}
 	if got, want := l.Until, proven(95*sec); got.Before(want) {
 		t.Fatalf("until %v after steady writes, want at least %v", got, want)
 	}
 }
 
-// An idle session's Syncs must leave a lease worth handing out at the first
-// write, at the smallest timeout a tick allows and at usual ones.
+// After an idle session's Syncs, its first write must prove a lease that is long enough
+// for a grant: with the smallest timeout that a tick allows, and with usual timeouts.
 func TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite(t *testing.T) {
 	for _, c := range []struct{ timeout, tick time.Duration }{
 		{6 * sec, 2 * sec}, {9 * sec, 3 * sec}, {10 * sec, 3 * sec}, {10 * sec, 2 * sec}, {40 * sec, 2 * sec},
@@ -102,7 +103,7 @@ func TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite(t *testing.T) {
 		l.Until = time.Time{}
 		l.Acknowledged(at(write), at(write+time.Millisecond), true)
 		if left := l.Until.Sub(at(write + time.Millisecond)); left < l.Least() {
-			t.Errorf("timeout %v, tick %v: %v left after the first write, want at least %v", c.timeout, c.tick, left, l.Least())
+			t.Errorf("timeout %v, tick %v: %v of the lease left after the first write, want at least %v", c.timeout, c.tick, left, l.Least())
 		}
 	}
 }

@@ -9,22 +9,24 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Attempt is a request's try to get what it wants on one session.
+// Attempt is a request's attempt to acquire its names on one session.
 type Attempt struct {
 	Desk    *Desk
 	Request *Request
 }
 
-// Take is one attempt on one session. Until there is a place in the queue, which
-// only a session that works can give, it goes on for as long as patient does.
+// Take makes the attempt, and returns when the place is granted or the attempt has
+// failed. p, if not nil, is a place to start with: one that already waits in the queue,
+// or one that a new place has to replace. Only a working session can give a place in
+// the queue, so patient bounds Take until it has one; from then on ctx does.
 //
-// If it succeeds the requester has begun a hold. If ctx ends while a place waits in the
-// queue, that is returned with the error, for somebody else to go on with. On any other
-// error nothing stays queued.
-func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err error) {
-	s, r := a.Desk, a.Request
+// If Take succeeds, the requester has begun a hold. If ctx ends while a place waits in
+// the queue, Take returns that place with the error, so that another goroutine can go
+// on with it. On any other error nothing stays queued.
+func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, err error) {
+	desk, r := a.Desk, a.Request
 	alone := false
-	if p == nil || p.worn() || p.Readers() && r.Mode != queue.Shared {
+	if p == nil || p.mustRequeue() || p.Readers() && r.Mode != queue.Shared {
 		if r.Try {
 			if err := a.blocked(patient); err != nil {
 				return nil, err
@@ -34,8 +36,8 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 			return nil, err
 		}
 	}
-	p.move(resumed) // if it was reserved, then for this one
-	r.Since = time.Time{}
+	p.move(resumed) // refused unless it was reserved, which then was for this request
+	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
 		p.BecomeShared(r.Origin)
 	}
@@ -46,21 +48,22 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 			}
 		}
 		if p.Grant(r.By) {
-			if r.Mode == queue.Permit && p.own != nil {
-				// It waited, so that a contender may wait behind it, and is the first in line
-				// now. The change of our data says so. It is tried until it is done, or
-				// the node is gone, which says as much.
-				marked := r.nodeData(s.Shared)
+			if r.Mode == queue.Permit && p.nodeWatches != nil {
+				// This place had to wait, so another contender may wait behind it,
+				// which is now the first in line. The change of our node's data reports
+				// that to it. Rewrite repeats until the write is done, or until the
+				// node is gone, which reports the same.
+				marked := r.nodeData(desk.Shared)
 				marked.Granted = true
-				granted := p // what a closure refers to is on the heap, and p would be each time
-				s.Spawn(func() { _ = granted.Rewrite(marked) })
+				granted := p // if the closure captured p itself, each call of Take would put p on the heap
+				desk.Spawn(func() { _ = granted.Rewrite(marked) })
 			}
 			return nil, nil
 		}
-		alone = false // something had to be waited for, if only a longer lease
+		alone = false // Grant failed: wait, if only for a longer lease
 	}
 	if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {
-		r.Since = time.Now().Add(-s.cfg.ConnectTimeout)
+		r.NoSessionSince = time.Now().Add(-desk.cfg.ConnectTimeout)
 	}
 	if ctx.Err() == nil || errors.Is(err, errs.ErrNodeGone) {
 		p.Remove()
@@ -69,25 +72,28 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (left *Place, err 
 	return p, err
 }
 
-// awaitTurn returns when it is the place's turn and the lease is long enough to
-// say so to the caller.
+// awaitTurn returns when it is the place's turn and the lease is long enough for a grant.
 //
-// A grant needs, in this order, nobody ahead on any name; a lease of a good
-// length; and the sight of our own nodes, owned by our session, on the connection
-// on which nobody was seen ahead: an operator may have deleted one meanwhile, and
-// two waiters must never both get in. If one of them had to wait, the others are
-// looked at again. The last look at the lease is Place.Grant's, in one step with
-// becoming a hold.
+// A grant has three conditions, which are checked in this order:
+//
+//   - No contender is ahead that the place has to wait for, on any of its names.
+//   - The session's lease has the length that a grant needs.
+//   - Our own nodes exist and belong to our session. They are read on the connection on
+//     which no contender was seen ahead: an operator may have deleted one meanwhile, and
+//     two waiters must never both be granted the lock.
+//
+// If the check of one condition had to wait, the others are checked again. Place.Grant
+// checks the lease a last time, in the same step in which the hold begins.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
-	s := a.Desk
-	mine := ownNodes{p}
+	desk := a.Desk
+	mine := ownNodesOf(p)
 	for {
 		gen, err := a.awaitFront(ctx, p)
 		if err != nil {
 			return err
 		}
-		if left, _ := s.Left(); left < s.Lease.Least() {
-			if err := s.AwaitLease(ctx); err != nil {
+		if left, _ := desk.Left(); left < desk.Lease.Least() {
+			if err := desk.AwaitLease(ctx); err != nil {
 				return err
 			}
 			continue

@@ -14,17 +14,19 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// enqueue takes a place in the queue of every name wanted, in one round trip for
-// names that are known. replaces, if not nil, is a place that is given up by the
-// same transaction. alone says that it proves that nobody else is in the queue:
-// each parent's count of children, right after the create, was 1. Any other
-// count is inconclusive (others may be readers, or no contenders at all).
+// enqueue takes a place in the queue of every wanted name. For names whose znodes are
+// known to exist that takes one round trip. replaces, if not nil, is a place whose
+// nodes the same transaction deletes.
 //
-// On an error nothing stays queued, replaces neither: it is being removed in the
-// background, or its session is over.
+// alone means that the transaction proves that no other contender is in the queue: each
+// parent's count of children, right after the create, was 1. A larger count proves
+// nothing: the other children may be readers, or not be contenders at all.
+//
+// On an error neither the new place nor replaces stays queued: each is being removed in
+// the background, or its session is over.
 func (a Attempt) enqueue(ctx context.Context, replaces *Place) (p *Place, alone bool, err error) {
-	s, r := a.Desk, a.Request
-	const maxReaped = 8 // a parent reaped that often in a row is no accident
+	desk, r := a.Desk, a.Request
+	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	for reaped := 0; ; {
 		var parents []parent
@@ -37,10 +39,10 @@ func (a Attempt) enqueue(ctx context.Context, replaces *Place) (p *Place, alone 
 		if !errors.Is(err, driver.ErrNoNode) {
 			break
 		}
-		// A parent was removed (an idle container is), or the node to replace is
-		// gone already; what went wrong where matters little, nothing was applied.
+		// A parent was removed, as idle containers are, or the node to replace is already
+		// gone. It does not matter which: nothing of the transaction was applied.
 		for _, w := range r.Wants {
-			s.parents.forget(w.Path)
+			desk.parents.forget(w.Path)
 		}
 		if replaces != nil {
 			replaces.Remove()
@@ -48,11 +50,11 @@ func (a Attempt) enqueue(ctx context.Context, replaces *Place) (p *Place, alone 
 			continue
 		}
 		if reaped++; reaped == maxReaped {
-			err = s.cfg.explain(err, r.Wants[0].Path)
+			err = desk.cfg.explain(err, r.Wants[0].Path)
 			break
 		}
-		if !session.Sleep(ctx, s.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), s.Ctx.Done()) {
-			err = s.Interrupted(ctx, began)
+		if !session.Sleep(ctx, desk.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), desk.Ctx.Done()) {
+			err = desk.Interrupted(ctx, began)
 			break
 		}
 	}
@@ -62,6 +64,8 @@ func (a Attempt) enqueue(ctx context.Context, replaces *Place) (p *Place, alone 
 	return nil, false, err
 }
 
+// ensureParents makes sure that the znodes of all wanted names exist. For occupied see
+// parents.find.
 func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, error) {
 	wants := a.Request.Wants
 	found := make([]parent, len(wants))
@@ -74,30 +78,30 @@ func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, er
 	return found, nil
 }
 
-// create sends the creation of a new place and learns what came of it. When it
-// fails, replaces is the caller's to remove, unless the new place has taken it
-// over because the outcome is open.
+// create creates the nodes of a new place, and finds out whether they exist when a
+// reply is lost. If it fails, the caller has to remove replaces. Where the outcome is
+// still unknown then, abandon ends replaces too, which is harmless.
 func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
-	s, r := a.Desk, a.Request
-	p, ok := newPlace(s, r.Wants)
+	desk, r := a.Desk, a.Request
+	p, ok := newPlace(desk, r.Wants)
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
 	if p.replaces = replaces; replaces != nil {
-		replaces.giveUp() // whatever comes of it, and before it can be gone
+		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
 	began := lease.Now()
-	// Read before the first try: the nodes may turn out to be that one's.
-	seen := s.zxids.newest.Load()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.Timeout/10) {
+	// Read before the first try: that try may turn out to have created the nodes.
+	seen := desk.zxids.newest.Load()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
 		w := a.submitCreate(p, parents)
 		select {
 		case <-w.Done:
-		case <-s.Ctx.Done():
+		case <-desk.Ctx.Done():
 			return nil, false, errs.ErrSessionOver
 		case <-ctx.Done():
 			a.abandon(p, w)
-			return nil, false, s.WaitEnded(ctx, began)
+			return nil, false, desk.WaitEnded(ctx, began)
 		}
 		err := w.Err
 		switch {
@@ -114,33 +118,35 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 				return a.created(ctx, p, seen, nil)
 			}
 		case session.Transient(err):
-			if !session.Sleep(ctx, s.cfg.Jitter(pause), s.Ctx.Done()) {
+			if !session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
 				a.abandon(p, nil)
-				return nil, false, s.Interrupted(ctx, began)
+				return nil, false, desk.Interrupted(ctx, began)
 			}
-		case s.Ended(err):
+		case desk.Ended(err):
 			return nil, false, errs.ErrSessionOver
 		case a.setRefused(w, parents):
-			// We may not write that parent: create, then list instead.
+			// This client may not write that parent. The next try creates without the
+			// set, and the queue is listed instead of counted.
 		default:
-			p.forget()
+			p.unregister()
 			if errors.Is(err, driver.ErrNoNode) {
 				return nil, false, err
 			}
-			return nil, false, s.cfg.explain(err, r.Wants[0].Path)
+			return nil, false, desk.cfg.explain(err, r.Wants[0].Path)
 		}
 	}
 }
 
-// submitCreate sends the creates of p, each with a set of the parent behind it,
-// if that is ours, which tells how many are in the queue. The order of the two
-// matters: the other way round the count leaves our own node out. What p
-// replaces is deleted first, so that it is not counted either.
+// submitCreate sends the creates of p. Each is followed by a set of its parent, if the
+// parent has our mark: the set's reply has the count of the queue's nodes. The order of
+// the two matters: in front of the create, the set's count would not include our own
+// node. The nodes of the place that p replaces are deleted first, so that they are not
+// counted.
 func (a Attempt) submitCreate(p *Place, parents []parent) *session.Write {
-	s, r := a.Desk, a.Request
-	cfg := s.cfg
+	desk, r := a.Desk, a.Request
+	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	data := r.nodeData(s.Shared).Encode()
+	data := r.nodeData(desk.Shared).Encode()
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -149,18 +155,18 @@ func (a Attempt) submitCreate(p *Place, parents []parent) *session.Write {
 	}
 	for i, c := range p.nodes {
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].ours {
+		if parents[i].marked {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
-	s.Commits.Submit(w)
+	desk.Commits.Submit(w)
 	return w
 }
 
-// setRefused reports whether a write failed because a parent may not be set, and
-// marks that parent.
+// setRefused reports whether a write failed because this client may not set a parent, and
+// remembers that parent as one that is not to be set.
 func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
-	s := a.Desk
+	desk := a.Desk
 	if len(w.Results) != len(w.Ops) {
 		return false
 	}
@@ -170,8 +176,8 @@ func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
 		}
 		for j := range parents {
 			if parents[j].path == w.Ops[i].Path {
-				parents[j].ours = false
-				s.parents.add(parents[j])
+				parents[j].marked = false
+				desk.parents.add(parents[j])
 				return true
 			}
 		}
@@ -191,9 +197,9 @@ func (p *Place) Add(set map[string]bool) {
 	}
 }
 
-// SettleLocked implements session.Entry: it takes over what a successful transaction
-// returned. children holds
-// each parent's count, -1 where that is not known. The session's mu is held.
+// SettleLocked implements session.Entry: it stores the results of a successful
+// transaction in the place. children has each parent's count of children, -1 where that
+// is not known. The session's Mu is held.
 func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
 	for i := range w.Ops {
@@ -211,23 +217,24 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 	return children
 }
 
-// created completes a place whose nodes are there: what it replaces is gone with
-// the same transaction, and it is looked at as a whole.
+// created completes a place whose nodes exist: the place that it replaces was deleted
+// by the same transaction, and accept checks the new one. seen is the transaction id of
+// the newest creation that this client knew before this one.
 func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []int32) (_ *Place, alone bool, err error) {
-	s := p.Desk
+	desk := p.Desk
 	requeued := p.replaces != nil
-	p.counted = requeued || len(children) > 0 && !slices.Contains(children, -1)
+	p.limitChecked = requeued || len(children) > 0 && !slices.Contains(children, -1)
 	if requeued {
-		p.replaces.forget()
+		p.replaces.unregister()
 		p.replaces = nil
 	}
 	if p.Zxid == 0 {
 		err = a.readZxid(ctx, p)
 	}
 	if err == nil {
-		limit := s.cfg.MaxContenders
+		limit := desk.cfg.MaxContenders
 		if requeued {
-			limit = 0 // it applies to first enqueues
+			limit = 0 // max_contenders applies to the first enqueue only
 		}
 		err = a.accept(p, seen, children, limit)
 	}
@@ -246,10 +253,10 @@ func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []i
 
 // readZxid reads the zxid of nodes created without a set, or found again.
 func (a Attempt) readZxid(ctx context.Context, p *Place) error {
-	s := p.Desk
+	desk := p.Desk
 	var n driver.Node
-	err := s.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
-		n, err = s.DS.Get(ctx, p.nodes[0].path())
+	err := desk.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
+		n, err = desk.DS.Get(ctx, p.nodes[0].path())
 		return err
 	})
 	switch {
@@ -262,26 +269,27 @@ func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 	return nil
 }
 
-// accept looks at a place as a whole: does its token keep its promise, and is
-// there room for it among at most limit contenders, if that is not 0?
+// accept checks a place whose nodes exist: its sequence numbers have to be usable, no
+// queue may have more than limit contenders (0: no limit), and its transaction id,
+// which becomes the token, has to be larger than seen.
 func (a Attempt) accept(p *Place, seen int64, children []int32, limit int) error {
-	s := p.Desk
+	desk := p.Desk
 	for i, c := range p.nodes {
-		q, _, _ := s.cfg.Dialect.Parse(c.node)
+		q, _, _ := desk.cfg.Dialect.Parse(c.node)
 		if q.Seq >= queue.MaxSequence {
 			return errs.ErrSequenceExhausted
 		}
 		if limit > 0 && i < len(children) && int(children[i]) > limit {
-			return fmt.Errorf("%w: max_contenders=%d are in the queue", errs.ErrTooManyWaiters, limit)
+			return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, limit)
 		}
 	}
 	if p.Zxid <= seen {
-		s.zxids.regressed.Store(true)
+		desk.zxids.regressed.Store(true)
 		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.Zxid), uint64(seen))
 	}
 	for {
-		last := s.zxids.newest.Load()
-		if p.Zxid <= last || s.zxids.newest.CompareAndSwap(last, p.Zxid) {
+		last := desk.zxids.newest.Load()
+		if p.Zxid <= last || desk.zxids.newest.CompareAndSwap(last, p.Zxid) {
 			return nil
 		}
 	}

@@ -7,20 +7,22 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ownWatchShare is the share of a session timeout after which a waiter watches its own
-// nodes. Shorter waits do without: the read would be one more for each.
+// ownWatchShare is the part of a session timeout (one fortieth) after which a waiter
+// watches its own nodes. Shorter waits do without that watch, which would cost each a
+// further read.
 const ownWatchShare = 40
 
-// awaitFront waits until nobody is ahead, on any name of the place, that it has
-// to wait for. Names are waited for one after the other: nobody gets in ahead of
-// us on one while we wait for another. It returns the generation of the
-// connection on which that was seen, 0 if it was more than one.
+// awaitFront waits until the place has to wait for no contender ahead, on any of its
+// names. It waits for one name after the other: no contender can get ahead of us on one
+// name while we wait for another. It returns the generation of the connection on which
+// it saw that; 0 if it saw that on more than one connection.
 func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 	if p.doubtful {
-		// A twin of ours may be ahead of somebody on one name who is ahead of us
-		// on another: we would wait for each other. A list has it deleted.
+		// A twin of ours may be ahead of a contender on one name, while that contender is
+		// ahead of us on another: the two would wait for each other. A list of the queue
+		// finds the twin and has it deleted.
 		for _, c := range p.nodes {
-			if _, err := (ownNodes{p}).list(ctx, c); err != nil {
+			if _, err := ownNodesOf(p).list(ctx, c); err != nil {
 				return 0, err
 			}
 		}
@@ -42,16 +44,16 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 
 // awaitFrontOf is awaitFront for one name.
 //
-// No client of this library gets in ahead of a node that is there, so the line ahead
-// only ever gets shorter: it is listed once and walked from then on, see line.left.
-// What a node counts as is read with each watch, since a writer may have been
-// downgraded. Our own nodes are watched as well: a waiter whose node was deleted
-// queues again at once.
+// No client of this library gets ahead of a node that already exists, so the line ahead
+// can only get shorter. It is listed once, and walked from then on: see
+// line.removeGone. Each watch also reads the node's data, since a writer may have been
+// downgraded to a reader. Our own nodes are watched too: a waiter whose node was
+// deleted queues again at once.
 func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
-	s, r := a.Desk, a.Request
-	mine, own := ownNodes{p}, []*session.Watched(nil)
-	l := line{p: p, c: c, dialect: s.cfg.Dialect}
-	watched := p.Granted.IsZero() && p.own != nil // our own nodes are
+	desk, r := a.Desk, a.Request
+	mine, own := ownNodesOf(p), []*session.Watched(nil)
+	l := line{p: p, c: c, dialect: desk.cfg.Dialect}
+	watchOwn := p.Granted.IsZero() && p.nodeWatches != nil // whether to watch our own nodes
 	for {
 		if err := l.refresh(ctx); err != nil {
 			return 0, err
@@ -60,33 +62,33 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		if held {
 			return l.gen, nil
 		}
-		if r.Try { // beaten to it, or behind a writer that is one no more
-			return l.gen, Znode{s, c.dir}.blockedBy(ctx, c.kind, l.q)
+		if r.Try { // another contender was faster, or the one ahead was a writer and is a reader now
+			return l.gen, Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
 		}
 		ahead, err := l.watchAhead(ctx, watch)
 		if err != nil {
 			return 0, err
 		}
 		if ahead == nil {
-			continue // the line is not what it was: decide again
+			continue // the line has changed: decide again
 		}
-		if watched {
+		if watchOwn {
 			if own, _, err = mine.watch(ctx); err != nil {
 				return 0, err
 			}
 		}
 		nearest := len(watch) - 1
 		r.By.Waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
-		what, err := s.awaitChange(ctx, ahead, own)
+		what, err := desk.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:
 			return 0, err
 		case what == timeToLook:
-			watched = true
+			watchOwn = true
 		case c.kind.Permits > 0:
 			l.q = nil
 		case what == aheadGone:
-			l.left(watch[0], ahead[0].Gen, true)
+			l.removeGone(watch[0], ahead[0].Gen, true)
 		}
 	}
 }

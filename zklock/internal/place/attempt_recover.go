@@ -10,20 +10,20 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// recover finds out what became of a creation whose reply was lost. The Sync
-// orders the list behind everything the old connection may have sent: after a
-// reconnect a server refuses what comes from the old one. The nodes of a place
-// were created together, so the first one tells for all; the others' names are
-// read from lists of their own.
+// recover finds out whether a creation whose reply was lost was applied. It lists after a
+// Sync, which orders the list behind every request that the old connection may have sent:
+// after a reconnect, servers refuse requests of the old connection. The nodes of a place
+// were created by one transaction, so the first node decides for all of them; each of the
+// others needs a list of its own queue, to learn the node's name.
 func (a Attempt) recover(ctx context.Context, p *Place) (found bool, err error) {
-	s := p.Desk
+	desk := p.Desk
 	for i, c := range p.nodes {
 		var q []queue.Node
-		err = s.Repeat(ctx, "recover", func(ctx context.Context) error {
-			if err := s.DS.Sync(ctx, c.dir); err != nil {
+		err = desk.Repeat(ctx, "recover", func(ctx context.Context) error {
+			if err := desk.DS.Sync(ctx, c.dir); err != nil {
 				return err
 			}
-			q, _, err = Znode{s, c.dir}.listOnce(ctx)
+			q, _, err = Znode{desk, c.dir}.listOnce(ctx)
 			return err
 		})
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
@@ -32,31 +32,31 @@ func (a Attempt) recover(ctx context.Context, p *Place) (found bool, err error) 
 		queue.Sort(q)
 		node := ""
 		for j := range q {
-			if q[j].GUID == c.guid { // the lowest, should there be two
+			if q[j].GUID == c.guid { // the lowest, if there are two
 				node = q[j].Name
 				break
 			}
 		}
 		switch {
 		case node != "":
-			s.Mu.Lock()
+			desk.Mu.Lock()
 			c.settleLocked(c.dir + "/" + node)
-			s.Mu.Unlock()
+			desk.Mu.Unlock()
 		case i == 0:
 			return false, nil
 		default:
-			return true, errs.ErrNodeGone // it was there: somebody has deleted it
+			return true, errs.ErrNodeGone // it was created, as the first one was: another client has deleted it
 		}
 	}
 	return true, nil
 }
 
-// abandon is Place.Remove for a place whose creation may still be under way, as w, or
-// may have had an unknown outcome. What it replaces is given up with it.
+// abandon is Place.Remove for a place whose creation may still be under way, as w, or may
+// have had an unknown outcome. The place that it replaces leaves the queue with it.
 func (a Attempt) abandon(p *Place, w *session.Write) {
-	s := p.Desk
+	desk := p.Desk
 	p.giveUp()
-	s.Spawn(func() {
+	desk.Spawn(func() {
 		applied, known := settled(p), false
 		if w != nil {
 			<-w.Done // soon: it runs on the session's context
@@ -66,30 +66,30 @@ func (a Attempt) abandon(p *Place, w *session.Write) {
 			case errors.Is(w.Err, driver.ErrConnLoss):
 				p.doubtful = true
 			default:
-				known = true // surely not applied
+				known = true // certainly not applied
 			}
 		}
 		if !applied && !known {
-			found, _ := Attempt{Desk: s}.recover(s.Ctx, p) // the request is not kept for it
+			found, _ := Attempt{Desk: desk}.recover(desk.Ctx, p) // without the request, which need not stay in memory
 			applied = found || settled(p)
 		}
 		if old := p.replaces; old != nil {
 			p.replaces = nil
 			if applied {
-				old.forget()
+				old.unregister()
 			} else {
 				old.Remove()
 			}
 		}
 		if applied {
-			_ = removal{p}.untilGone()
+			_ = deleteNodes(p)
 		} else {
-			p.forget()
+			p.unregister()
 		}
 	})
 }
 
-// settled reports whether the outcome of a place's creation is known.
+// settled reports whether the place's nodes are known to have been created.
 func settled(p *Place) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()

@@ -2,23 +2,25 @@ package place
 
 import "github.com/zklock/go-zklock/zklock/internal/session"
 
-// Desk is a session as the places on it see it.
+// Desk is a session with what the places on it need: what all places of the client share,
+// the watches on the own nodes, and the contenders that are registered on the session.
 type Desk struct {
 	*session.Session
 	*Shared
 
-	own ownWatches
+	ownWatches ownWatches
 
-	enqueued map[uint64]*contender // guarded by the session's mu; by serial: registered, not finished
-	serial   uint64                // guarded by the session's mu
+	enqueued map[uint64]*contender // guarded by the session's Mu; the registered contenders, by serial number
+	serial   uint64                // guarded by the session's Mu; the newest serial number
 }
 
-// newDesk makes the desk of a new session.
-func newDesk(s *session.Session, c *Shared) *Desk {
-	d := &Desk{Session: s, Shared: c, enqueued: make(map[uint64]*contender)}
-	d.own.init(d)
-	s.Spawn(d.own.run)
-	return d
+// newDesk returns the desk of a new session, and starts the goroutine that watches own
+// nodes.
+func newDesk(s *session.Session, shared *Shared) *Desk {
+	desk := &Desk{Session: s, Shared: shared, enqueued: make(map[uint64]*contender)}
+	desk.ownWatches.init(desk)
+	s.Spawn(desk.ownWatches.run)
+	return desk
 }
 
 // DeskOf returns a session's desk.

@@ -16,50 +16,52 @@ import (
 type change int
 
 const (
-	timeToLook     change = iota // nothing is known to have changed
-	somethingFired               // which proves nothing
-	aheadGone                    // the first one ahead was deleted, for certain
+	timeToLook     change = iota // it is time to read again; no change is known
+	somethingFired               // a watch fired, which proves nothing
+	aheadGone                    // the first of the watched nodes ahead was certainly deleted
 )
 
-// awaitChange waits until something ahead, or one of our own nodes, changes, or until it
-// is time to read them again.
+// awaitChange waits until one of the watched nodes ahead, or one of our own nodes,
+// changes, or until it is time to read them again.
 //
-// A watch may not survive a new connection, and after many clients' reconnect it is
-// armed again at some time within a sixth of the session timeout. Most watches do
-// survive, and report at once what happened meanwhile: a waiter that did not listen to
-// them during that time would keep the whole queue waiting after every cut.
-func (s *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
+// A watch may not survive a new connection, so the caller then reads the nodes again.
+// It does so after a pause, with jitter, of up to a sixth of the session timeout: many
+// clients may have reconnected at the same time. Most watches do survive, and report at
+// once what happened meanwhile. awaitChange therefore listens to them during the pause:
+// otherwise the whole queue would wait that long after every cut.
+func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
-		gen, moved := s.Connection()
+		gen, moved := d.Connection()
 		survived := gen > armed
 		var look time.Duration
 		switch {
 		case survived:
-			look, moved = s.cfg.Jitter(s.Timeout/6), nil
+			look, moved = d.cfg.Jitter(d.Timeout/6), nil
 		case own == nil:
-			look = s.Timeout / ownWatchShare
+			look = d.Timeout / ownWatchShare
 		}
-		fired, e, late := awaitEvent(ctx, all, look, moved, s.Ctx.Done())
+		fired, e, late := awaitEvent(ctx, all, look, moved, d.Ctx.Done())
 		switch {
 		case fired != nil:
-			s.Watches.Drop(fired)
-			now, _ := s.DS.Conn() // what an event of an older connection says is read again
+			d.Watches.Drop(fired)
+			now, _ := d.DS.Conn() // an event of an older connection proves nothing: the node is read again
 			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
 				return aheadGone, nil
 			}
 			return somethingFired, nil
-		case ctx.Err() != nil || s.Ctx.Err() != nil:
-			return 0, s.waitError(ctx)
+		case ctx.Err() != nil || d.Ctx.Err() != nil:
+			return 0, d.waitError(ctx)
 		case late:
 			return timeToLook, nil
 		}
 	}
 }
 
-// awaitEvent returns the first of ws to fire; or nil when ctx ends or one of the other
-// channels closes first, or look has passed, which is late. A look of 0 never passes.
+// awaitEvent returns the first of ws to fire and its event. It returns nil if ctx ends
+// first, if moved or ends closes first, or if the time look passes first: only then
+// late is true. A look of 0 never passes.
 func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
 	var timer <-chan time.Time
 	if look > 0 {
@@ -110,8 +112,9 @@ func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Ti
 	return ws[i], ws[i].Received(e, ok), false
 }
 
-// waitError is the error of a wait for another holder.
-func (s *Desk) waitError(ctx context.Context) error {
+// waitError returns the error of a wait for another holder that ctx or the session's
+// end has ended.
+func (d *Desk) waitError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}

@@ -11,37 +11,40 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// A probe asks the ensemble for every right that locks need, in one transaction
-// which does to an imaginary lock what a life of it would do. The last of its
-// operations is a check that cannot hold. So whatever the others come to, none
-// is ever applied: nothing has to be cleaned up, nobody's watch fires, and what
-// the answer says about each operation is all there is to it.
+// A probe asks the ensemble for every right that locks need. It sends one transaction
+// with all the operations that an imaginary lock would need from its creation to its
+// removal. The last operation is a check that always fails, so none of the operations
+// is ever applied: nothing has to be cleaned up, and no watch fires. The only effect is
+// the reply, which has a result for each operation.
 //
-// ZooKeeper looks for READ on a znode at a check as at a read, for CREATE and
-// DELETE on the parent, for WRITE on the znode itself.
+// ZooKeeper requires READ on a znode for a check, as for a read. It requires CREATE and
+// DELETE on the parent, and WRITE on the znode itself.
 
-// Ping reports whether a quorum answers, whether the root is there, and which right is
-// missing on which path, if one is.
-func (s *Desk) Ping(ctx context.Context) error {
-	err := s.Repeat(ctx, "verify", func(ctx context.Context) error {
-		gen, sent := s.BeforeExchange()
-		_, err := s.DS.Multi(ctx, []driver.Op{driver.CheckOp(s.cfg.Root, driver.AnyVersion)})
+// Ping checks that a quorum answers, that the root exists, and that this client has
+// every right that locks need. Its error names each missing right and the path on which
+// it is missing, and matches errs.ErrNoAuth then. A right that the client can do
+// without is only logged.
+func (d *Desk) Ping(ctx context.Context) error {
+	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
+		gen, sent := d.BeforeExchange()
+		_, err := d.DS.Multi(ctx, []driver.Op{driver.CheckOp(d.cfg.Root, driver.AnyVersion)})
 		if err == nil {
-			s.Exchanged(gen, sent, true)
+			d.Exchanged(gen, sent, true)
 		}
 		return err
 	})
 	if err == nil || errors.Is(err, driver.ErrNoAuth) {
-		return s.probe(ctx) // it says which right that is, and whether it is the only one
+		return d.probe(ctx) // which names every missing right, not only READ on the root
 	}
-	return s.cfg.explain(err, s.cfg.Root)
+	return d.cfg.explain(err, d.cfg.Root)
 }
 
-// probe says which right is missing on which path, if one is.
-func (s *Desk) probe(ctx context.Context) error {
-	cfg := s.cfg
-	// No name is mapped to a "~" in the default dialect, and in the others
-	// nobody has a lock of that name.
+// probe returns an error that names every missing right and its path; nil if none is
+// missing.
+func (d *Desk) probe(ctx context.Context) error {
+	cfg := d.cfg
+	// In the default dialect the znode of no name has a "~" in its own name. In the other
+	// dialects no lock is expected to have this random name.
 	path := fmt.Sprintf("%s/~probe-%016x", cfg.Root, rand.Uint64())
 	never := driver.CheckOp(path+"~never", driver.AnyVersion)
 	rights := cfg.rights(path)
@@ -53,8 +56,8 @@ func (s *Desk) probe(ctx context.Context) error {
 			ops = append(ops, r.op)
 		}
 		var results []driver.OpResult
-		err := s.Repeat(ctx, "verify", func(ctx context.Context) (err error) {
-			results, err = s.DS.Multi(ctx, append(ops, never))
+		err := d.Repeat(ctx, "verify", func(ctx context.Context) (err error) {
+			results, err = d.DS.Multi(ctx, append(ops, never))
 			return err
 		})
 		i := slices.IndexFunc(results, func(r driver.OpResult) bool {
@@ -81,7 +84,7 @@ func (s *Desk) probe(ctx context.Context) error {
 			cause = err
 		}
 		if refused.op.Kind == driver.OpCreate {
-			// What was to be done with the node cannot be asked without it.
+			// The other operations on this node cannot be tried without its create.
 			rights = slices.DeleteFunc(rights, func(r right) bool {
 				return r.op.Path == refused.op.Path || strings.HasPrefix(r.op.Path, refused.op.Path+"/")
 			})

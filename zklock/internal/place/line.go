@@ -6,52 +6,54 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// line is what a waiter knows of the queue ahead of its own node. It was listed once
-// and gets shorter as nodes are found to be gone.
+// line is what a waiter knows of the queue ahead of its own node. The queue is listed
+// once, and the line gets shorter as nodes are found to be gone.
 //
 // Invariants:
-//   - Everything that is ahead of our node in the ensemble is in q, or can only be
-//     in the way of what is in q.
-//   - Nothing that was found to be gone counts unless our own node is seen later: on
-//     connection gen, or on one whose server is known to be no further behind. A
-//     reply tells the session how far a server is, an event does not. So after an
-//     event the next read has to be on the same connection, or the queue is listed
-//     again.
+//   - Every node that is ahead of ours in the ensemble is in q, or can only block nodes
+//     that are in q.
+//   - That a node is gone counts only once our own node is seen after it: on connection
+//     gen, or on one whose server is known to be at least as far as that of gen. A reply
+//     shows the session how far a server is; an event does not. So after an event the
+//     next read has to be on the same connection, or the queue is listed again.
 type line struct {
 	p *Place
 	c *contender // our own node
 
 	dialect *queue.Dialect
-	q       []queue.Node // up to our own node, which is the last; nil: to be listed
-	gen     uint64       // connection on which the newest of it was seen; 0: not certain
-	heard   bool         // the newest of it was reported by an event, and nothing was read since
-	shorter bool         // something has left since it was listed
+	q       []queue.Node // up to our own node, which is the last; nil: the queue has to be listed
+	gen     uint64       // generation of the connection with the newest knowledge of q; 0: not certain
+	byEvent bool         // the newest knowledge of q is from an event, and nothing was read since
+	shorter bool         // a node has left since the queue was listed
 
-	// ours has the serials of this session's own contenders in q that had settled on
-	// their nodes when q was listed. One that has been forgotten since is gone.
-	ours map[uint64]bool
+	// ownSerials has the serial numbers of this session's own contenders in q whose nodes
+	// were known when q was listed. The node of one that was unregistered since is gone.
+	ownSerials map[uint64]bool
 }
 
-// How many contenders that matter may be left for a line to be walked, which costs a
-// read for each that is gone. Beyond that a list, which costs one, is less work. But
-// all readers behind a writer walk when that leaves, and each list would have all of
-// them in it.
+// These limit how many contenders that a waiter waits for may be left in a line that is
+// walked. A walk costs a read for each node that is gone; where more are left, a list,
+// which is one request, is less work. Readers have the higher limit: when a writer
+// leaves, all readers behind it walk, and each of their lists would contain all of
+// them.
 const (
 	maxWalkedByWriter = 1
 	maxWalkedByReader = 8
 )
 
-// left takes out the one at index i, which was found to be gone on connection gen.
-func (l *line) left(i int, gen uint64, heard bool) {
+// removeGone takes out the node at index i, which was found to be gone on connection
+// gen. byEvent means that an event reported it. Behind a node of another recipe the
+// line is not walked: it has to be listed again.
+func (l *line) removeGone(i int, gen uint64, byEvent bool) {
 	walks := l.dialect.Walks(l.q[i])
 	l.q = slices.Delete(l.q, i, i+1)
-	l.gen, l.heard = gen, heard
+	l.gen, l.byEvent = gen, byEvent
 	if l.shorter = true; !walks {
 		l.q = nil
 	}
 }
 
-// short reports whether few enough are left to be asked for one by one.
+// short reports whether few enough nodes are left to read them one by one.
 func (l *line) short() bool {
 	self := len(l.q) - 1
 	if l.q[self].Kind.Mode != queue.Shared {
@@ -66,16 +68,17 @@ func (l *line) short() bool {
 	return writers <= maxWalkedByReader
 }
 
-// seen notes what is known of a node on connection gen, and whether that was read just
-// now or by an earlier watch. false: what was heard before does not count beside it, and
-// the queue is to be listed again.
+// seen records that a node's state is known on connection gen. read means that it was
+// read just now, and not by an earlier watch. seen returns false if the last event was
+// on another connection: then the two do not count together, and the queue has to be
+// listed again.
 func (l *line) seen(gen uint64, read bool) bool {
-	if l.heard && gen != l.gen {
+	if l.byEvent && gen != l.gen {
 		l.q = nil
 		return false
 	}
 	if read {
-		l.heard = false
+		l.byEvent = false
 	}
 	if gen != 0 {
 		l.gen = gen
@@ -83,46 +86,49 @@ func (l *line) seen(gen uint64, read bool) bool {
 	return true
 }
 
-// listed takes over a new list.
+// listed replaces the line's contents by a new list.
 func (l *line) listed(q []queue.Node) {
-	s := l.p.Desk
-	l.q, l.heard, l.shorter = q, false, false
-	clear(l.ours)
-	id := s.DS.ID()
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	desk := l.p.Desk
+	l.q, l.byEvent, l.shorter = q, false, false
+	clear(l.ownSerials)
+	id := desk.DS.ID()
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
 	for _, o := range q[:len(q)-1] {
 		if o.GUID.Session != id {
 			continue
 		}
-		if c := s.enqueued[o.GUID.Serial]; c != nil && c.node == o.Name {
-			if l.ours == nil {
-				l.ours = make(map[uint64]bool)
+		if c := desk.enqueued[o.GUID.Serial]; c != nil && c.node == o.Name {
+			if l.ownSerials == nil {
+				l.ownSerials = make(map[uint64]bool)
 			}
-			l.ours[o.GUID.Serial] = true
+			l.ownSerials[o.GUID.Serial] = true
 		}
 	}
 }
 
-// update takes out those of the session's own contenders that are gone since the list,
-// which costs no request, and gives a line up that is too long to be walked.
+// update takes out the session's own contenders that have gone since the list, which
+// costs no request. If the line is then too long to be walked, update has it listed
+// again.
 func (l *line) update() {
-	l.forget()
+	l.removeOwnGone()
 	if l.shorter && !l.short() {
 		l.q = nil
 	}
 }
 
-func (l *line) forget() {
-	s := l.p.Desk
-	if len(l.ours) == 0 {
+// removeOwnGone takes out the session's own contenders that were unregistered since the
+// list.
+func (l *line) removeOwnGone() {
+	desk := l.p.Desk
+	if len(l.ownSerials) == 0 {
 		return
 	}
 	self := len(l.q) - 1
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
 	rest := slices.DeleteFunc(l.q[:self:self], func(o queue.Node) bool {
-		return l.ours[o.GUID.Serial] && o.GUID.Session == s.DS.ID() && s.enqueued[o.GUID.Serial] == nil
+		return l.ownSerials[o.GUID.Serial] && o.GUID.Session == desk.DS.ID() && desk.enqueued[o.GUID.Serial] == nil
 	})
 	if len(rest) < self {
 		l.q = append(rest, l.q[self])

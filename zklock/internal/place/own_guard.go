@@ -10,43 +10,44 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// maxGuarded is how many nodes one guard watches. A goroutine for each node
-// would cost some four times the memory of the lock that it is about; with more
-// nodes a goroutine, each event would cost more.
+// maxGuarded is how many nodes one guard watches. One goroutine for each node would
+// need about four times the memory of the node's lock. With more nodes for each
+// goroutine, each event would cost more.
 const maxGuarded = 64
 
-// guard watches nodes of this client's own, until the places they belong to are
-// given up, and tells those whose node somebody else has deleted. It ends with
-// the last of its nodes, or with the session.
+// guard is a goroutine that watches nodes of this client until their places are given up.
+// If another client has deleted a node, the guard reports that to the node's place. The
+// guard ends when it has no nodes left, or when the session ends.
 type guard struct {
-	o    *ownWatches
-	wake chan struct{} // cap 1: there is something in entrusted
+	watches *ownWatches
+	wake    chan struct{} // cap 1: entrusted has a node
 
-	count     int       // guarded by o.mu; nodes, those in entrusted included
-	entrusted []guarded // guarded by o.mu; on their way to nodes
+	count     int       // guarded by watches.mu; how many nodes it has, including those in entrusted
+	entrusted []guarded // guarded by watches.mu; new ones, which gather moves to nodes
 
-	nodes []guarded // of run's goroutine only
-	cases []reflect.SelectCase
+	nodes []guarded            // used by run's goroutine only
+	cases []reflect.SelectCase // likewise
 }
 
 // guarded is one node that a guard watches.
 type guarded struct {
-	place  *Place // nil once there is nothing to watch for any more
-	index  int    // of the node
-	shared *session.Watched
-	event  <-chan driver.Event // nil: to be read, and watched, anew
-	gen    uint64              // connection generation on which it was armed
+	place  *Place              // nil once the node need not be watched any more
+	index  int                 // of the node in place.nodes
+	shared *session.Watched    // the session's shared watch that event is of; nil: the guard armed its own
+	event  <-chan driver.Event // nil: the node has to be read and watched again
+	gen    uint64              // connection generation on which the watch was armed
 }
 
 // run is the guard's goroutine.
 func (g *guard) run() {
-	s := g.o.s
+	desk := g.watches.desk
 	for g.gather() {
-		gen, moved := s.Connection()
+		gen, moved := desk.Connection()
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
-			// A watch may not survive a new connection. Many clients get one at
-			// the same time, so each reads at some time within a while.
-			if !session.Sleep(s.Ctx, s.cfg.Jitter(s.Timeout/6), nil) {
+			// A watch may not survive a new connection, so the nodes are read again.
+			// Many clients may reconnect at the same time, so each waits for a random
+			// time first.
+			if !session.Sleep(desk.Ctx, desk.cfg.Jitter(desk.Timeout/6), nil) {
 				return
 			}
 		}
@@ -54,7 +55,7 @@ func (g *guard) run() {
 			if n := &g.nodes[i]; n.event == nil || n.gen < gen {
 				g.read(n)
 			}
-			if s.Ctx.Err() != nil {
+			if desk.Ctx.Err() != nil {
 				return
 			}
 		}
@@ -64,33 +65,33 @@ func (g *guard) run() {
 	}
 }
 
-// gather takes in what was entrusted and lets go of what needs no watching any
-// more. false: nothing is left, the guard ends.
+// gather adds the entrusted nodes and removes those that need no watching any more. It
+// returns false if no node is left: then the guard ends.
 func (g *guard) gather() bool {
-	g.o.mu.Lock()
-	defer g.o.mu.Unlock()
+	g.watches.mu.Lock()
+	defer g.watches.mu.Unlock()
 	full := g.count == maxGuarded
 	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
 	g.entrusted = nil
 	switch g.count = len(g.nodes); {
 	case g.count == 0:
-		g.o.roomy = slices.DeleteFunc(g.o.roomy, func(other *guard) bool { return other == g })
+		g.watches.withRoom = slices.DeleteFunc(g.watches.withRoom, func(other *guard) bool { return other == g })
 	case full && g.count < maxGuarded:
-		g.o.roomy = append(g.o.roomy, g)
+		g.watches.withRoom = append(g.watches.withRoom, g)
 	}
 	return g.count > 0
 }
 
-// read reads a node and arms a watch on it. A node that is missing was deleted
-// by somebody else, unless its place is on its way out.
+// read reads a node and arms a watch on it. If the node is missing, another client has
+// deleted it, unless this client is removing its place.
 func (g *guard) read(n *guarded) {
-	s, p := g.o.s, n.place
+	desk, p := g.watches.desk, n.place
 	n.shared, n.event = nil, nil
-	err := s.Repeat(s.Ctx, "watch", func(ctx context.Context) (err error) {
-		// A watch armed while the connection changed counts for the older one:
-		// then it is read once more.
-		n.gen, _ = s.DS.Conn()
-		_, n.event, err = s.DS.Watch(ctx, p.nodes[n.index].path())
+	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
+		// If the connection changes meanwhile, the watch counts as armed on the older
+		// one, so that the node is read once more.
+		n.gen, _ = desk.DS.Conn()
+		_, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path())
 		return err
 	})
 	if err == nil {
@@ -99,25 +100,25 @@ func (g *guard) read(n *guarded) {
 	n.place, n.event = nil, nil
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
-		if !p.life.ending() { // else it was this client that took it away
-			s.Spawn(p.Lose) // to end handles and contexts may take a while
+		if !p.life.ending() { // else this client has deleted it
+			desk.Spawn(p.Lose) // ending handles and contexts may take a while
 		}
-	case s.Ctx.Err() == nil:
-		s.cfg.Logger.Warn("zklock: a held lock's own node cannot be watched; its deletion by somebody else would go unnoticed", "session", s.DS.ID(), "cause", logged(err))
+	case desk.Ctx.Err() == nil:
+		desk.cfg.Logger.Warn("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice", "session", desk.DS.ID(), "cause", logged(err))
 	}
 }
 
-// wait returns when there is something to do: an event, another node, or another
-// connection. false: the session is over.
+// wait returns true when the guard has something to do: after an event, when a node was
+// entrusted to it, or on a new connection. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
 	const others = 3
 	receive := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
-	g.cases = append(g.cases[:0], receive(g.o.s.Ctx.Done()), receive(moved), receive(g.wake))
+	g.cases = append(g.cases[:0], receive(g.watches.desk.Ctx.Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
-			return true // it could not be watched
+			return true // its watch failed: gather removes the node
 		}
 		g.cases = append(g.cases, receive(g.nodes[i].event))
 	}
@@ -128,9 +129,9 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 		if n.shared != nil {
 			e, _ := value.Interface().(driver.Event)
 			n.shared.Received(e, ok)
-			g.o.s.Watches.Drop(n.shared)
+			g.watches.desk.Watches.Drop(n.shared)
 		}
-		n.event = nil // to be read again: an event proves nothing
+		n.event = nil // an event proves nothing: the node is read again
 	}
 	return i > 0
 }

@@ -10,51 +10,55 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ownNodes are the nodes of a place, as their owner looks at them.
-type ownNodes struct{ *Place }
+// ownNodes reads and watches the queue nodes of a place for the place itself, which has
+// to know that they still exist and belong to its session.
+type ownNodes struct{ place *Place }
 
-// watch reads our own nodes, with watches that report their deletion by another
-// client, unless they are watched on the present connection. read says which of them
-// were read by this call.
-func (p ownNodes) watch(ctx context.Context) (own []*session.Watched, read []bool, err error) {
-	s := p.Desk
+// ownNodesOf returns a place's own nodes.
+func ownNodesOf(p *Place) ownNodes { return ownNodes{p} }
+
+// watch reads our own nodes with watches, which report their deletion by another
+// client. A node that is already watched on the present connection is not read again:
+// read says which nodes this call has read.
+func (o ownNodes) watch(ctx context.Context) (own []*session.Watched, read []bool, err error) {
+	p, desk := o.place, o.place.Desk
 	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = s.Watches.Watch(ctx, c.path()); err != nil {
-			return nil, nil, p.explain(err, c)
+		if own[i], read[i], err = desk.Watches.Watch(ctx, c.path()); err != nil {
+			return nil, nil, o.explain(err, c)
 		}
-		if own[i].Node.Stat.EphemeralOwner != s.DS.ID() {
+		if own[i].Node.Stat.EphemeralOwner != desk.DS.ID() {
 			return nil, nil, errs.ErrNodeGone
 		}
 	}
-	if p.Granted.IsZero() { // else others see to its watches
-		p.own = own
+	if p.Granted.IsZero() { // else Desk.ownWatches has the place
+		p.nodeWatches = own
 	}
 	return own, read, nil
 }
 
-// explain gives the errors of reading an own node their meaning.
-func (p ownNodes) explain(err error, c *contender) error {
-	s := p.Desk
+// explain translates an error of reading one of our own nodes.
+func (o ownNodes) explain(err error, c *contender) error {
 	if errors.Is(err, driver.ErrNoNode) {
 		return errs.ErrNodeGone
 	}
-	return s.cfg.explainList(err, c.dir)
+	return o.place.Desk.cfg.explainList(err, c.dir)
 }
 
-// see reads our own nodes right before a grant, and watches them from then on. Where
-// a watch was there before, that it has not fired is not enough: what a caller holds
-// must not depend on an event. It returns the generation of the connection on which all
-// were seen, 0 if it was more than one.
-func (p ownNodes) see(ctx context.Context) (gen uint64, err error) {
-	own, read, err := p.watch(ctx)
+// see reads our own nodes right before a grant, and watches them from then on. A node
+// that was watched before is read too: that its watch has not fired is not enough,
+// since a grant must not depend on the arrival of an event. see returns the generation
+// of the connection on which it saw all the nodes; 0 if it saw them on more than one
+// connection.
+func (o ownNodes) see(ctx context.Context) (gen uint64, err error) {
+	own, read, err := o.watch(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for i, c := range p.nodes {
+	for i, c := range o.place.nodes {
 		seen := own[i].Gen
 		if !read[i] {
-			if seen, err = p.read(ctx, c); err != nil {
+			if seen, err = o.read(ctx, c); err != nil {
 				return 0, err
 			}
 		}
@@ -67,45 +71,45 @@ func (p ownNodes) see(ctx context.Context) (gen uint64, err error) {
 	return gen, nil
 }
 
-// read reads a node of ours. It returns the generation of the connection on which it
-// was seen, 0 if that is not certain.
-func (p ownNodes) read(ctx context.Context, c *contender) (gen uint64, err error) {
-	s := p.Desk
+// read reads one of our own nodes. It returns the generation of the connection on which
+// it saw the node; 0 if that is not certain.
+func (o ownNodes) read(ctx context.Context, c *contender) (gen uint64, err error) {
+	desk := o.place.Desk
 	var n driver.Node
-	err = s.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
-		gen, _ = s.DS.Conn()
-		n, err = s.DS.Get(ctx, c.path())
+	err = desk.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
+		gen, _ = desk.DS.Conn()
+		n, err = desk.DS.Get(ctx, c.path())
 		return err
 	})
 	if err != nil {
-		return 0, p.explain(err, c)
+		return 0, o.explain(err, c)
 	}
-	if n.Stat.EphemeralOwner != s.DS.ID() {
+	if n.Stat.EphemeralOwner != desk.DS.ID() {
 		return 0, errs.ErrNodeGone
 	}
-	if after, _ := s.DS.Conn(); after != gen {
+	if after, _ := desk.DS.Conn(); after != gen {
 		return 0, nil
 	}
 	return gen, nil
 }
 
-// list lists a name's queue up to our own node, which is the last one.
-func (p ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) {
-	s := p.Desk
-	q, err := Znode{s, c.dir}.list(ctx)
+// list lists the queue of a name up to our own node, which comes last in the result.
+func (o ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) {
+	desk := o.place.Desk
+	q, err := Znode{desk, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil, errs.ErrNodeGone
 	}
 	if err != nil {
-		return nil, s.cfg.explainList(err, c.dir)
+		return nil, desk.cfg.explainList(err, c.dir)
 	}
 	for i := range q {
 		if q[i].Name != c.node {
 			continue
 		}
-		s.Mu.Lock()
-		q[i].Kind = c.kind // its name may say that it was a writer's
-		s.Mu.Unlock()
+		desk.Mu.Lock()
+		q[i].Kind = c.kind // the node's name may still be a writer's
+		desk.Mu.Unlock()
 		if other, ok := queue.Conflict(q, i); ok {
 			return nil, queue.KindConflict(other)
 		}

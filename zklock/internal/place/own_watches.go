@@ -7,39 +7,42 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ownWatches sees to it that a holder learns when somebody else, an operator
-// for example, deletes its node: the lease alone would not notice. A place
-// granted after a wait has its watches already. One granted at once gets them a
-// sixth of the session timeout later, whoever holds it then: a watch on every
-// short lock would halve the throughput.
+// ownWatches watches the nodes of granted places, so that a holder learns when another
+// client, an operator's for example, deletes its node. The lease alone would not show
+// that.
+//
+// A place that was granted after a wait already has watches on its nodes. A place that
+// was granted at once gets them a sixth of the session timeout later, whichever
+// goroutine holds it by then: a watch on every lock that is held briefly would halve
+// the throughput.
 //
 // Invariants:
-//   - A place that was granted is in the list of those due or in ready, or guards have its nodes, or
-//     it is ending: nobody has to hear of its nodes any more.
-//   - A guard that has room, or is to end, is found by entrust or not at all: it
-//     decides both under mu.
+//   - A granted place is in the list of due places or in ready, or guards have its nodes,
+//     or it is ending, so that its nodes need no watches any more.
+//   - A guard that entrust finds in withRoom has room and has not ended: the guard
+//     decides under mu whether it has room and whether it ends.
 type ownWatches struct {
-	s     *Desk
+	desk  *Desk
 	delay time.Duration
-	added chan struct{} // cap 1: there is more to do, or sooner
+	added chan struct{} // cap 1: wakes run for a place that its timer does not wake it for
 
 	mu          sync.Mutex
-	first, last *Place   // guarded by mu; due at delay after their grant, in that order
-	ready       []*Place // guarded by mu; watched already
-	armed       bool     // guarded by mu; run's timer is set, for no later than the first is due
-	roomy       []*guard // guarded by mu; those that take more nodes
+	first, last *Place   // guarded by mu; list of due places: due delay after their grant, in that order
+	ready       []*Place // guarded by mu; places whose nodes are watched already
+	armed       bool     // guarded by mu; run's timer is set, and fires no later than first is due
+	withRoom    []*guard // guarded by mu; guards that can take more nodes
 }
 
-func (o *ownWatches) init(s *Desk) {
-	o.s, o.delay, o.added = s, s.Timeout/6, make(chan struct{}, 1)
+func (o *ownWatches) init(desk *Desk) {
+	o.desk, o.delay, o.added = desk, desk.Timeout/6, make(chan struct{}, 1)
 }
 
-// add takes charge of a place that has just been granted for the first time.
-// It waits for nothing: the session's mu is held.
+// add takes over a place that has just been granted for the first time. It never blocks,
+// since the session's Mu is held.
 func (o *ownWatches) add(p *Place) {
 	o.mu.Lock()
 	rouse := !o.armed
-	if p.own != nil {
+	if p.nodeWatches != nil {
 		o.ready, rouse = append(o.ready, p), true
 	} else {
 		if p.before = o.last; o.last != nil {
@@ -55,8 +58,8 @@ func (o *ownWatches) add(p *Place) {
 	}
 }
 
-// remove forgets a place that is given up. What a guard has of it goes when the
-// deletion of its node is reported.
+// remove takes a place that is given up out of the list of due places. If a guard has its
+// nodes, the guard removes them when their watches report the deletion.
 func (o *ownWatches) remove(p *Place) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,6 +68,7 @@ func (o *ownWatches) remove(p *Place) {
 	}
 }
 
+// unlinkLocked takes a place out of the list of due places. mu is held.
 func (o *ownWatches) unlinkLocked(p *Place) {
 	if p.before != nil {
 		p.before.after = p.after
@@ -79,8 +83,8 @@ func (o *ownWatches) unlinkLocked(p *Place) {
 	p.before, p.after, p.due = nil, nil, false
 }
 
-// next takes a place whose time has come, or says how long it is until there is
-// one; negative: there is none.
+// next takes out a place that is ready or due. If there is none, it returns nil and the
+// time until the next one is due; a negative time if the list is empty.
 func (o *ownWatches) next() (*Place, time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +104,7 @@ func (o *ownWatches) next() (*Place, time.Duration) {
 	return p, 0
 }
 
-// run has guards see to the nodes of what is due, until the session ends.
+// run gives the nodes of ready and due places to guards, until the session ends.
 func (o *ownWatches) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -118,7 +122,7 @@ func (o *ownWatches) run() {
 		select {
 		case <-timer.C:
 		case <-o.added:
-		case <-o.s.Ctx.Done():
+		case <-o.desk.Ctx.Done():
 			return
 		}
 	}
@@ -128,25 +132,25 @@ func (o *ownWatches) run() {
 func (o *ownWatches) entrust(p *Place) {
 	for i := range p.nodes {
 		n := guarded{place: p, index: i}
-		if p.own != nil {
-			n.shared, n.event, n.gen = p.own[i], p.own[i].Event, p.own[i].Gen
+		if p.nodeWatches != nil {
+			n.shared, n.event, n.gen = p.nodeWatches[i], p.nodeWatches[i].Event, p.nodeWatches[i].Gen
 		}
 		o.mu.Lock()
 		var g *guard
-		fresh := len(o.roomy) == 0
+		fresh := len(o.withRoom) == 0
 		if fresh {
-			g = &guard{o: o, wake: make(chan struct{}, 1)}
-			o.roomy = append(o.roomy, g)
+			g = &guard{watches: o, wake: make(chan struct{}, 1)}
+			o.withRoom = append(o.withRoom, g)
 		} else {
-			g = o.roomy[len(o.roomy)-1]
+			g = o.withRoom[len(o.withRoom)-1]
 		}
 		g.entrusted = append(g.entrusted, n)
 		if g.count++; g.count == maxGuarded {
-			o.roomy = o.roomy[:len(o.roomy)-1]
+			o.withRoom = o.withRoom[:len(o.withRoom)-1]
 		}
 		o.mu.Unlock()
 		if fresh {
-			o.s.Spawn(g.run)
+			o.desk.Spawn(g.run)
 		} else {
 			session.Poke(g.wake)
 		}

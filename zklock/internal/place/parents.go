@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// parents remembers lock znodes that are known to exist, so that a name in use
-// costs one round trip. It is a cache: a parent may be gone at any time (an idle
-// container is removed by the server), and then a create says so.
+// parents remembers the locks' znodes that are known to exist, so that acquiring a name
+// in use takes one round trip. It is a cache: a parent may disappear at any time, since
+// servers remove idle containers. Then the create of a queue node fails.
 type parents struct {
-	made func() // called when this client has created one; set before any is added
+	onCreate func() // called when this client has created a parent; set before any parent is added
 
 	mu     sync.Mutex
 	byPath map[string]*list.Element // guarded by mu; of *parent
@@ -19,29 +19,30 @@ type parents struct {
 
 // parent is what is known about a lock's znode.
 type parent struct {
-	path string
-	ours bool // its data is our mark: writing it again changes nothing
+	path   string
+	marked bool // its data is our mark, and this client may write it: to write the mark again changes nothing
 
-	mine bool // this client has created it, as a container
+	createdHere bool // this client has created it, as a container
 
-	// version is that of the data when this client last wrote it.
+	// version is the version of the data after this client's last write.
 	version int32
 
-	// released is the id of the session on which this client gave the name up
-	// last; 0 if it has not.
-	released int64
+	// releasedOn is the id of the session on which this client last released the name;
+	// 0 if it has not released it.
+	releasedOn int64
 
-	used time.Time // when it was last looked for, and known to be there
+	used time.Time // when it was last looked up or added, and was known to exist
 
-	foreign bool // it was told that there are children which are no contenders
+	warned bool // the log has the warning about children that are not contenders
 }
 
 // maxParents bounds the cache to some tens of megabytes.
 const maxParents = 1 << 17
 
-// find returns what is known about a path. fresh says that it can be relied on: it
-// was looked for within reapIdle, or is occupied, which means that a queue node of
-// ours is below it, so that nobody can have removed it.
+// find returns what is known about a path. fresh means that the caller can rely on it:
+// the path was looked up within reapIdle, or the caller says that it is occupied.
+// Occupied means that a queue node of ours is below it, so that no client can have
+// removed it.
 func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,15 +58,17 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 	return *known, fresh, true
 }
 
+// add stores what was found out about a parent. It keeps what the cache knows about the
+// last release and the warning.
 func (p *parents) add(found parent) {
-	if found.mine && p.made != nil {
-		defer p.made() // without mu
+	if found.createdHere && p.onCreate != nil {
+		defer p.onCreate() // without mu
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
-		found.released, found.foreign = e.Value.(*parent).released, e.Value.(*parent).foreign
+		found.releasedOn, found.warned = e.Value.(*parent).releasedOn, e.Value.(*parent).warned
 		e.Value = &found
 		p.recent.MoveToFront(e)
 		return
@@ -80,8 +83,7 @@ func (p *parents) add(found parent) {
 	}
 }
 
-// noteVersion remembers the version that this client's own write has given a
-// znode's data.
+// noteVersion stores the version that a write of this client has given a znode's data.
 func (p *parents) noteVersion(path string, version int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,43 +93,44 @@ func (p *parents) noteVersion(path string, version int32) {
 	}
 }
 
-// releasedOn is the id of the session on which this client gave a name up last; 0
-// if it has not.
+// releasedOn returns the id of the session on which this client last released a name; 0
+// if it has not released it, or if the path is not known.
 func (p *parents) releasedOn(path string) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, ok := p.byPath[path]; ok {
-		return e.Value.(*parent).released
+		return e.Value.(*parent).releasedOn
 	}
 	return 0
 }
 
-// noteRelease remembers on which session a name was given up.
+// noteRelease stores on which session a name was released.
 func (p *parents) noteRelease(path string, session int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, ok := p.byPath[path]; ok {
-		e.Value.(*parent).released = session
+		e.Value.(*parent).releasedOn = session
 	}
 }
 
-// firstForeign reports, once for a path that is known, that it has foreign
-// children: so that it is told once and not at every list.
-func (p *parents) firstForeign(path string) bool {
+// warnOnce returns true the first time it is called for a known path: so the warning
+// that a znode has children which are not contenders is logged once, and not at every
+// list.
+func (p *parents) warnOnce(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, ok := p.byPath[path]
-	if !ok || e.Value.(*parent).foreign {
+	if !ok || e.Value.(*parent).warned {
 		return false
 	}
-	e.Value.(*parent).foreign = true
+	e.Value.(*parent).warned = true
 	return true
 }
 
-// takeIdle takes out what this client has created and has not looked for since a
-// time, the oldest first and at most n of them. inUse tells of names that are in
-// use without being looked for; they count as used now. more says that there is
-// something left to come back for.
+// takeIdle takes out at most n parents that this client has created and has not looked
+// up since a time, the oldest first. inUse reports whether a name is in use although it
+// was not looked up; such a parent counts as used now. more means that parents which
+// this client has created are left, for a later call.
 func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +139,7 @@ func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool)
 		before = e.Prev()
 		found := e.Value.(*parent)
 		switch {
-		case !found.mine:
+		case !found.createdHere:
 			continue
 		case len(idle) == n || found.used.After(since):
 			return idle, true
@@ -153,6 +156,7 @@ func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool)
 	return idle, more
 }
 
+// forget takes a path out of the cache.
 func (p *parents) forget(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,145 +8,145 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// contender is one queue node of ours, from before its create is sent until it
-// is surely gone.
+// contender is one queue node of ours, from before its create is sent until the node is
+// certainly gone.
 //
 // Invariants:
-//   - It is registered with its desk before its create is sent and until its
-//     node is gone.
-//   - While node is empty the outcome of its create is open. Once set, node
-//     never changes; a second node with the same GUID is a late twin, a create
-//     that was given up as lost and was applied after all, and is deleted
-//     wherever it is seen.
+//   - It is registered with its desk from before its create is sent until its node is
+//     gone.
+//   - While node is empty, the outcome of its create is open. Once set, node never
+//     changes. A second node with the same GUID is a late twin: a create that was given
+//     up as lost was applied after all. A twin is deleted wherever it is seen.
 type contender struct {
-	dir  string // the lock's znode
-	guid queue.GUID
-	kind queue.Kind // guarded by the session's mu once the place is queued
-	node string     // guarded by the session's mu; its name below dir, the end of at
-	at   string     // guarded by the session's mu; the node's path
+	dir      string // the lock's znode
+	guid     queue.GUID
+	kind     queue.Kind // guarded by the session's Mu once the place is queued
+	node     string     // guarded by the session's Mu; its name below dir, the end of fullPath
+	fullPath string     // guarded by the session's Mu; the node's path
 }
 
-// path returns the node's path; it must be known.
-func (c *contender) path() string { return c.at }
+// path returns the node's path, which must be known.
+func (c *contender) path() string { return c.fullPath }
 
-// settleLocked says what the node is. The session's mu is held.
-func (c *contender) settleLocked(path string) { c.at, c.node = path, path[len(c.dir)+1:] }
+// settleLocked sets the path of the contender's node. The session's Mu is held.
+func (c *contender) settleLocked(path string) { c.fullPath, c.node = path, path[len(c.dir)+1:] }
 
-// Place is a place in the queue of one name, or of several at once: contenders
-// created by one transaction, and so with one zxid. It belongs to one session
-// and is never looked for under another.
+// Place is an entry in the queue of one name, or of several names at once. Its
+// contenders were created by one transaction, and so have one zxid. It belongs to one
+// session, and is never looked for on another one.
 //
-// It passes from holder to holder inside the process, and outlives them. Its states are
-// in place_state.go. Invariants:
-//   - From newPlace to forget it counts as its session's work.
-//   - At most one hold has it at a time, and the tokens of successive holds grow
-//     by turn.
+// A place can be handed over from one holder of this process to the next, and outlives
+// its holders. Its states are in place_state.go. Invariants:
+//   - From newPlace to unregister it counts as its session's work.
+//   - At most one hold has it at a time. Its successive holds have tokens with the same
+//     zxid and growing turns.
 type Place struct {
 	Desk     *Desk
 	nodes    []*contender // in the order of the request's wants
-	Zxid     int64        // of the transaction that created them; 0 while open
-	replaces *Place       // given up by the transaction that creates this one
+	Zxid     int64        // of the transaction that created them; 0 while that is not known
+	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 
-	Granted   time.Time // when it first became a hold
-	handovers int       // since it was granted
+	Granted   time.Time // when it was first granted; zero if it was not
+	handovers int       // how often it was handed over since
 
-	own []*session.Watched // on the nodes, as seen right before the grant; nil if that was at once
+	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
-	before, after *Place // guarded by Desk.own.mu; neighbours in the list of those due
+	before, after *Place // guarded by Desk.ownWatches.mu; neighbours in the list of due places
 
-	hold  session.Tenant // guarded by Desk.Mu; who has it now
+	hold  session.Tenant // guarded by Desk.Mu; the hold that has it now; nil if none has
 	share *time.Timer    // guarded by Desk.Mu; see ShareAt
 
-	turn uint32 // guarded by Desk.Mu; of the next hold
+	turn uint32 // guarded by Desk.Mu; the turn of the next hold
 	life life   // its state
 
-	counted  bool // max_contenders was applied when it was created
-	doubtful bool // a create's outcome was unknown at some time: twins may show up
-	Others   bool // another contender is, or may be, in the queue
+	limitChecked bool // max_contenders was applied when it was created
+	doubtful     bool // a create's outcome was unknown at some time: twins may appear
+	Others       bool // another contender is, or may be, in the queue
 
-	due         bool        // guarded by Desk.own.mu; it is in the list of those due
+	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 }
 
-// newPlace makes a place for some wants, before its nodes are created, or returns
+// newPlace registers a place for some wants, before its nodes are created. It returns
 // false if the session is over.
-func newPlace(s *Desk, wants []Want) (*Place, bool) {
+func newPlace(desk *Desk, wants []Want) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: s, nodes: make([]*contender, len(wants))}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.Over != nil {
+	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
+	if desk.Over != nil {
 		return nil, false
 	}
-	s.Work++
-	if s.Work == 1 {
-		session.Poke(s.Rouse) // heartbeats are due sooner now
+	desk.Work++
+	if desk.Work == 1 {
+		session.Poke(desk.Rouse) // from now on heartbeats are due more often
 	}
 	for i, w := range wants {
-		s.serial++
+		desk.serial++
 		c := &nodes[i]
-		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: s.DS.ID(), Serial: s.serial}
-		s.enqueued[s.serial] = c
+		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.DS.ID(), Serial: desk.serial}
+		desk.enqueued[desk.serial] = c
 		p.nodes[i] = c
 	}
 	return p, true
 }
 
-// move is life.moveLocked without the mutex.
+// move is life.moveLocked for callers that do not hold the session's Mu.
 func (p *Place) move(to state) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
 	return p.life.moveLocked(to)
 }
 
-// worn reports whether the place was held before and is not reserved: then it goes to the
-// tail of the queue, replaced by a new one.
-func (p *Place) worn() bool {
-	return !p.Granted.IsZero() && p.life.is() != reserved
+// mustRequeue reports whether the place was held before and is not reserved. Then it
+// has to be replaced by a new place at the tail of the queue.
+func (p *Place) mustRequeue() bool {
+	return !p.Granted.IsZero() && p.life.state() != reserved
 }
 
-// Reserve has a place that is spent ready for the next one in this process.
+// Reserve keeps a spent place for the next goroutine of this process, which may hold it
+// once the lease is long enough.
 func (p *Place) Reserve() { p.move(reserved) }
 
-// Readers reports whether the place's node grants no more than a shared hold.
+// Readers reports whether the place's node is a reader's, which grants shared holds only.
 func (p *Place) Readers() bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
 	return p.nodes[0].kind.Mode == queue.Shared
 }
 
-// Node is the name of the place's first node.
+// Node returns the name of the place's first node.
 func (p *Place) Node() string { return p.nodes[0].node }
 
-// Size is how many names it is in the queue of.
+// Size returns the number of names in whose queues the place is.
 func (p *Place) Size() int { return len(p.nodes) }
 
-// forget forgets a place whose nodes are gone, or never were. Calling it again
-// does nothing.
-func (p *Place) forget() {
-	s := p.Desk
-	s.Mu.Lock()
-	_, there := s.enqueued[p.nodes[0].guid.Serial]
+// unregister ends the registration of a place whose nodes are gone, or were never
+// created. To call it again does nothing.
+func (p *Place) unregister() {
+	desk := p.Desk
+	desk.Mu.Lock()
+	_, registered := desk.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
-		delete(s.enqueued, c.guid.Serial)
+		delete(desk.enqueued, c.guid.Serial)
 	}
-	sweep := there && p.doubtful
-	idle := there && !sweep && s.LeaveLocked()
-	s.Mu.Unlock()
+	sweep := registered && p.doubtful
+	idle := registered && !sweep && desk.LeaveLocked()
+	desk.Mu.Unlock()
 	p.giveUp()
 	if idle {
-		s.Pool.Retire(s.Session)
+		desk.Pool.Retire(desk.Session)
 	}
 	if sweep {
 		for _, c := range p.nodes {
-			s.Spawn(func() { Znode{s, c.dir}.sweep() })
+			desk.Spawn(func() { Znode{desk, c.dir}.sweep() })
 		}
-		s.Leave()
+		desk.Leave()
 	}
 }
 
-// giveUp says that the place will not be held again: nobody needs to watch its
-// nodes any more.
+// giveUp moves the place to leaving: it will not be held again, and its nodes need not be
+// watched any more.
 func (p *Place) giveUp() {
 	p.Desk.Mu.Lock()
 	p.life.moveLocked(leaving)
@@ -154,5 +154,5 @@ func (p *Place) giveUp() {
 		p.share.Stop()
 	}
 	p.Desk.Mu.Unlock()
-	p.Desk.own.remove(p)
+	p.Desk.ownWatches.remove(p)
 }

@@ -3,35 +3,34 @@ package place
 import (
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/queue"
-
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Grant has the requester begin a hold of a place whose turn it is, if the session is
-// alive, its lease is long enough and the place not on its way out at this very moment;
-// else it returns false.
+// Grant grants a place whose turn it is: the requester begins a hold of it. It checks
+// in the same step that the session is alive, that its lease is long enough, and that
+// the place's state allows a hold. Otherwise it returns false.
 func (p *Place) Grant(by Requester) bool {
-	s := p.Desk
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	desk := p.Desk
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
 	if !p.leasedLocked() || !p.life.moveLocked(held) {
 		return false
 	}
 	if p.Granted.IsZero() {
 		p.Granted = time.Now()
-		s.own.add(p)
+		desk.ownWatches.add(p)
 	} else {
 		p.handovers++
 	}
 	p.hold = by.Begin(p, p.turn)
 	p.turn++
-	s.Tenants[p.hold] = struct{}{}
+	desk.Tenants[p.hold] = struct{}{}
 	return true
 }
 
-// Leased reports whether the session's lease is long enough for one more holder.
+// Leased reports whether the session's lease is long enough for another holder.
 func (p *Place) Leased() bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
@@ -40,9 +39,11 @@ func (p *Place) Leased() bool {
 
 func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
 
-// MayPass reports whether a place may be handed over to a holder of that mode, as far as
-// fairness and the node's own mode go: limit times where others queue, and for as long as
-// within after it was first granted.
+// MayPass reports whether a place may be handed over to a holder of a mode. It checks
+// that the node grants the mode, that no Txn under the place is in doubt, and that the
+// hand-over is fair to other processes: that the time within has not passed since the
+// first grant, and that there were fewer than limit hand-overs if other contenders
+// queue, or may queue. It does not check the lease, as Grant does.
 func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	if p.Readers() && mode != queue.Shared || p.doubtfulTxn.Load() {
 		return false
@@ -53,23 +54,25 @@ func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	return !p.Others || p.handovers < limit
 }
 
-// Over takes a hold that is over off the place and its session.
-func (p *Place) Over(h session.Tenant) {
+// EndHold takes a hold that is over off the place and its session. It does nothing to the
+// place if another hold has it.
+func (p *Place) EndHold(h session.Tenant) {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
 	delete(p.Desk.Tenants, h)
-	p.OverLocked(h)
+	p.EndHoldLocked(h)
 }
 
-// OverLocked is Over for a hold that is off its session. The session's mutex is held.
-func (p *Place) OverLocked(h session.Tenant) {
+// EndHoldLocked is EndHold for a hold that its session does not have any more. The
+// session's Mu is held.
+func (p *Place) EndHoldLocked(h session.Tenant) {
 	if p.hold == h {
 		p.hold = nil
 		p.life.moveLocked(spent)
 	}
 }
 
-// Holder returns who has the place; nil: nobody.
+// Holder returns the hold that has the place; nil if none has it.
 func (p *Place) Holder() session.Tenant {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
@@ -77,35 +80,35 @@ func (p *Place) Holder() session.Tenant {
 }
 
 // Deleted reports whether another client has deleted a node of the place.
-func (p *Place) Deleted() bool { return p.life.is() == deleted }
+func (p *Place) Deleted() bool { return p.life.state() == deleted }
 
-// Lose says that a node of the place was deleted by another client. The hold on
-// it is lost; what is left of the place leaves the queue. The session lives on. Only
-// the first call does anything: several may have noticed.
+// Lose ends a place of which another client has deleted a node. The hold of the place is
+// lost, and the place's other nodes leave the queue. The session lives on. Only the first
+// call has an effect: several goroutines may notice the deletion.
 func (p *Place) Lose() {
-	s := p.Desk
-	s.Mu.Lock()
+	desk := p.Desk
+	desk.Mu.Lock()
 	if !p.life.moveLocked(deleted) {
-		s.Mu.Unlock()
+		desk.Mu.Unlock()
 		return
 	}
 	h := p.hold
 	p.hold = nil
 	if h != nil {
-		s.Notices.Expect()
-		defer s.Notices.Expected()
-		delete(s.Tenants, h)
-		s.SpareLocked() // before any caller knows, and so before one can close the session
+		desk.Notices.Expect()
+		defer desk.Notices.Expected()
+		delete(desk.Tenants, h)
+		desk.SpareLocked() // before any caller learns of the loss, and so before a caller can close the session
 	}
-	s.Mu.Unlock()
+	desk.Mu.Unlock()
 	if h == nil {
 		p.Remove()
 		return
 	}
-	lost := session.Evict([]session.Tenant{h}, errs.ErrNodeDeleted, time.Now())
-	for _, t := range lost {
+	evicted := session.Evict([]session.Tenant{h}, errs.ErrNodeDeleted, time.Now())
+	for _, t := range evicted {
 		t.Vacate()
 	}
-	removal{p}.lost()
-	s.Notices.Lost(session.TellAll(lost))
+	removeAfterLoss(p)
+	desk.Notices.Lost(session.ReportAll(evicted))
 }

@@ -10,31 +10,28 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Removal of queue nodes. None of it runs on a caller's context: a caller that
-// was cancelled is the usual reason for a removal. It runs until the nodes are
-// gone or the session is, and the session's end waits for it.
+// The removal of queue nodes never runs on a caller's context: the usual reason for a
+// removal is that a caller was cancelled. It runs until the nodes are gone or the
+// session is over, and the session's end waits for it.
 
 // Remove takes a place out of its queues, in the background.
 func (p *Place) Remove() {
 	p.giveUp()
 	p.Desk.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", p.Desk.DS.ID())
-	p.Desk.Spawn(func() { _ = removal{p}.untilGone() })
+	p.Desk.Spawn(func() { _ = deleteNodes(p) })
 }
 
-// removal is a place that is being removed, in the background.
-type removal struct{ *Place }
-
-// untilGone deletes a place's nodes. An error means that a node stays until
-// its session ends; the place stays registered then, as the session's work, unless
-// the session is over already.
-func (p removal) untilGone() error {
+// deleteNodes deletes a place's nodes and unregisters the place. On an error a node
+// stays until its session ends. The place then stays registered, as its session's work,
+// unless the session is already over.
+func deleteNodes(p *Place) error {
 	for _, c := range p.nodes {
 		if c.node == "" {
-			continue // never seen; a sweep deletes it should it show up
+			continue // its node was never seen; if it appears, a sweep deletes it
 		}
 		err := deleteNode(p.Desk, c.path())
 		if errors.Is(err, errs.ErrSessionOver) {
-			p.forget()
+			p.unregister()
 			return err
 		}
 		if err != nil {
@@ -42,15 +39,15 @@ func (p removal) untilGone() error {
 			return p.Desk.cfg.explain(err, c.path())
 		}
 	}
-	p.forget()
+	p.unregister()
 	return nil
 }
 
-// deleteNode deletes a node until it is gone. A node that does not exist is gone.
-// errs.ErrSessionOver means that it goes with its session.
-func deleteNode(s *Desk, path string) error {
-	err := s.Repeat(s.Ctx, "release", func(ctx context.Context) error {
-		return s.DS.Delete(ctx, path, driver.AnyVersion)
+// deleteNode repeats the delete of a node until the node is gone. A node that does not
+// exist is gone. errs.ErrSessionOver means that the node goes with its session.
+func deleteNode(desk *Desk, path string) error {
+	err := desk.Repeat(desk.Ctx, "release", func(ctx context.Context) error {
+		return desk.DS.Delete(ctx, path, driver.AnyVersion)
 	})
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil
@@ -58,58 +55,59 @@ func deleteNode(s *Desk, path string) error {
 	return err
 }
 
-// Release takes a place that was held out of its queues and waits for the
-// outcome, at most until ctx ends or for as long as wait. deleted says that
-// another program had deleted a node before. err is nil if the ensemble confirmed
-// that no node is left, and else matches ErrReleasePending and what happened.
+// Release takes a place that was held out of its queues. It waits for the outcome until
+// ctx ends, and at most for the time wait. deleted means that another program had
+// already deleted a node. err is nil if the ensemble has confirmed that no node is
+// left. Otherwise it matches ErrReleasePending and the reason.
 //
-// The end of the session needs no case of its own: whatever runs on the session's
-// context is answered soon after that has ended.
+// The end of the session needs no case in the selects: requests on the session's
+// context are answered soon after that has ended.
 func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
-	s := p.Desk
+	desk := p.Desk
 	p.giveUp()
 	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
 	for i, c := range p.nodes {
 		w.Ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
 	}
-	s.Commits.Submit(w)
+	desk.Commits.Submit(w)
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
-	// What the first try does not settle goes on in the background.
+	// finish goes on in the background if the first try fails, or is not answered in
+	// time.
 	var failed error
 	finish := func() {
 		if <-w.Done; w.Err == nil {
-			p.forget()
+			p.unregister()
 			return
 		}
-		failed = removal{p}.untilGone()
+		failed = deleteNodes(p)
 	}
 	select {
 	case <-w.Done:
 	case <-ctx.Done():
-		s.Spawn(finish)
+		desk.Spawn(finish)
 		return false, errs.ReleasePending(context.Cause(ctx))
 	case <-limit.C:
-		s.Spawn(finish)
+		desk.Spawn(finish)
 		return false, errs.ErrReleasePending
 	}
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
-		p.forget()
-		removal{p}.note()
+		p.unregister()
+		noteRelease(p)
 		return deleted, nil
 	}
 	gone := make(chan struct{})
-	if !s.Spawn(func() { defer close(gone); finish() }) {
-		return deleted, errs.ReleasePending(s.Cause())
+	if !desk.Spawn(func() { defer close(gone); finish() }) {
+		return deleted, errs.ReleasePending(desk.Cause())
 	}
 	select {
 	case <-gone:
 		if errors.Is(failed, errs.ErrSessionOver) {
-			failed = s.Cause()
+			failed = desk.Cause()
 		}
 		if failed == nil {
-			removal{p}.note()
+			noteRelease(p)
 		}
 		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
@@ -119,26 +117,26 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	}
 }
 
-// note remembers that the ensemble has confirmed a release on this session.
-func (p removal) note() {
+// noteRelease remembers that the ensemble has confirmed a release on the place's session.
+func noteRelease(p *Place) {
 	for _, c := range p.nodes {
 		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID())
 	}
 }
 
-// lost is Remove for a place that was lost while it was held, on a session
-// that lives on: what is left of its nodes stays for loss_delay.
-func (p removal) lost() {
-	s, delay := p.Desk, p.Desk.cfg.LossDelay
+// removeAfterLoss is Remove for a place that was lost while it was held, on a session
+// that lives on: the nodes that were not deleted stay for loss_delay.
+func removeAfterLoss(p *Place) {
+	desk, delay := p.Desk, p.Desk.cfg.LossDelay
 	if delay == 0 || len(p.nodes) == 1 {
-		p.Remove() // of one node nothing is left
+		p.Remove() // if there was one node, it is gone
 		return
 	}
 	p.giveUp()
-	s.Spare()
-	s.Spawn(func() {
-		if session.Sleep(s.Ctx, delay, nil) {
-			_ = p.untilGone()
+	desk.Spare()
+	desk.Spawn(func() {
+		if session.Sleep(desk.Ctx, delay, nil) {
+			_ = deleteNodes(p)
 		}
 	})
 }

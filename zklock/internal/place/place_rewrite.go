@@ -8,48 +8,50 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Rewrite replaces a place's data, however long that takes.
+// Rewrite replaces the data of a place's first node. It repeats the write until that is
+// done, the node is gone or the session is over.
 func (p *Place) Rewrite(d queue.Data) error {
-	s := p.Desk
-	return s.Repeat(s.Ctx, "mark", func(ctx context.Context) error {
-		_, err := s.DS.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
+	desk := p.Desk
+	return desk.Repeat(desk.Ctx, "mark", func(ctx context.Context) error {
+		_, err := desk.DS.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
 		return err
 	})
 }
 
-// BecomeShared makes a reader's place of a writer's, which a reader has taken
-// over: with the node, which it keeps, it keeps its position. Readers of other
-// processes count it as a writer's until its data says otherwise; that is brought
-// about in the background.
+// BecomeShared turns a writer's place that a reader has taken over into a reader's
+// place. The place keeps its node, and so its position. Readers of other processes
+// count the node as a writer's until its data says that it is a reader's, which
+// BecomeShared writes in the background.
 func (p *Place) BecomeShared(o Origin) {
-	s := p.Desk
-	s.Mu.Lock()
+	desk := p.Desk
+	desk.Mu.Lock()
 	was := p.nodes[0].kind.Mode
 	if was == queue.Exclusive {
 		p.nodes[0].kind.Mode = queue.Shared
 	}
-	s.Mu.Unlock()
+	desk.Mu.Unlock()
 	if was == queue.Exclusive {
-		d := s.NodeData(o, queue.Shared)
-		s.Spawn(func() { _ = p.Rewrite(d) }) // it fails only if the node is gone
+		d := desk.NodeData(o, queue.Shared)
+		desk.Spawn(func() { _ = p.Rewrite(d) }) // it fails only if the node or the session is gone
 	}
 }
 
-// ShareAt has a writer's place, unless that is due already, turn to do at some
-// time, which is not before that: do makes a reader's of it then, if readers have it.
-// A place that is given up first is not turned to any more.
+// ShareAt calls do with a writer's place at the time when, or later. do then turns it
+// into a reader's place, if readers hold it. ShareAt does nothing for a reader's place,
+// and nothing if it was called before. do is not called if the place is given up first.
 func (p *Place) ShareAt(when time.Time, do func(*Place)) {
-	s := p.Desk
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	desk := p.Desk
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
 	if p.share == nil && p.nodes[0].kind.Mode == queue.Exclusive {
-		p.share = time.AfterFunc(time.Until(when), func() { s.Spawn(func() { do(p) }) })
+		p.share = time.AfterFunc(time.Until(when), func() { desk.Spawn(func() { do(p) }) })
 	}
 }
 
-// LowerLocked makes a reader's place of a writer's, which has it, in this process; see
-// Rewrite for others. It returns the turn of the readers that join from then on, who come
-// after the writer. The session's mutex is held.
+// LowerLocked turns the place of the writer that holds it into a reader's place for
+// this process. Other processes learn that from the node's data: see Rewrite. It
+// returns the turn of the readers that join from then on, which is later than the
+// writer's. The session's Mu is held.
 func (p *Place) LowerLocked() (turn uint32) {
 	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
 	turn = p.turn

@@ -5,48 +5,49 @@ import (
 	"sync/atomic"
 )
 
-// state is where a place is in its life. moveLocked goes from one to the next, and only
-// as this table says:
+// state is the state of a place. moveLocked changes it, and only in the ways of this
+// table:
 //
 //	from     to       when
-//	opening  queued   its nodes are there, alone or among others
-//	opening  leaving  its creation failed, was given up, or is refused for what it turned out to be
+//	opening  queued   its nodes exist, with or without other contenders in the queue
+//	opening  leaving  its creation failed or was given up, or the created place was refused
 //	queued   held     its turn has come
-//	queued   leaving  nobody waits with it any more, or it is a reader's and a writer is next
+//	queued   leaving  no goroutine waits with it any more, or a writer would be next in a reader's
 //	held     spent    the hold is over: released, or lost with the session
 //	held     deleted  another client has deleted a node
-//	spent    held     it is handed over to the next one in this process
-//	spent    reserved it would be, but for the lease, which is not long enough just now
-//	spent    leaving  it is released, or replaced by a new one at the tail
+//	spent    held     it is handed over to the next goroutine of this process
+//	spent    reserved it could be handed over, but the lease is not long enough at the moment
+//	spent    leaving  it is released, or replaced by a new place at the tail
 //	spent    deleted  another client has deleted a node
-//	reserved resumed  the next one has taken it up, and waits for the lease
-//	reserved leaving  nobody takes it up, or not on this session
+//	reserved resumed  the next goroutine has taken it up, and waits for the lease
+//	reserved leaving  no goroutine takes it up, or the next one does not use this session
 //	reserved deleted  another client has deleted a node
 //	resumed  held     the lease is long enough again
-//	resumed  leaving  who has taken it up gave up; it is not taken up twice, but replaced
+//	resumed  leaving  that goroutine gave up: it is not taken up twice, but replaced
 //	resumed  deleted  another client has deleted a node
 //
 // Invariants:
 //   - A place has a hold if and only if it is held.
-//   - Nothing leads out of leaving and deleted: such a place is never held again, and
-//     nobody has to watch its nodes. A place whose session has ended stays as it is.
-//   - Moves are made under the session's mutex.
-//   - A move that the table does not have is refused, and nothing happens: who gives up a
-//     place that is deleted, or loses one that is leaving, need not know.
+//   - No move leads out of leaving and deleted: such a place is never held again, and its
+//     nodes need no watches. A place whose session has ended keeps its state.
+//   - Moves are made under the session's Mu.
+//   - A move that the table does not have is refused, and has no effect. So a caller may
+//     give up a place that is deleted, or report the loss of one that is leaving, without
+//     knowing the state.
 type state int32
 
 const (
 	opening  state = iota // its creates are under way, or their outcome is open
 	queued                // it waits for its turn
 	held                  // a hold has it
-	spent                 // its hold is over, and nobody has it
-	reserved              // the next one in this process may have it as it is
-	resumed               // that one has taken it up, and waits for the lease
+	spent                 // its hold is over, and no other hold has it
+	reserved              // the next goroutine of this process may take it up as it is
+	resumed               // that goroutine has taken it up, and waits for the lease
 	leaving               // this client deletes its nodes, or they go with the session
-	deleted               // another client has deleted a node; what is left is removed
+	deleted               // another client has deleted a node; the other nodes are removed
 )
 
-// next has, for each state, those that may follow.
+// next has the states that may follow each state.
 var next = [...][]state{
 	opening:  {queued, leaving},
 	queued:   {held, leaving},
@@ -58,22 +59,22 @@ var next = [...][]state{
 	deleted:  nil,
 }
 
-// life is the state of a place.
-type life struct{ now atomic.Int32 }
+// life holds the state of a place.
+type life struct{ current atomic.Int32 }
 
-// is returns the state. It may be another one by the time of the answer, unless the
-// session's mutex is held.
-func (l *life) is() state { return state(l.now.Load()) }
+// state returns the state. Unless the session's Mu is held, the place may already have
+// another state when state returns.
+func (l *life) state() state { return state(l.current.Load()) }
 
-// ending reports whether the place is on its way out, one way or the other.
-func (l *life) ending() bool { return l.is() >= leaving }
+// ending reports whether the place is leaving or deleted.
+func (l *life) ending() bool { return l.state() >= leaving }
 
-// moveLocked changes the state, unless the table has no such move: then it stays as it
-// is, and the answer is false. The session's mutex is held.
+// moveLocked changes the state and returns true. If the table does not have the move, it
+// leaves the state as it is and returns false. The session's Mu is held.
 func (l *life) moveLocked(to state) bool {
-	if !slices.Contains(next[l.is()], to) {
+	if !slices.Contains(next[l.state()], to) {
 		return false
 	}
-	l.now.Store(int32(to))
+	l.current.Store(int32(to))
 	return true
 }

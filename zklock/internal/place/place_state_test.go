@@ -12,7 +12,7 @@ import (
 
 var stateNames = []string{opening: "opening", queued: "queued", held: "held", spent: "spent", reserved: "reserved", resumed: "resumed", leaving: "leaving", deleted: "deleted"}
 
-// tableOfStates reads the moves from the comment on state.
+// tableOfStates returns the moves in the table of state's doc comment.
 func tableOfStates(t *testing.T) map[[2]state]bool {
 	t.Helper()
 	text, err := os.ReadFile("place_state.go")
@@ -26,7 +26,7 @@ func tableOfStates(t *testing.T) map[[2]state]bool {
 		switch {
 		case from == "from":
 		case byName(from) < 0 || byName(to) < 0:
-			t.Fatalf("the table has a move from %q to %q", from, to)
+			t.Fatalf("the table has a move from %q to %q, and one of them is not a state", from, to)
 		default:
 			moves[[2]state{byName(from), byName(to)}] = true
 		}
@@ -34,25 +34,25 @@ func tableOfStates(t *testing.T) map[[2]state]bool {
 	return moves
 }
 
-// A place goes from state to state as the table says, and in no other way.
+// A place makes the moves of the table, and no others.
 func TestPlaceMovesAsTheTableSays(t *testing.T) {
 	moves := tableOfStates(t)
 	if len(moves) < 10 {
-		t.Fatalf("the table has %d moves", len(moves))
+		t.Fatalf("%d moves were found in the table, want at least 10", len(moves))
 	}
 	for from := range state(len(stateNames)) {
 		for to := range state(len(stateNames)) {
 			var l life
-			l.now.Store(int32(from))
+			l.current.Store(int32(from))
 			moved, want := l.moveLocked(to), moves[[2]state{from, to}]
 			if moved != want {
 				t.Errorf("from %s to %s: moved: %v, want %v", stateNames[from], stateNames[to], moved, want)
 			}
-			if is := l.is(); moved && is != to || !moved && is != from {
-				t.Errorf("from %s to %s: it is %s", stateNames[from], stateNames[to], stateNames[is])
+			if is := l.state(); moved && is != to || !moved && is != from {
+				t.Errorf("from %s to %s: moved: %v, and the state is %s", stateNames[from], stateNames[to], moved, stateNames[is])
 			}
 			if final := from >= leaving; final && moved {
-				t.Errorf("%s leads to %s, and is final", stateNames[from], stateNames[to])
+				t.Errorf("a move leads from %s, which is final, to %s", stateNames[from], stateNames[to])
 			}
 		}
 	}
@@ -65,27 +65,27 @@ func TestPlaceMovesAsTheTableSays(t *testing.T) {
 		}
 	}
 	if len(reached) != len(stateNames) {
-		t.Errorf("of %d states %d can be reached", len(stateNames), len(reached))
+		t.Errorf("%d of %d states can be reached", len(reached), len(stateNames))
 	}
 }
 
-// tenant is a hold that nothing happens to.
+// tenant is a hold whose methods are never called.
 type tenant struct{ session.Tenant }
 
-// A place has a hold if and only if it is held, and none once it is given up.
+// A place has a hold if and only if its state is held, and none after it was given up.
 func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 	s := &session.Session{Tenants: make(map[session.Tenant]struct{})}
 	p := &Place{Desk: &Desk{Session: s}}
 	check := func(want state) {
 		t.Helper()
-		if is := p.life.is(); is != want || (p.Holder() != nil) != (want == held) {
-			t.Fatalf("it is %s and has %v, want %s", stateNames[is], p.Holder(), stateNames[want])
+		if is := p.life.state(); is != want || (p.Holder() != nil) != (want == held) {
+			t.Fatalf("the place is %s and its hold is %v, want %s", stateNames[is], p.Holder(), stateNames[want])
 		}
 	}
 	hold := func() *tenant { // Grant, without a lease
 		h := &tenant{}
 		if !p.move(held) {
-			t.Fatalf("%s cannot be held", stateNames[p.life.is()])
+			t.Fatalf("a place that is %s cannot be held", stateNames[p.life.state()])
 		}
 		p.hold, p.Granted = h, time.Now()
 		return h
@@ -94,22 +94,22 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 	check(queued)
 	first := hold()
 	check(held)
-	p.Over(first)
+	p.EndHold(first)
 	check(spent)
 	p.Reserve()
 	check(reserved)
 	if p.move(held) {
-		t.Error("a reserved place is held before the one it is reserved for has taken it up")
+		t.Error("a reserved place is held before the goroutine that it is reserved for has taken it up")
 	}
 	p.move(resumed)
 	check(resumed)
-	if !p.worn() {
-		t.Error("a place is taken up twice")
+	if !p.mustRequeue() {
+		t.Error("a place that was taken up can be taken up again")
 	}
 	second := hold()
-	p.Over(first) // late: another one has the place
+	p.EndHold(first) // too late: the second hold has the place
 	check(held)
-	p.Over(second)
+	p.EndHold(second)
 	p.giveUp()
 	check(leaving)
 	p.Reserve()

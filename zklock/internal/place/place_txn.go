@@ -10,14 +10,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Txn is a transaction under checks of all of a place's nodes, which come first: it is
-// applied only while all of them are there.
+// Txn is a transaction that begins with a check of each of a place's nodes: it is applied
+// only while all of them exist.
 type Txn struct {
 	p   *Place
 	all []driver.Op
 }
 
-// Txn puts a check of each of the place's nodes before ops.
+// Txn returns a transaction of ops behind a check of each of the place's nodes. An
+// operation on one of these nodes is refused with errs.ErrConflict.
 func (p *Place) Txn(ops []driver.Op) (Txn, error) {
 	all := make([]driver.Op, 0, len(p.nodes)+len(ops))
 	for _, c := range p.nodes {
@@ -26,7 +27,7 @@ func (p *Place) Txn(ops []driver.Op) (Txn, error) {
 	for i := range ops {
 		for _, c := range p.nodes {
 			if ops[i].Path == c.path() {
-				return Txn{}, fmt.Errorf("%w: an operation is about the lock's own queue node %s", errs.ErrConflict, ops[i].Path)
+				return Txn{}, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 			}
 		}
 		all = append(all, ops[i])
@@ -34,27 +35,27 @@ func (p *Place) Txn(ops []driver.Op) (Txn, error) {
 	return Txn{p, all}, nil
 }
 
-// Run runs the transaction and returns the results of what comes after the checks. again
-// says that it may be repeated when its outcome is unknown; if not, that is remembered.
-// errs.ErrNodeGone means that another client has deleted a node, and that the place is
-// lost now.
+// Run runs the transaction and returns the results of the operations behind the checks.
+// again means that the transaction may be repeated if its outcome is unknown. If it may
+// not, Run notes that the place is in doubt: see InDoubt. errs.ErrNodeGone means that
+// another client has deleted a node; the place is lost then.
 func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResult, error) {
 	p, all := t.p, t.all
-	s, checks := p.Desk, len(p.nodes)
+	desk, checks := p.Desk, len(p.nodes)
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {
-		gen, sent := s.BeforeExchange()
-		results, err = s.DS.Multi(ctx, all)
+		gen, sent := desk.BeforeExchange()
+		results, err = desk.DS.Multi(ctx, all)
 		if err == nil {
-			s.Exchanged(gen, sent, true)
+			desk.Exchanged(gen, sent, true)
 		}
 		return err
 	}
 	var err error
 	if again {
-		err = s.Repeat(ctx, kind, op)
+		err = desk.Repeat(ctx, kind, op)
 	} else {
-		err = s.Once(ctx, kind, op)
+		err = desk.Once(ctx, kind, op)
 	}
 	switch {
 	case err == nil:
@@ -62,7 +63,7 @@ func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResul
 	case len(results) == len(all) && errors.Is(session.AtFault(results[:checks]), driver.ErrNoNode):
 		p.Lose()
 		return nil, errs.ErrNodeGone
-	case errors.Is(err, errs.ErrSessionOver), s.Ended(err):
+	case errors.Is(err, errs.ErrSessionOver), desk.Ended(err):
 		return nil, errs.ErrSessionOver
 	case again:
 		return nil, p.Explain(err)
@@ -72,7 +73,7 @@ func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResul
 	case errors.Is(err, driver.ErrNotSent):
 		return nil, fmt.Errorf("%w: %w", errs.ErrUnavailable, err)
 	case errors.Is(err, driver.ErrNoAuth):
-		return nil, fmt.Errorf("%w %s: %w", errs.ErrNoAuth, s.cfg.identityHint(), err)
+		return nil, fmt.Errorf("%w %s: %w", errs.ErrNoAuth, desk.cfg.identityHint(), err)
 	}
 	return nil, err
 }
@@ -83,5 +84,5 @@ func (p *Place) Doubt() { p.doubtfulTxn.Store(true) }
 // InDoubt reports whether a transaction under the place may still be applied.
 func (p *Place) InDoubt() bool { return p.doubtfulTxn.Load() }
 
-// Explain gives an error about the place's first node its meaning.
+// Explain translates a driver's error about the place's first node: see Settings.explain.
 func (p *Place) Explain(err error) error { return p.Desk.cfg.explain(err, p.nodes[0].path()) }

@@ -9,30 +9,34 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Containers of names that were used once would pile up: the server removes idle
-// ones only every minute, and at a limited rate. So a client removes those that
-// it has created itself, and no others, when they have been idle for a while.
+// Containers of names that were used once would accumulate: servers remove idle
+// containers only once a minute, and at a limited rate. So a client removes the
+// containers that it has created itself, and no others, when they have been idle for a
+// while.
 const (
-	reapIdle  = 10 * time.Second // how long a name is idle before its container goes
-	reapEvery = 5 * time.Second
-	reapBatch = 256 // names that are looked for, and deletes that are under way, at once
-	reapGroup = 32  // deletes in one transaction; those that are refused cost one each
+	reapIdle  = 10 * time.Second // how long a name is idle before its container is removed
+	reapEvery = 5 * time.Second  // how often the reaper looks for idle names
+	reapBatch = 256              // names taken, and so deletes under way, at the same time
+	reapGroup = 32               // deletes in one transaction; each that is refused costs one more transaction
 )
 
-// reaper runs while there are containers to come back for. A container that is
-// not empty after all, because somebody else uses the name, or that somebody else
-// has written to since, or has put in the place of ours, is not removed: the
-// server sees to that. One that somebody is about to use is made again by them.
+// reaper removes idle containers that this client has created. It runs while there are
+// any that may become idle.
+//
+// It does not remove a container that another client uses, has written to, or has put
+// in the place of ours: servers refuse to delete a container that is not empty, or
+// whose data has another version. A client that is about to use a removed container
+// creates it again.
 type reaper struct {
 	parents *parents
 	pool    *session.Pool
-	inUse   func(path string) bool // a name of the client's
+	inUse   func(path string) bool // whether this client uses the name with that path
 
 	mu      sync.Mutex
 	running bool // guarded by mu
 }
 
-// start makes sure that the reaper runs.
+// start starts the reaper, unless it already runs.
 func (r *reaper) start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +55,8 @@ func (r *reaper) run() {
 			return
 		}
 		for {
-			// A start that comes after the look finds running false.
+			// running is set in one step with takeIdle, so that a start after that step
+			// starts the reaper again if this one ends.
 			r.mu.Lock()
 			idle, more := r.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.inUse)
 			r.running = more || len(idle) > 0
@@ -68,9 +73,9 @@ func (r *reaper) run() {
 	}
 }
 
-// remove deletes containers, in groups of their own: one that is in use after all is
-// refused, which must not concern any other request. What goes wrong is left to the
-// server.
+// remove deletes containers, in transactions of their own: a delete of a container that
+// is in use is refused, and must not fail any other request. If a delete fails, the
+// servers remove the container later.
 func (r *reaper) remove(idle []parent) {
 	var wg sync.WaitGroup
 	groups := make(map[*session.Session][]*session.Write)
@@ -94,5 +99,5 @@ func (r *reaper) remove(idle []parent) {
 	for s := range groups {
 		send(s)
 	}
-	wg.Wait() // soon: it runs on the sessions' contexts
+	wg.Wait() // which ends soon after the sessions' contexts do
 }

@@ -8,35 +8,37 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Want is one name of a request, and how it is wanted.
+// Want is one name of a request, and the kind of lock that is wanted.
 type Want struct {
 	Name string
 	Path string // of the lock's znode
 	Kind queue.Kind
 }
 
-// Request is what a place is taken for.
+// Request is an acquisition, as far as its place needs to know it.
 type Request struct {
 	By     Requester
 	Ctx    context.Context // for hooks: what the Acquire hook returned
 	Wants  []Want
 	Mode   queue.Mode
-	Try    bool // nobody is waited for
+	Try    bool // it fails instead of waiting for other contenders
 	Origin Origin
 
-	// since when there has been no usable session; zero if there is one. Of the
-	// requester's goroutine only.
-	Since time.Time
+	// NoSessionSince is since when there has been no usable session; zero if there is
+	// one. Only the requester's goroutine uses it.
+	NoSessionSince time.Time
 }
 
-// Requester is who demands a place, as the place sees it.
+// Requester is the owner of a request, which the place notifies.
 type Requester interface {
-	// Waits hears whom the place waits for, with that one's data, each time it begins to
-	// wait for somebody.
+	// Waits is called each time the place begins to wait for another contender, with that
+	// contender's node and the node's data. position is how many contenders are ahead.
 	Waits(position int, ahead queue.Node, data []byte)
 
-	// Begin makes a hold of a place whose turn it is. The session's mutex is held.
+	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
+	// into the hold's token. The session's Mu is held.
 	Begin(p *Place, turn uint32) session.Tenant
 }
 
-func (r *Request) nodeData(s *Shared) queue.Data { return s.NodeData(r.Origin, r.Mode) }
+// nodeData returns the data for the request's queue nodes.
+func (r *Request) nodeData(shared *Shared) queue.Data { return shared.NodeData(r.Origin, r.Mode) }

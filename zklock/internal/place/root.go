@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// ensureRoot makes sure that the root exists. It is persistent and never
-// removed.
+// ensureRoot makes sure that the root exists, and creates it and its ancestors if
+// create_root allows that. The root is persistent and never removed.
 func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 	_, err := ds.Get(ctx, cfg.Root)
 	switch {
@@ -22,9 +22,9 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 	case !errors.Is(err, driver.ErrNoNode):
 		return cfg.explain(err, cfg.Root)
 	case !cfg.CreateRoot:
-		return fmt.Errorf("%w: create %s by hand, or leave the key out", errs.ErrRootMissing, cfg.Root)
+		return fmt.Errorf("%w: create %s, or remove create_root from the URL", errs.ErrRootMissing, cfg.Root)
 	}
-	var refused error // to make the newest ancestor that may not be made
+	var refused error // the error of the last ancestor, if this client may not create it
 	for end := 1; end <= len(cfg.Root); {
 		if i := strings.IndexByte(cfg.Root[end:], '/'); i >= 0 {
 			end += i
@@ -37,8 +37,8 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 		case err == nil || errors.Is(err, driver.ErrNodeExists):
 			refused = nil
 		case errors.Is(err, driver.ErrNoAuth):
-			// It may be there all the same: the one below it will tell.
-			above := right{perm: "CREATE", on: path[:max(1, strings.LastIndexByte(path, '/'))], why: "to make " + path}
+			// It may exist nevertheless: the create of the znode below it will show that.
+			above := right{perm: "CREATE", on: path[:max(1, strings.LastIndexByte(path, '/'))], why: "to create " + path}
 			if refused = cfg.explainRights([]string{above.missing()}, err); path == cfg.Root {
 				return refused
 			}

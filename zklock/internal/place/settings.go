@@ -6,21 +6,21 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Settings is what places go by, checked.
+// Settings are the settings of places. The client has checked them.
 type Settings struct {
 	session.Settings // of sessions
 
-	User string // of the URL, for errors
-	Host string // who contends, for others to read
-	PID  int    // the same
+	User string // the URL's user, for error texts
+	Host string // host name of this process, in the data of queue nodes
+	PID  int    // process id of this process, likewise
 
 	MaxContenders int  // 0: no limit
-	CreateRoot    bool // a root that is not there is made
-	CreatorOnly   bool // znodes that are made are open to their creator's identity alone
+	CreateRoot    bool // a missing root is created
+	CreatorOnly   bool // created znodes are open to their creator's identity only
 	Dialect       *queue.Dialect
 }
 
-// acls returns the access list for znodes that are made.
+// acls returns the access list for znodes that this client creates.
 func (c *Settings) acls() []driver.ACL {
 	if c.CreatorOnly {
 		return creatorACL
@@ -28,5 +28,5 @@ func (c *Settings) acls() []driver.ACL {
 	return openACL
 }
 
-// No driver writes into what it is given.
+// They are shared by all requests: no driver writes into the lists that it is given.
 var creatorACL, openACL = driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermAll)

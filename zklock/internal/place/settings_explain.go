@@ -9,15 +9,16 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// explain gives a driver's definite error its meaning in the terms of package errs.
+// explain translates a driver's error, which has a definite outcome, into the errors of
+// package errs, with the path that it is about.
 func (c *Settings) explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, errs.ErrUnavailable), errors.Is(err, errs.ErrNotAcquired), errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrNoAuth):
-		return err // it says all by itself
+		return err // its text is complete
 	case errors.Is(err, driver.ErrInvalidACL) && c.CreatorOnly:
-		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate that the servers make an identity of: %w", errs.ErrNoAuth, path, err)
+		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate from which the servers derive an identity: %w", errs.ErrNoAuth, path, err)
 	case errors.Is(err, driver.ErrNoAuth):
 		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), path, err)
 	case errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
@@ -26,8 +27,8 @@ func (c *Settings) explain(err error, path string) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// logged says what a driver's error means, for the log: drivers' own texts have
-// paths in them, and so names of locks.
+// logged returns a text for the log for a driver's error. Drivers' own texts contain
+// paths, and so names of locks, which do not belong in the log.
 func logged(err error) string {
 	for _, known := range []error{driver.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL, driver.ErrBadVersion,
 		driver.ErrNotEmpty, driver.ErrQuotaExceeded, driver.ErrTooLarge, errs.ErrUnavailable} {
@@ -38,23 +39,23 @@ func logged(err error) string {
 	return "refused by the server"
 }
 
-// explainRights is the error of rights that are missing.
+// explainRights returns the error about missing rights. missing describes each of them.
 func (c *Settings) explainRights(missing []string, cause error) error {
 	return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
 }
 
-// identityHint says as whom a client comes that is refused.
+// identityHint describes the identity of this client, for errors about a refusal.
 func (c *Settings) identityHint() string {
 	if c.User == "" {
 		return "without a user in the URL"
 	}
-	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper takes any, and compares it with access lists only)", c.User)
+	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
 }
 
-// explainList gives the errors of reading other contenders their meaning.
+// explainList translates an error of reading other contenders.
 func (c *Settings) explainList(err error, dir string) error {
 	if errors.Is(err, driver.ErrNoAuth) {
-		return fmt.Errorf("%w %s to read the contenders below %s, so it cannot be told whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
+		return fmt.Errorf("%w %s to read the contenders below %s, so this client cannot know whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Shared is what all places of a client share.
+// Shared holds what all places of a client share.
 type Shared struct {
 	cfg     *Settings
 	parents parents
@@ -17,36 +17,38 @@ type Shared struct {
 	reaper  reaper
 }
 
-// NewShared returns what the places of one client share. Serve has to be called before any
-// place is taken. cfg must not change any more.
+// NewShared returns the Shared of a client with these settings, which must not change any
+// more. Serve has to be called before any place is taken.
 func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
 
-// Serve has the sessions of a pool ready for places. inUse tells of the paths of names
-// that are in use.
-func (c *Shared) Serve(pool *session.Pool, inUse func(path string) bool) {
-	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, c.cfg) }
-	pool.Attend = func(s *session.Session) any { return newDesk(s, c) }
-	c.reaper = reaper{parents: &c.parents, pool: pool, inUse: inUse}
-	c.parents.made = c.reaper.start
+// Serve prepares a pool so that its sessions can have places: each session makes sure
+// that the root exists, and gets a Desk. inUse reports whether this client uses the
+// name with a path.
+func (sh *Shared) Serve(pool *session.Pool, inUse func(path string) bool) {
+	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
+	pool.Attend = func(s *session.Session) any { return newDesk(s, sh) }
+	sh.reaper = reaper{parents: &sh.parents, pool: pool, inUse: inUse}
+	sh.parents.onCreate = sh.reaper.start
 }
 
 // TokensRegressed reports whether the ensemble's transaction ids have run backwards.
-func (c *Shared) TokensRegressed() bool { return c.zxids.regressed.Load() }
+func (sh *Shared) TokensRegressed() bool { return sh.zxids.regressed.Load() }
 
-// zxids watches over the ids of the transactions that create queue nodes, which tokens
-// are made of.
+// zxids keeps track of the ids of the transactions that create queue nodes. Tokens are
+// made of these ids.
 type zxids struct {
 	newest    atomic.Int64
-	regressed atomic.Bool // a later one had a smaller id: tokens cannot be trusted any more
+	regressed atomic.Bool // a later transaction had no larger id: tokens cannot be trusted any more
 }
 
-// Origin is what others are told of the request that a place was taken for.
+// Origin describes the request that a place was taken for. It goes into the data of the
+// queue nodes, where other clients read it.
 type Origin struct {
-	Label, Trace string
-	Since        int64 // milliseconds since the Unix epoch
+	Label, Trace string // WithLabel's label, and the trace context that the Inject hook returned
+	Since        int64  // when the request began, in milliseconds since the Unix epoch
 }
 
-// NodeData is what the queue nodes of a request hold.
-func (c *Shared) NodeData(o Origin, mode queue.Mode) queue.Data {
-	return queue.Data{Host: c.cfg.Host, PID: c.cfg.PID, Label: o.Label, Mode: mode.String(), Since: o.Since, Trace: o.Trace}
+// NodeData returns the data for the queue nodes of a request.
+func (sh *Shared) NodeData(o Origin, mode queue.Mode) queue.Data {
+	return queue.Data{Host: sh.cfg.Host, PID: sh.cfg.PID, Label: o.Label, Mode: mode.String(), Since: o.Since, Trace: o.Trace}
 }

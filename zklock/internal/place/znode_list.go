@@ -7,66 +7,68 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// list returns the contenders of a lock in order. A contender of a dialect that
-// does not see ours is ErrConflict.
+// list returns the contenders of a lock in the order of the queue. It fails with
+// ErrConflict if there is a contender of a dialect whose contenders do not wait for
+// ours.
 func (z Znode) list(ctx context.Context) (q []queue.Node, err error) {
-	s := z.Desk
+	desk := z.Desk
 	var foreign *queue.Dialect
-	err = s.Repeat(ctx, "list", func(ctx context.Context) error {
+	err = desk.Repeat(ctx, "list", func(ctx context.Context) error {
 		q, foreign, err = z.listOnce(ctx)
 		return err
 	})
 	if err == nil && foreign != nil {
-		return nil, s.cfg.Dialect.ConflictWith(foreign)
+		return nil, desk.cfg.Dialect.ConflictWith(foreign)
 	}
 	queue.Sort(q)
 	return q, err
 }
 
-// listOnce does one list, unsorted, and has stray nodes of this session
-// deleted: those whose GUID nobody answers for, or which are not the node that
-// their contender settled on. A node whose outcome is open is left alone.
-// foreign is the dialect of a contender that does not see ours, if any.
+// listOnce lists the contenders of a lock once, unsorted, and has stray nodes of this
+// session deleted in the background: see strays. foreign is the dialect of a contender
+// that does not wait for ours; nil if there is none.
 func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
-	s, dir := z.Desk, z.Path
-	names, _, err := s.DS.Children(ctx, dir)
+	desk, dir := z.Desk, z.Path
+	names, _, err := desk.DS.Children(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	q = make([]queue.Node, 0, len(names))
-	others := 0
+	ignored := 0
 	for _, name := range names {
-		c, other, ok := s.cfg.Dialect.Parse(name)
+		c, other, ok := desk.cfg.Dialect.Parse(name)
 		switch {
 		case ok:
 			q = append(q, c)
 		case other != nil:
 			foreign = other
 		default:
-			others++
+			ignored++
 		}
 	}
-	if others > 0 && s.parents.firstForeign(dir) {
-		s.cfg.Logger.Warn("zklock: a lock's znode has children that are no contenders; they are ignored, and cost a list for each acquisition until somebody removes them", "children", others)
+	if ignored > 0 && desk.parents.warnOnce(dir) {
+		desk.cfg.Logger.Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
 	}
 	for _, path := range z.strays(q) {
-		s.Spawn(func() { _ = deleteNode(s, path) })
+		desk.Spawn(func() { _ = deleteNode(desk, path) })
 	}
 	return q, foreign, nil
 }
 
-// strays returns the paths of nodes of this session that should not be there.
+// strays returns the paths of nodes of this session that should not exist: no
+// registered contender has the node's GUID, or the one that has it has another node. A
+// node is not stray while the outcome of its contender's create is open.
 func (z Znode) strays(q []queue.Node) []string {
-	s, dir := z.Desk, z.Path
-	id := s.DS.ID()
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	desk, dir := z.Desk, z.Path
+	id := desk.DS.ID()
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
 	var paths []string
 	for i := range q {
 		if q[i].GUID.Session != id {
 			continue
 		}
-		c := s.enqueued[q[i].GUID.Serial]
+		c := desk.enqueued[q[i].GUID.Serial]
 		if c == nil || c.node != "" && c.node != q[i].Name {
 			paths = append(paths, dir+"/"+q[i].Name)
 		}
@@ -74,16 +76,16 @@ func (z Znode) strays(q []queue.Node) []string {
 	return paths
 }
 
-// sweep looks for late twins of creates with an unknown outcome, at once and
-// again a session timeout later: a twin that nobody answers for would block the
-// name until the session ends. The list deletes them.
+// sweep looks for late twins of creates with an unknown outcome, at once and again a
+// session timeout later. The list has them deleted. Otherwise a twin without a
+// registered contender would block the name until the session ends.
 func (z Znode) sweep() {
-	s := z.Desk
+	desk := z.Desk
 	for i := range 2 {
-		if i > 0 && !session.Sleep(s.Ctx, s.Timeout, nil) {
+		if i > 0 && !session.Sleep(desk.Ctx, desk.Timeout, nil) {
 			return
 		}
-		_ = s.Repeat(s.Ctx, "list", func(ctx context.Context) error {
+		_ = desk.Repeat(desk.Ctx, "list", func(ctx context.Context) error {
 			_, _, err := z.listOnce(ctx)
 			return err
 		})

@@ -11,37 +11,37 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Queue is everybody in the queue of a name.
+// Queue has all contenders in the queue of a name.
 type Queue struct {
-	Known  []queue.Node   // nil: there is no queue; contenders of the client's dialect, in order
+	Known  []queue.Node   // contenders of the client's dialect, in order; nil: the name has no znode
 	Data   [][]byte       // of each of Known
 	Others [][]queue.Node // contenders of other dialects, by family
 }
 
-// Everybody returns who is in the queue of a name, as of a moment during the call. Those
-// that leave before they are read are left out.
-func (z Znode) Everybody(ctx context.Context) (found Queue, err error) {
-	s, dir := z.Desk, z.Path
+// Contenders returns all contenders in the queue of a name, as of a moment during the
+// call. Contenders that leave before their data is read are left out.
+func (z Znode) Contenders(ctx context.Context) (found Queue, err error) {
+	desk, dir := z.Desk, z.Path
 	var names []string
-	err = s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-		// Without the Sync the server may not have heard yet of what the caller
-		// has just seen elsewhere.
-		if err = s.DS.Sync(ctx, dir); err != nil {
+	err = desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+		// Without the Sync the server may not know yet what the caller has just seen on
+		// another server.
+		if err = desk.DS.Sync(ctx, dir); err != nil {
 			return err
 		}
-		names, _, err = s.DS.Children(ctx, dir)
+		names, _, err = desk.DS.Children(ctx, dir)
 		return err
 	})
 	if errors.Is(err, driver.ErrNoNode) {
 		return Queue{}, nil
 	}
 	if err != nil {
-		return Queue{}, s.cfg.explain(err, dir)
+		return Queue{}, desk.cfg.explain(err, dir)
 	}
-	q := make([]queue.Node, 0, len(names))  // not nil: there is a queue
+	q := make([]queue.Node, 0, len(names))  // not nil: the znode exists
 	var others [queue.Families][]queue.Node // by family
 	for _, name := range names {
-		if c, other, ok := s.cfg.Dialect.Parse(name); ok {
+		if c, other, ok := desk.cfg.Dialect.Parse(name); ok {
 			q = append(q, c)
 		} else if other != nil {
 			c, _, _ = other.Parse(name)
@@ -51,7 +51,7 @@ func (z Znode) Everybody(ctx context.Context) (found Queue, err error) {
 	queue.Sort(q)
 	read, err := z.readContenders(ctx, q)
 	if err != nil {
-		return Queue{}, s.cfg.explain(err, dir)
+		return Queue{}, desk.cfg.explain(err, dir)
 	}
 	present, data := q[:0], make([][]byte, 0, len(q))
 	for i, c := range q {
@@ -65,21 +65,21 @@ func (z Znode) Everybody(ctx context.Context) (found Queue, err error) {
 	return Queue{present, data, others[:]}, nil
 }
 
-// maxReads is how many contenders are read at once: enough to make little of the
-// way to the server, and so few that three quarters of session.MaxLone are left to other calls
-// that acquire on the session meanwhile.
+// maxReads is how many contenders are read at the same time: enough that the round
+// trips to the server add little, and so few that three quarters of session.MaxLone are
+// left for calls that acquire on the session meanwhile.
 const maxReads = session.MaxLone / 4
 
 // contenderData is what a read of a contender found.
 type contenderData struct {
-	there bool // it had not left
+	there bool // its node still existed
 	data  []byte
 }
 
-// readContenders reads the data of each contender of q, as many as maxReads at once.
-// The first error ends it; it returns when no read is under way any more.
+// readContenders reads the data of each contender of q, maxReads of them at the same
+// time. It stops at the first error. It returns when no read is under way any more.
 func (z Znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderData, error) {
-	s, dir := z.Desk, z.Path
+	desk, dir := z.Desk, z.Path
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	read := make([]contenderData, len(q))
@@ -91,8 +91,8 @@ func (z Znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderD
 		readers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(q)); i = next.Add(1) - 1 {
 				var n driver.Node
-				err := s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-					n, err = s.DS.Get(ctx, dir+"/"+q[i].Name)
+				err := desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+					n, err = desk.DS.Get(ctx, dir+"/"+q[i].Name)
 					return err
 				})
 				switch {
@@ -109,10 +109,10 @@ func (z Znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderD
 	return read, failed
 }
 
-// Delete deletes a contender's node, whoever made it.
+// Delete deletes a contender's node, whichever client has created it.
 func (z Znode) Delete(ctx context.Context, node string) error {
-	s := z.Desk
-	return s.cfg.explain(s.Repeat(ctx, "release", func(ctx context.Context) error {
-		return s.DS.Delete(ctx, z.Path+"/"+node, driver.AnyVersion)
+	desk := z.Desk
+	return desk.cfg.explain(desk.Repeat(ctx, "release", func(ctx context.Context) error {
+		return desk.DS.Delete(ctx, z.Path+"/"+node, driver.AnyVersion)
 	}), z.Path)
 }

@@ -2,7 +2,7 @@ package queue
 
 import "encoding/json"
 
-// Limits on a queue node's data and the texts in it.
+// Limits on a queue node's data and the texts in it, in bytes.
 const (
 	maxNodeData = 1 << 10
 
@@ -11,20 +11,21 @@ const (
 	maxTrace = 256
 )
 
-// Data is what a queue node holds, as JSON: for people, and for the traces
-// of those who wait behind it. Decisions are made by two of its fields only:
-// that a writer counts as a reader, and that a permit was granted.
+// Data is the content of a queue node, as JSON. It is for operators, and for the traces of
+// waiters behind the node. Decisions depend on two of its fields only: Mode can say that a
+// writer's node counts as a reader's, and Granted that a permit was granted.
 type Data struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Label   string `json:"label,omitempty"`
 	Mode    string `json:"mode"`
-	Granted bool   `json:"granted,omitempty"` // a permit's node, rewritten when its turn had come
+	Granted bool   `json:"granted,omitempty"` // set in a permit's node when its turn has come
 	Since   int64  `json:"since"`             // milliseconds since the Unix epoch
 	Trace   string `json:"trace,omitempty"`
 }
 
-// Encode returns the bytes that Decode reads.
+// Encode returns d as JSON of at most maxNodeData bytes. It truncates texts that are too
+// long.
 func (d Data) Encode() []byte {
 	d.Host, d.Label, d.Trace = Truncate(d.Host, maxHost), Truncate(d.Label, MaxLabel), Truncate(d.Trace, maxTrace)
 	for {
@@ -40,8 +41,8 @@ func (d Data) Encode() []byte {
 	}
 }
 
-// Decode reads a queue node's data, which may be anything: longer texts than
-// encode writes are cut.
+// Decode reads a queue node's data. Any client may have written it: ok is false if it is
+// not such JSON, and texts that are longer than those of Encode are truncated.
 func Decode(data []byte) (d Data, ok bool) {
 	if len(data) > 4096 || json.Unmarshal(data, &d) != nil {
 		return Data{}, false
@@ -50,8 +51,8 @@ func Decode(data []byte) (d Data, ok bool) {
 	return d, true
 }
 
-// Effective is the kind as which a contender counts: a writer's node whose data
-// says that it is a reader's was downgraded by its holder.
+// Effective returns the kind as which a contender counts. A holder that downgrades its
+// write lock writes a reader's mode into the data of its node, whose name stays a writer's.
 func Effective(k Kind, d Data) Kind {
 	if k.Mode == Exclusive && d.Mode == Shared.String() {
 		return Kind{Mode: Shared}

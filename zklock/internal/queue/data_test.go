@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// FuzzNodeData: whatever is to be told about a contender makes no more than 1 KiB
-// of JSON, which says what does not have to be cut; and whatever somebody else
-// has put into a node is read without harm.
+// FuzzNodeData checks that a contender's data is at most 1 KiB of JSON, whatever its texts
+// are, and keeps the fields that do not have to be truncated. It also checks that any data
+// of another client's node can be read.
 func FuzzNodeData(f *testing.F) {
 	f.Add("host-7", 812, "request 4711", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", []byte(`{"mode":"read","since":-1}`))
 	f.Add("\u2028\u2029<>&\x00\xff", -1, "\"\\", "\x7f", []byte(`{"mode":{},"host":1}`))
@@ -16,20 +16,20 @@ func FuzzNodeData(f *testing.F) {
 			d := Data{Host: host, PID: pid, Label: label, Trace: trace, Mode: mode.String(), Since: 1}
 			data := d.Encode()
 			if len(data) == 0 || len(data) > maxNodeData || !json.Valid(data) {
-				t.Fatalf("%d bytes: %s", len(data), data)
+				t.Fatalf("Encode returned %d bytes, want valid JSON of 1 to %d: %s", len(data), maxNodeData, data)
 			}
 			back, ok := Decode(data)
 			if !ok || back.PID != pid || back.Mode != d.Mode || back.Since != 1 {
-				t.Fatalf("%+v came back as %+v", d, back)
+				t.Fatalf("%+v was decoded as %+v", d, back)
 			}
 		}
 		for _, k := range []Kind{{Mode: Exclusive}, {Mode: Shared}, {Mode: Permit, Permits: 3}} {
 			d, _ := Decode(foreign)
 			if len(d.Label) > MaxLabel || len(d.Host) > maxHost || len(d.Trace) > maxTrace {
-				t.Fatalf("%+v", d)
+				t.Fatalf("decoded data with a text that is too long: %+v", d)
 			}
 			if mode := Effective(k, d).Mode; mode != k.Mode && !(k.Mode == Exclusive && mode == Shared) {
-				t.Fatalf("%s makes a %v of a %v", foreign, mode, k.Mode)
+				t.Fatalf("with the data %s, a contender of mode %v counts as %v", foreign, k.Mode, mode)
 			}
 		}
 	})

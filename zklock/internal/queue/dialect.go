@@ -8,55 +8,55 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Dialect is how a client names its queue nodes: the URL key of that name. Each
-// is a promise to one foreign recipe, in whose terms the nodes are named, so
-// that its contenders wait for ours and ours for them:
+// Dialect is the way in which a client names its queue nodes; the URL key "dialect" selects
+// it. In each dialect the nodes are named as one other library names them, so that its
+// contenders wait for those of zklock, and those of zklock for its contenders:
 //
 //	                                       dialect=
-//	beside                                 zklock     curator    zk         kazoo
+//	together with                          zklock     curator    zk         kazoo
 //	Curator's InterProcessReadWriteLock    excludes   conflict   conflict   conflict
 //	Curator's InterProcessMutex            conflict   excludes   excludes   conflict
 //	go-zookeeper's Lock                    conflict   excludes   excludes   conflict
 //	kazoo's Lock                           conflict   conflict   conflict   excludes
 //	kazoo's ReadLock and WriteLock         conflict   conflict   conflict   excludes
 //
-// No node name satisfies two recipes at once. Where the table says conflict,
-// acquiring fails with ErrConflict, and names the dialect to use, when such a
-// contender is seen in the queue. The other way round there is nobody to refuse:
-// the foreign recipe looks for its own kind of node, finds none, and gets in
-// beside a holder of ours. Only the right dialect, in all clients, excludes.
+// No node name satisfies two recipes at once. Where the table says conflict, an acquisition
+// fails with ErrConflict when it sees such a contender in the queue, and the error names the
+// dialect to use. In the other direction nothing can be refused: the foreign recipe looks
+// for its own kind of node, finds none, and takes the lock while a zklock client holds it.
+// Only the right dialect, in all clients, makes the two exclude each other.
 //
-// What a dialect can hold:
+// The kinds of locks in each dialect:
 //
-//   - zklock: everything. Curator knows readers and writers; semaphores are ours
-//     alone, and it does not wait for them. To Curator a writer that was
-//     downgraded stays a writer. A writer of Curator's that takes the read lock
-//     and gives the write lock back goes on as a reader that is waited for, with
-//     releases that put its new node in the old one's place; with those that put
-//     it at the end of the queue, such as 5.4.0, the next writer gets in.
-//   - curator, zk: a Mutex, alone and in All. There are no readers and no
-//     permits: those fail with ErrConflict.
-//   - kazoo: mutexes, readers and writers, not permits. kazoo's plain Lock does
-//     not wait for any readers, be they kazoo's: beside readers, use its
-//     WriteLock. Its ReadLock waits for writers that came after it, too, which
-//     wait for it: that is a deadlock among kazoo's own locks, and with ours.
+//   - zklock: all. Curator knows readers and writers. Only zklock knows semaphores, and
+//     Curator does not wait for them. For Curator a writer that was downgraded is still a
+//     writer. A Curator writer can take the read lock and then give the write lock back.
+//     With versions of Curator that put the reader's node at the writer's position, later
+//     writers wait for that reader. With versions that put it at the end of the queue, such
+//     as 5.4.0, the next writer gets in.
+//   - curator, zk: a Mutex, alone and in All. Readers and permits fail with ErrConflict.
+//   - kazoo: mutexes, readers and writers, but no permits. kazoo's plain Lock does not wait
+//     for readers, not even for kazoo's own: together with readers, use its WriteLock. Its
+//     ReadLock also waits for writers that came after it, which wait for it: that is a
+//     deadlock among kazoo's own locks, and also with those of zklock.
 //
-// In all but zklock a name is a literal path below the root, made of real
-// znodes: the lock orders/42 is <root>/orders/42. Names that ZooKeeper does not
-// take, or with a segment that could pass for somebody's queue node, are
-// ErrInvalidName. In curator and zk a lock below another lock would be taken for
-// one of its contenders; that is ErrConflict. A lock above others, made after
-// them, takes no notice of them. Data of a lock's znode is written over only if it
-// is empty or our own mark. In kazoo all these znodes are
-// persistent and stay: its locks make them once and rely on them.
+// In all dialects but zklock, a name is a literal path below the root, made of real znodes:
+// the lock orders/42 is <root>/orders/42. A name that ZooKeeper does not accept as a path,
+// or that has a segment which could be taken for a queue node, fails with ErrInvalidName. In
+// curator and zk, a lock below another lock would be taken for one of its contenders; that
+// fails with ErrConflict. A lock above others that is made after them ignores them. The data
+// of a lock's znode is overwritten only if it is empty or is zklock's own mark. In kazoo
+// these znodes are persistent and stay, because kazoo's locks create them once and rely on
+// them.
 type Dialect struct {
 	Name   string
 	Family family
-	modes  []Mode // what its recipe can express
-	serves string // the recipe, for errors
+	modes  []Mode // the modes that its recipe has
+	serves string // the name of its recipe, for errors
 }
 
-// Default is the dialect of a URL that has none. The others share locks with one recipe each.
+// Default is the dialect of a URL that does not name one. It and each of the others share
+// locks with one recipe.
 var (
 	Default        = &Dialect{"zklock", familyReadWrite, []Mode{Exclusive, Shared, Permit}, "Curator's InterProcessReadWriteLock"}
 	dialectCurator = &Dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex"}
@@ -64,10 +64,10 @@ var (
 	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, []Mode{Exclusive, Shared}, "kazoo's Lock, ReadLock and WriteLock"}
 )
 
-// Dialects are all dialects, the default first.
+// Dialects has all dialects, the default first.
 var Dialects = []*Dialect{Default, dialectCurator, dialectZK, dialectKazoo}
 
-// ParseDialect returns the dialect of a name.
+// ParseDialect returns the dialect with that name.
 func ParseDialect(name string) (*Dialect, error) {
 	names := make([]string, len(Dialects))
 	for i, d := range Dialects {
@@ -78,7 +78,7 @@ func ParseDialect(name string) (*Dialect, error) {
 	return nil, fmt.Errorf("want one of %s", strings.Join(names, ", "))
 }
 
-// family is what recipes have in common that see each other's queue nodes.
+// family is a form of queue nodes' names. Recipes of one family see each other's nodes.
 //
 //	familyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>, __READ__ alike
 //	familyMutex       [_c_<uuid or 32 hex digits>-]lock-<10 digits>
@@ -89,10 +89,10 @@ const (
 	familyReadWrite family = iota
 	familyMutex
 	FamilyKazoo
-	Families = iota // how many there are
+	Families = iota // the number of families
 )
 
-// Markers of the families that are not this library's own.
+// Markers in the node names of the families that are not the default dialect's.
 const (
 	mutexMarker     = "lock-"
 	kazooMarker     = "__lock__"
@@ -100,20 +100,21 @@ const (
 	uuidHexLen      = 32
 )
 
-// Literal reports whether names are paths as they stand.
+// Literal reports whether a lock's name is, unchanged, the path of its znode below the root.
 func (d *Dialect) Literal() bool { return d.Family != familyReadWrite }
 
-// Allows says why a kind of lock cannot be had in the dialect.
+// Allows returns nil if the dialect has that kind of lock, and else an error that matches
+// ErrConflict.
 func (d *Dialect) Allows(k Kind) error {
 	for _, m := range d.modes {
 		if m == k.Mode {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: with dialect=%s there are no locks held as %v, %s knows none", errs.ErrConflict, d.Name, k.Mode, d.serves)
+	return fmt.Errorf("%w: dialect=%s has no locks of mode %v, because %s has none", errs.ErrConflict, d.Name, k.Mode, d.serves)
 }
 
-// Prefix is the name of a queue node up to its sequence suffix.
+// Prefix returns the name of a queue node up to its sequence suffix.
 func (d *Dialect) Prefix(g GUID, k Kind) string {
 	switch d {
 	case dialectCurator:
@@ -129,11 +130,11 @@ func (d *Dialect) Prefix(g GUID, k Kind) string {
 	return protectedPrefix + g.String() + "-" + k.marker()
 }
 
-// Parse takes a child of a lock's znode apart. ok is false for a child that is
-// no contender of the dialect; foreign, if not nil, is the dialect of those that
-// it is a contender of, which do not see ours. A child without a sequence number is
-// no contender of anything. One with a negative number has seq MaxSequence: servers
-// before 3.6 count into the negative.
+// Parse parses the name of a child of a lock's znode. ok is false for a child that is not a
+// contender of the dialect. If such a child is a contender in another dialect, foreign is
+// that dialect; its clients do not see this dialect's nodes. A child without a sequence
+// number is not a contender of any dialect. A child with a negative number gets the Seq
+// MaxSequence: servers before 3.6 count on into the negative numbers.
 func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
 	head, suffix, k, f, ok := classify(node)
 	if !ok || !isSequence(suffix) {
@@ -147,8 +148,8 @@ func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
 	return q, nil, true
 }
 
-// dialectOf tells which dialect a foreign contender's clients share. Curator
-// writes UUIDs with dashes, go-zookeeper without.
+// dialectOf returns the dialect that works with a foreign contender's library. Curator
+// writes UUIDs with dashes, and go-zookeeper without.
 func dialectOf(head string, f family) *Dialect {
 	switch {
 	case f == familyReadWrite:
@@ -161,8 +162,8 @@ func dialectOf(head string, f family) *Dialect {
 	return dialectCurator
 }
 
-// guidText is the part of a node's name, as cut off its marker, that identifies
-// the one who made it.
+// guidText returns the part of a node's name that identifies the client that made it. head
+// is the name up to its marker.
 func guidText(head string, f family) string {
 	if f == FamilyKazoo {
 		return head
@@ -175,9 +176,9 @@ func guidText(head string, f family) string {
 	return text
 }
 
-// classify splits a node's name around its marker, as the recipes do: for
-// Curator's read and write locks whatever follows the marker is the suffix, for
-// the others it has to be a number.
+// classify splits a node's name around its marker, as the recipes do. For Curator's read
+// and write locks, anything that follows the marker is the suffix. For the others, the
+// suffix has to be a number.
 func classify(node string) (head, suffix string, k Kind, f family, ok bool) {
 	if head, suffix, k, ok = cutMarker(node); ok {
 		return head, suffix, k, familyReadWrite, true
@@ -198,8 +199,8 @@ func classify(node string) (head, suffix string, k Kind, f family, ok bool) {
 	return "", "", Kind{}, 0, false
 }
 
-// isSequence reports whether a suffix is what servers append: ten digits, or a
-// negative number by those before 3.6.
+// isSequence reports whether a suffix is one that servers append: ten digits, or, from
+// servers before 3.6, a negative number.
 func isSequence(s string) bool {
 	digits, negative := strings.CutPrefix(s, "-")
 	if len(s) != suffixLen && !(negative && len(digits) == suffixLen) {
@@ -213,17 +214,18 @@ func isSequence(s string) bool {
 	return true
 }
 
-// Walks reports whether a queue that was listed once may be walked when q has
-// left it. Nobody ever gets in ahead of a queue node of this library. With newer
-// releases of Curator a writer that becomes a reader inserts a node with the
-// writer's own sequence number, which stays when the writer's is gone. The other
-// dialects make no such assumption about anybody.
+// Walks reports whether a client may go on with the queue that it listed before when q has
+// left it, instead of listing again. It may if q is a node of this library: no other node
+// ever appears ahead of such a node. In newer versions of Curator, a writer that becomes a
+// reader inserts a node with the writer's own sequence number, which stays when the
+// writer's node is gone. In the other dialects it never may: nothing is assumed there about
+// any client.
 func (d *Dialect) Walks(q Node) bool {
 	return !d.Literal() && q.GUID != GUID{} && q.GUID.ours()
 }
 
-// ours reports whether a GUID has the form of this library's, which others' do
-// not have: a random UUID has its variant's bits set where the serial has zeros.
+// ours reports whether a GUID has the form that this library makes. A random UUID does not
+// have it: its variant's bits are set where a serial number has zeros.
 func (g GUID) ours() bool { return g.Serial>>48 == 0 }
 
 // hex returns the guid as 32 hexadecimal digits.
@@ -232,23 +234,24 @@ func (g GUID) hex() string {
 	return string(b[:])
 }
 
-// CheckName enforces the rules for names of the dialect.
+// CheckName checks a lock name against the rules of the dialect. Its error matches
+// ErrInvalidName.
 func (d *Dialect) CheckName(name string) error {
 	if err := CheckName(name); err != nil || !d.Literal() {
 		return err
 	}
 	if r, ok := RefusedRune(name); ok {
-		return fmt.Errorf("%w: with dialect=%s it is a path, in which ZooKeeper does not take the character %U", errs.ErrInvalidName, d.Name, r)
+		return fmt.Errorf("%w: with dialect=%s it is a path, and ZooKeeper does not accept the character %U in paths", errs.ErrInvalidName, d.Name, r)
 	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if _, _, _, _, ok := classify(segment); ok {
-			return fmt.Errorf("%w: with dialect=%s its segment %q would pass for a queue node", errs.ErrInvalidName, d.Name, segment)
+			return fmt.Errorf("%w: with dialect=%s its segment %q could be taken for a queue node", errs.ErrInvalidName, d.Name, segment)
 		}
 	}
 	return nil
 }
 
-// Encode maps a name to the path of its znode below the root.
+// Encode returns the path, below the root, of the znode of the lock with that name.
 func (d *Dialect) Encode(name string) string {
 	if d.Literal() {
 		return name
@@ -256,7 +259,7 @@ func (d *Dialect) Encode(name string) string {
 	return encodeName(name)
 }
 
-// ParentMode is the kind of znode that a lock's is made as.
+// ParentMode returns the mode in which the znode of a lock is created.
 func (d *Dialect) ParentMode() driver.Mode {
 	if d == dialectKazoo {
 		return driver.Persistent
@@ -264,8 +267,9 @@ func (d *Dialect) ParentMode() driver.Mode {
 	return driver.Container
 }
 
-// ConflictWith is the error of meeting a contender of another dialect.
+// ConflictWith returns the error of an acquisition that has found a contender of another
+// dialect in the queue.
 func (d *Dialect) ConflictWith(other *Dialect) error {
-	return fmt.Errorf("%w: a contender of %s is in the queue, and does not wait for those of dialect=%s; use dialect=%s for this lock, in all clients",
+	return fmt.Errorf("%w: a contender of %s is in the queue, and does not wait for contenders of dialect=%s; use dialect=%s for this lock, in all clients",
 		errs.ErrConflict, other.serves, d.Name, other.Name)
 }

@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What each recipe writes, taken from the real ones, and the dialects in which
-// it is a contender. The others have to name the one that fits.
+// recipes has one node name of each recipe, taken from the real libraries, and the dialects
+// in which that node is a contender. In the other dialects the error has to name the dialect
+// to use.
 var recipes = []struct {
 	name, node string
 	mode       Mode
-	dialects   string // in which it counts
-	use        string // what the others advise
+	dialects   string // those in which it is a contender
+	use        string // the one that the error of the others names
 }{
 	{"InterProcessReadWriteLock.writeLock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__0000000003", Exclusive, "zklock", "zklock"},
 	{"InterProcessReadWriteLock.readLock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__READ__0000000003", Shared, "zklock", "zklock"},
@@ -32,19 +33,19 @@ func TestEveryRecipeCountsInItsDialectsAndIsForeignInTheOthers(t *testing.T) {
 			counts := strings.Contains(" "+r.dialects+" ", " "+d.Name+" ")
 			switch {
 			case ok != counts:
-				t.Errorf("%s in dialect %s: contender %v, want %v", r.name, d.Name, ok, counts)
+				t.Errorf("%s in dialect %s: is a contender: %v, want %v", r.name, d.Name, ok, counts)
 			case ok && (q.Seq != 3 || q.Kind.Mode != r.mode || q.GUID == GUID{} || other != nil):
-				t.Errorf("%s in dialect %s: %+v, %v", r.name, d.Name, q, other)
+				t.Errorf("%s in dialect %s: parsed as %+v, of the foreign dialect %v", r.name, d.Name, q, other)
 			case !ok && (other == nil || other.Name != r.use):
-				t.Errorf("%s in dialect %s: foreign, of %+v; want dialect %s", r.name, d.Name, other, r.use)
+				t.Errorf("%s in dialect %s: is foreign, of dialect %+v; want dialect %s", r.name, d.Name, other, r.use)
 			case ok && d.Walks(q):
-				t.Errorf("%s in dialect %s: may be walked past", r.name, d.Name)
+				t.Errorf("%s in dialect %s: Walks is true for a node of another library", r.name, d.Name)
 			}
 		}
 	}
 }
 
-// Our own nodes are found again by their GUID, whatever the dialect.
+// A client finds its own nodes again by their GUID, in every dialect.
 func TestOwnNamesReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := GUID{rapid.Int64Min(1).Draw(t, "session"), rapid.Uint64Max(1<<48-1).Draw(t, "serial")}
@@ -59,7 +60,7 @@ func TestOwnNamesReadBack(t *testing.T) {
 			t.Fatalf("dialect %s: %q reads back as %+v, %v, %v", d.Name, node, q, other, ok)
 		}
 		if d.Walks(q) != (d == Default) {
-			t.Fatalf("dialect %s: walks past %q = %v", d.Name, node, d.Walks(q))
+			t.Fatalf("dialect %s: Walks(%q) = %v", d.Name, node, d.Walks(q))
 		}
 	})
 }
@@ -72,7 +73,7 @@ func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {
 		for _, d := range Dialects {
 			err := d.CheckName(name)
 			if want := d.Literal(); (err != nil) != want || want && !errors.Is(err, errs.ErrInvalidName) {
-				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)
+				t.Errorf("dialect %s, name %q: error %v, want ErrInvalidName: %v", d.Name, name, err, want)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package queue
 
-// GUID identifies one enqueue of one session.
+// GUID identifies one queue node: the session that made it, and a number which that
+// session has used only once.
 type GUID struct {
 	Session int64
 	Serial  uint64
@@ -21,7 +22,7 @@ func (g GUID) String() string {
 	return string(b[:])
 }
 
-// digits returns the guid in 32 hex digits.
+// digits returns the guid as 32 hexadecimal digits.
 func (g GUID) digits() (b [uuidHexLen]byte) {
 	const hex = "0123456789abcdef"
 	session := uint64(g.Session)
@@ -32,8 +33,8 @@ func (g GUID) digits() (b [uuidHexLen]byte) {
 	return b
 }
 
-// parseGUID reads what String and hex wrote. Other people's UUIDs parse as well,
-// to some session's id that is not ours.
+// parseGUID reads the texts that String and hex write. UUIDs of other libraries can be
+// parsed, too; they yield an id that is not the id of this client's session.
 func parseGUID(s string) (GUID, bool) {
 	var hex [uuidHexLen]byte
 	switch {

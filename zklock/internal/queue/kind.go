@@ -6,11 +6,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Kind is what a queue node says it is: who it excludes follows from it, and
-// contenders of one name have to be of kinds that know each other.
+// Kind is the kind of lock that a queue node is for. It decides which other contenders the
+// node excludes. All contenders of one name must be of compatible kinds; see Conflict.
 type Kind struct {
 	Mode    Mode
-	Permits int // of a semaphore; 0 for the others
+	Permits int // the number of a semaphore's permits; 0 for the other kinds
 }
 
 // String describes the kind for an error.
@@ -18,12 +18,12 @@ func (k Kind) String() string {
 	if k.Mode == Permit {
 		return fmt.Sprintf("one of %d permits", k.Permits)
 	}
-	return "it " + k.Mode.String()
+	return "the " + k.Mode.String() + " lock"
 }
 
-// KindConflict is the error of who meets a contender of a kind that
-// does not know its own, see Conflict, and gives way.
+// KindConflict returns the error of a contender that gives way because a contender of an
+// incompatible kind is ahead of it; see Conflict.
 func KindConflict(ahead Node) error {
-	return fmt.Errorf("%w: %s is in the queue, wanting %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
+	return fmt.Errorf("%w: %s is in the queue and wants %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
 		errs.ErrConflict, ahead.Name, ahead.Kind)
 }

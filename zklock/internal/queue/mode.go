@@ -9,7 +9,7 @@ const (
 	// Exclusive locks are held alone.
 	Exclusive Mode = iota + 1
 
-	// Shared locks are held together with other shared ones.
+	// Shared locks are held together with other shared locks.
 	Shared
 
 	// Permit is one of a semaphore's permits.

@@ -9,13 +9,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// MaxName is the longest lock name, in bytes. Encoded it can be three times as
-// long, which together with the root and a contender's name stays far below
-// what ZooKeeper's request limit allows.
+// MaxName is the length of the longest lock name, in bytes. The encoded name can be three
+// times as long. Together with the root and a contender's name, that is far below
+// ZooKeeper's limit for a request.
 const MaxName = 512
 
-// CheckName enforces the rules for lock names. They are those of a relative
-// path, so that a name means the same to every recipe and tool.
+// CheckName checks a lock name against the rules of all dialects; its error matches
+// ErrInvalidName. The rules are those of a relative path, so that a name means the same to
+// every recipe and tool.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -33,7 +34,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckSegment refuses what must not stand between two slashes.
+// CheckSegment checks the part of a name between two slashes.
 func CheckSegment(s string) error {
 	switch s {
 	case "":
@@ -49,17 +50,17 @@ func CheckSegment(s string) error {
 	return nil
 }
 
-// Characters that ZooKeeper takes in no path, beside control characters: those
-// for private use, the specials at the end of the basic plane, and all beyond it,
-// which are two surrogates to a server.
+// Characters that ZooKeeper accepts in no path, in addition to control characters: those
+// for private use, the specials at the end of the basic multilingual plane, and all
+// characters beyond that plane, which a server sees as two surrogates.
 const (
 	firstPrivateRune = 0xe000
 	lastPrivateRune  = 0xf8ff
 	firstSpecialRune = 0xfff0
 )
 
-// RefusedRune returns the first of these characters in s, which is part of a
-// path; one that is no UTF-8 counts as such.
+// RefusedRune returns the first of these characters in s, which is part of a path. Bytes
+// that are not valid UTF-8 count as such a character.
 func RefusedRune(s string) (rune, bool) {
 	for _, r := range s {
 		if firstPrivateRune <= r && r <= lastPrivateRune || r >= firstSpecialRune {
@@ -71,9 +72,10 @@ func RefusedRune(s string) (rune, bool) {
 
 const upperHex = "0123456789ABCDEF"
 
-// encodeName maps a name, injectively, to one znode name: every byte outside
-// [A-Za-z0-9_.-] becomes %XX, the slash too. So no lock's znode is ever below
-// another's, and a name like "orders/42" cannot become a contender of "orders".
+// encodeName maps a name to the name of one znode; different names get different znodes.
+// Every byte outside [A-Za-z0-9_.-], the slash included, becomes %XX. So no lock's znode is
+// ever below another lock's, and the lock "orders/42" cannot be taken for a contender of
+// the lock "orders".
 func encodeName(name string) string {
 	plain := 0
 	for i := range len(name) {

@@ -9,13 +9,13 @@ import (
 // Names of queue nodes are, in the default dialect, those of Curator's
 // InterProcessReadWriteLock, so that its locks and ours exclude each other:
 //
-//	_c_<uuid>-__WRIT__<10 digits>      wants the lock for itself
+//	_c_<uuid>-__WRIT__<10 digits>      wants the lock alone
 //	_c_<uuid>-__READ__<10 digits>      wants it together with other readers
-//	_c_<uuid>-__PERM<n>__<10 digits>   wants one of n permits; Curator has none such
+//	_c_<uuid>-__PERM<n>__<10 digits>   wants one of n permits; Curator has no such nodes
 //
-// The UUID finds our node again after a create whose reply was lost. It is the
-// session's id and a counter, so that a node of another session, even one of
-// this process, is never taken for ours.
+// By the UUID a client finds its node again after a create whose reply was lost. The UUID
+// consists of the session's id and a counter, so that a client never takes a node of
+// another session for its own, not even of another session of the same process.
 const (
 	protectedPrefix = "_c_"
 	writeMarker     = "__WRIT__"
@@ -26,12 +26,13 @@ const (
 	suffixLen       = 10
 )
 
-// MaxSequence is where a name's sequence numbers are treated as used up. The
-// last 2^20 are left unused because servers from 3.6 on repeat 2^31-1 once they
-// reach it, and older ones go negative: no comparison can mend either.
+// MaxSequence is the sequence number from which on a name's numbers count as used up.
+// Servers from 3.6 on repeat 2^31-1 once they reach it, and older servers go on with
+// negative numbers; in both cases the numbers no longer show the order of the queue. The
+// last 2^20 numbers before that are left unused.
 const MaxSequence = 1<<31 - 1<<20
 
-// marker is the part of a queue node's name that says what it wants.
+// marker returns the part of a queue node's name that says which kind of lock it wants.
 func (k Kind) marker() string {
 	switch k.Mode {
 	case Shared:
@@ -42,7 +43,7 @@ func (k Kind) marker() string {
 	return writeMarker
 }
 
-// Node is a queue node as a decision sees it.
+// Node is what Decide needs to know of a queue node.
 type Node struct {
 	Name string
 	Seq  int64
@@ -81,8 +82,8 @@ func parseSuffix(s string) int64 {
 	return min(n, MaxSequence)
 }
 
-// Sort puts contenders in the order in which they get the lock. The GUID
-// in front of the suffix never counts.
+// Sort puts contenders in the order in which they get the lock: by sequence number. The
+// GUID in front of the number does not matter.
 func Sort(q []Node) {
 	slices.SortFunc(q, func(a, b Node) int { return int(a.Seq - b.Seq) })
 }

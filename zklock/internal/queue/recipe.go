@@ -1,23 +1,25 @@
 package queue
 
-// Decide says whether the contender at index self of a queue holds, and if not,
-// whose departure (or, for permits, grant) can make it so. It is pure: the queue
-// is all that counts, ordered by sequence, oldest first.
+// Decide reports whether the contender at index self of a queue holds the lock. If it does
+// not, Decide returns the indexes of the contenders to watch: those whose departure (or, for
+// permits, whose grant) can let self hold. q is ordered by sequence number, oldest first,
+// and nothing else matters for the decision.
 //
-// An exclusive contender holds when nobody is ahead, and else watches the one
-// just ahead: any other can leave without effect on it, so a release wakes one.
+// An exclusive contender holds if no contender is ahead of it. Else it watches the one just
+// ahead. While that one is there, the departure of any other changes nothing for self. So a
+// release wakes one waiter.
 //
-// A shared contender holds when no exclusive one is ahead, and else watches the
-// nearest of these: shared ones between the two cannot hold either.
+// A shared contender holds if no exclusive contender is ahead of it. Else it watches the
+// nearest exclusive one ahead: shared contenders between the two cannot hold either.
 //
-// One of n permits is held by each of the first n. The first in line behind
-// them watches all n, since any of them may leave; everybody further back
-// watches the one just ahead. When the first in line is granted it marks its own
-// node, which wakes the one behind it, now the first in line. So a release wakes
-// one, whoever leaves, and none is missed.
+// A semaphore's n permits are held by the first n contenders. The next one, the first in
+// line, watches all n, since any of them may leave. Each contender further back watches the
+// one just ahead. When the first in line is granted a permit, it marks its own node; that
+// wakes the contender behind it, which is now the first in line. So a release wakes one
+// waiter, no matter which holder leaves, and no waiter is missed.
 //
-// The one to watch may leave without having held. Whoever waits decides anew
-// then, and never concludes anything from an absence alone.
+// A watched contender may leave without ever having held the lock. The waiter then decides
+// again, and never concludes from a contender's absence alone that its turn has come.
 func Decide(q []Node, self int) (held bool, watch []int) {
 	if n := q[self].Kind.Permits; n > 0 {
 		switch {
@@ -40,9 +42,10 @@ func Decide(q []Node, self int) (held bool, watch []int) {
 	return true, nil
 }
 
-// Conflict returns the first contender ahead whose kind does not know that of
-// the one at index self: permits and the others, or permits of another number.
-// The later one has to give way, or two kinds would hold side by side.
+// Conflict returns the first contender ahead of self whose kind is not compatible with that
+// of self: one is for a permit and the other is not, or the two semaphores have different
+// numbers of permits. Contenders of incompatible kinds do not wait for each other, so the
+// later one has to give way, or both would hold at the same time.
 func Conflict(q []Node, self int) (Node, bool) {
 	for i := range self {
 		if q[i].Kind.Permits != q[self].Kind.Permits {

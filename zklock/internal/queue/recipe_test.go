@@ -7,11 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// blocks says, as briefly as can be, whom a contender has to wait for.
+// blocks reports whether a contender of mode self has to wait for one of mode ahead.
 func blocks(ahead, self Mode) bool { return ahead == Exclusive || self == Exclusive }
 
-// Against a brute-force model: whoever holds is blocked by nobody ahead, whoever
-// waits is blocked by the one it watches, and by nobody between the two.
+// Decide is compared with a brute-force model. A contender that holds is blocked by none
+// ahead. A contender that waits is blocked by the one that it watches, and by none between
+// the two.
 func TestDecideAgreesWithBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 12).Draw(t, "modes")
@@ -28,14 +29,14 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 			}
 			held, watch := Decide(q, self)
 			if held != (nearest < 0) || !held && (len(watch) != 1 || watch[0] != nearest) {
-				t.Fatalf("decide(%v, %d) = %v, %d; the nearest that blocks is %d", modes, self, held, watch, nearest)
+				t.Fatalf("Decide(%v, %d) = %v, %d; the nearest contender that blocks it is %d", modes, self, held, watch, nearest)
 			}
 		}
 	})
 }
 
-// However contenders leave, some contender that is left holds, exclusive ones
-// alone, and everybody who waits is woken by a departure that can let it in.
+// In whatever order contenders leave, at least one of those that are left holds, an
+// exclusive one holds alone, and each waiter is woken by the departure that lets it hold.
 func TestQueueDrainsWhoeverLeaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 10).Draw(t, "modes")
@@ -45,7 +46,7 @@ func TestQueueDrainsWhoeverLeaves(t *testing.T) {
 		}
 		for len(q) > 0 {
 			holders, exclusive := 0, 0
-			waiting := map[string]string{} // waiter -> whom it watches
+			waiting := map[string]string{} // waiter -> the contender that it watches
 			for i := range q {
 				held, watch := Decide(q, i)
 				if held {
@@ -66,7 +67,7 @@ func TestQueueDrainsWhoeverLeaves(t *testing.T) {
 			for i := range q {
 				if watched, ok := waiting[q[i].Name]; ok && watched != leaver {
 					if held, _ := Decide(q, i); held {
-						t.Fatalf("%s may hold since %s left, but watched %s", q[i].Name, leaver, watched)
+						t.Fatalf("%s may hold since %s left, but it watched %s", q[i].Name, leaver, watched)
 					}
 				}
 			}
@@ -74,9 +75,9 @@ func TestQueueDrainsWhoeverLeaves(t *testing.T) {
 	})
 }
 
-// Permits: at most n hold, whoever leaves; and when somebody leaves, everybody
-// who may hold now, or who has become the first in line, is told: by a departure
-// it watched, or by the grant of the one it watched.
+// At most n contenders hold one of n permits, no matter which contender leaves. After each
+// departure, every contender that may hold now, or has become the first in line, is woken: by
+// the departure or by the grant of a contender that it watched.
 func TestPermitsAreHandedOnWhoeverLeaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "permits")
@@ -102,7 +103,7 @@ func TestPermitsAreHandedOnWhoeverLeaves(t *testing.T) {
 		}
 		for len(q) > 0 {
 			gone := rapid.IntRange(0, len(q)-1).Draw(t, "gone")
-			events := []string{q[gone].Name} // names whose watchers are told
+			events := []string{q[gone].Name} // names whose watchers are woken
 			q = append(q[:gone:gone], q[gone+1:]...)
 			for len(events) > 0 {
 				event := events[0]
@@ -122,13 +123,13 @@ func TestPermitsAreHandedOnWhoeverLeaves(t *testing.T) {
 			for i := range q {
 				fresh, had := look(i), views[q[i].Name]
 				if i < n && !had.held {
-					t.Fatalf("%s of %d has a permit and was not told", q[i].Name, n)
+					t.Fatalf("%s may have one of %d permits and was not woken", q[i].Name, n)
 				}
 				if had.held && i >= n {
-					t.Fatalf("%d hold with %d permits", i+1, n)
+					t.Fatalf("%d contenders hold %d permits", i+1, n)
 				}
 				if i == n && len(fresh.watch) != len(had.watch) {
-					t.Fatalf("%s is the first in line and does not watch all holders", q[i].Name)
+					t.Fatalf("%s is the first in line, but does not watch all holders", q[i].Name)
 				}
 			}
 		}
@@ -150,7 +151,7 @@ func TestKindsThatDoNotKnowEachOtherConflict(t *testing.T) {
 		{[]Node{perm(1)}, false},
 	} {
 		if _, got := Conflict(c.q, len(c.q)-1); got != c.want {
-			t.Errorf("conflict(%v) = %v, want %v", c.q, got, c.want)
+			t.Errorf("Conflict(%v) = %v, want %v", c.q, got, c.want)
 		}
 	}
 }
@@ -183,7 +184,7 @@ func TestParseQueueNodes(t *testing.T) {
 		}
 		got, foreign, ok := Default.Parse(c.node)
 		if got != c.want || (foreign != nil) != c.foreign || ok != c.ok {
-			t.Errorf("parse(%q) = %+v, %v, %v; want %+v, foreign %v, %v", c.node, got, foreign, ok, c.want, c.foreign, c.ok)
+			t.Errorf("Parse(%q) = %+v, %v, %v; want %+v, foreign %v, %v", c.node, got, foreign, ok, c.want, c.foreign, c.ok)
 		}
 	}
 }
@@ -204,7 +205,7 @@ func FuzzParse(f *testing.F) {
 		for _, d := range Dialects {
 			q, other, ok := d.Parse(node)
 			if ok && (q.Seq < 0 || q.Seq > MaxSequence || q.Kind.Mode == 0 || other != nil) {
-				t.Fatalf("parse(%q) = %+v, %v in dialect %s", node, q, other, d.Name)
+				t.Fatalf("Parse(%q) = %+v, %v, %v in dialect %s", node, q, other, ok, d.Name)
 			}
 		}
 	})

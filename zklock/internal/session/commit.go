@@ -10,56 +10,57 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Limits of group commit. Two transactions under way keep the server's
-// pipeline full; more only make the groups smaller.
+// Limits of group commit. Two transactions under way keep the server's pipeline full; more
+// would only make the groups smaller.
 const (
 	maxFlights    = 2
 	maxGroupBytes = 256 << 10
 )
 
-// Write is what one caller wants changed by the ensemble: a member of a group.
+// Write is one caller's operations, which are one member of a group.
 type Write struct {
 	Kind    string      // for the Operation hook
 	Ops     []driver.Op // in order
 	Creates Entry       // the contenders that Ops create; nil if none
 
-	Ctx      context.Context // of the caller, for hooks only: a group runs on the session's
+	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context
 	Done     chan struct{}   // closed once the fields below are set
 	Results  []driver.OpResult
 	Err      error
-	Children []int32 // of a creation: each parent's count, -1 where that is not known
+	Children []int32 // if Creates is set: each parent's number of children, -1 where that is not known
 }
 
-// Entry is what a write creates: contenders, one below each of some znodes.
+// Entry is the contenders that a write creates, each below another znode.
 type Entry interface {
-	// Below reports whether one is created below a znode of any in set, and Add has
-	// them in it.
+	// Below reports whether a contender is created below one of the znodes in set.
 	Below(set map[string]bool) bool
+
+	// Add adds the znodes below which contenders are created to set.
 	Add(set map[string]bool)
 
-	// SettleLocked takes over what was created. It returns each znode's count of
-	// children, -1 where that is not known. The session's mu is held.
+	// SettleLocked records the nodes that w has created. It returns each znode's number
+	// of children, -1 where that is not known. The caller holds the session's Mu.
 	SettleLocked(w *Write) []int32
 }
 
-// committer sends the writes of one session, in groups. A write that arrives
-// while fewer than two transactions are under way is sent at once, with those of
-// other goroutines that are about to submit theirs; what arrives meanwhile goes
-// out together in the next one. Nobody waits for a timer.
+// committer sends the writes of one session, in groups. A write that arrives while fewer
+// than two transactions are under way is sent at once, together with the writes of other
+// goroutines that are about to submit theirs. Writes that arrive while two are under way
+// are sent together in the next transaction. No write waits for a timer.
 //
 // Invariants:
-//   - A group has at most one create below a znode: contenders created by one
-//     transaction have one zxid, and so would have equal tokens.
-//   - Deletes come before creates, so that a create's count of children does
-//     not include nodes that the same transaction removes.
-//   - A member is answered exactly once, with what the ensemble said about its
-//     own operations. When a group fails, nothing of it was applied: the member at
-//     fault gets the error, and the others are sent again as one group, or as two
-//     once several were at fault.
-//   - An unknown outcome of a group is an unknown outcome of every member.
+//   - A group has at most one create below a znode: contenders that one transaction creates
+//     have the same zxid, and so would have equal tokens.
+//   - Deletes come before creates, so that a create's count of children does not include
+//     nodes that the same transaction removes.
+//   - A member is answered exactly once, with the ensemble's answer about its own
+//     operations. When a group fails, none of it was applied: the member at fault gets the
+//     error, and the others are sent again as one group, or as two groups once several
+//     members were at fault.
+//   - If the outcome of a group is unknown, so is the outcome of every member.
 type committer struct {
 	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
-	settle func(group []*Write) // takes over what was created, before the members are answered
+	settle func(group []*Write) // records the created nodes, before the members are answered
 	ctx    context.Context      // the session's
 	wg     *sync.WaitGroup      // the session's; joined after ctx has ended
 
@@ -69,7 +70,8 @@ type committer struct {
 	closed  bool     // guarded by mu; nothing is sent any more
 }
 
-// Submit queues w and returns at once; w.Done tells when w is answered.
+// Submit queues w and returns at once. w.Done is closed when w is answered. If the committer
+// is closed, w fails with driver.ErrClosed.
 func (c *committer) Submit(w *Write) {
 	w.Done = make(chan struct{})
 	c.mu.Lock()
@@ -87,8 +89,8 @@ func (c *committer) Submit(w *Write) {
 	c.wg.Go(c.fly)
 }
 
-// Apart sends writes that create nothing, in groups of which none has a member
-// of any other caller. It returns when all are answered.
+// Apart sends writes that create nothing, in groups that no other caller's writes join. It
+// returns when all of them are answered.
 func (c *committer) Apart(writes []*Write) {
 	apart := committer{multi: c.multi, settle: func([]*Write) {}, ctx: c.ctx, pending: writes}
 	for group := apart.next(); group != nil; group = apart.next() {
@@ -96,8 +98,8 @@ func (c *committer) Apart(writes []*Write) {
 	}
 }
 
-// close refuses what is submitted from now on. What is pending still gets its
-// answer, soon if ctx has ended.
+// close makes Submit refuse further writes. Writes that are pending are still answered; if
+// ctx has ended, they are answered soon and without a request.
 func (c *committer) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,10 +108,10 @@ func (c *committer) close() {
 
 // fly sends groups until nothing is pending.
 //
-// It lets other goroutines go first each time: the answers to one group wake many
-// that have something to send at once, and the first of them must not take a
-// flight for itself while the others are on their way here. When nothing else can
-// run, this costs next to nothing.
+// Before each group it lets other goroutines run. The answers to one group wake many
+// goroutines that submit their next writes at once, and the first of them must not be sent
+// alone while the others are about to submit. If no other goroutine can run, this costs
+// almost nothing.
 func (c *committer) fly() {
 	for {
 		runtime.Gosched()
@@ -126,7 +128,7 @@ func (c *committer) fly() {
 	}
 }
 
-// next takes the next group from what is pending; nil if that is nothing. The
+// next takes the next group from the pending writes, and returns nil if there are none. The
 // caller holds mu.
 func (c *committer) next() []*Write {
 	if len(c.pending) == 0 {
@@ -162,8 +164,8 @@ func (c *committer) next() []*Write {
 	return append(group, creates...)
 }
 
-// opOverhead is about what an operation takes on the wire besides path and
-// data: headers, lengths, version, an access list.
+// opOverhead is the approximate size of an operation on the wire without its path and data:
+// headers, lengths, version, an access list.
 const opOverhead = 64
 
 func sizeOf(ops []driver.Op) int {
@@ -174,9 +176,10 @@ func sizeOf(ops []driver.Op) int {
 	return n
 }
 
-// send runs a group's transaction and answers its members. A member at fault costs one
-// more transaction, for the rest of the group. Where there are more than a few, the rest
-// is halved each time, so that very many cost no more than each a few times.
+// send runs a group's transaction and answers its members. After a failure it answers the
+// member at fault and sends the rest of the group again. After a few failures it sends the
+// rest as two halves, each in the same way. So the number of times that a member is sent
+// grows only with the logarithm of the group's size, even if very many members are at fault.
 func (c *committer) send(group []*Write) {
 	const few = 3
 	for faults := 0; len(group) > 0; {
@@ -186,7 +189,7 @@ func (c *committer) send(group []*Write) {
 			c.send(group[half:])
 			return
 		}
-		if c.ctx.Err() != nil { // nothing is sent any more, and no hook called for it
+		if c.ctx.Err() != nil { // the session is over: nothing is sent, and no hook is called
 			for _, w := range group {
 				w.Err = driver.ErrClosed
 			}
@@ -198,7 +201,7 @@ func (c *committer) send(group []*Write) {
 		if known := len(results) == opCount(group); err != nil && known {
 			guilty = slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
 		}
-		if guilty < 0 { // it was applied, or its outcome is every member's
+		if guilty < 0 { // the group was applied, or the error is about all of it
 			for _, w := range group {
 				w.Err = err
 			}
@@ -213,8 +216,8 @@ func (c *committer) send(group []*Write) {
 	}
 }
 
-// transact runs one transaction for a group and gives each member its results, if
-// they are known.
+// transact runs one transaction for a group. It gives each member its results, if they are
+// known.
 func (c *committer) transact(group []*Write) ([]driver.OpResult, error) {
 	if len(group) == 1 {
 		w := group[0]
@@ -243,7 +246,7 @@ func opCount(group []*Write) (n int) {
 	return n
 }
 
-// answer tells the members of a group that their fields are set.
+// answer closes the Done channels of a group, whose other fields are set.
 func (c *committer) answer(group []*Write) {
 	c.settle(group)
 	for _, w := range group {
@@ -251,8 +254,8 @@ func (c *committer) answer(group []*Write) {
 	}
 }
 
-// AtFault returns the error of the operation that made a transaction fail, if
-// it is among results.
+// AtFault returns the error of the operation that made a transaction fail, if that operation
+// is among results, and else nil.
 func AtFault(results []driver.OpResult) error {
 	for _, r := range results {
 		if r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// deadline is the context of a session's transactions. It ends when one that is sent now has
-// gone unanswered for too long. Those that are sent within an eighth of that time share it:
-// a context and a timer for each would cost more than all the rest of a request. So a
-// request has between seven eighths of the time and all of it.
+// deadline makes the contexts of a session's transactions, which bound how long a
+// transaction may stay unanswered. Transactions that are sent within an eighth of that time
+// share one context: a context and a timer for each would cost more than the whole rest of a
+// request. So a request has between seven eighths of the time and all of it.
 type deadline struct {
 	mu      sync.Mutex
 	ctx     context.Context    // guarded by mu
-	release context.CancelFunc // guarded by mu; never called: ctx ends in time, or with the session
-	until   time.Time          // guarded by mu; from then on requests get another one
+	release context.CancelFunc // guarded by mu; never called: ctx ends at its deadline, or with the session
+	until   time.Time          // guarded by mu; from then on, requests get another context
 }
 
-// context returns the context of a request that is sent now and may take that long.
+// context returns the context of a request that is sent now and may take as long as limit.
 func (d *deadline) context(parent context.Context, limit time.Duration) context.Context {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,7 +1,10 @@
-// Package session looks after ZooKeeper sessions: it proves that they are alive, sends
-// what is to be written in groups, shares watches, and ends what is held on a session
-// together with it. A [Pool] opens sessions and replaces those that have ended.
+// Package session manages ZooKeeper sessions: it proves that they are alive, sends writes in
+// groups, shares watches, and ends everything that is held on a session together with the
+// session. A [Pool] opens sessions and replaces those that have ended.
 //
-// It knows nothing of queues. What is held on a session is a [Tenant], what a write
-// creates is an [Entry].
+// It knows nothing of queues. For this package, a hold on a session is a [Tenant], and the
+// contenders that a write creates are an [Entry].
+//
+// Some times here are instants: values of lease.Now, which also counts the time for which
+// the machine was suspended. Instants are compared only with instants.
 package session

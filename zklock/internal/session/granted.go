@@ -7,54 +7,54 @@ import (
 	"time"
 )
 
-// errSessionTimeout is matched by the error about a session timeout that the
-// ensemble made too short.
+// errSessionTimeout means that the ensemble has granted a session timeout that is too short.
 var errSessionTimeout = errors.New("session timeout too short")
 
-// errTickTime is matched by the error about a tick_time that the ensemble has shown
-// to be too small.
+// errTickTime means that tick_time seems to be smaller than the servers' tickTime, by the
+// session timeout that they have granted.
 var errTickTime = errors.New("tick_time too small")
 
 const (
-	// A server grants no session timeout shorter than its minSessionTimeout, or
-	// longer than its maxSessionTimeout. They are so many of its ticks, unless its
-	// operator has set them.
+	// A server grants no session timeout that is shorter than its minSessionTimeout, or
+	// longer than its maxSessionTimeout. By default these are 2 and 20 of its ticks; an
+	// operator can set them.
 	minGrantTicks = 2
 	maxGrantTicks = 20
 )
 
-// checkTimeout looks at what the ensemble granted.
+// checkTimeout checks the session timeout that the ensemble has granted.
 //
-// More than was asked for is the servers' minSessionTimeout, and so two of their
-// ticks, unless an operator has set it to more. That cannot be told from here, and a
-// tick_time that is too small makes leases outlast their sessions: so it is an
-// error. An operator who did set it has a way round: with a session timeout of at
-// least the minimum nothing is known of the ticks. What was asked for is three times
-// tick_time or more, so a grant of more is never two of the ticks that tick_time says.
+// If it is longer than the one asked for, it is the servers' minSessionTimeout. By default
+// that is two of their ticks, and then tick_time is too small: zklock asks for at least
+// three times tick_time, so two ticks of tick_time would not be longer. Or an operator has
+// set a longer minSessionTimeout, which the client cannot find out. A tick_time that is too
+// small makes leases outlast their sessions, so both cases are an error. In the second case
+// the operator can set session_timeout to at least the minimum: then the grant is not
+// longer, and says nothing about the ticks.
 //
-// Less than was asked for is the servers' maxSessionTimeout, which operators often
-// raise. That proves nothing.
+// If it is shorter, it is the servers' maxSessionTimeout. Operators often raise that, so it
+// says nothing about the ticks.
 func (c *Settings) checkTimeout(granted time.Duration) error {
 	if tick := granted / minGrantTicks; granted > c.SessionTimeout {
-		return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: either its servers' tickTime is %v, and tick_time=%v has to be at least that; "+
+		return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v: either its servers' tickTime is %v, and tick_time=%v has to be at least that; "+
 			"or an operator has set their minSessionTimeout, and session_timeout has to be at least %v",
 			errTickTime, granted, c.SessionTimeout, tick, c.TickTime, granted)
 	}
 	if granted >= MinTicks*c.TickTime {
 		if err := c.LossDelayFits(granted); err != nil {
-			return fmt.Errorf("%w: the ensemble granted %v, asked for were %v: %w; raise the servers' maxSessionTimeout", errSessionTimeout, granted, c.SessionTimeout, err)
+			return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v: %w; raise the servers' maxSessionTimeout", errSessionTimeout, granted, c.SessionTimeout, err)
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: the ensemble granted %v, asked for were %v, and at least %d times tick_time=%v are needed; raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller",
+	return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v and needs at least %d times tick_time=%v; raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller",
 		errSessionTimeout, granted, c.SessionTimeout, MinTicks, c.TickTime)
 }
 
-// reportTimeout logs that a session has a shorter timeout than was asked for, which
-// locks can work with. Without WithLogger it goes to slog's default logger:
-// otherwise the operator would not know.
+// reportTimeout logs that a session has a shorter timeout than was asked for. Locks work
+// with that. If the program has set no logger, the message goes to slog's default logger:
+// otherwise the operator would not learn of it.
 func (c *Settings) reportTimeout(session int64, granted time.Duration) {
-	asked := c.SessionTimeout.Truncate(time.Millisecond) // the protocol knows no less
+	asked := c.SessionTimeout.Truncate(time.Millisecond) // the protocol's unit
 	if granted >= asked {
 		return
 	}

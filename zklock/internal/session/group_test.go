@@ -11,8 +11,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Contenders that one transaction creates below one znode would have one
-// token. And a create counts what is there after the transaction's deletes.
+// Contenders that one transaction creates below one znode would have equal tokens, so a
+// group has one of them. And a create's count of children must not include nodes that the
+// same transaction deletes.
 func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
@@ -23,39 +24,39 @@ func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(flights) != 0 {
-			t.Fatal("more flights than there are")
+			t.Fatal("a transaction was sent while the maximum was under way")
 		}
 		land()
 		for _, want := range [][]string{{"/x/old", "/x/1", "/y/1"}, {"/x/2"}} {
 			select {
 			case f := <-flights:
 				if got := paths(f); !slices.Equal(got, want) {
-					t.Errorf("group %v, want %v", got, want)
+					t.Errorf("the group has %v, want %v", got, want)
 				}
 				f.answer <- nil
 				synctest.Wait()
 			default:
-				t.Fatalf("no group, want %v", want)
+				t.Fatalf("no group was sent, want %v", want)
 			}
 		}
 		wg.Wait()
 		if len(flights) != 0 {
-			t.Errorf("one more group: %v", paths(<-flights))
+			t.Errorf("one group too many: %v", paths(<-flights))
 		}
 	})
 }
 
-// Nobody waits for a timer: who is alone is sent at once. Who comes while all
-// flights are under way goes with the next.
+// No write waits for a timer: a write that comes alone is sent at once. Writes that come
+// while the maximum of transactions is under way go with the next one.
 func TestLoneWriteGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
 		c, flights, _ := groups(t.Context(), &wg, "")
 		for i := range maxFlights + 2 {
 			c.Submit(removal("/x/old"))
-			synctest.Wait() // on no clock: a timer would not have fired
+			synctest.Wait() // no time passes: a timer would not have fired
 			if want := min(i+1, maxFlights); len(flights) != want {
-				t.Fatalf("%d flights after %d writes, want %d", len(flights), i+1, want)
+				t.Fatalf("%d transactions after %d writes, want %d", len(flights), i+1, want)
 			}
 		}
 		for range maxFlights {
@@ -64,18 +65,17 @@ func TestLoneWriteGoesAtOnce(t *testing.T) {
 		}
 		f := <-flights
 		if got := paths(f); len(got) != 2 {
-			t.Errorf("the next group has %v, want both that waited", got)
+			t.Errorf("the next group has %v, want both writes that waited", got)
 		}
 		f.answer <- nil
 		wg.Wait()
 		if len(flights) != 0 {
-			t.Errorf("one more group: %v", paths(<-flights))
+			t.Errorf("one group too many: %v", paths(<-flights))
 		}
 	})
 }
 
-// A group is no larger than a server takes with ease, and nobody is left out for
-// being too large.
+// A group never exceeds maxGroupBytes. A single write that is larger is sent alone.
 func TestGroupHasASize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
@@ -92,17 +92,17 @@ func TestGroupHasASize(t *testing.T) {
 			f := <-flights
 			got = append(got, paths(f))
 			f.answer <- nil
-			synctest.Wait() // or two groups that leave at once come in any order
+			synctest.Wait() // else two groups could be sent at once, in any order
 		}
 		wg.Wait()
 		if want := [][]string{{"/0/n", "/1/n"}, {"/2/n"}, {"/3/n"}, {"/4/n"}}; !slices.EqualFunc(got, want, slices.Equal) || len(flights) != 0 {
-			t.Errorf("groups %v and %d more, want %v", got, len(flights), want)
+			t.Errorf("the groups are %v and %d more, want %v", got, len(flights), want)
 		}
 	})
 }
 
-// When a group fails, each member at fault is answered, and costs the others one more
-// transaction, which they share. Each is settled once.
+// When a group fails, the member at fault is answered, and the others are sent again in one
+// transaction. Each member is settled once.
 func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
@@ -122,12 +122,12 @@ func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 		}
 		wg.Wait()
 		if len(flights) != 0 {
-			t.Errorf("one more group: %v", paths(<-flights))
+			t.Errorf("one group too many: %v", paths(<-flights))
 		}
 		for w, want := range map[*Write]error{guilty: driver.ErrNoNode, other: nil, again: driver.ErrNoNode, made: nil} {
 			<-w.Done
 			if !errors.Is(w.Err, want) || len(w.Results) != 1 {
-				t.Errorf("%s: %v, %d results, want %v and one", w.Ops[0].Path, w.Err, len(w.Results), want)
+				t.Errorf("%s: error %v and %d results, want error %v and one result", w.Ops[0].Path, w.Err, len(w.Results), want)
 			}
 			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *Write) bool { return s != w })); n != 1 {
 				t.Errorf("%s was settled %d times", w.Ops[0].Path, n)
@@ -136,8 +136,8 @@ func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 	})
 }
 
-// A thousand members at fault, and one that is not, cost each a few transactions, and
-// not one for each of the others.
+// If a thousand members are at fault and one is not, each member is sent a few times, and not
+// once for each of the others.
 func TestManyFailuresInAGroupCostAFewTransactionsEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
@@ -172,14 +172,14 @@ func TestManyFailuresInAGroupCostAFewTransactionsEach(t *testing.T) {
 		answering.Wait()
 		for _, w := range writes {
 			if <-w.Done; !errors.Is(w.Err, driver.ErrNoNode) {
-				t.Fatalf("a removal of nothing: %v", w.Err)
+				t.Fatalf("a removal of a node that does not exist: error %v, want ErrNoNode", w.Err)
 			}
 		}
 		if <-innocent.Done; innocent.Err != nil {
-			t.Errorf("the innocent member: %v", innocent.Err)
+			t.Errorf("the member that is not at fault: %v", innocent.Err)
 		}
 		if sent > 30*many {
-			t.Errorf("%d members at fault: %d operations were sent", many, sent)
+			t.Errorf("with %d members at fault, %d operations were sent, want at most %d", many, sent, 30*many)
 		}
 	})
 }

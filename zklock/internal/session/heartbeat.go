@@ -12,17 +12,17 @@ import (
 // heart is the goroutine of a session that keeps its lease proven.
 type heart struct{ *Session }
 
-// beat keeps the lease proven: while there is a queue node, a write that a
-// quorum has to commit, every tenth of the timeout; else a Sync now and then,
-// so that the first write finds a history to prove something by. Any other
-// committed write that became a link of the chain counts as a heartbeat.
+// beat keeps the lease proven. While there are places, it sends a write, which a quorum has
+// to commit, every tenth of the session timeout. Else it sends a Sync now and then, so that
+// the first write finds earlier exchanges by which it can prove a lease. Any other committed
+// write that became a link of the lease's chain counts as a heartbeat.
 func (s heart) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var attempt time.Time // instant of the last one
-	var looked time.Time  // for handles that may have been dropped
+	var attempt time.Time // instant of the last attempt at an exchange
+	var looked time.Time  // instant of the last search for handles that callers have dropped
 	early := s.settings.early()
-	// The context is looked at each time: a hook may take longer than a period.
+	// Each turn checks the context: a hook may have taken longer than a period.
 	for s.Ctx.Err() == nil {
 		s.Mu.Lock()
 		urgent, busy, every := s.urgent, s.Work > 0, s.Lease.SyncEvery()
@@ -32,7 +32,7 @@ func (s heart) beat() {
 		last := s.Lease.LastSent()
 		s.Mu.Unlock()
 		if attempt.After(last) {
-			last = attempt // a failed one is not repeated before its time
+			last = attempt // a failed exchange is not repeated before the next one is due
 		}
 		due := last.Add(max(every-early(every), lease.MinPeriod))
 		if urgent {
@@ -62,8 +62,9 @@ func (s heart) beat() {
 	}
 }
 
-// exchange makes one exchange for the lease's sake. Whatever goes wrong shows in
-// the lease running out, or in the session's state.
+// exchange makes one exchange that may prove the lease: a heartbeat if busy, else a Sync. It
+// returns no error: a failure has the effect that the lease runs out, or that the session's
+// state changes.
 func (s heart) exchange(busy bool) {
 	kind := "sync"
 	if busy {
@@ -85,6 +86,6 @@ func (s heart) exchange(busy bool) {
 	}
 	end.Call(err)
 	if err == nil && busy {
-		s.tell(driver.Connected, nil)
+		s.report(driver.Connected, nil)
 	}
 }

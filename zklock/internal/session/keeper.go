@@ -8,16 +8,23 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// keeper is the goroutine of a session that ends it when its time has come.
+// keeper is the goroutine of a session that ends the session: when its lease has run out,
+// or when the driver reports its end.
 type keeper struct{ *Session }
 
 // keep watches over the session's state and the end of its lease.
-func (s keeper) keep() {
+//
+// suspendedThen is what lease.Suspended returned before the handshake of the connection
+// after the present one can have been sent. While the session is connected, no such
+// handshake has been sent, so each turn that finds it connected moves suspendedThen on, to a
+// value that it has read before it looked. The first value is from before the session was
+// opened.
+func (s keeper) keep(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	suspendedThen := lease.Suspended()
-	told := driver.Connected
+	reported := driver.Connected
 	for {
+		suspendedNow := lease.Suspended()
 		state, changed := s.DS.State()
 		switch state {
 		case driver.Expired:
@@ -27,18 +34,21 @@ func (s keeper) keep() {
 			s.End(driver.Closed, errs.ErrSessionEnded)
 			return
 		}
-		suspendedThen = s.noticeConnection(suspendedThen)
-		if state != told {
-			told = state
+		s.noticeConnection(suspendedThen)
+		if state == driver.Connected {
+			suspendedThen = suspendedNow
+		}
+		if state != reported {
+			reported = state
 			s.Mu.Lock()
 			if s.cut = (time.Time{}); state != driver.Connected {
 				s.cut = time.Now()
 				if quiet := lease.Now().Sub(s.heard); !s.heard.IsZero() && quiet > s.Timeout/2 {
-					s.cut = s.cut.Add(-quiet) // it fell silent long before it was given up
+					s.cut = s.cut.Add(-quiet) // the server was silent long before the driver gave it up
 				}
 			}
 			s.Mu.Unlock()
-			s.tell(state, nil)
+			s.report(state, nil)
 		}
 
 		s.Mu.Lock()
@@ -64,25 +74,28 @@ func (s keeper) keep() {
 	}
 }
 
-// noticeConnection takes note of a new connection, if there is one. It returns
-// what lease.Suspended was before the look, which is no later than any handshake that
-// a later look will find.
-func (s keeper) noticeConnection(suspendedThen time.Duration) time.Duration {
-	suspendedNow := lease.Suspended()
+// noticeConnection checks whether there is a new connection. If so, it starts a new chain of
+// the lease, or ends the session if the ensemble has shortened the session timeout.
+//
+// A handshake's time is that of the monotonic clock, and becomes an instant by the time for
+// which the machine had been suspended until then. suspendedThen must not be larger than
+// that: with a later value, a suspension between the handshake and its reply would make the
+// lease too long.
+func (s keeper) noticeConnection(suspendedThen time.Duration) {
 	gen, handshake := s.DS.Conn()
 	s.Mu.Lock()
 	if gen == s.gen {
 		s.Mu.Unlock()
-		return suspendedNow
+		return
 	}
 	if s.DS.Timeout() < s.Timeout {
 		s.Mu.Unlock()
 		s.End(driver.Expired, errs.ErrShrunk)
-		return suspendedNow
+		return
 	}
 	s.gen = gen
 	if !s.cut.IsZero() {
-		s.cut = time.Now() // there was a connection in between
+		s.cut = time.Now() // there was a connection since, if only for a moment
 	}
 	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
 	close(s.moved)
@@ -91,5 +104,4 @@ func (s keeper) noticeConnection(suspendedThen time.Duration) time.Duration {
 	s.Mu.Unlock()
 	s.Pool.Reconnects.Add(1)
 	Poke(s.Rouse)
-	return suspendedNow
 }

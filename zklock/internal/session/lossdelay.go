@@ -6,53 +6,49 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// A loss delay is time between the end of a lock that was lost and the next
-// grant: whatever its holder had under way can arrive meanwhile, at a resource
-// that does not check tokens.
+// A loss delay is a time between the end of a lost lock and the next grant of that lock.
+// Requests that the holder has sent to a resource that does not check tokens can arrive
+// meanwhile.
 //
-// It is made at the holder, by what it says and what it leaves alone:
+// The holder's client makes the delay, in two ways:
 //
-//   - Its leases are those of a session timeout that is shorter by loss_delay.
-//     The leader expires the session no earlier than a touch plus the timeout,
-//     and the lock is lost loss_delay before that, at the latest.
-//   - The nodes of a lock that was lost stay for loss_delay, if it is up to this
-//     client: the session is not closed before, even if it can be reached, and
-//     the other nodes of an All that lost one of them are not deleted before.
-//     Until then the driver keeps the session alive; if it cannot, see above.
+//   - It computes leases from a session timeout that is shorter by loss_delay. The leader
+//     expires the session no earlier than a touch plus the full timeout, so the lock is
+//     lost at least loss_delay before that.
+//   - It keeps the nodes of a lost lock for loss_delay, if it can decide that. It does not
+//     close the session before, even if the ensemble can be reached. It does not delete
+//     the other nodes of an All that has lost one node before. Until then the driver keeps
+//     the session alive; if it cannot, the first point applies.
 //
-// Nobody else has to know. Waiters wait for nodes to go, as always; a release
-// deletes its node at once, as always; no write is added, and nothing is left
-// of a name.
+// Other clients do not have to know of it. Waiters wait for nodes to go, as always. A release
+// deletes its node at once, as always. No write is added, and no state is kept for a name.
 //
-// A delay at the waiter, which is what it looks like from there, cannot be made
-// right by these means. To a waiter a released node and one that expired are
-// the same, a node that is gone. To tell them apart, each release would have to
-// leave a mark, or each loss would have to be found in what is left: state for
-// every name ever used, which must outlive the name's znode, because whoever
-// comes next may find an empty queue and hold after one round trip. That one
-// would have to read it each time, and could not tell from it how long ago the
-// loss was, except by other machines' clocks. And contenders of other recipes
-// would not wait at all.
+// The delay could not be made at the waiter. A waiter cannot distinguish a released node
+// from an expired one: both are nodes that are gone. To distinguish them, each release would
+// have to leave a mark, or each loss would have to be recorded. That is state for every name
+// ever used, and it must outlive the name's znode, because the next contender may find an
+// empty queue and hold after one round trip. That contender would have to read the state
+// each time, and could know how long ago the loss was only from other machines' clocks. And
+// contenders of other recipes would not wait at all.
 //
-// What removes nodes from outside is not covered: an operator who deletes them
-// (Break too) or ends a session, or servers that expire one before its time.
-// Close is not covered on purpose: it is the word of the program that the work
-// is over, and Shutdown is there to wait until it is. What a lost lock was
-// promised before Close is kept.
+// The delay does not cover nodes that are removed from outside: if an operator deletes them
+// (also with Break) or ends a session, or if servers expire a session too early.
+// It does not cover Close, on purpose: with Close the program says that its work is over,
+// and Shutdown is there to wait until it is. A delay that began before Close is kept.
 
-// Spare notes that locks were lost just now, and that the nodes which are left
-// of them have to stay for loss_delay.
+// Spare records that locks were lost just now. Their remaining nodes have to stay for
+// loss_delay.
 func (s *Session) Spare() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.SpareLocked()
 }
 
-// SpareLocked is Spare; the session's Mu is held.
+// SpareLocked is Spare for a caller that holds Mu.
 func (s *Session) SpareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
 
-// awaitSpared returns when no lost lock's nodes have to stay any more. Nothing
-// cuts it short; it takes loss_delay at most.
+// awaitSpared returns when the nodes of lost locks do not have to stay any longer. Nothing
+// ends the wait earlier; it takes loss_delay at most.
 func (s *Session) awaitSpared() {
 	for {
 		s.Mu.Lock()

@@ -5,40 +5,40 @@ import (
 	"sync"
 )
 
-// notices calls the Session and Lost hooks of one session, on a goroutine of its own:
-// what notices a change, a keeper of leases for example, must not wait for a hook.
+// notices calls the Session and Lost hooks of one session, on a goroutine of its own. The
+// goroutine that notices a change, for example the keeper, must not wait for a hook.
 //
 // Invariants:
-//   - Hooks are called one at a time, in the order of what they report.
-//   - A lost handle is always reported, and so is the end of the session. States
-//     in between are not when more than maxNotices wait: the oldest goes.
-//   - run ends after end, when all has been reported.
+//   - Hooks are called one at a time, in the order of the events that they report.
+//   - Each lost handle and the end of the session are always reported. Of the states in
+//     between, at most maxNotices wait: if there are more, the oldest is dropped.
+//   - run returns after end was called, when everything has been reported.
 type notices struct {
 	changed func(State)   // may be nil
-	wake    chan struct{} // cap 1: there is something in queue
+	wake    chan struct{} // cap 1: wakes run, which then looks at queue and due
 
 	mu    sync.Mutex
 	queue []notice // guarded by mu
 	over  bool     // guarded by mu; end was called
-	due   int      // guarded by mu; losses that are going to be reported, see Expect
+	due   int      // guarded by mu; number of losses that Lost has yet to be called for, see Expect
 }
 
-// notice is a state of the session, or losses, or the last one of all.
+// notice is one event; one of its fields is set. end is set in the last notice.
 type notice struct {
 	state *State
 	lost  func()
 	end   func()
 }
 
-// maxNotices is how many states of a session wait for a hook that takes its time.
+// maxNotices is how many states of a session wait at most for a slow hook.
 const maxNotices = 64
 
 func (n *notices) init(changed func(State)) {
 	n.changed, n.wake = changed, make(chan struct{}, 1)
 }
 
-// session reports a state. One that only repeats the state before, as after each
-// heartbeat, takes the place of that if it still waits.
+// session queues a state. One that only repeats the state before, as after each heartbeat,
+// replaces that one if it still waits.
 func (n *notices) session(e State) {
 	if n.changed == nil {
 		return
@@ -65,22 +65,22 @@ func (n *notices) session(e State) {
 	n.addLocked(notice{state: &e})
 }
 
-// Lost reports losses, which tell does.
-func (n *notices) Lost(tell func()) {
+// Lost queues report, which reports losses.
+func (n *notices) Lost(report func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addLocked(notice{lost: tell})
+	n.addLocked(notice{lost: report})
 }
 
-// Expect says that lost is going to be called for a place, and then expected, though the
-// session may end meanwhile: its end is reported after that.
+// Expect announces a call of Lost, and then of Expected, for a place. The session may end
+// meanwhile: its end is reported only after that loss.
 func (n *notices) Expect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.due++
 }
 
-// Expected takes an Expect back: what was expected was handed to Lost.
+// Expected takes back an Expect, after Lost was called.
 func (n *notices) Expected() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +88,7 @@ func (n *notices) Expected() {
 	n.pokeLocked()
 }
 
-// end adds the last notice.
+// end queues the last notice; f is called after everything else was reported.
 func (n *notices) end(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,7 +108,7 @@ func (n *notices) pokeLocked() {
 	}
 }
 
-// run calls the hooks until the end.
+// run calls the hooks, until the last notice.
 func (n *notices) run() {
 	var end func()
 	for range n.wake {

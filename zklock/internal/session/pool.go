@@ -13,77 +13,78 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// Pool holds the sessions of a Client. They are shared, not checked out: a
-// session carries any number of locks, and one expiry loses them all. A name
-// maps to one slot by hash, and so to one session while that lives.
+// Pool holds the sessions of a Client. Sessions are shared, not checked out: a session
+// carries any number of locks, and all of them are lost when it expires. A hash maps each
+// name to one slot, and so to one session for as long as that session lives.
 //
 // Invariants:
-//   - A session that is over is never given out. Callers that ask for its slot wait
-//     until its handles have ended and it has left the slot; then another one is
-//     opened. A session that ends before it gets into its slot never gets there.
-//   - At most one session a slot takes new queue nodes. One that is replaced because
-//     of its age keeps its nodes and is closed when the last is gone.
+//   - A session that is over is never given to a caller. Callers that ask for its slot wait
+//     until its handles have ended and it has left the slot; then another one is opened. A
+//     session that ends before it is put into its slot is never put there.
+//   - In each slot, at most one session takes new queue nodes. A session that is replaced
+//     because of its age keeps its nodes, and is closed when the last of them is gone.
 //   - wg counts every session until it has been shut down and its last notice was
-//     delivered, so that close misses none, whatever ends them.
+//     delivered. So Close waits for all sessions, for whatever reason they end.
 //
-// mu comes before a session's mu, where both are taken.
+// Where both are locked, mu is locked before a session's Mu.
 type Pool struct {
 	Settings  *Settings
 	connector driver.Connector
-	Prepare   func(context.Context, driver.Session) error // makes sure of the root, before a session is used
-	Attend    func(*Session) any                          // is called with each session when it begins; see Session.User
+	Prepare   func(context.Context, driver.Session) error // checks or creates the root, before a session is used
+	Attend    func(*Session) any                          // called with each new session; its result becomes Session.User
 	Ctx       context.Context                             // ends with the pool
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
-	Opened, Lost, Reconnects atomic.Uint64 // sessions, and connections after their first
+	Opened, Lost atomic.Uint64 // sessions
+	Reconnects   atomic.Uint64 // connections of sessions after their first
 
 	mu      sync.Mutex
 	slots   []slot                // guarded by mu
-	retired map[*Session]struct{} // guarded by mu; draining
+	retired map[*Session]struct{} // guarded by mu; sessions that were replaced and still have places
 	closed  bool                  // guarded by mu
 }
 
-// opening is an attempt to open a session, shared by all who wait for it.
+// opening is an attempt to open a session. All callers that wait for the session share it.
 type opening struct {
 	done chan struct{}
 	err  error                 // set before done is closed
-	last atomic.Pointer[error] // why the newest try failed, for those who give up before
+	last atomic.Pointer[error] // why the newest try failed, for callers that give up before done
 }
 
-// refusal is the error of an attempt that is not worth repeating.
+// refusal returns the error for the caller, after an attempt that is not worth repeating.
 func (o *opening) refusal() error {
 	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrRootMissing) {
-		return o.err // the session was to be had
+		return o.err // a session was opened, but it cannot use the root
 	}
 	if errors.Is(o.err, driver.ErrAuthFailed) {
-		return fmt.Errorf("%w: %w", errs.ErrNoAuth, o.err) // it was not, but not for want of servers
+		return fmt.Errorf("%w: %w", errs.ErrNoAuth, o.err) // servers are available, but refuse the credentials
 	}
 	return fmt.Errorf("%w: %w", errs.ErrUnavailable, o.err)
 }
 
-// unavailable is the error of who has waited for a session for connect_timeout.
+// unavailable returns the error of a caller that has waited for a session for
+// connect_timeout, which is d.
 func (o *opening) unavailable(d time.Duration) error {
 	switch last := o.last.Load(); {
 	case last == nil:
 		return fmt.Errorf("%w for %v", errs.ErrUnavailable, d)
 	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
-		// Of this package's making: it must not pass for the caller's deadline.
+		// This package has set that deadline: as text only, it is not taken for the caller's.
 		return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, d, *last)
 	default:
 		return fmt.Errorf("%w for %v: %w", errs.ErrUnavailable, d, *last)
 	}
 }
 
-// Patient derives the context of a stretch without a usable session, which began
-// at since: it ends, with cause errs.ErrNoSession, when that has lasted for
-// connect_timeout.
+// Patient derives the context of a caller that has had no usable session since that time.
+// The context ends connect_timeout after since, with cause errs.ErrNoSession.
 func (p *Pool) Patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadlineCause(ctx, since.Add(p.Settings.ConnectTimeout), errs.ErrNoSession)
 }
 
-// NewPool returns a pool that opens no session before one is asked for. Prepare and Attend
-// have to be set before that.
+// NewPool returns a pool that opens a session when one is asked for, and not before. The
+// caller has to set Prepare and Attend before that.
 func NewPool(set *Settings, connector driver.Connector) *Pool {
 	p := &Pool{
 		Settings:  set,
@@ -95,8 +96,8 @@ func NewPool(set *Settings, connector driver.Connector) *Pool {
 	return p
 }
 
-// Session returns the session for a path. It opens one if there is none, and
-// waits for that until ctx ends; see Patient for what bounds that.
+// Session returns the session for a path. If there is none, it opens one, and waits until ctx
+// ends; see Patient for a context that ends after connect_timeout.
 func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 	n := p.slot(path)
 	s, o, err := p.look(n)
@@ -115,7 +116,7 @@ func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 			}
 			err := errs.WaitEnded(ctx, errs.ErrUnavailable)
 			if why := p.diagnose(o); why != nil {
-				err = fmt.Errorf("%w (%v)", err, why) // as text: what ended the wait is ctx
+				err = fmt.Errorf("%w (%v)", err, why) // why as text only: ctx has ended the wait
 			}
 			return nil, err
 		}
@@ -124,12 +125,12 @@ func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 			return s, err
 		}
 		if o.last.Load() == nil {
-			o.last.Store(failed.last.Load()) // until it knows better
+			o.last.Store(failed.last.Load()) // until the new attempt has a reason of its own
 		}
 	}
 }
 
-// diagnose says why an attempt has not succeeded so far; nil if that is not known.
+// diagnose returns why an attempt has not succeeded so far; nil if that is not known.
 func (p *Pool) diagnose(o *opening) error {
 	if err := p.connector.Diagnose(); err != nil {
 		return err
@@ -140,8 +141,8 @@ func (p *Pool) diagnose(o *opening) error {
 	return nil
 }
 
-// look returns slot n's session, or else the attempt to open one, which it
-// starts if need be.
+// look returns the session in slot n. If there is none that can be used, it returns the
+// attempt to open one, and starts that attempt if none is under way.
 func (p *Pool) look(n int) (*Session, *opening, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +150,7 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 		return nil, nil, errs.ErrClosed
 	}
 	sl := &p.slots[n]
-	over := sl.session != nil && sl.session.IsOver() // and about to leave the slot
+	over := sl.session != nil && sl.session.IsOver() // it is about to leave the slot
 	if life := p.Settings.PoolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
 		old := sl.session
 		sl.session = nil
@@ -170,9 +171,9 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 	return nil, sl.opening, nil
 }
 
-// open tries to fill slot n until connect_timeout has passed; almost, so that
-// callers that wait as long as that learn why it failed. before, if not nil, is a
-// session that is over and still in the slot.
+// open tries to open a session for slot n. It gives up shortly before connect_timeout has
+// passed, so that callers that wait for connect_timeout learn why it failed. before, if not
+// nil, is a session that is over and still in the slot.
 func (p *Pool) open(n int, o *opening, before *Session) {
 	ctx, cancel := context.WithTimeout(p.Ctx, p.Settings.ConnectTimeout*19/20)
 	defer cancel()
@@ -196,15 +197,15 @@ func (p *Pool) open(n int, o *opening, before *Session) {
 	p.mu.Lock()
 	o.err = err
 	p.slots[n].opening = nil
-	if err != nil && !Permanent(err) { // else there is an ensemble
+	if err != nil && !Permanent(err) { // a permanent error does not mean that a connection is missing
 		p.slots[n].wanted = time.Now()
 	}
 	p.mu.Unlock()
 	close(o.done)
 }
 
-// awaitSlot waits until the session that was in slot n before has left it, and for
-// as long after a loss as the slot has to stay empty. false: ctx has ended.
+// awaitSlot waits until the session before has left slot n, and then for the pause after a
+// loss. It returns false if ctx has ended.
 func (p *Pool) awaitSlot(ctx context.Context, n int, o *opening, before *Session) bool {
 	if before != nil {
 		select {
@@ -227,8 +228,8 @@ func (p *Pool) awaitSlot(ctx context.Context, n int, o *opening, before *Session
 	return true
 }
 
-// fill puts a session into slot n, unless that has ended since it was opened, or the
-// pool is closed.
+// fill puts a session into slot n. It returns an error instead if the session has ended
+// since it was opened, or if the pool is closed.
 func (p *Pool) fill(n int, s *Session) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,7 +244,7 @@ func (p *Pool) fill(n int, s *Session) error {
 	return nil
 }
 
-// connect opens one session and makes sure of the root.
+// connect opens one session and prepares it: see Pool.Prepare.
 func (p *Pool) connect(ctx context.Context) (*Session, error) {
 	suspendedThen := lease.Suspended()
 	ds, err := p.connector.Connect(ctx, p.Settings.SessionTimeout)
@@ -257,7 +258,7 @@ func (p *Pool) connect(ctx context.Context) (*Session, error) {
 	if err != nil {
 		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = ds.Close(closeCtx) // nothing was made on it; it expires by itself at worst
+		_ = ds.Close(closeCtx) // it has no ephemeral nodes; if this fails, it expires
 		return nil, err
 	}
 	p.Settings.reportTimeout(ds.ID(), ds.Timeout())
@@ -268,7 +269,7 @@ func (p *Pool) connect(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// Retire closes a session that is to be replaced, if it is idle.
+// Retire ends a session that was replaced because of its age, if it has no places.
 func (p *Pool) Retire(s *Session) {
 	p.mu.Lock()
 	_, draining := p.retired[s]
@@ -278,7 +279,7 @@ func (p *Pool) Retire(s *Session) {
 	}
 }
 
-// discard takes a session that is over out of the pool and closes it in the
+// discard takes a session that is over out of the pool, and starts its shutdown in the
 // background. The session calls it exactly once, after its handles have ended.
 func (p *Pool) discard(s *Session, lost bool) {
 	p.mu.Lock()
@@ -291,7 +292,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 			}
 			sl.cut = sl.wanted
 			if cut := s.CutSince(); s.Cause() == errs.ErrLeaseOver && !cut.IsZero() {
-				sl.cut = cut // else the ensemble itself has said that the session is over
+				sl.cut = cut // the connection was cut before the lease ran out; other ends come from the ensemble
 			}
 		}
 	}
@@ -299,14 +300,15 @@ func (p *Pool) discard(s *Session, lost bool) {
 	p.wg.Go(s.shutdown)
 }
 
-// discarded logs a session's end, after everything else was reported.
+// discarded logs the loss of a session, after everything else was reported.
 func (p *Pool) discarded(s *Session, cause error, busy bool) {
 	if isLoss(cause) {
 		p.Settings.Logger.Warn("zklock: session lost, another one takes its place", "session", s.DS.ID(), "cause", cause, "busy", busy)
 	}
 }
 
-// isLoss reports whether a session that ended with cause is a lost one.
+// isLoss reports whether cause is a reason for which a session is lost. The others are that
+// the client was closed, and that the session was ended on purpose.
 func isLoss(cause error) bool { return cause != errs.ErrClosed && cause != errs.ErrSessionEnded }
 
 // All returns every session of the pool.
@@ -325,8 +327,8 @@ func (p *Pool) All() []*Session {
 	return all
 }
 
-// Spawn runs f in a goroutine that close waits for; false: the pool is closed.
-// f has to return soon after p.Ctx has ended.
+// Spawn runs f in a goroutine that Close waits for. f has to return soon after p.Ctx has
+// ended. Spawn returns false, and does not run f, if the pool is closed.
 func (p *Pool) Spawn(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -337,15 +339,15 @@ func (p *Pool) Spawn(f func()) bool {
 	return true
 }
 
-// Draining returns how many sessions take no new queue nodes.
+// Draining returns how many sessions were replaced and still have places.
 func (p *Pool) Draining() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.retired)
 }
 
-// Close ends every session, whatever is held on it, and waits until they are
-// gone. Whoever waits for a session gets ErrClosed.
+// Close ends every session, even if locks are held on it, and waits until all of them are
+// closed. Callers that wait for a session get ErrClosed.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -357,7 +359,7 @@ func (p *Pool) Close() {
 	p.wg.Wait()
 }
 
-// Permanent reports whether trying again cannot help.
+// Permanent reports whether trying again does not help against err.
 func Permanent(err error) bool {
 	for _, e := range []error{
 		errSessionTimeout, errTickTime, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,

@@ -8,33 +8,33 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// A session may end before the pool has put it into its slot, or be asked for between
-// its end and the moment at which it leaves the slot: it is given out in neither case.
+// A session that is over is not given to a caller: neither if it ends before the pool has put
+// it into its slot, nor if a caller asks for it between its end and its leaving the slot.
 func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	set := &Settings{}
 	set.Jitter = func(d time.Duration) time.Duration { return d }
 	p := &Pool{Settings: set, slots: make([]slot, 1)}
 	over := &Session{Over: errs.ErrSessionExpired}
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
-		t.Errorf("filled with a session that is over: %v", err)
+		t.Errorf("fill with a session that is over: error %v, and the slot has %p; want an error and no session", err, p.slots[0].session)
 	}
 	alive := &Session{}
 	if err := p.fill(0, alive); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, _ := p.look(0); got != alive {
-		t.Errorf("got %p, want the session that lives", got)
+		t.Errorf("look returned %p, want the session that lives", got)
 	}
 	alive.Over = errs.ErrSessionExpired
 	opening := &opening{done: make(chan struct{})}
 	p.slots[0].opening = opening
 	if got, o, err := p.look(0); got != nil || o != opening || err != nil {
-		t.Errorf("got %p, %v, %v, want the opening of another one", got, o, err)
+		t.Errorf("look returned %p, %v, %v, want the attempt to open another session", got, o, err)
 	}
 }
 
-// Each session that is lost soon after it was opened has the next one opened later; one
-// that has lived for a timeout counts as the first again.
+// Each session that is lost soon after it was opened makes the pause before the next one
+// longer. A session that has lived for a timeout makes it short again.
 func TestSlotBacksOff(t *testing.T) {
 	whole := func(d time.Duration) time.Duration { return d }
 	sl := slot{since: time.Now()}
@@ -50,17 +50,17 @@ func TestSlotBacksOff(t *testing.T) {
 	}
 	sl.since = time.Now().Add(-10 * time.Second)
 	if sl.backOff(10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
-		t.Errorf("after a long life: %v", sl.backoff)
+		t.Errorf("after a session that lived for a timeout, the slot stays empty for up to %v, want 500ms", sl.backoff)
 	}
 	sl = slot{since: time.Now()}
 	for range 5 {
 		if sl.backOff(40*time.Second, 250*time.Millisecond, whole); sl.backoff > 250*time.Millisecond {
-			t.Errorf("the slot stays empty for %v, a quarter of a connect_timeout of 1s is the most", sl.backoff)
+			t.Errorf("the slot stays empty for up to %v, want at most 250ms, a quarter of a connect_timeout of 1s", sl.backoff)
 		}
 	}
 }
 
-// What notices wait for a hook: all losses and the end, and of the states the newest.
+// While a hook is slow, all losses wait for it, and of the states only the newest.
 func TestNoticesAreBounded(t *testing.T) {
 	var n notices
 	n.init(func(State) {})
@@ -80,6 +80,6 @@ func TestNoticesAreBounded(t *testing.T) {
 		states, last = states+1, *x.state
 	}
 	if states != maxNotices || losses != 10*maxNotices || last.Lease != time.Second {
-		t.Errorf("%d states, the last %+v, and %d losses wait", states, last, losses)
+		t.Errorf("%d states, the last %+v, and %d losses wait; want %d states and %d losses", states, last, losses, maxNotices, 10*maxNotices)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// onConn is a driver's session of which only the connection matters.
+// onConn is a driver.Session that has only the method Conn.
 type onConn struct {
 	driver.Session
 	generation uint64
@@ -20,8 +20,7 @@ type onConn struct {
 
 func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 
-// busySession is one with something to lose, on connection 1, whose lease has
-// left to go.
+// busySession returns a session with one place, on connection 1, whose lease ends after left.
 func busySession(ds driver.Session, left time.Duration) *Session {
 	s := &Session{
 		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, Work: 1, counting: true,
@@ -34,8 +33,8 @@ func busySession(ds driver.Session, left time.Duration) *Session {
 	return s
 }
 
-// A reply that comes when the lease is over comes too late, whatever it proves:
-// somebody may have seen the end already.
+// A reply that comes after the end of the lease does not extend it, whatever it proves: a
+// caller may have seen the end already.
 func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -47,14 +46,14 @@ func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
 			time.Sleep(time.Second)
 			s.Exchanged(gen, sent, true)
 			if s.Alive() != c.alive {
-				t.Errorf("alive %v a second later, with %v of the lease left before", s.Alive(), c.left)
+				t.Errorf("a lease of %v, and a reply after 1s: Alive is %v, want %v", c.left, s.Alive(), c.alive)
 			}
 		}
 	})
 }
 
-// What was sent on one connection proves nothing when it was answered on
-// another, or when the chain of exchanges is another connection's already.
+// A request that was sent on one connection proves nothing if it was answered on another one,
+// or if the chain of exchanges belongs to another connection already.
 func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -63,8 +62,8 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 			moves bool
 		}{
 			{"the same connection", func(*onConn, *Session) {}, true},
-			{"another connection, not noticed yet", func(ds *onConn, _ *Session) { ds.generation = 2 }, false},
-			{"a chain that is another connection's", func(_ *onConn, s *Session) { s.gen = 2 }, false},
+			{"another connection, which the keeper has not noticed", func(ds *onConn, _ *Session) { ds.generation = 2 }, false},
+			{"a chain of another connection", func(_ *onConn, s *Session) { s.gen = 2 }, false},
 		} {
 			ds := &onConn{generation: 1}
 			s := busySession(ds, 2*time.Second)
@@ -74,20 +73,20 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 			before := s.Lease.Until
 			s.Exchanged(gen, sent, true)
 			if moved := !s.Lease.Until.Equal(before); moved != c.moves {
-				t.Errorf("%s: the lease moved: %v", c.what, moved)
+				t.Errorf("%s: the lease was extended: %v, want %v", c.what, moved, c.moves)
 			}
 		}
 	})
 }
 
-// flight is one transaction of a committer under test, held until it is answered.
+// flight is one transaction of a committer under test. It waits until the test answers it.
 type flight struct {
 	ops    []driver.Op
-	answer chan error // a definite one
+	answer chan error // receives a value when the transaction is to be answered
 }
 
-// groups makes a committer whose transactions are handed to the test. guilty, if
-// not "", is the path whose operations fail.
+// groups returns a committer that sends its transactions to flights, where the test answers
+// them. If guilty is not "", operations on that path fail.
 func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight, settled *[]*Write) {
 	flights, settled = make(chan flight, 16), new([]*Write)
 	c = &committer{ctx: ctx, wg: wg}
@@ -106,14 +105,14 @@ func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committe
 		if at < 0 {
 			return results, nil
 		}
-		results[at].Err = driver.ErrNoNode // the first that fails is the only one that says so
+		results[at].Err = driver.ErrNoNode // only the first operation that fails has its own error
 		return results, driver.ErrNoNode
 	}
 	return c, flights, settled
 }
 
-// busy fills the committer's flights, so that what comes next waits together. It
-// returns what lets one of them land.
+// busy submits writes until the maximum of transactions is under way, so that further writes
+// wait together. It returns a function that answers these transactions.
 func busy(t *testing.T, c *committer, flights chan flight) (land func()) {
 	t.Helper()
 	var under []flight
@@ -134,7 +133,7 @@ func creation(dir, node string) *Write {
 		Creates: dirEntry(dir)}
 }
 
-// dirEntry is an entry below one znode.
+// dirEntry is an Entry below one znode.
 type dirEntry string
 
 func (d dirEntry) Below(set map[string]bool) bool { return set[string(d)] }

@@ -12,12 +12,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// Repeat runs an operation that may be done twice without harm, until its
-// outcome is definite. It is the retry loop of all requests but creates. It ends early
-// with errs.ErrSessionOver, with ctx, or with ErrUnavailable after connect_timeout
-// of trying; when ctx ends, with Session.WaitEnded.
-// Clean-up runs on the session's own context and is not bounded by
-// connect_timeout: it goes on until it is done or the session is over.
+// Repeat runs an operation until its outcome is definite, and returns the operation's error.
+// It is the retry loop of all requests but creates of queue nodes: the operation must be one
+// that can be executed twice without harm.
+//
+// It gives up when the session is over, with errs.ErrSessionOver; when ctx ends, with the
+// error of Session.WaitEnded; and after connect_timeout, with errs.ErrUnavailable.
+// Operations that clean up run with the session's own context as ctx. connect_timeout does
+// not bound these: they go on until they succeed or the session is over.
 func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if ctx != s.Ctx {
@@ -43,15 +45,15 @@ func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.C
 		case ctx.Err() != nil:
 			return s.WaitEnded(ctx, began)
 		case limited.Err() != nil:
-			// As text only: that a request's deadline passed is not the caller's
-			// deadline passing.
+			// err is included as text only: a request's deadline must not be taken for
+			// the caller's deadline.
 			return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, s.settings.ConnectTimeout, err)
 		}
 	}
 }
 
-// Interrupted is the error of a pause that ctx or the session's end cut short, in
-// what has gone on since began.
+// Interrupted returns the error of an operation that began at the instant began, and whose
+// pause was interrupted by ctx or by the end of the session.
 func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
 	if ctx.Err() != nil {
 		return s.WaitEnded(ctx, began)
@@ -59,14 +61,15 @@ func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
 	return errs.ErrSessionOver
 }
 
-// MaxLone is how many requests of a session may be under way at once besides
-// group commits and heartbeats. These must never find a long queue before them:
-// of ten thousand new names, wanted at once, each has a znode to be created, and
-// the lease would run out behind them. It takes far fewer to keep a server busy.
+// MaxLone is how many requests of a session may be under way at once, not counting group
+// commits and heartbeats. A heartbeat must never wait behind a long queue of requests: if
+// ten thousand new names are wanted at once, each of their znodes has to be created, and the
+// lease would run out behind these requests. This number is more than enough to keep a
+// server busy.
 const MaxLone = 64
 
-// Once runs an operation with a request's deadline and the Operation hook, when
-// it is its turn.
+// Once runs an operation one time, with a request's deadline and the Operation hook. Before
+// that it waits until fewer than MaxLone operations are under way.
 func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	select {
 	case s.lone <- struct{}{}:
@@ -82,15 +85,15 @@ func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Con
 	return err
 }
 
-// Transient reports whether an operation's error says nothing about what a
-// second try would meet.
+// Transient reports whether an operation that failed with err may succeed when it is tried
+// again.
 func Transient(err error) bool {
 	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// Ended reports whether a definite error means that the session is over, and
-// sees to it that it is.
+// Ended reports whether a definite error means that the session is over. If so, it ends the
+// session for this client.
 func (s *Session) Ended(err error) bool {
 	switch {
 	case errors.Is(err, driver.ErrSessionExpired):
@@ -103,8 +106,7 @@ func (s *Session) Ended(err error) bool {
 	return true
 }
 
-// Sleep waits for d. It returns false when ctx ends or stop is closed first;
-// stop may be nil.
+// Sleep waits for d. It returns false if ctx ends or stop is closed before; stop may be nil.
 func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -117,9 +119,9 @@ func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	return false
 }
 
-// requestTimeout is how long a request may go unanswered at most before its outcome is
-// taken for unknown: what ZooKeeper's clients allow a silent server, of the time
-// that leases are made of.
+// requestTimeout returns how long a request may stay unanswered before its outcome counts as
+// unknown. It is two thirds of the time from which leases are computed; ZooKeeper's clients
+// allow a silent server two thirds of the session timeout.
 func (s *Session) requestTimeout() time.Duration {
 	return s.settings.LeaseTimeout(s.Timeout) * 2 / 3
 }

@@ -16,21 +16,23 @@ import (
 // Session is one ZooKeeper session and what this client does on it.
 //
 // Invariants:
-//   - Over is set once and never cleared: a session that was given up never
-//     comes back, whatever the ensemble says later. Every hold on it is lost at
-//     that moment, exactly once, and no hold is added afterwards.
-//   - Ctx ends after the last handle on the session has ended, and is the one sign
-//     of the end that anything waits for: see endIf for the order.
-//   - While counting, a moment at or after Lease.Until ends the session; who
-//     notices first, be it a timer, a heartbeat's reply or Valid, ends it. So
-//     nobody sees a lease that has run out move on again.
-//   - Mu is held around memory only.
+//   - Over is set once and never cleared: a session that was given up never comes back,
+//     whatever the ensemble says later. Every hold on it is lost at that moment, exactly
+//     once, and no hold is added afterwards.
+//   - Ctx ends after the last handle on the session has ended. Goroutines that wait for the
+//     end of the session wait for Ctx and nothing else; see endIf for the order.
+//   - While the lease counts (see counting), the session ends when Lease.Until is reached.
+//     The keeper ends it, as soon as its timer, a heartbeat's reply or a call of Lock.Valid
+//     shows that the time has come. A lease that has run out is never extended again, so
+//     no caller sees it come back.
+//   - Code that holds Mu only works on memory: it makes no request, calls no hook and does
+//     not wait.
 type Session struct {
 	Pool     *Pool
 	settings *Settings
-	User     any // what Pool.Attend has returned
+	User     any // the result of Pool.Attend for this session
 	DS       driver.Session
-	Timeout  time.Duration // negotiated when it was created; it never grows
+	Timeout  time.Duration // negotiated when the session was created; later values do not change it
 	born     time.Time     // an instant
 
 	Ctx      context.Context // ends with the session
@@ -39,33 +41,34 @@ type Session struct {
 	deadline deadline
 	Commits  committer
 	Watches  watches
-	Notices  notices // joined by the pool, as it ends last
+	Notices  notices // its goroutine ends last, so the pool waits for it
 
-	Rouse chan struct{} // cap 1: the heart looks again
-	look  chan struct{} // cap 1: the keeper looks again
-	lone  chan struct{} // cap MaxLone: requests under way that are made by Once
+	Rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
+	look  chan struct{} // cap 1: wakes the keeper, which then checks the state and the lease
+	lone  chan struct{} // cap MaxLone: one element for each request of Once that is under way
 
-	// proven is Lease.Until while the lease counts and the session is not over, as
-	// nanoseconds since born; else 0. It changes with them, under Mu.
+	// proven is Lease.Until in nanoseconds since born, while the lease counts and the
+	// session is not over, and else 0. It changes together with them, under Mu.
 	proven atomic.Int64
 
 	Mu       sync.Mutex
 	Lease    lease.Lease         // guarded by Mu
 	heard    time.Time           // guarded by Mu; an instant: when an exchange was last answered
-	spared   time.Time           // guarded by Mu; an instant: until then lost locks' nodes stay
-	gen      uint64              // guarded by Mu; connection the lease's chain belongs to
+	spared   time.Time           // guarded by Mu; an instant: until then the nodes of lost locks stay
+	gen      uint64              // guarded by Mu; generation of the connection that the lease's chain belongs to
 	moved    chan struct{}       // guarded by Mu; closed and replaced when gen grows
-	renewed  chan struct{}       // guarded by Mu; closed and replaced when the lease moves
-	Work     int                 // guarded by Mu; places, from before their creation until gone
-	counting bool                // guarded by Mu; the lease counts
-	urgent   bool                // guarded by Mu; a heartbeat is wanted before its time
+	renewed  chan struct{}       // guarded by Mu; closed and replaced when the lease changes
+	Work     int                 // guarded by Mu; number of places, each from before its creation until it is gone
+	counting bool                // guarded by Mu; the lease counts: there are places, and the session ends with the lease
+	urgent   bool                // guarded by Mu; the next heartbeat must not wait for its time
 	Tenants  map[Tenant]struct{} // guarded by Mu
-	Over     error               // guarded by Mu
+	Over     error               // guarded by Mu; why the session has ended; nil: it has not
 	cut      time.Time           // guarded by Mu; since when there has been no connection; zero: there is one
 }
 
-// newSession starts to look after ds. suspendedThen is what lease.Suspended returned
-// before ds was made, so that a suspension since then shortens the lease.
+// newSession makes a Session of ds and starts its goroutines. suspendedThen is what
+// lease.Suspended returned before ds was opened, so that a suspension since then shortens
+// the lease.
 func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Session {
 	s := &Session{
 		Pool:     p,
@@ -86,17 +89,17 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.Lease = lease.Lease{Timeout: s.settings.LeaseTimeout(s.Timeout), Tick: s.settings.TickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen
-	// Only the first connection's handshake created the session. If it has been
-	// replaced already, its proof is not to be had any more.
+	// Only the handshake of the first connection created the session. If a reconnect has
+	// come in between, the time of that handshake is not known any more, and proves nothing.
 	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.Notices.init(s.settings.Changed)
-	s.tell(driver.Connected, nil)
-	s.wg.Go(keeper{s}.keep)
+	s.report(driver.Connected, nil)
+	s.wg.Go(func() { keeper{s}.keep(suspendedThen) })
 	s.wg.Go(heart{s}.beat)
 	return s
 }
 
-// Leave says that a place is gone, which was counted into Work.
+// Leave takes a place that is gone out of the count in Work.
 func (s *Session) Leave() {
 	s.Mu.Lock()
 	idle := s.LeaveLocked()
@@ -106,8 +109,9 @@ func (s *Session) Leave() {
 	}
 }
 
-// LeaveLocked is Leave; if it returns true, Pool.Retire is to be called without
-// Mu. With the last place the lease stops counting: there is nothing to lose.
+// LeaveLocked is Leave for a caller that holds Mu. If it returns true, the caller has to
+// call Pool.Retire after it has unlocked Mu. Without places the lease does not count:
+// nothing can be lost with it.
 func (s *Session) LeaveLocked() (idle bool) {
 	s.Work--
 	if s.Work > 0 {
@@ -119,7 +123,7 @@ func (s *Session) LeaveLocked() (idle bool) {
 	return true
 }
 
-// publishLocked makes what the lease has come to known to Alive.
+// publishLocked copies the end of the lease to where Alive reads it.
 func (s *Session) publishLocked() {
 	proven := int64(0)
 	if s.Over == nil && s.counting {
@@ -128,9 +132,9 @@ func (s *Session) publishLocked() {
 	s.proven.Store(proven)
 }
 
-// Alive reports whether the lease counts and has not run out. As long as it has
-// not, that takes no lock. Only under Mu may it be found to have run out, in turn
-// with what makes it longer: so that who has seen its end never sees it move on.
+// Alive reports whether the lease counts and has not run out. While it has not, Alive takes
+// no lock. Only under Mu, under which the lease is also extended, may a caller find that it
+// has run out: a caller that has seen its end must never see it extended.
 func (s *Session) Alive() bool {
 	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
 		return true
@@ -143,23 +147,23 @@ func (s *Session) Alive() bool {
 // does.
 func (s *Session) IsOver() bool { return s.Cause() != nil }
 
-// CutSince is since when the session has had no connection, as far as its keeper has
-// seen; the zero time if it has one.
+// CutSince returns since when the session has had no connection, as far as its keeper has
+// noticed; the zero time if it has one.
 func (s *Session) CutSince() time.Time {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.cut
 }
 
-// Cause is why the session has ended; nil if it has not.
+// Cause returns why the session has ended; nil if it has not.
 func (s *Session) Cause() error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.Over
 }
 
-// Spawn runs f in a goroutine that the session's end waits for. f has to return
-// soon after s.Ctx has ended. false: the session is over, f does not run.
+// Spawn runs f in a goroutine that shutdown waits for. f has to return soon after s.Ctx has
+// ended. Spawn returns false, and does not run f, if the session is over.
 func (s *Session) Spawn(f func()) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -170,15 +174,17 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
-// BeforeExchange reads what has to be known before a request is sent.
+// BeforeExchange returns the values that Exchanged needs from before a request was sent: the
+// connection's generation, and the present instant.
 func (s *Session) BeforeExchange() (gen uint64, sent time.Time) {
 	gen, _ = s.DS.Conn()
 	return gen, lease.Now()
 }
 
-// Exchanged records that a request sent at sent was answered without an error,
-// and lets the lease follow. It counts only if it began and ended on the
-// connection that the lease's chain is about.
+// Exchanged records that a request was answered without an error, and extends the lease by
+// what that proves. gen and sent come from BeforeExchange; committed says that the request
+// was a write. The exchange counts only if it began and ended on the connection to which the
+// lease's chain belongs.
 func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	after, _ := s.DS.Conn()
 	if after != gen {
@@ -192,14 +198,14 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	answered := lease.Now()
 	s.heard = answered
 	if s.counting && !answered.Before(s.Lease.Until) {
-		Poke(s.look) // too late: the keeper ends the session
+		Poke(s.look) // the reply came too late: the keeper ends the session
 		return
 	}
 	before := s.Lease.Until
 	s.Lease.Acknowledged(sent, answered, committed)
 	began := committed && !s.counting && s.Work > 0 && answered.Before(s.Lease.Until)
 	if began {
-		s.counting = true // who waits for a lease has one, even if its end is no other
+		s.counting = true // AwaitLease has to be woken, even if the end of the lease is the same
 	}
 	if began || s.counting && !s.Lease.Until.Equal(before) {
 		s.publishLocked()
@@ -209,13 +215,14 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	}
 }
 
-// tell has the Session hook called, by and by.
-func (s *Session) tell(state driver.State, err error) {
+// report queues the session's state for the Session hook, and does not wait for the hook.
+func (s *Session) report(state driver.State, err error) {
 	left, _ := s.Left()
 	s.Notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
 }
 
-// Poke wakes a goroutine that looks when told; it never waits.
+// Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
+// if a wake-up is pending already, one is enough.
 func Poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -223,15 +230,15 @@ func Poke(ch chan struct{}) {
 	}
 }
 
-// Left returns how much of the lease is left, and a channel that closes when
-// that has grown; 0 if the lease does not count or the session is over.
+// Left returns how much of the lease is left, and a channel that is closed when the lease
+// has changed. The duration is 0 if the lease does not count or the session is over.
 func (s *Session) Left() (time.Duration, <-chan struct{}) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.LeftLocked(), s.renewed
 }
 
-// LeftLocked is Left without the channel; Mu is held.
+// LeftLocked is Left without the channel, for a caller that holds Mu.
 func (s *Session) LeftLocked() time.Duration {
 	if s.Over != nil || !s.counting {
 		return 0
@@ -244,7 +251,10 @@ func (s *Session) LeftLocked() time.Duration {
 	return d
 }
 
-// AwaitLease returns when enough of the lease is left to hand out a lock.
+// AwaitLease returns nil when enough of the lease is left to hand out a lock. If it is not
+// enough, AwaitLease makes the next heartbeat come early. It returns errs.ErrSessionOver
+// when the session ends, the error of WaitEnded when ctx ends, and errs.LeaseUnproven after
+// connect_timeout.
 func (s *Session) AwaitLease(ctx context.Context) error {
 	var limit <-chan time.Time
 	began := lease.Now()
@@ -274,33 +284,34 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 	}
 }
 
-// Connection returns the present connection's generation, as far as the keeper
-// has seen it, and a channel that closes when there is a newer one.
+// Connection returns the generation of the present connection, as far as the keeper has
+// noticed, and a channel that is closed when the keeper has noticed a newer one.
 func (s *Session) Connection() (uint64, <-chan struct{}) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.gen, s.moved
 }
 
-// End ends the session for this client, once and for ever: everything held on it
-// is lost with cause, its connection is given up in the background, and the hooks
-// see state. It waits for nothing, and does nothing if the session is over already.
+// End ends the session for this client, for ever: everything that is held on it is lost with
+// cause, it is closed at the ensemble in the background, and the hooks get state. End waits
+// for none of that. It does nothing if the session is over already.
 func (s *Session) End(state driver.State, cause error) {
 	s.endIf(state, cause, func() bool { return true })
 }
 
-// endIf is End if a condition holds, in one step. s.Mu is held when it is asked.
+// endIf ends the session as End does if condition returns true. It calls condition with s.Mu
+// locked, so that condition and end are one step.
 //
-// The order of what follows is what callers are promised. A session may carry
-// ten thousand locks and as many waiters:
+// Callers are promised the order of the steps. A session may carry ten thousand locks and as
+// many waiters:
 //
-//   - First every handle ends, and nothing but what the callers themselves do about
-//     that runs meanwhile. No waiter of this client is woken before, and the pool
-//     makes those that ask for a session wait: see Pool.look.
-//   - Then the session leaves the pool, and begins to be closed at the ensemble, so
-//     that other clients may be granted its locks; and its waiters are woken.
-//   - The notices come last, on a goroutine of their own: hooks and loggers may take
-//     their time.
+//   - First every handle ends. Meanwhile nothing else runs but the callers' own reactions:
+//     no waiter of this client is woken, and callers that ask the pool for a session wait
+//     (see Pool.look).
+//   - Then the session leaves the pool, and the pool begins to close it at the ensemble, so
+//     that other clients may be granted its locks. Its waiters are woken.
+//   - The notices come last, on a goroutine of their own, since hooks and loggers may be
+//     slow.
 func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
 	s.Mu.Lock()
 	if s.Over != nil || !condition() {
@@ -309,7 +320,7 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	}
 	at := lease.Now()
 	if s.counting && s.Lease.Until.Before(at) {
-		at = s.Lease.Until // the lease ended then; only the news is late
+		at = s.Lease.Until // the lease ended then, and this client notices it only now
 	}
 	s.Over = cause
 	s.publishLocked()
@@ -324,31 +335,31 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 		s.SpareLocked()
 	}
 	if isLoss(cause) {
-		s.Pool.Lost.Add(1) // before anything shows it
+		s.Pool.Lost.Add(1) // before any caller can notice the loss
 	}
 	s.Mu.Unlock()
 
 	lost := Evict(tenants, cause, lease.Wall(at))
 	if spared {
-		s.Spare() // from now, when Done is closed for all of them
+		s.Spare() // again: the delay counts from now, when Done is closed for all of them
 	}
 	s.Pool.discard(s, isLoss(cause))
 	s.stop()
 	for _, t := range lost {
 		t.Vacate()
 	}
-	s.Notices.Lost(TellAll(lost))
-	s.tell(state, cause)
+	s.Notices.Lost(ReportAll(lost))
+	s.report(state, cause)
 	s.Notices.end(func() { s.Pool.discarded(s, cause, busy) })
 }
 
-// shutdown ends the session at the ensemble and waits for all its goroutines.
-// End has been called.
+// shutdown ends the session at the ensemble and waits for all goroutines of the session.
+// End has been called before.
 //
-// It goes on until there is an answer. A session whose servers have no leader does
-// not expire, and the next leader gives it its full timeout anew: for as long its
-// nodes would be in the way of everybody. Once the pool is closed, which waits for
-// this, a session timeout has to do.
+// It waits until the ensemble answers. If it gave up earlier, the session's nodes could
+// block all contenders for a long time: a session does not expire while the servers have no
+// leader, and the next leader gives it its full timeout again. When the pool is closed, which
+// waits for shutdown, shutdown gives up after one more session timeout.
 func (s *Session) shutdown() {
 	s.awaitSpared()
 	s.Commits.close()
@@ -362,16 +373,19 @@ func (s *Session) shutdown() {
 		}
 	})
 	if err := s.DS.Close(ctx); err != nil {
-		s.settings.Logger.Warn("zklock: session could not be closed in order, its nodes go when it expires", "session", s.DS.ID(), "error", err)
+		s.settings.Logger.Warn("zklock: session not closed, its nodes stay until it expires", "session", s.DS.ID(), "error", err)
 	}
 	cancel()
 	s.wg.Wait()
 }
 
-// WaitEnded is errs.WaitEnded for whatever goes on on a session, since began, but the
-// wait for another holder. Was it the session's answer that was waited for, which is
-// errs.ErrUnanswered, or the session? One that is connected, and that has answered or
-// was asked within a heartbeat's interval, was there.
+// WaitEnded returns the error of an operation on the session that began at the instant began
+// and that ctx ended. (The wait for another holder is not such an operation.) If the session
+// works, the operation waited for an answer, and the error matches errs.ErrUnanswered. Else
+// it waited for a session that works, and the error matches errs.ErrUnavailable.
+//
+// The session counts as working if it is connected, and if it has answered, or the
+// operation began, within the last heartbeat's interval.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	state, _ := s.DS.State()
 	quiet := lease.Now().Sub(began)

@@ -10,52 +10,53 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
-// Settings are what sessions and their pool go by.
+// Settings are the settings of a pool and its sessions.
 type Settings struct {
-	Root           string // below which is everything
-	SessionTimeout time.Duration
-	TickTime       time.Duration
+	Root           string        // the path of the root, below which all znodes of the client are
+	SessionTimeout time.Duration // to ask for
+	TickTime       time.Duration // at least that of the servers
 	ConnectTimeout time.Duration
-	LossDelay      time.Duration // how much sooner than its session a lock ends that is lost
+	LossDelay      time.Duration // by how much a lost lock ends before its session may expire
 
 	PoolMaxSessions int
 	PoolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
 
-	Jitter       func(time.Duration) time.Duration // the function of that name, but for runs that have to repeat themselves
+	Jitter       func(time.Duration) time.Duration // the function Jitter, or another one for runs that must be repeatable
 	Logger       *slog.Logger
-	DriverLogger *slog.Logger // nil if the program has given none
+	DriverLogger *slog.Logger // nil if the program has set no logger
 
-	Operation hook.Starter[Operation, error] // is called around every request; may be nil
-	Changed   func(State)                    // is called when a session's state changes, and after each heartbeat; may be nil
+	Operation hook.Starter[Operation, error] // called around every request; may be nil
+	Changed   func(State)                    // called when a session's state changes, and after each heartbeat; may be nil
 }
 
-// Operation is a request to the ensemble.
+// Operation describes a request to the ensemble, for hooks.
 type Operation struct {
-	Kind    string // what for
-	Group   int    // how many callers' writes travel in it
-	Server  string // that it is sent to, as far as known
-	Session int64  // that it is sent on
+	Kind    string // its purpose
+	Group   int    // the number of callers whose writes are in it
+	Server  string // the server to which it is sent, as far as known
+	Session int64  // the id of the session on which it is sent
 }
 
-// State is what has become of a session.
+// State describes a session, for hooks.
 type State struct {
 	ID     int64
-	Server string // that it is connected to, as far as known
+	Server string // the server that it is connected to, as far as known
 	State  driver.State
-	Lease  time.Duration // what is left of it; 0 if nothing is held or queued
-	Err    error         // why it ended, if it did
+	Lease  time.Duration // how much of the lease is left; 0 if nothing is held or queued
+	Err    error         // why the session has ended; nil if it has not
 }
 
-// MinTicks is how many ticks a session timeout has to be for a lease to be
-// provable and renewed in time: a proof is up to a tick, two heartbeats and
-// their round trips old when it counts.
+// MinTicks is the number of ticks that a session timeout must have at least, so that a
+// lease can be proven and renewed in time: a proof is up to a tick, two heartbeats and their
+// round trips old when it counts.
 const MinTicks = 3
 
-// LeaseTimeout is the session timeout that leases are made of.
+// LeaseTimeout returns the session timeout from which leases are computed.
 func (c *Settings) LeaseTimeout(timeout time.Duration) time.Duration { return timeout - c.LossDelay }
 
-// LossDelayFits says what a session timeout, asked for or granted, leaves of
-// leases: enough ticks to prove and renew them, and no less than the delay.
+// LossDelayFits returns an error unless a session timeout, asked for or granted, leaves
+// enough for leases after loss_delay: enough ticks to prove and renew them, and a lease
+// timeout of at least loss_delay.
 func (c *Settings) LossDelayFits(timeout time.Duration) error {
 	need := max(MinTicks*c.TickTime+c.LossDelay, 2*c.LossDelay)
 	if c.LossDelay == 0 || timeout >= need {
@@ -65,15 +66,15 @@ func (c *Settings) LossDelayFits(timeout time.Duration) error {
 		c.LossDelay, timeout, c.TickTime, need, MinTicks)
 }
 
-// Jitter returns between half of d and d, so that many clients that met the
-// same trouble do not come back as one.
+// Jitter returns a random duration between half of d and d, so that many clients with the
+// same trouble do not all come back at the same moment.
 func Jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
-// early returns how much sooner than a period is over the next exchange of a heart
-// comes: up to a tenth of it. Many clients that a quorum answered at one moment do not
-// stay in step.
+// early draws a random part and returns a function: by how much the next exchange of a heart
+// comes before its period is over. That is up to a tenth of the period. So many clients that
+// a quorum has answered at one moment do not stay in step.
 func (c *Settings) early() func(period time.Duration) time.Duration {
 	const whole = 1000
 	part := 2*c.Jitter(whole) - whole // 0 to whole

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// slot is a place for one session.
+// slot is one position of a pool, for one session at a time.
 type slot struct {
 	session *Session
-	since   time.Time // when it was opened
-	opening *opening
+	since   time.Time // when the session was opened
+	opening *opening  // the attempt that is under way; nil if there is none
 
-	// What many clients lose at one moment they must not all ask for again at one
-	// moment: after a loss, the next session is opened no earlier than notBefore.
+	// After a loss, the next session is opened no earlier than notBefore: many clients
+	// may lose their sessions at the same moment, and must not all open new ones at once.
 	notBefore time.Time
 	backoff   time.Duration // grows while sessions are lost one after the other
 
-	// cut is since when there has been no connection, though one was wanted all the
-	// time until wanted: see Pool.CutSince.
+	// cut is since when the slot has had no connection. wanted is when the slot last lost
+	// its session or failed to open one; zero while it has one. See Pool.CutSince.
 	cut, wanted time.Time
 }
 
-// cutMemory is for how long a slot from which no caller wants a session remembers that there
-// was none to be had.
+// cutMemory is how long after wanted a slot's cut still counts, if no caller has asked for a
+// session since.
 const cutMemory = time.Second
 
-// spread is the FNV-1a hash of a path. It has no seed, so that a name has the
-// same slot in every run: what many names on one slot cost is shared fate, no
-// long chain that somebody could want to provoke.
+// spread is the FNV-1a hash of a path. It has no random seed, so that a name has the same
+// slot in every run. A seed is not needed against names that were chosen to collide: names
+// in one slot share a session and its losses, and nothing gets slow.
 func spread(path string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -37,9 +37,9 @@ func spread(path string) uint64 {
 	return h
 }
 
-// CutSince returns since when the session for a path has had no connection, or there
-// has been no session though one was being opened; the zero time if there is one with a
-// connection, or nothing has been tried lately.
+// CutSince returns since when there has been no connection for a path: because its session
+// has none, or because no session could be opened. It returns the zero time if there is a
+// connection, or if no session has been wanted lately.
 func (p *Pool) CutSince(path string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *Pool) CutSince(path string) time.Time {
 	return time.Time{}
 }
 
-// slot is the number of the slot that a path maps to.
+// slot returns the number of the slot of a path.
 func (p *Pool) slot(path string) int {
 	if len(p.slots) == 1 {
 		return 0
@@ -61,10 +61,10 @@ func (p *Pool) slot(path string) int {
 	return int(spread(path) % uint64(len(p.slots)))
 }
 
-// backOff keeps a slot empty for a while after the loss of a session: for up to a
-// twentieth of the timeout, and for up to twice as long after each further session that
-// was lost before it had lived for a timeout, but for no more than an eighth of one, and
-// never for longer than most: callers that wait for a session wait for this as well.
+// backOff keeps a slot empty for a while after the loss of a session. The pause is random:
+// up to a twentieth of the timeout after the first loss. The limit doubles with each further
+// session that is lost before it has lived for a timeout, up to an eighth of the timeout. It
+// is never more than most, because callers that wait for a session wait for the pause, too.
 func (sl *slot) backOff(timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
 	if time.Since(sl.since) >= timeout {
 		sl.backoff = 0
@@ -73,5 +73,5 @@ func (sl *slot) backOff(timeout, most time.Duration, jitter func(time.Duration) 
 	sl.notBefore = time.Now().Add(2*jitter(sl.backoff) - sl.backoff)
 }
 
-// errPausing says why a session is not being opened at this moment.
+// errPausing is why no session is being opened at this moment.
 var errPausing = errors.New("a session was lost, and the next one is opened after a short pause")

@@ -6,23 +6,23 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// What a watch has seen does not count any more once it has fired, even with
-// nobody there to receive the event: a node of one's own that was deleted must not
-// be taken for one that is there.
+// The data that a watch has read is out of date once the watch has fired, even if no
+// goroutine received the event: a client must not take its own deleted node for one that
+// exists.
 func TestWatchThatFiredUnheardIsStale(t *testing.T) {
 	event := make(chan driver.Event, 1)
 	w := &Watched{path: "/a", armed: make(chan struct{}), Gen: 7, Event: event}
 	if w.stale(7) {
-		t.Error("not armed yet, and stale")
+		t.Error("a watch that is not armed yet is stale")
 	}
 	close(w.armed)
 	if w.stale(7) || !w.stale(8) {
-		t.Error("it is good for the connection that it was armed on, and for no other")
+		t.Error("a watch must be usable on the connection on which it was armed, and on no other")
 	}
 	event <- driver.Event{Type: driver.EventDeleted, Path: "/a"}
 	close(event)
 	if !w.stale(7) {
-		t.Error("it has fired, and is not stale")
+		t.Error("a watch that has fired is not stale")
 	}
 	if e := w.fires(); e == nil || e.Type != driver.EventDeleted {
 		t.Errorf("the event was lost: %v", e)

@@ -5,38 +5,39 @@ import (
 	"time"
 )
 
-// Tenant is something that is held on a session and ends with it. A session may have
-// ten thousand.
+// Tenant is something that is held on a session and ends with it: a hold. A session may have
+// ten thousand of them.
 type Tenant interface {
-	// LeaveLocked takes it off its session, which is over. The session's mu is held.
+	// LeaveLocked takes the tenant off its session, which is over. The caller holds the
+	// session's Mu.
 	LeaveLocked()
 
-	// MarkLost marks it as lost. false: it is over already, and none of what follows
-	// is called.
+	// MarkLost marks the tenant as lost. It returns false if the tenant is over already:
+	// then Finish, Vacate and Report are not called.
 	MarkLost() bool
 
-	// Finish ends all that callers have of it.
+	// Finish ends all handles on the tenant, with the cause and the time of the loss.
 	Finish(cause error, at time.Time)
 
-	// Vacate lets others of this process go ahead.
+	// Vacate lets waiters of this process go on.
 	Vacate()
 
-	// Tell reports the loss to hooks and the log.
-	Tell()
+	// Report reports the loss to hooks and the log.
+	Report()
 
 	// Review looks for handles that callers have dropped.
 	Review()
 
-	// Since is when the oldest handle on it was acquired; zero if there is none.
+	// Since returns when the oldest handle was acquired; zero if there is none.
 	Since() time.Time
 }
 
-// Evict has tenants know that they are lost, but for those that are over already, and
-// returns the others. It calls no hooks and lets no waiter in: Vacate and Tell do, which
-// are the caller's to call when all of them have ended.
+// Evict ends tenants as lost, except for those that are over already, and returns the ones
+// that it has ended. It calls no hooks and lets no waiter in. The caller does that
+// afterwards, when all of them have ended, with Vacate and Report.
 //
-// All are marked before the first handle ends, so that a handle which ends slowly, since
-// much runs when its context ends, delays no other's loss by more than that.
+// Evict marks all tenants before it ends the first handle. A handle may end slowly, because
+// much code runs when its context ends; the marks show the other losses meanwhile.
 func Evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	lost = slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
 	for _, t := range lost {
@@ -45,16 +46,16 @@ func Evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	return lost
 }
 
-// TellAll returns what reports the loss of each.
-func TellAll(lost []Tenant) func() {
+// ReportAll returns a function that reports the loss of each tenant.
+func ReportAll(lost []Tenant) func() {
 	return func() {
 		for _, t := range lost {
-			t.Tell()
+			t.Report()
 		}
 	}
 }
 
-// tenantsNow returns what is held on the session.
+// tenantsNow returns the present tenants of the session.
 func (s *Session) tenantsNow() []Tenant {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -65,7 +66,7 @@ func (s *Session) tenantsNow() []Tenant {
 	return all
 }
 
-// review has all tenants look for handles that were dropped.
+// review makes all tenants look for handles that callers have dropped.
 func (s *Session) review() {
 	for _, t := range s.tenantsNow() {
 		t.Review()

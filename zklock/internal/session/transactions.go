@@ -7,10 +7,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
-// transactions is a session as its committer uses it.
+// transactions has the methods of a session that its committer calls.
 type transactions struct{ *Session }
 
-// multi runs one transaction, and lets a committed one prove the lease.
+// multi runs one transaction. If it was committed, it proves the lease.
 func (s transactions) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
 	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.DS.Server(), Session: s.DS.ID()})
 	gen, sent := s.BeforeExchange()
@@ -22,9 +22,9 @@ func (s transactions) multi(ctx context.Context, kind string, group int, ops []d
 	return results, err
 }
 
-// settle takes over what transactions have created: the nodes' names, and the
-// zxid and the counts of children where a parent was set. It does so for a whole
-// group in one step, while those it is about still sleep.
+// settle records what a group's transactions have created: the nodes' names, and the zxid
+// and the counts of children where a parent was set. It does so for the whole group in one
+// step, before the goroutines that wait for these writes are woken.
 func (s transactions) settle(group []*Write) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -8,19 +8,19 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// watches shares one watch a path among all who wait on it in a session: a
-// server and its clients keep a list of watchers for each, and clients cannot
-// take a watch back.
+// watches shares one watch for each path among all waiters of a session on that path. A
+// separate watch for each waiter would cost memory in the server and in the client, and
+// ZooKeeper's clients cannot take a watch back.
 //
-// An entry stays when its last waiter has left, for the next one; it goes when
-// it has fired. So there are never more than paths that were waited on and
-// still exist, and a cancelled wait leaves nothing that was not there before.
+// An entry stays when its last waiter has left, for the next waiter, and is removed when it
+// has fired. So there are never more entries than paths that were waited on and still
+// exist, and a cancelled wait leaves nothing behind that was not there before.
 type watches struct {
 	s *Session
 
 	mu      sync.Mutex
 	byPath  map[string]*Watched // guarded by mu
-	sweepAt int                 // guarded by mu; size at which fired entries are looked for
+	sweepAt int                 // guarded by mu; size of byPath at which fired entries are removed
 }
 
 // Watched is one armed watch.
@@ -29,19 +29,20 @@ type Watched struct {
 	armed chan struct{} // closed once the fields below are set
 
 	Node  driver.Node
-	Gen   uint64 // connection generation on which it was read and armed; 0: not certain
+	Gen   uint64 // generation of the connection on which it was read and armed; 0: not certain
 	err   error
-	Event <-chan driver.Event // one event for the first to receive, then closed
+	Event <-chan driver.Event // has one event, for the first that receives, and is then closed
 
 	mu    sync.Mutex
-	fired *driver.Event // guarded by mu; set by whoever received it
+	fired *driver.Event // guarded by mu; set by the goroutine that received it
 }
 
 const minSweep = 64
 
-// Watch reads path and arms a watch on it, or joins one that was armed on the
-// present connection and has not fired: what was read then still holds, or an
-// event says so. read says that it was read by this call. ErrNoNode arms nothing.
+// Watch reads path and arms a watch on it, or joins a watch that was armed on the present
+// connection and has not fired. In the second case the data that was read then is still
+// true, or an event is about to report its change. read says that this call has read the
+// data. If the znode does not exist, the error matches ErrNoNode, and nothing is armed.
 func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read bool, err error) {
 	s := ws.s
 	for {
@@ -67,8 +68,8 @@ func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read boo
 		case <-ctx.Done():
 			return nil, false, s.WaitEnded(ctx, began)
 		}
-		// Whoever armed it may have failed for a reason of its own, its
-		// context for example: then it is this caller's turn.
+		// The goroutine that armed it may have failed for a reason of its own, for
+		// example because its context ended. Then this caller tries itself.
 		if w.err == nil && !w.stale(gen) {
 			return w, false, nil
 		}
@@ -85,10 +86,11 @@ func (ws *watches) arm(ctx context.Context, w *Watched) {
 		if err != nil {
 			return err
 		}
-		// A request may wait for the next connection before it is sent, so which
-		// one it was read on is certain only if there was no other meanwhile.
-		// Else it counts for none: whoever waits on it reads once more, and what
-		// was seen on an earlier connection is not taken to go with it.
+		// A request may wait for the next connection before it is sent. So the
+		// connection on which it was read is certain only if there was no other one
+		// meanwhile. If it is not certain, the entry belongs to no connection: each
+		// waiter reads again, and does not combine this read with what it has seen on
+		// an earlier connection.
 		if after, _ := s.DS.Conn(); after != before {
 			before = 0
 		}
@@ -101,8 +103,8 @@ func (ws *watches) arm(ctx context.Context, w *Watched) {
 	close(w.armed)
 }
 
-// stale reports whether an armed entry is of no more use: it has fired, or
-// belongs to an older connection, whose watches may not have been taken over.
+// stale reports whether an armed entry must not be used any more: it has failed or fired,
+// or it belongs to an older connection, whose watch may not be set on the present one.
 func (w *Watched) stale(gen uint64) bool {
 	select {
 	case <-w.armed:
@@ -112,7 +114,7 @@ func (w *Watched) stale(gen uint64) bool {
 	return w.err != nil || w.Gen != gen || w.fires() != nil
 }
 
-// fires returns the event if it has fired.
+// fires returns the event if the watch has fired, and else nil.
 func (w *Watched) fires() *driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +129,8 @@ func (w *Watched) fires() *driver.Event {
 	return w.fired
 }
 
-// Received records what a waiter got from w.Event, and returns what is known.
+// Received records what a waiter received from w.Event. It returns the event, as far as it
+// is known.
 func (w *Watched) Received(e driver.Event, ok bool) driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,9 +138,9 @@ func (w *Watched) Received(e driver.Event, ok bool) driver.Event {
 	return *w.fired
 }
 
-// noteLocked keeps the event. The first to receive has it and the others a
-// closed channel; one of them may come here before the first, and then knows
-// only that something happened.
+// noteLocked records the event. The first receiver gets it, and the others get a closed
+// channel. If one of the others comes here before the first, it is only known that something
+// happened.
 func (w *Watched) noteLocked(e driver.Event, ok bool) {
 	switch {
 	case ok:
@@ -147,7 +150,7 @@ func (w *Watched) noteLocked(e driver.Event, ok bool) {
 	}
 }
 
-// Drop takes an entry out, if it is still the one for its path.
+// Drop removes an entry, if it is still the entry of its path.
 func (ws *watches) Drop(w *Watched) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -156,8 +159,8 @@ func (ws *watches) Drop(w *Watched) {
 	}
 }
 
-// sweepLocked removes entries that fired with nobody waiting. It looks at all
-// of them each time their number has doubled, so its cost is spread.
+// sweepLocked removes entries that fired when no waiter was left. It looks at all entries
+// each time their number has doubled, so that its cost is small on average.
 func (ws *watches) sweepLocked() {
 	if len(ws.byPath) < ws.sweepAt {
 		return

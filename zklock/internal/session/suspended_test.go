@@ -1,0 +1,81 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+)
+
+// reconnecting is a driver.Session of which a test sets the state and the connection.
+type reconnecting struct {
+	driver.Session
+	mu        sync.Mutex
+	state     driver.State
+	gen       uint64
+	handshake time.Time
+	changed   chan struct{}
+}
+
+func (r *reconnecting) set(state driver.State, gen uint64, handshake time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.gen, r.handshake = state, gen, handshake
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *reconnecting) State() (driver.State, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state, r.changed
+}
+
+func (r *reconnecting) Conn() (uint64, time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gen, r.handshake
+}
+
+func (r *reconnecting) Timeout() time.Duration { return 10 * time.Second }
+func (r *reconnecting) Server() string         { return "" }
+func (r *reconnecting) ID() int64              { return 1 }
+
+// A machine that is suspended between a reconnect's handshake and its reply must not get a
+// lease that counts from the time after the suspension, even if the keeper ran in between.
+func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
+		s := busySession(ds, 5*time.Second)
+		s.counting = false // as on a session whose places are gone, and which gets one again
+		s.Pool, s.Rouse = &Pool{}, make(chan struct{}, 1)
+		var stop context.CancelFunc
+		s.Ctx, stop = context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { keeper{s}.keep(lease.Suspended()) })
+		defer wg.Wait()
+		defer stop()
+		synctest.Wait()
+
+		ds.set(driver.Suspended, 1, ds.handshake)
+		synctest.Wait()
+		sent, before := time.Now(), lease.Suspended()
+		lease.AddSuspended(3 * time.Second)
+		Poke(s.look)
+		synctest.Wait()
+		ds.set(driver.Connected, 2, sent)
+		synctest.Wait()
+		gen, at := s.BeforeExchange()
+		s.Exchanged(gen, at, true)
+
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		if latest := sent.Add(before + s.Timeout); s.Lease.Until.IsZero() || s.Lease.Until.After(latest) {
+			t.Errorf("the lease ends %v after a session timeout from the handshake", s.Lease.Until.Sub(latest))
+		}
+	})
+}
