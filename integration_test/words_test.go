@@ -12,7 +12,7 @@ import (
 )
 
 // unclear are words that name no actor, or for which there is a plainer one.
-var unclear = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|nobody|everybody|everyone|anybody|anyone|tells?|told|telling|sees to|seen to|comes to|be it|is no|are no|has \w+ done|anew|all the same|beside)\b`)
+var unclear = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|nobody|everybody|everyone|anybody|anyone|tells?|told|telling|sees to|seen to|comes to|be it|is no|are no|has (it|them|this|that|all|everything) done|anew|all the same|beside)\b`)
 
 // quoted is what a text has from elsewhere: code, names, links, and comments for tests.
 var quoted = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|\\]\\([^)]*\\)|<!--.*?-->|<[^>\n]*>|https?://\\S+")

@@ -24,8 +24,8 @@ type story struct {
 	shop   *shop
 }
 
-// tell plays the three scenes, and returns what should not have happened.
-func (s *story) tell(ctx context.Context) error {
+// play plays the three scenes. Its error says what should not have happened.
+func (s *story) play(ctx context.Context) error {
 	var err error
 	if s.fleet, err = newFleet(s.url); err != nil {
 		return err
@@ -112,69 +112,6 @@ func sellOut(ctx context.Context, crew []*member, order string) (int, error) {
 	return total, errors.Join(errs...)
 }
 
-// killed kills the holder, and counts down until the heir has the lock.
-func (s *story) killed(ctx context.Context, holder, heir *member) error {
-	s.print("\n%s\n", s.bold("2  The replica that holds the lock is killed"))
-	token, err := holder.ask(ctx, holdLock)
-	if err != nil {
-		return err
-	}
-	s.print("   replica 1 holds the lock       token %s\n", token)
-	if err := heir.order(holdLock); err != nil {
-		return err
-	}
-	if err := holder.kill(); err != nil {
-		return err
-	}
-	s.print("   replica 1 is killed            replica 2 gets the lock in at most %.0f s\n", s.atMost().Seconds())
-	token, after, err := s.countDown(ctx, heir)
-	if err != nil {
-		return err
-	}
-	s.print("   replica 2 holds the lock       after %s, token %s\n", after, token)
-	return nil
-}
-
-// paused pauses the holder, which has read the number of tickets, until the heir has
-// the lock and has written; then the holder goes on, and writes what it has read.
-func (s *story) paused(ctx context.Context, holder, heir *member) error {
-	s.print("\n%s\n", s.bold("3  The replica that holds the lock is paused, as by a long garbage collection"))
-	resume, err := holder.pause()
-	if errors.Is(err, errors.ErrUnsupported) {
-		s.print("   left out: this system cannot pause a process\n")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	s.shop.left.Store(tickets)
-	if err := heir.order(holdLock); err != nil {
-		return err
-	}
-	s.print("   replica 2 is paused            replica 3 gets the lock in at most %.0f s\n", s.atMost().Seconds())
-	token, after, err := s.countDown(ctx, heir)
-	if err != nil {
-		return err
-	}
-	s.print("   replica 3 holds the lock       after %s, token %s\n", after, token)
-	answer, err := heir.ask(ctx, writeLess)
-	if err != nil {
-		return err
-	}
-	s.print("   replica 3 writes               %s\n", answer)
-	if err := resume(); err != nil {
-		return err
-	}
-	if answer, err = holder.ask(ctx, writeLess); err != nil {
-		return err
-	}
-	if answer != "refused" {
-		return fmt.Errorf("the late write of a replica that had lost its lock was %s", answer)
-	}
-	s.print("   replica 2 goes on and writes   %s: the shop has seen a newer token\n", s.green(answer))
-	return nil
-}
-
 // atMost is how long the ensemble takes to end the session of a replica that fell silent.
 func (s *story) atMost() time.Duration { return (s.fleet.timeout + s.fleet.tick).Round(time.Second) }
 
@@ -200,18 +137,4 @@ func (s *story) countDown(ctx context.Context, heir *member) (token, after strin
 			return token, fmt.Sprintf("%.1f s", time.Since(began).Seconds()), err
 		}
 	}
-}
-
-func (s *story) print(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
-
-func (s *story) bold(text string) string  { return s.in("1", text) }
-func (s *story) red(text string) string   { return s.in("31", text) }
-func (s *story) green(text string) string { return s.in("32", text) }
-
-// in returns text in a terminal's colour or weight, if there is to be any.
-func (s *story) in(code, text string) string {
-	if !s.colour {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }

@@ -15,24 +15,18 @@ import (
 	"unicode/utf8"
 )
 
-var update = flag.Bool("update", false, "write screen.svg anew from a run")
-
-// tellOnMem returns what the story prints.
-func tellOnMem(t *testing.T, colour bool) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := (&story{out: &out, colour: colour, url: "mem://"}).tell(t.Context()); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	return "zklock on mem://\n" + out.String()
-}
+var update = flag.Bool("update", false, "write screen.svg from a run")
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// TestStoryFitsAScreen: under 25 lines of at most 80 columns, with what it is for in it,
-// and the same with colours and without.
+// TestStoryFitsAScreen: the program prints fewer than 25 lines of at most 80 columns, which
+// show what a lock is for. Without a terminal it prints no colours.
 func TestStoryFitsAScreen(t *testing.T) {
-	shown := tellOnMem(t, false)
+	var out bytes.Buffer
+	if err := run(t.Context(), nil, &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	shown := out.String()
 	if escapes.MatchString(shown) {
 		t.Error("escape sequences without colour")
 	}
@@ -69,7 +63,11 @@ var figures = regexp.MustCompile(`[0-9a-f]{16}\.[0-9a-f]{8}|[0-9.]+ s\b|\d+ sold
 // its figures.
 func TestPictureIsOfTheStory(t *testing.T) {
 	const path = "screen.svg"
-	shown := tellOnMem(t, true)
+	var out bytes.Buffer
+	if err := (&story{out: &out, colour: true, url: "mem://"}).play(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	shown := "zklock on mem://\n" + out.String()
 	if !strings.Contains(shown, "\x1b[32mok\x1b[0m") {
 		t.Errorf("no colours:\n%s", shown)
 	}
