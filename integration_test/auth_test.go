@@ -20,7 +20,7 @@ import (
 )
 
 // refusals returns hooks that count operations which the server refused because of missing
-// rights. A connection without credentials would be refused so with acl=creator.
+// rights. With acl=creator, that is how it would refuse a connection without credentials.
 func refusals() (zklock.Hooks, *atomic.Int32) {
 	n := new(atomic.Int32)
 	return zklock.Hooks{Operation: func(ctx context.Context, _ zklock.OperationEvent) (context.Context, func(error)) {

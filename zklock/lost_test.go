@@ -111,7 +111,8 @@ func TestLossesAreNotHeldUpByHooks(t *testing.T) {
 	})
 }
 
-// A goroutine that was handed a lock does not count as a waiter, even before it runs again.
+// A goroutine that was handed a lock stops counting as a waiter at once, not only when it
+// runs again.
 func TestHandedLockIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)

@@ -226,8 +226,8 @@ func TestDowngradeBesideAWalkedList(t *testing.T) {
 }
 
 // The name of a downgraded node still says writer, and the node was granted a moment
-// ago. If it were handed to a writer of the same process, that writer would get in while
-// readers hold that have read in the node's data that it is a reader's.
+// ago. It must not be handed to a writer of the same process. Other processes have read in
+// the node's data that it is a reader's, and their readers may hold the lock.
 func TestDowngradedNodeIsNotHandedToALocalWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// demonstrate runs all parts, prints a summary, and returns what was wrong.
-// mutex is Client.Mutex, unless a test puts something broken in its place.
+// demonstrate runs all parts and prints a summary. It returns an error if a part found
+// something wrong. mutex is Client.Mutex, unless a test passes a broken function.
 func demonstrate(ctx context.Context, mutex func(name string) *zklock.Mutex, out io.Writer) error {
 	const name = "quickstart/counter"
 	shared := mutex(name)
@@ -45,13 +45,13 @@ func demonstrate(ctx context.Context, mutex func(name string) *zklock.Mutex, out
 	return errors.Join(errs...)
 }
 
-// result is what came of one part.
+// result is the result of one part.
 type result struct {
 	seen string // for the summary
 	err  error  // what should not have happened
 }
 
-// work takes its time, and stops when ctx ends: because the lock was lost, or
+// work takes the time d. It stops early when ctx ends, because the lock was lost or
 // because the user interrupts the program.
 func work(ctx context.Context, d time.Duration) error {
 	select {
@@ -62,11 +62,11 @@ func work(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// summarize makes one error of those of many goroutines.
+// summarize combines the errors of many goroutines into one.
 func summarize(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d failed, one of them so: %w", len(errs), errs[0])
+	return fmt.Errorf("%d failed, one of them with: %w", len(errs), errs[0])
 }

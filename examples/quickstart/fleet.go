@@ -11,14 +11,14 @@ import (
 // fleet starts replicas: as processes if the ensemble is a real one, as goroutines if it
 // is in the memory of this process.
 type fleet struct {
-	url      string              // the ensemble's, unless there is
-	ensemble *memdriver.Ensemble // one in memory
+	url      string              // of the real ensemble; "" if there is one in memory
+	ensemble *memdriver.Ensemble // the one in memory; nil if there is a real one
 	timeout  time.Duration       // of sessions
-	tick     time.Duration       // how late the ensemble may notice the end of a timeout
+	tick     time.Duration       // the longest delay until the ensemble notices that a timeout is over
 }
 
-// newFleet makes a fleet for an ensemble. In memory, timeouts are short: a newcomer waits
-// for two of them.
+// newFleet makes a fleet for an ensemble. In memory, timeouts are short, because a new user
+// has to wait until two of them are over.
 func newFleet(url string) (*fleet, error) {
 	if strings.HasPrefix(url, "mem://") {
 		tick := 500 * time.Millisecond

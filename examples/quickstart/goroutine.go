@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// startGoroutine starts a replica in this process. Killed or paused, its session is
-// frozen: it sends nothing, as that of a process that was killed or paused.
+// startGoroutine starts a replica in this process. To kill or pause it means to freeze its
+// session, which then sends nothing, like the session of a killed or paused process.
 func (f *fleet) startGoroutine(ctx context.Context, shop string) (*member, error) {
 	client, err := zklock.OpenConnector(f.ensemble.Connector(), zklock.WithParams(url.Values{
 		"session_timeout": {f.timeout.String()}, "tick_time": {f.tick.String()}, "pool_max_sessions": {"1"},

@@ -10,7 +10,7 @@
 // goroutines that contend for one lock, and an HTTP server that handles a burst of
 // requests one at a time per key.
 //
-// The exit status is 0 only if all went as it should.
+// The exit status is 0 only if no lock failed.
 package main
 
 import (

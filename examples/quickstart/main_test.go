@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// programEnv makes the test binary be the program instead, so that tests can see its exit
+// programEnv makes the test binary run the program instead, so that tests can see its exit
 // status: "whole", or "broken" for a program with a lock that does not exclude.
 const programEnv = "QUICKSTART_TEST_PROGRAM"
 
@@ -114,8 +114,8 @@ func TestExitStatus(t *testing.T) {
 	} {
 		t.Run(test.program+" "+strings.Join(test.args, " "), func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], test.args...)
-			// Without a lock the counter is a data race, which is the point:
-			// what the race detector thinks of it must not set the status.
+			// Without a lock the access to the counter is a data race, on purpose.
+			// The race detector's report must not change the exit status.
 			cmd.Env = append(os.Environ(), programEnv+"="+test.program, "GORACE=exitcode=0")
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError

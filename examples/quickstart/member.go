@@ -16,7 +16,7 @@ type member struct {
 	answers chan string // closed when the replica has ended
 	kill    func() error
 	pause   func() (resume func() error, err error)
-	end     func() // ends the replica if it runs, and returns when it does not
+	end     func() // ends the replica if it still runs, and returns when it has ended
 }
 
 // ask gives an order and returns the answer.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// pauseProcess stops a process, which does not notice, until resume is called.
+// pauseProcess stops a process until resume is called. The process does not notice it.
 func pauseProcess(p *os.Process) (resume func() error, err error) {
 	return func() error { return p.Signal(syscall.SIGCONT) }, p.Signal(syscall.SIGSTOP)
 }

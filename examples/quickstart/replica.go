@@ -17,23 +17,24 @@ import (
 // writing the new one.
 const thinking = 5 * time.Millisecond
 
-// The orders that a replica takes, a line each. Its answer is a line, too.
+// The orders that a replica carries out, each of which is one line. The comment has the
+// action, and then the answer, which is one line too.
 const (
-	sellWithoutLock = "sell"           // sell one ticket; "sold" or "none"
+	sellWithoutLock = "sell"           // sell one ticket; answer "sold" or "none"
 	sellWithLock    = "sell with lock" // the same while it holds the lock
-	holdLock        = "hold"           // acquire the lock and read the tickets; the token
-	writeLess       = "write"          // write one ticket less, and release; "accepted" or "refused"
+	holdLock        = "hold"           // acquire the lock and read the number of tickets; answer the token
+	writeLess       = "write"          // write one ticket less, and release; answer "accepted" or "refused"
 )
 
-// failed begins the answer of a replica that could not do as ordered.
+// failed is the beginning of the answer if a replica could not carry out an order.
 const failed = "failed: "
 
 // replica is one instance of the shop's service, with a zklock client of its own.
 type replica struct {
 	shop   customerOf
 	client *zklock.Client
-	lock   *zklock.Lock // between the orders holdLock and writeLess
-	left   int          // the tickets that hold has read
+	lock   *zklock.Lock // held between the orders holdLock and writeLess
+	left   int          // the number of tickets that the order holdLock has read
 }
 
 // runReplica carries out the orders that it reads from in, until in ends.
@@ -98,8 +99,8 @@ func (r *replica) hold(ctx context.Context) (string, error) {
 	return lock.Token().String(), err
 }
 
-// write does not ask first whether the lock is still held: a process that is paused
-// between such a question and its write does not either.
+// write does not check first whether the lock is still held. Such a check would not help
+// a process that is paused between the check and its write.
 func (r *replica) write(ctx context.Context) (string, error) {
 	answer := "accepted"
 	err := r.shop.setLeft(ctx, r.left-1, fence.Of(r.lock))

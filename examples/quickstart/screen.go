@@ -23,7 +23,8 @@ func (s *story) bold(text string) string  { return s.in("1", text) }
 func (s *story) red(text string) string   { return s.in("31", text) }
 func (s *story) green(text string) string { return s.in("32", text) }
 
-// in returns text in a terminal's colour or weight, if there is to be any.
+// in returns text in a terminal's colour or weight. If colours are off, it returns text
+// unchanged.
 func (s *story) in(code, text string) string {
 	if !s.colour {
 		return text

@@ -93,7 +93,7 @@ func (url customerOf) left(ctx context.Context) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// setLeft writes the number of tickets on behalf of the locks that tokens are of.
+// setLeft writes the number of tickets on behalf of the locks whose tokens are given.
 // The error matches fence.ErrStale if the shop has seen a newer token.
 func (url customerOf) setLeft(ctx context.Context, left int, tokens []fence.Sequencer) error {
 	_, err := url.send(ctx, http.MethodPut, strconv.Itoa(left), tokens)

@@ -29,8 +29,8 @@ func (s *story) killed(ctx context.Context, holder, heir *member) error {
 	return nil
 }
 
-// paused pauses the holder, which has read the number of tickets, until the heir has
-// the lock and has written; then the holder goes on, and writes what it has read.
+// paused pauses the holder after it has read the number of tickets. The heir gets the lock
+// and writes. Then the holder continues, and tries to write one less than it had read.
 func (s *story) paused(ctx context.Context, holder, heir *member) error {
 	s.print("\n%s\n", s.bold("3  The replica that holds the lock is paused, as by a long garbage collection"))
 	resume, err := holder.pause()

@@ -59,8 +59,8 @@ func TestStoryFitsAScreen(t *testing.T) {
 // figures are what differs from run to run.
 var figures = regexp.MustCompile(`[0-9a-f]{16}\.[0-9a-f]{8}|[0-9.]+ s\b|\d+ sold.*|( \d+)+$`)
 
-// TestPictureIsOfTheStory compares the picture in the README with a run in colour, but for
-// its figures.
+// TestPictureIsOfTheStory compares the picture in the README with the output of a run in
+// colour. It ignores the figures, which differ from run to run.
 func TestPictureIsOfTheStory(t *testing.T) {
 	const path = "screen.svg"
 	var out bytes.Buffer

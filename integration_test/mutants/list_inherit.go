@@ -22,7 +22,7 @@ var inheritMutants = []mutant{
 	},
 	{
 		name:   "shared-place-not-published",
-		breaks: "that a reader has taken over a writer's node is not written to the node's data, where other processes would see it",
+		breaks: "when a reader takes over a writer's node, the client does not write that to the node's data, where other processes would see it",
 		file:   "zklock/internal/place/place_rewrite.go",
 		by:     core,
 		edits:  change(`desk.Spawn(func() { _ = p.Rewrite(d) })`, "_ = d"),
