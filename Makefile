@@ -37,7 +37,9 @@ heading = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "Before a change is merged: .ci/run, about 25 minutes. CONTRIBUTING.md has the minutes of each target."
 
 .PHONY: check
 check: api ## all checks without a server: format, vet, staticcheck, go.mod, imports, documentation

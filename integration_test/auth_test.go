@@ -251,9 +251,9 @@ func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 	}
 }
 
-// TestWrongPasswordIsToldByLocksOnRealServers: the root is open to all clients. So a wrong
+// TestWrongPasswordIsReportedByLocksOnRealServers: the root is open to all clients. So a wrong
 // password shows only at znodes that other clients have created.
-func TestWrongPasswordIsToldByLocksOnRealServers(t *testing.T) {
+func TestWrongPasswordIsReportedByLocksOnRealServers(t *testing.T) {
 	e := sharedEnsemble(t)
 	if _, err := dialRaw(t, e.Hosts(), patience).Create(rootOf(t), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)

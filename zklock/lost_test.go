@@ -45,7 +45,7 @@ func TestLossSeenTwiceIsDelayedOnce(t *testing.T) {
 }
 
 // A second node of an All is deleted while the Lost hook still runs for the first one.
-func TestSecondLossWhileTheFirstIsToldOf(t *testing.T) {
+func TestSecondLossWhileTheFirstIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
 		slow := zklock.Hooks{Lost: func(context.Context, zklock.LostEvent) { time.Sleep(50 * time.Millisecond) }}
@@ -164,7 +164,7 @@ func TestLossDelayEndsTheLockBeforeTheSession(t *testing.T) {
 
 // If the function returns the cause of its context, as it should, the error of Do reports
 // the loss once. If the function returns another error, Do's error has both.
-func TestDoTellsOfALossOnce(t *testing.T) {
+func TestDoReportsALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)

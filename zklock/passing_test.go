@@ -280,7 +280,7 @@ func queueOf(t *testing.T, c *zklock.Client, name string) (queue []string) {
 
 // max_contenders limits new contenders only. A waiter that is in the queue already is not
 // refused when its place has to be replaced by a new one at the tail.
-func TestRequeueIsNoNewcomer(t *testing.T) {
+func TestRequeueIsNotANewcomer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), map[string]string{"max_contenders": "1"})

@@ -190,7 +190,7 @@ func TestLocalWriterStopsLocalReaders(t *testing.T) {
 // A writer that waits has listed the queue once, and walks through that list: it does
 // not list again when the node that it waits for is gone. A downgrade only changes a
 // node. The writer goes on waiting for it.
-func TestDowngradeBesideAWalkedList(t *testing.T) {
+func TestDowngradeWhileAListIsWalked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, between := range []bool{false, true} { // whether a reader comes and goes between the two
 			e := memdriver.New()

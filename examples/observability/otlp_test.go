@@ -11,7 +11,7 @@ import (
 
 // Two processes share a real ZooKeeper and a collector, and nothing else. The wait span of
 // one process links to the request of the other.
-func TestCollectorSeesWhoMadeWhomWait(t *testing.T) {
+func TestCollectorSeesTheLinkFromWaiterToHolder(t *testing.T) {
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{})
 	collector := listen(t)
