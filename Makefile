@@ -6,9 +6,9 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
-# What to benchmark and the flags of the comparison on real servers (-servers 3,
-# -for 1s, -run regexp), how long to fuzz each target, to make faults and to soak,
-# which deliberate bugs to try, how often to repeat.
+# The benchmarks to run, and the flags of the comparison on real servers (-servers 3,
+# -for 1s, -run regexp); the durations of fuzzing for each target, of chaos and of soak;
+# the deliberate bugs to try; the number of repetitions.
 BENCH ?= .
 BENCHFLAGS ?=
 FUZZTIME ?= 30s
@@ -17,19 +17,19 @@ CHAOS ?= 60s
 SOAK ?= 30m
 MUTANTS ?= .
 
-# How many runs to simulate.
+# The number of simulated runs.
 RUNS ?= 10000
 
-# Where make server listens.
+# The port of make server.
 PORT ?= 2181
 
-# The tests that need ZooKeeper fail without one, here and in what is called.
+# Tests that need ZooKeeper fail without one, also in the scripts that targets call.
 export ZKLOCK_TEST_REQUIRED := 1
 
 TEST := $(GO) test -race -shuffle=on
 MODULE = $(shell $(GO) list -m)
 
-# Modules of their own below this one, such as examples with more dependencies.
+# Nested modules, such as examples with more dependencies.
 NESTED := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
 
 comma := ,
@@ -37,10 +37,12 @@ heading = @printf '\n== %s\n' '$(1)'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "Before a change is merged: .ci/run, about 25 minutes. CONTRIBUTING.md has the minutes of each target."
 
 .PHONY: check
-check: api ## all that needs no server: format, vet, staticcheck, go.mod, who imports whom, documentation
+check: api ## all checks without a server: format, vet, staticcheck, go.mod, imports, documentation
 	$(call heading,gofmt)
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); [[ -z $$files ]] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
 	$(call heading,go vet)
@@ -57,37 +59,43 @@ check: api ## all that needs no server: format, vet, staticcheck, go.mod, who im
 	$(GO) test -count=1 -run='^Test(Documented|URLKeys|Commands|Design|ExamplesAre)' ./integration_test
 
 .PHONY: api
-api: ## what would break callers of the last version tag; nothing while there is none
+api: ## changes that would break callers of the last version tag
 	$(call heading,API)
 	@.ci/api $(APIDIFF)
 
-# Windows: where code differs by system. All of it would have what the adapters import
-# compiled once more, which takes longer than everything else here.
+# On Windows, only the code that differs by system. To vet all of it, Go would compile the
+# adapters' dependencies once more, which takes longer than everything else here.
 .PHONY: cross
-cross: ## vet for the other systems that the code has to compile on
+cross: ## vet for the other systems on which the code has to compile
 	$(call heading,darwin)
 	GOOS=darwin $(GO) vet ./...
 	$(call heading,windows)
 	GOOS=windows $(GO) vet ./zklock/... ./integration_test/ensemble
 
 .PHONY: install
-install: ## install what the tests need and this machine lacks (apt-get)
+install: ## install the packages that the tests need and this machine lacks (apt-get)
 	@.ci/install
 
-.PHONY: test
-test: install ## all tests, with the race detector, on a real ZooKeeper
+.PHONY: test test-core test-adapters test-servers
+test: test-core test-adapters test-servers ## all tests, with the race detector, on a real ZooKeeper
+
+test-core: install ## of these, the core and the drivers
 	$(call heading,core and drivers)
 	$(TEST) ./zklock/...
+	$(call heading,allocations$(comma) memory and time (without the race detector$(comma) which changes them))
+	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
+
+test-adapters: install ## of these, the adapters, the examples and the nested modules
 	$(call heading,adapters and examples)
 	$(TEST) $$($(GO) list ./... | grep -vE '^$(MODULE)/(zklock|integration_test)(/|$$)')
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(TEST) ./...); done
-	$(call heading,allocations$(comma) memory and time (the race detector takes all of them))
-	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
+
+test-servers: install ## of these, the tests on real servers
 	$(call heading,real servers)
 	$(TEST) -p=1 -timeout=30m ./integration_test/...
 
 .PHONY: server
-server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT, 2181 if not given
+server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT=2181
 	@.ci/install server
 	@$(GO) build -o bin/server ./integration_test/server
 	@exec bin/server -port $(PORT)
@@ -98,7 +106,7 @@ integration: install ## the tests that need a real ZooKeeper, one by one
 
 .PHONY: simulate
 simulate: ## RUNS simulated runs and every small case with any two faults; a table of the faults
-	$(call heading,the race detector looks on)
+	$(call heading,with the race detector)
 	ZKLOCK_RUNS=500 $(GO) test -race -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock
 	$(call heading,simulation and small cases)
 	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock & cases=$$!; \
@@ -114,17 +122,17 @@ bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a r
 	$(GO) run ./integration_test/bench $(BENCHFLAGS)
 
 .PHONY: bench-peers
-bench-peers: install ## the same on real servers, with Curator, etcd and redsync, into the docs
+bench-peers: install ## the same on real servers, with Curator, etcd and redsync, for the docs
 	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
 	.ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
 		-md integration_test/bench/results.md $(BENCHFLAGS)
 
 .PHONY: bench-growth
-bench-growth: install ## cycles a second with ever more names and waiters, drawn, into the docs
+bench-growth: install ## draw cycles a second against the numbers of names and waiters, for the docs
 	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg -md integration_test/bench/growth.md $(BENCHFLAGS)
 
-# FUZZTIME may be a number of inputs, 40000x. Those of FuzzReplies and FuzzStream are connections, and
-# take as long as two hundred of the others.
+# FUZZTIME may be a number of inputs, 40000x. An input of FuzzReplies or FuzzStream is a
+# connection, and takes as long as two hundred inputs of the others.
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
 	@targets=$$(grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort); \
@@ -136,29 +144,29 @@ fuzz: ## each fuzz target for FUZZTIME
 		$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$$limit -fuzzminimizetime=100x "$$(dirname "$$file")"; \
 	done <<< "$$targets"
 
-# A process each time: the race detector never gives memory back.
+# Each repetition is a process: the race detector never returns memory.
 .PHONY: stress
 stress: ## the core's and drivers' tests COUNT times, with the race detector
 	@for i in $$(seq $(COUNT)); do echo "$$i of $(COUNT)"; $(TEST) -count=1 -timeout=60m ./zklock/... || exit 1; done
 
 .PHONY: chaos
-chaos: install ## real servers and clients are killed, stopped and cut off for CHAOS; ZKLOCK_SEED repeats a schedule, ZKLOCK_FAULTS=regexp takes some kinds
+chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKLOCK_SEED repeats a schedule, ZKLOCK_FAULTS=regexp chooses faults
 	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
 
 .PHONY: mutants
-mutants: ## deliberate bugs in the core, each of which the tests have to find; MUTANTS=regexp
+mutants: ## put deliberate bugs into the core, each of which a test has to find; MUTANTS=regexp
 	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
-soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in all
+soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in total
 	@.ci/soak $(SOAK)
 
 .PHONY: cover
-cover: install ## what the tests cover, by function: cover.out
+cover: install ## the coverage of the tests, by function: cover.out
 	$(GO) test -p=1 -timeout=30m -coverpkg=./... -coverprofile=cover.out ./...
 	$(GO) tool cover -func=cover.out | tail -n 1
 
 .PHONY: clean
-clean: ## remove what the targets above have written
+clean: ## remove the files that the targets above write
 	rm -rf cover.out bin
 	find . -path ./.git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -exec rm -f {} +

@@ -20,7 +20,7 @@ import (
 )
 
 // refusals returns hooks that count operations which the server refused because of missing
-// rights. A connection without credentials would be refused so with acl=creator.
+// rights. With acl=creator, that is how it would refuse a connection without credentials.
 func refusals() (zklock.Hooks, *atomic.Int32) {
 	n := new(atomic.Int32)
 	return zklock.Hooks{Operation: func(ctx context.Context, _ zklock.OperationEvent) (context.Context, func(error)) {
@@ -251,9 +251,9 @@ func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 	}
 }
 
-// TestWrongPasswordIsToldByLocksOnRealServers: the root is open to all clients. So a wrong
+// TestWrongPasswordIsReportedByLocksOnRealServers: the root is open to all clients. So a wrong
 // password shows only at znodes that other clients have created.
-func TestWrongPasswordIsToldByLocksOnRealServers(t *testing.T) {
+func TestWrongPasswordIsReportedByLocksOnRealServers(t *testing.T) {
 	e := sharedEnsemble(t)
 	if _, err := dialRaw(t, e.Hosts(), patience).Create(rootOf(t), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)

@@ -147,7 +147,7 @@ func TestPortOfAnotherProtocolIsRefusedAtOnce(t *testing.T) {
 		name, answer string
 		says         []string
 	}{
-		// Many web servers answer so as soon as they read a byte that is not HTTP.
+		// Many web servers send this as soon as they read a byte that is not HTTP.
 		{"HTTP", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", []string{"HTTP"}},
 		{"TLS", "\x15\x03\x01\x00\x02\x02\x46", []string{"TLS", "zks://"}}, // an alert
 		{"SMTP", "220 mail.example.com ESMTP\r\n", []string{"220 mail"}},

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,8 +29,13 @@ var shared struct {
 // has to use a separate root.
 func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 	t.Helper()
-	ensemble.Require(t)
+	if os.Getenv(ensemble.ServersEnv) == "" {
+		ensemble.Require(t)
+	}
 	shared.once.Do(func() {
+		if shared.ensemble, shared.err = ensemble.Running(); shared.ensemble != nil || shared.err != nil {
+			return
+		}
 		shared.ensemble, shared.err = ensemble.New(ensemble.Config{ContainerCheckInterval: time.Second})
 	})
 	if shared.err != nil {
@@ -58,6 +65,33 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(max(code, reportSighted()))
+}
+
+// TestSharedEnsembleMayRunAlready runs a test of this package on a server that is given to it.
+func TestSharedEnsembleMayRunAlready(t *testing.T) {
+	if os.Getenv(ensemble.ServersEnv) != "" {
+		t.Skip("the servers are given to this run already")
+	}
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	before, err := e.Server(0).Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOperatorDeletesTheHoldersNode$", "-test.v")
+	// Without Java and ZooKeeper, the test can use the given server only.
+	cmd.Env = append(os.Environ(), ensemble.ServersEnv+"="+e.Hosts(), ensemble.HomeEnv+"=/nonexistent", ensemble.RequiredEnv+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestOperatorDeletesTheHoldersNode") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	after, err := e.Server(0).Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Zxid < before.Zxid+10 {
+		t.Errorf("the test made %d transactions on the given server", after.Zxid-before.Zxid)
+	}
 }
 
 func TestSharedEnsembleServesUnderItsURL(t *testing.T) {

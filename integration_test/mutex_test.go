@@ -160,9 +160,9 @@ func TestCloseWithHoldersAndWaiters(t *testing.T) {
 	eventually(t, "the queue is empty", func() bool { return len(contenders(t, raw, c.Mutex("x"))) == 0 })
 }
 
-// TestOtherPeoplesDataIsNotWritten: a lock's name may be the znode of another program, whose
+// TestForeignDataIsNotWritten: a lock's name may be the znode of another program, whose
 // data the client must not overwrite.
-func TestOtherPeoplesDataIsNotWritten(t *testing.T) {
+func TestForeignDataIsNotWritten(t *testing.T) {
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	c, other := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick())

@@ -3,24 +3,46 @@ package integration_test
 import (
 	"context"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestQuickstart runs the example that a new user runs first, on a test server.
+// TestQuickstart runs what a new user runs, on a server: replicas are processes, one of
+// them is killed and another one stopped.
 func TestQuickstart(t *testing.T) {
+	shown := quickstart(t)
+	for _, want := range []string{
+		`(?m)^   with a lock +10 sold$`,
+		`(?m)^   replica 2 holds the lock +after `,
+		`(?m)^   replica 2 goes on and writes +refused`,
+		`(?m)^ok: `,
+	} {
+		if !regexp.MustCompile(want).MatchString(shown) {
+			t.Errorf("no %q:\n%s", want, shown)
+		}
+	}
+}
+
+func TestQuickstartPlain(t *testing.T) {
+	shown := quickstart(t, "-plain")
+	if ok := strings.Count(shown, "\n  ok "); ok != 3 {
+		t.Errorf("%d lines of the summary are ok, want 3:\n%s", ok, shown)
+	}
+}
+
+func quickstart(t *testing.T, args ...string) string {
+	t.Helper()
 	e := sharedEnsemble(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	// The server's tick is shorter than the default. So its longest session timeout is
-	// shorter, too.
+	// The server's ticks are shorter than the defaults, so its session timeouts
+	// are too.
 	url := "zk://" + e.Hosts() + "/quickstart?session_timeout=4s&tick_time=1s"
-	out, err := exec.CommandContext(ctx, "go", "run", "../examples/quickstart", "-url", url).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", append([]string{"run", "../examples/quickstart", "-url", url}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if ok := strings.Count(string(out), "\n  ok "); ok != 3 {
-		t.Errorf("%d lines of the summary are ok, want 3:\n%s", ok, out)
-	}
+	return string(out)
 }

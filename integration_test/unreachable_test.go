@@ -12,9 +12,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestPortWithoutAnAnswerIsToldOf: servers that are down, or have no quorum, may come up. So
+// TestPortWithoutAnAnswerIsReported: servers that are down, or have no quorum, may come up. So
 // a call fails only after connect_timeout. Its error then names the address and the symptom.
-func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
+func TestPortWithoutAnAnswerIsReported(t *testing.T) {
 	const limit = 2 * time.Second
 	web := httptest.NewServer(http.NotFoundHandler()) // waits for the rest of the line
 	defer web.Close()
@@ -43,9 +43,9 @@ func TestPortWithoutAnAnswerIsToldOf(t *testing.T) {
 	}
 }
 
-// TestCallerInAHurryIsToldWhy: a caller whose context ends before connect_timeout gets an
+// TestCallerInAHurryGetsTheReason: a caller whose context ends before connect_timeout gets an
 // error with the symptoms so far.
-func TestCallerInAHurryIsToldWhy(t *testing.T) {
+func TestCallerInAHurryGetsTheReason(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and sends nothing
 	if err != nil {
 		t.Fatal(err)

@@ -215,7 +215,7 @@ func TestLostThroughAPartition(t *testing.T) {
 	})
 }
 
-func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
+func TestBreakByAnOperatorIsALoss(t *testing.T) {
 	for _, kind := range []string{"unary", "stream", "first message"} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -51,8 +51,8 @@
 //
 // For this, handlers get a ResponseWriter that wraps the server's. It implements
 // http.Flusher, http.Hijacker, http.Pusher and http.CloseNotifier if the server's
-// does, and http.ResponseController works with it. A handler that unwraps it down
-// to the server's ResponseWriter and writes there writes without protection.
+// does, and http.ResponseController works with it. If a handler unwraps it and writes
+// to the server's ResponseWriter directly, these writes are not protected.
 //
 // # Order of middlewares
 //

@@ -180,9 +180,9 @@ func lostAfterTheFirstByte(t *testing.T, proto string, around func(http.Handler)
 	}
 }
 
-// TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer has a handler that aborts
+// TestAbortBeforeTheFirstByteAfterALossIsNotAnEmptyAnswer has a handler that aborts
 // because it cannot write, as httputil.ReverseProxy does.
-func TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer(t *testing.T) {
+func TestAbortBeforeTheFirstByteAfterALossIsNotAnEmptyAnswer(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		w := newWorld(t)
 		srv := serveProto(t, proto, swallow(middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
@@ -197,7 +197,7 @@ func TestAbortBeforeTheFirstByteAfterALossIsNoEmptyAnswer(t *testing.T) {
 	}
 }
 
-func TestOperatorWhoBreaksTheLockMakesItALoss(t *testing.T) {
+func TestBreakByAnOperatorIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, _ *http.Request) {

@@ -181,7 +181,7 @@ func TestTransportSendsTheLocksThatAreHeld(t *testing.T) {
 	})
 }
 
-func TestTransportTellsNothingToWhereARedirectLeads(t *testing.T) {
+func TestTransportSendsNothingToTheTargetOfARedirect(t *testing.T) {
 	w := newWorld(t)
 	var got []string
 	client := &http.Client{Transport: &middleware.Transport{Base: roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -28,7 +28,7 @@ func tellsOfLoss(t *testing.T, s sdktrace.ReadOnlySpan, lock *zklock.Lock, error
 	}
 }
 
-func TestLossIsToldOnTheRequestThatHeldTheLock(t *testing.T) {
+func TestLossIsReportedOnTheRequestThatHeldTheLock(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p := start(t, e, tracing.WithHoldSpan())
 		ctx, request := p.request("pay")

@@ -110,7 +110,7 @@ func TestWaitSpanLinksToTheRequestThatHeldTheLock(t *testing.T) {
 
 // The second contender leaves the queue, so the third waits for the first from then on.
 // Its wait span links to both, and has an event for the change.
-func TestWaitSpanTellsEachTimeTheOneAheadChanges(t *testing.T) {
+func TestWaitSpanRecordsEachContenderAhead(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		first, second, third := start(t, e), start(t, e), start(t, e)
 		held := must(t, t.Context(), first.Mutex("m"))

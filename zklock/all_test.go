@@ -81,7 +81,7 @@ func TestTwinOfAllOnItsSecondName(t *testing.T) {
 // Hand-over lets a local request for one name overtake earlier requests for several
 // names. A request for several names must not overtake in this way: it would hold a name
 // that another one waits for, and wait for a name that the other one holds.
-func TestAllBesideHandover(t *testing.T) {
+func TestAllTogetherWithHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b := connect(t, e.Connector(), map[string]string{"handover_time": "1h"}), connect(t, e.Connector(), nil)

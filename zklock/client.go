@@ -115,9 +115,9 @@ func newClient(cfg config, connector driver.Connector) *Client {
 	return c
 }
 
-// Ping checks whether locks can work. It returns nil if a quorum of the ensemble
-// answers, if the root exists or was created just now, and if this client has the rights
-// that locks need on the root and on the znodes that it creates. If rights are
+// Ping checks whether locks can work. It returns nil if three conditions hold. A quorum
+// of the ensemble answers. The root exists, or Ping has created it. This client has the
+// rights that locks need, on the root and on the znodes that it creates. If rights are
 // missing, the error matches [ErrNoAuth] and names each of them with its path. Ping
 // does not look at the access lists of lock znodes that other programs have created.
 // It waits until ctx ends, but no longer than connect_timeout.

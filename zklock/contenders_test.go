@@ -118,7 +118,7 @@ func TestNodeDataBound(t *testing.T) {
 // Contenders returns holders and waiters in the order of the queue, with the details
 // that their clients wrote into the nodes. Contenders of other libraries are marked as
 // foreign.
-func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
+func TestContendersShowHoldersAndWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		client := func(host string, pid int) *zklock.Client {
@@ -183,7 +183,7 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 
 // Contenders of other recipes are listed in the queue's order, with their mode. Which of
 // them hold follows from their own recipe, which ignores the nodes of other recipes.
-func TestContendersOfOtherRecipesAreTold(t *testing.T) {
+func TestContendersOfOtherRecipesAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c, s := connect(t, e.Connector(), nil), plain(t, e)
@@ -223,7 +223,7 @@ func TestContendersOfOtherRecipesAreTold(t *testing.T) {
 
 // A hand-over writes nothing. So a node's data still describes the request that the node
 // was created for.
-func TestContendersTellWhomTheNodeWasMadeFor(t *testing.T) {
+func TestContendersShowTheRequestOfTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)

@@ -51,10 +51,11 @@ var ErrOutage = errors.New("the ensemble cannot be reached")
 // matches [ErrMisuse].
 var ErrInvalidName = errs.ErrInvalidName
 
-// ErrMisuse means a mistake in the program that does not depend on the lock's name: an
-// Acquirer or a function is nil, a lock was not made by a Client's method, its Client
-// was not made by Open or OpenConnector, or an adapter is set up in a way that its
-// requests cannot have a name. Such errors also match [ErrInvalidName] or [ErrConflict].
+// ErrMisuse means a mistake in the program that does not depend on the lock's name. An
+// Acquirer or a function is nil; a lock was not made by a Client's method, or its Client
+// not by Open or OpenConnector; or no request of an adapter can have a name, because of
+// the way in which the adapter is set up. Such errors also match [ErrInvalidName] or
+// [ErrConflict].
 var ErrMisuse = errors.New("the lock is not set up correctly")
 
 // ErrConflict means that the request contradicts other contenders or itself:
@@ -71,9 +72,9 @@ var ErrDeadlock = errors.New("the context already holds this lock, and waiting f
 var ErrTooManyWaiters = errs.ErrTooManyWaiters
 
 // ErrSequenceExhausted means that ZooKeeper's sequence counter for the name is almost at
-// its end. From there on ZooKeeper gives the same number to every node, and the queue
-// would have no order. Stop using the name until its znode has been removed, which takes
-// a minute or two, or remove the znode by hand. Then the counter starts from zero.
+// its end. At the end ZooKeeper gives the same number to every node, and the queue would
+// have no order. Stop using the name until its znode has been removed, which takes a
+// minute or two, or remove the znode by hand. Then the counter starts from zero.
 var ErrSequenceExhausted = errs.ErrSequenceExhausted
 
 // ErrTokenRegression means that the ensemble's transaction ids have gone back, as after

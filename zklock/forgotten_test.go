@@ -207,7 +207,7 @@ func TestDroppedLockIsLoggedWithItsStack(t *testing.T) {
 }
 
 // The Lost hook gets the very Lock that the caller has, however old it is.
-func TestLossOfAnOldLockIsToldWithItsHandle(t *testing.T) {
+func TestLossOfAnOldLockIsReportedWithItsHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ensemble := memdriver.New()
 		defer ensemble.Close()

@@ -71,7 +71,7 @@ func TestHandoverLimitLetsOthersIn(t *testing.T) {
 
 // handover_limit applies only to a place whose creation may have found other contenders in
 // the queue. handover_time always applies.
-func TestHandoverIsUnlimitedWhileNobodyElseWaits(t *testing.T) {
+func TestHandoverIsUnlimitedWithoutOtherWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
 		in := &inside{room: 1}

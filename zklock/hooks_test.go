@@ -146,7 +146,7 @@ func TestHooksAreEndedOnceOnEveryPath(t *testing.T) {
 	})
 }
 
-func TestLostIsToldOnceAHandle(t *testing.T) {
+func TestLostIsReportedOnceAHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, hooks := newPairing()
 		e := memdriver.New()
@@ -235,7 +235,7 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 // gets the next session. It does not ask the lost session over and over; otherwise the
 // clock of the synctest bubble would never advance. What was queued on the lost session is
 // removed. When the hook is called, Stats already counts the whole loss.
-func TestSessionIsReplacedWhileItsLossIsTold(t *testing.T) {
+func TestSessionIsReplacedWhileItsLossIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

@@ -120,7 +120,7 @@ func TestReaderBehindAWriterThatGivesUp(t *testing.T) {
 
 // When a waiter gives up during a read, the waiters behind it must not conclude that the
 // ensemble is unavailable.
-func TestWaitThatEndsInAReadIsNoWantOfASession(t *testing.T) {
+func TestWaitThatEndsInAReadIsNotALackOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
@@ -144,7 +144,7 @@ func TestWaitThatEndsInAReadIsNoWantOfASession(t *testing.T) {
 }
 
 // TryAcquire, too, finds out that a writer of another process has become a reader.
-func TestReaderTriesBesideADowngradedWriter(t *testing.T) {
+func TestReaderTriesNextToADowngradedWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)

@@ -108,7 +108,7 @@ func TestMaxWaitersIsExactWhenAllComeAtOnce(t *testing.T) {
 }
 
 // A try never waits, so a limit on waiters neither refuses nor counts it.
-func TestTryIsNoWaiter(t *testing.T) {
+func TestTryIsNotAWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		other, client := connect(t, e.Connector(), nil), connect(t, e.Connector(), map[string]string{"max_waiters": "1"})
@@ -199,7 +199,7 @@ func TestOneTooManyIsRefusedWithoutARequest(t *testing.T) {
 }
 
 // A request that is refused is not a waiter: the Wait hook is not called for it.
-func TestWhoIsRefusedDoesNotWait(t *testing.T) {
+func TestRejectedAcquisitionDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits int
 		hooks := zklock.Hooks{Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
@@ -224,7 +224,7 @@ func TestWhoIsRefusedDoesNotWait(t *testing.T) {
 // A second request is accepted while the first one is still asking the ensemble. When it
 // becomes known that the lock is taken, the second one is not refused if max_waiters
 // allows all requests that wait by then.
-func TestMaxWaitersLetsNobodyGoForWhomThereIsRoom(t *testing.T) {
+func TestMaxWaitersRejectsNoneWhileThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		other, client := connect(t, e.Connector(), nil), connect(t, e.Connector(), map[string]string{"max_waiters": "1"})
@@ -248,7 +248,7 @@ func TestMaxWaitersLetsNobodyGoForWhomThereIsRoom(t *testing.T) {
 }
 
 // While the first request asks the ensemble, only the requests behind it count as waiters.
-func TestMaxWaitersCountsOnlyThoseWhoWait(t *testing.T) {
+func TestMaxWaitersCountsWaitersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		client := connect(t, e.Connector(), nil)

@@ -16,10 +16,11 @@ import (
 //
 // A lock is lost when its session's lease runs out before a quorum of the ensemble has
 // renewed it, when the session ends, when another program deletes the queue node, or
-// when the [Client] is closed. Except when the node is deleted, Done is closed and the
-// contexts of [Lock.Context] end before the ensemble can grant the lock to another
-// client, as long as this process runs. In a process that was stopped, Valid is false
-// when it continues. [Lock.Token] protects a resource from what such a process had begun.
+// when the [Client] is closed. Done is closed, and the contexts of [Lock.Context] end,
+// before the ensemble can grant the lock to another client. There are two exceptions. If
+// the node was deleted, they may end later. In a process that was stopped, they end when
+// it continues; Valid is false from that moment on. [Lock.Token] protects a resource from
+// writes that such a process had begun.
 //
 // A Lock that the program drops without a Release stays held until its session ends.
 // When the garbage collector finds it, the client logs an error and counts it in

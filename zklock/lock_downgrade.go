@@ -14,16 +14,16 @@ import (
 // and the token stays the same. The lock cannot become a writer's again: two readers that
 // wait to become writers would wait for each other.
 //
-// Downgrade waits for Txns under way first, at most until ctx ends or for a session
-// timeout, because a Txn must not be applied while other readers hold the lock. If one is
-// still under way then, or if the outcome of any Txn under the lock is unknown, the lock
-// stays a writer's, and the error matches [ErrUnknownOutcome]: check what the Txn wrote,
-// and release the lock.
+// Downgrade first waits for Txns under way, because a Txn must not be applied while other
+// readers hold the lock. It waits until ctx ends, at most for a session timeout. If a Txn
+// is still under way then, or if the outcome of any Txn under the lock is unknown, the lock
+// stays a writer's, and the error matches [ErrUnknownOutcome]. In that case check what the
+// Txn wrote, and release the lock.
 //
-// Then the lock is a reader's in this process, even if Downgrade returns an error, and the
-// client writes the change into the queue node, for other clients to see. Downgrade waits
-// for the ensemble's confirmation. If ctx ends first, the error matches its cause, and the
-// write continues in the background.
+// Otherwise the lock becomes a reader's in this process, and stays one even if Downgrade
+// returns an error. The client writes the change into the queue node, where other clients
+// see it, and Downgrade waits for the ensemble's confirmation. If ctx ends first, the error
+// matches its cause, and the write continues in the background.
 //
 // Downgrade does nothing for a reader's lock. It fails with [ErrConflict] for a
 // semaphore's permit, for All of several names, and for a lock that several Locks hold

@@ -92,11 +92,10 @@ func (h *hold) endTxn() {
 	}
 }
 
-// awaitTxns waits until no Txn of the hold is under way, but at most until ctx ends or a
-// session timeout has passed, and returns what is left of the timeout. If a Txn is still
-// under way then, it could be applied while the next holder has the lock. So the place is
-// marked: it is not passed on, but its node is deleted, and then the check with which the
-// Txn begins fails.
+// awaitTxns waits until no Txn of the hold is under way, until ctx ends, or until a session
+// timeout has passed. It returns what is left of the timeout. A Txn that is still under way
+// could be applied while the next holder has the lock. So awaitTxns marks the place, which
+// is then not passed on: its node is deleted, and the check with which the Txn begins fails.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	limit := h.place.Desk.Timeout
 	h.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // An operator breaks one name of an All. The next contender for the other name is granted
 // it only after the delay. That is so for every kind of request, from either client, made
 // before the loss or after it, and whatever else goes wrong meanwhile.
-func TestLossDelayHoldsBackWhoeverIsNextAtTheOtherName(t *testing.T) {
+func TestLossDelayHoldsBackTheNextAtTheOtherName(t *testing.T) {
 	const slack = 100 * time.Millisecond // how long after the delay the grant may be, without other faults
 	type world struct {
 		e       *memdriver.Ensemble

@@ -45,7 +45,7 @@ func TestLossSeenTwiceIsDelayedOnce(t *testing.T) {
 }
 
 // A second node of an All is deleted while the Lost hook still runs for the first one.
-func TestSecondLossWhileTheFirstIsToldOf(t *testing.T) {
+func TestSecondLossWhileTheFirstIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
 		slow := zklock.Hooks{Lost: func(context.Context, zklock.LostEvent) { time.Sleep(50 * time.Millisecond) }}
@@ -111,7 +111,8 @@ func TestLossesAreNotHeldUpByHooks(t *testing.T) {
 	})
 }
 
-// A goroutine that was handed a lock does not count as a waiter, even before it runs again.
+// A goroutine that was handed a lock stops counting as a waiter at once, not only when it
+// runs again.
 func TestHandedLockIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)
@@ -163,7 +164,7 @@ func TestLossDelayEndsTheLockBeforeTheSession(t *testing.T) {
 
 // If the function returns the cause of its context, as it should, the error of Do reports
 // the loss once. If the function returns another error, Do's error has both.
-func TestDoTellsOfALossOnce(t *testing.T) {
+func TestDoReportsALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)

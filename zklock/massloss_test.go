@@ -20,7 +20,7 @@ import (
 // which react to the loss at the same time, do not delay that. The test runs in real time:
 // in a synctest bubble no time passes while goroutines run. ZKLOCK_LOSSES=20 runs it twenty
 // times.
-func TestThousandsOfLossesAreToldBeforeTheNextGrant(t *testing.T) {
+func TestThousandsOfLossesAreReportedBeforeTheNextGrant(t *testing.T) {
 	n := massLoss()
 	for range fromEnvironment(t, "ZKLOCK_LOSSES", 1) {
 		alone := losesInRealTime(t, crowd.Crowd{Held: n.Held, Rivals: n.Rivals}, cutOff)

@@ -73,7 +73,7 @@ func TestIdleNameIsLookedAtAgain(t *testing.T) {
 // it, the next acquisition overwrites that, and no acquisition fails because of it.
 // zklock never writes to a znode that another program created, however often the name is
 // used.
-func TestZnodeIsOfWhoMadeIt(t *testing.T) {
+func TestZnodeBelongsToItsCreator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b, operator := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), plain(t, e)

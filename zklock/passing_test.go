@@ -196,8 +196,8 @@ func TestReadersShareForAWhile(t *testing.T) {
 	})
 }
 
-// A waiter that gives up while its turn is on its way to it passes on what it was sent:
-// the lock, or the lead of the turnstile.
+// A waiter gives up after it was sent the lock, or the lead of the turnstile, and before it
+// has received that. It passes on to the next waiter what it was sent.
 func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
 	defer singleProcessor()()                              // so that the waiter that gives up runs only after the release
 	for _, held := range []time.Duration{0, time.Second} { // it is handed the lock; it is made the leader
@@ -278,9 +278,9 @@ func queueOf(t *testing.T, c *zklock.Client, name string) (queue []string) {
 	return queue
 }
 
-// A waiter that was admitted is not turned away when its place's node has to be replaced
-// by a new one at the tail: max_contenders limits newcomers only.
-func TestRequeueIsNoNewcomer(t *testing.T) {
+// max_contenders limits new contenders only. A waiter that is in the queue already is not
+// refused when its place has to be replaced by a new one at the tail.
+func TestRequeueIsNotANewcomer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), map[string]string{"max_contenders": "1"})

@@ -161,7 +161,7 @@ func TestPingChangesNothing(t *testing.T) {
 // ZooKeeper compares a password with access lists only, and so accepts a wrong one when
 // the session opens. The first call that uses the session reports it, whatever call that
 // is.
-func TestWrongPasswordIsToldOnFirstUse(t *testing.T) {
+func TestWrongPasswordIsReportedOnFirstUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.Named(t.Name())
 		defer e.Close()
@@ -203,7 +203,7 @@ func TestWrongPasswordIsToldOnFirstUse(t *testing.T) {
 
 // The root is open to all users, as an operator may leave it. A wrong password is
 // refused only at the znodes of locks, or at those of contenders, and is reported there.
-func TestWrongPasswordIsToldByLocksToo(t *testing.T) {
+func TestWrongPasswordIsReportedByLocksToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.Named(t.Name())
 		defer e.Close()

@@ -51,9 +51,9 @@ func TestReadersElsewhereWaitForHandoverTime(t *testing.T) {
 	})
 }
 
-// However often a node passes from writers to readers and back, a reader of another
-// process waits only for handover_time and then for the goroutine that holds the node at
-// that moment, a reader or a writer.
+// A node may pass from writers to readers and back any number of times. A reader of another
+// process waits only until handover_time is over, and then until the goroutine that holds
+// the node at that moment releases it.
 func TestNodeThatGoesBackAndForthIsGivenUp(t *testing.T) {
 	for _, stay := range []time.Duration{30 * time.Millisecond, 45 * time.Millisecond} {
 		t.Run(stay.String(), func(t *testing.T) {

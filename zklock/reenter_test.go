@@ -295,7 +295,7 @@ func TestReenterAtTheMomentOfARelease(t *testing.T) {
 
 // An error advises only what helps. It does not advise Reenter where the call had it
 // already, nor where it could not help.
-func TestDeadlockTellsWhatToDo(t *testing.T) {
+func TestDeadlockSaysWhatToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
 		r := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))

@@ -178,9 +178,9 @@ func TestRootUnreadableIsUnavailable(t *testing.T) {
 	})
 }
 
-// TestSessionHookTellsAnEndOnce: the Session hook is called once for the end of each
+// TestSessionHookReportsAnEndOnce: the Session hook is called once for the end of each
 // session.
-func TestSessionHookTellsAnEndOnce(t *testing.T) {
+func TestSessionHookReportsAnEndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		var mu sync.Mutex

@@ -59,7 +59,7 @@ func (r *request) reportWait(position int, ahead Contender) {
 	switch {
 	case !r.waiting:
 		if !r.turnstiles.mustWait(r) {
-			return // as many as may wait do so already; the request fails
+			return // the limit of waiters is reached: mustWait has made the request fail
 		}
 		r.waiting, r.reported = true, ahead.Node
 		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)

@@ -190,7 +190,7 @@ func TestLocalWriterStopsLocalReaders(t *testing.T) {
 // A writer that waits has listed the queue once, and walks through that list: it does
 // not list again when the node that it waits for is gone. A downgrade only changes a
 // node. The writer goes on waiting for it.
-func TestDowngradeBesideAWalkedList(t *testing.T) {
+func TestDowngradeWhileAListIsWalked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, between := range []bool{false, true} { // whether a reader comes and goes between the two
 			e := memdriver.New()
@@ -226,8 +226,8 @@ func TestDowngradeBesideAWalkedList(t *testing.T) {
 }
 
 // The name of a downgraded node still says writer, and the node was granted a moment
-// ago. If it were handed to a writer of the same process, that writer would get in while
-// readers hold that have read in the node's data that it is a reader's.
+// ago. It must not be handed to a writer of the same process. Other processes have read in
+// the node's data that it is a reader's, and their readers may hold the lock.
 func TestDowngradedNodeIsNotHandedToALocalWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -189,7 +189,7 @@ func TestPermitReleaseWakesOne(t *testing.T) {
 // Waiters leave from anywhere in the queue, and holders in any order. There are never
 // too many holders, and no waiter waits while a permit is free, except for the few round
 // trips that it takes to get the permit.
-func TestPermitsWhoeverLeaves(t *testing.T) {
+func TestPermitsWhicheverHolderLeaves(t *testing.T) {
 	// trips is the time for 20 round trips. A waiter that missed a wake-up would wait for
 	// the next release, which comes after 50 ms or more.
 	const contenders, trips = 10, 40 * time.Millisecond

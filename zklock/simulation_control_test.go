@@ -175,7 +175,7 @@ func (k *worker) releaseTrusting(g *grip) {
 // A client that trusts its connection holds the lock while another client does, when a
 // server that has lost its leader goes on answering. The checks of the simulation have to
 // find that, and so has the judge of histories.
-func TestSimulationCatchesWhoTrustsTheConnection(t *testing.T) {
+func TestSimulationCatchesTrustInTheConnection(t *testing.T) {
 	defer singleProcessor()()
 	const seeds = 300
 	enough := 3

@@ -38,9 +38,9 @@ import (
 //     node grants the mode of the next holder. It is passed on for handover_time after its
 //     first grant and, if another contender is or may be in ZooKeeper's queue, at most
 //     handover_limit times. So no other process starves.
-//   - Readers join a hold only for handover_time after the first grant of its place, while
-//     no writer of this client waits and the queue here is empty or the reader is its
-//     first. This is the one way in which a reader can get the lock before a writer of
+//   - Readers join a hold only for handover_time after the first grant of its place. They
+//     join only while no writer of this client waits, and only from an empty queue or from
+//     its front. This is the one way in which a reader can get the lock before a writer of
 //     another process that queued earlier.
 type turnstile struct {
 	turnstiles *turnstiles
@@ -83,7 +83,7 @@ type answer struct {
 // entry is the result of entering a turnstile: one of its fields is set.
 type entry struct {
 	lock   *Lock   // the request has it: it joined a hold
-	alone  bool    // the request should take a separate place: it is a try that only readers are ahead of
+	alone  bool    // the request should take a separate place: it is a try, and only readers are ahead of it
 	ticket *ticket // the request is in the queue
 }
 
@@ -151,10 +151,11 @@ func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 	return spare
 }
 
-// passableLocked reports whether a request may take a place while others of this client
-// hold. Only readers leave room for others. A reader may always take a place then. A
-// writer takes one and waits in it, unless the newest readers hold a writer's node: that
-// keeps readers of other processes out, and the writer gets it when it is released.
+// passableLocked reports whether a request may take a place although goroutines of this
+// client hold the lock. If a writer holds it, the request may not. If readers hold it,
+// another reader may. A writer may too, and waits in the place, unless the newest readers
+// hold a writer's node: that node keeps readers of other processes out already, and the
+// writer gets it when the readers release it.
 func (t *turnstile) passableLocked(r *request) bool {
 	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Readers())
 }
@@ -180,7 +181,7 @@ func (t *turnstile) leave(tk *ticket) {
 	if tk.at != nil {
 		t.queue.Remove(tk.at)
 		tk.at = nil
-		t.serveLocked(nil) // it may have been a writer, and may have been all that kept readers from joining
+		t.serveLocked(nil) // it may have been the only writer, which kept readers from joining
 		t.mu.Unlock()
 		return
 	}
@@ -195,8 +196,8 @@ func (t *turnstile) leave(tk *ticket) {
 
 // led ends a goroutine's time as the leader. got is the lock that it acquired, nil if it
 // failed. left, if not nil, is a place for the next leader. noSessionSince is since when
-// the leader had no usable session, zero if it had one. Those behind it had none either,
-// so connect_timeout does not begin again for them.
+// the leader had no usable session, zero if it had one. The goroutines behind the leader
+// had none either, so connect_timeout does not begin again for them.
 func (t *turnstile) led(got *Lock, left *place.Place, noSessionSince time.Time) {
 	t.mu.Lock()
 	t.leader = nil

@@ -31,11 +31,11 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (answer, error) {
 	}
 }
 
-// leaderWaitsLocked decides whether a reader that enters now counts as waiting. It does
-// not yet if the leader is a reader too and is asking the ensemble for a place, and if
-// all tickets between the two are of such readers: they will join the leader's hold. Then
-// it returns a channel that is closed when the leader has to wait for other contenders,
-// and with it the readers behind it. It returns nil if the reader has to wait now.
+// leaderWaitsLocked decides whether a reader that enters the queue counts as waiting
+// already. It does not if the leader is a reader that is asking the ensemble for a place,
+// and all tickets between the two are readers' too: they will join the leader's hold. In
+// this case leaderWaitsLocked returns a channel, which is closed if the leader has to wait
+// for other contenders; then the readers behind it wait too. Otherwise it returns nil.
 func (t *turnstile) leaderWaitsLocked(r *request) <-chan struct{} {
 	if r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.waits || !t.sharedLocked() {
 		return nil

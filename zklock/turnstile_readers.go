@@ -2,10 +2,10 @@ package zklock
 
 import "github.com/zklock/go-zklock/zklock/internal/place"
 
-// shareWhenDueLocked makes a writer's place that is handed to a reader a reader's place:
-// now, if other contenders are in ZooKeeper's queue, and else when handover_time has
-// passed and the place is not handed over any more. Until then the place can go back to
-// writers of this client without a request. A reader of another process that queues
+// shareWhenDueLocked turns a writer's place that a reader has got into a reader's place. If
+// other contenders are in ZooKeeper's queue, it does so at once, and else when handover_time
+// has passed, after which the place is not handed over. Until then the place can go back
+// to writers of this client without a request. A reader of another process that queues
 // meanwhile waits no longer than it would for those writers.
 func (t *turnstile) shareWhenDueLocked(p *place.Place, r *request) {
 	if p.Others {

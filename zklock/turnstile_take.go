@@ -63,10 +63,10 @@ func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (l
 	}
 }
 
-// patientFor is session.Pool.Patient for a request. If the request has WithFailFast, the
-// time during which the client had no connection before the request counts too, and the
-// limit is a little less than connect_timeout, so that it ends before a wait of
-// connect_timeout would.
+// patientFor is session.Pool.Patient for a request. If the request has WithFailFast, there
+// are two differences. Time without a connection before the request counts too. And the
+// limit is a little less than connect_timeout, so that the request fails before a wait of
+// connect_timeout ends.
 func (t *turnstile) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
 	if !r.failFast {
 		return t.turnstiles.pool.Patient(ctx, r.NoSessionSince)

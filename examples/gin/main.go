@@ -1,8 +1,8 @@
-// Command gin is an order service with replicas, on gin: each order is worked
-// on by one request at a time, whichever replica that went to, and a report is
-// made once at a time for all of them. Without flags it runs two replicas on an
-// ensemble in memory, sends them a burst of requests, says what came of it, and
-// ends. See the README for more.
+// Command gin is an order service with several replicas, on gin. One request at a time
+// works on an order, whichever replica received it. All replicas together make one report
+// at a time. Without flags the command starts two replicas on an ensemble in memory, sends
+// them a burst of requests, prints a summary, and ends. The README shows how to try it by
+// hand.
 package main
 
 import (
@@ -39,8 +39,8 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("gin", flag.ContinueOnError)
-	url := flags.String("url", "mem://gin-shop", "the ensemble")
-	listen := flags.String("listen", "", "addresses of replicas, joined by commas, that serve until interrupted")
+	url := flags.String("url", "mem://gin-shop", "the ensemble: zk://host:port/root, or mem://name for one in memory")
+	listen := flags.String("listen", "", "addresses, joined by commas: start a replica at each, and serve until interrupted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	gin.SetMode(gin.ReleaseMode)
 	var s shop
 	for i, addr := range addrs {
-		client, err := zklock.Open(*url) // each replica has its own, as a process would
+		client, err := zklock.Open(*url) // one for each replica, as if each were a process
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		addrs[i] = l.Addr().String()
 		srv := &http.Server{Handler: router(client, &s), ReadHeaderTimeout: 10 * time.Second}
-		defer srv.Shutdown(context.WithoutCancel(ctx)) // before the client closes: requests end in order
+		defer srv.Shutdown(context.WithoutCancel(ctx)) // runs before client.Close: requests end and release their locks
 		go srv.Serve(l)
 		fmt.Fprintln(out, "serving on", addrs[i])
 	}
@@ -73,31 +73,32 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return burst(addrs, &s, out)
 }
 
-// router is that of one replica.
+// router returns the handler of one replica.
 func router(client *zklock.Client, s *shop) http.Handler {
 	r := gin.New()
-	r.Use(gin.Recovery()) // outside of the lock, like everything that sees requests as a whole
+	r.Use(gin.Recovery()) // outside of the lock, like all middleware that handles whole requests
 	one := ginlock.New(ginlock.ByParam(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
 	r.POST("/orders/:id/pay", one, s.work)
 	all := ginlock.New(ginlock.ByFullPath(client, "routes/%s"), middleware.WithTry(), middleware.WithStatus(http.StatusConflict))
-	r.POST("/reports/:id", all, s.work) // one lock, whatever the id
+	r.POST("/reports/:id", all, s.work) // one lock for all ids
 	r.POST("/expire", func(*gin.Context) {
-		memdriver.Named("gin-shop").ExpireAll() // what a partition does, without the wait; on mem://gin-shop only
+		memdriver.Named("gin-shop").ExpireAll() // ends all sessions, as a long network partition does; on mem://gin-shop only
 	})
 	return r
 }
 
-// shop stands for the database. It counts in steps that only the lock keeps
-// together.
+// shop simulates a database. It reads and writes a counter in separate steps, so the
+// count is right only if the lock keeps other requests out.
 type shop struct{ orders sync.Map }
 
 type order struct{ busy, done, overlaps int }
 
-// work takes as long as ?for says, or until the lock is lost.
+// work handles a request. It takes as long as the parameter "for" says, 2 ms by default.
+// It stops early when the lock is lost or the client disconnects.
 func (s *shop) work(c *gin.Context) {
 	took, err := time.ParseDuration(c.DefaultQuery("for", "2ms"))
 	if err != nil {
-		c.String(http.StatusBadRequest, "bad duration")
+		c.String(http.StatusBadRequest, "bad duration in the parameter for: want one like 3s")
 		return
 	}
 	v, _ := s.orders.LoadOrStore(c.Request.URL.Path, new(order))
@@ -109,15 +110,16 @@ func (s *shop) work(c *gin.Context) {
 	done := o.done
 	select {
 	case <-time.After(took):
-	case <-c.Request.Context().Done(): // lost, or the client has gone
-		c.AbortWithStatus(http.StatusServiceUnavailable) // after a loss ginlock has its own answer
+	case <-c.Request.Context().Done(): // the lock is lost, or the client has disconnected
+		c.AbortWithStatus(http.StatusServiceUnavailable) // after a loss, ginlock answers instead
 		return
 	}
 	o.done = done + 1
 	c.JSON(http.StatusOK, gin.H{"path": c.Request.URL.Path, "done": o.done})
 }
 
-// burst sends requests to the replicas in turn, all at once.
+// burst sends all requests at the same time, to the replicas in turn, and checks that
+// requests for one order did not overlap.
 func burst(addrs []string, s *shop, out io.Writer) error {
 	const requests, orders = 400, 10
 	var wg sync.WaitGroup
@@ -136,9 +138,9 @@ func burst(addrs []string, s *shop, out io.Writer) error {
 		done, overlaps = done+v.(*order).done, overlaps+v.(*order).overlaps
 		return true
 	})
-	fmt.Fprintf(out, "%d requests for %d orders at %d replicas: counted %d, overlaps %d\n", requests, orders, len(addrs), done, overlaps)
+	fmt.Fprintf(out, "%d requests for %d orders at %d replicas: the counters add up to %d, %d requests overlapped\n", requests, orders, len(addrs), done, overlaps)
 	if done != requests || overlaps > 0 {
-		return errors.New("requests for one order got in each other's way, or were not served")
+		return errors.New("requests for one order overlapped, or some requests failed")
 	}
 	fmt.Fprintln(out, "ok: one request at a time for each order")
 	return nil

@@ -22,12 +22,13 @@ func TestBurstEndsByItselfWithASummary(t *testing.T) {
 	if err := run(t.Context(), nil, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	if !strings.Contains(out.String(), "counted 400, overlaps 0") || !strings.Contains(out.String(), "ok:") {
-		t.Errorf("it printed:\n%s", &out)
+	if !strings.Contains(out.String(), "the counters add up to 400, 0 requests overlapped") || !strings.Contains(out.String(), "ok:") {
+		t.Errorf("the summary is wrong:\n%s", &out)
 	}
 }
 
-// TestWhatTheReadmeShows sends its requests while other locks are held.
+// TestWhatTheReadmeShows sends requests like the README's while another client holds a
+// lock.
 func TestWhatTheReadmeShows(t *testing.T) {
 	ensemble := memdriver.New()
 	defer ensemble.Close()
@@ -73,8 +74,8 @@ func TestWhatTheReadmeShows(t *testing.T) {
 		}
 	}
 
-	// Loss: sessions end until the request has been told, which may not have
-	// the lock yet when the first do.
+	// Loss: the test ends all sessions while the replica's client holds a lock. It
+	// repeats that until the request is answered.
 	type answer struct {
 		status int
 		body   string
@@ -101,7 +102,7 @@ func TestWhatTheReadmeShows(t *testing.T) {
 				ensemble.ExpireAll()
 			}
 		case <-deadline.C:
-			t.Fatal("the request is not answered")
+			t.Fatal("the request whose lock was lost was not answered")
 		}
 	}
 }
@@ -109,7 +110,7 @@ func TestWhatTheReadmeShows(t *testing.T) {
 func TestMistakesAreErrors(t *testing.T) {
 	for _, args := range [][]string{{"-nonsense"}, {"-url", "nonsense://x"}, {"-listen", "nowhere"}} {
 		if err := run(t.Context(), args, io.Discard); err == nil {
-			t.Errorf("%q was taken", args)
+			t.Errorf("arguments %q were accepted", args)
 		}
 	}
 }

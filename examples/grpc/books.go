@@ -12,23 +12,23 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// page is what the books know about an order.
+// page is what the books contain about one order.
 type page struct{ payments, items int64 }
 
-// books are the database of both servers, and their auditor: it has a mutex of
-// its own, since what checks a lock must not rely on it. The zero books are
-// empty.
+// books are the database that both servers share. They also check the locks, and have
+// their own mutex for that, because a check of a lock must not rely on the lock. The zero
+// value is empty and ready for use.
 type books struct {
 	mu       sync.Mutex
 	pages    map[string]page         // guarded by mu
-	tokens   map[string]zklock.Token // guarded by mu; of the last who had the order
-	inside   map[string]int          // guarded by mu; who have the order now
-	most     int                     // guarded by mu; had one order at once
-	unfenced int                     // guarded by mu; had an order without a newer token
+	tokens   map[string]zklock.Token // guarded by mu; by order: of the last call that began
+	inside   map[string]int          // guarded by mu; by order: calls at work now
+	most     int                     // guarded by mu; the most calls that worked on one order at once
+	unfenced int                     // guarded by mu; calls whose token was not greater than the last
 }
 
-// enter is called by who begins to touch an order, and what it returns at the
-// end.
+// enter records that a call begins to work on an order. The call has to run leave when it
+// ends.
 func (b *books) enter(ctx context.Context, order string) (leave func()) {
 	var token zklock.Token
 	if lock, ok := zklock.FromContext(ctx); ok {
@@ -64,8 +64,8 @@ func (b *books) write(order string, p page) {
 	b.pages[order] = p
 }
 
-// summary prints what the books have come to, and returns what is wrong with
-// them, given what the clients have done.
+// summary prints the totals of the books. It returns an error if they differ from want,
+// which is what the clients have done, or if the locks did not exclude.
 func (b *books) summary(out io.Writer, want tally) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,20 +75,20 @@ func (b *books) summary(out io.Writer, want tally) error {
 		got.items += p.items
 	}
 	fmt.Fprintln(out, "\nSummary")
-	fmt.Fprintf(out, "  %d orders, at most %d call at once on each\n", len(b.pages), b.most)
+	fmt.Fprintf(out, "  %d orders, at most %d call at once for each\n", len(b.pages), b.most)
 	fmt.Fprintf(out, "  %d of %d payments and %d of %d items are in the books\n", got.payments, want.payments, got.items, want.items)
 	for _, server := range slices.Sorted(maps.Keys(want.servers)) {
 		fmt.Fprintf(out, "  %d calls were served by %s\n", want.servers[server], server)
 	}
 	var errs []error
 	if b.most > 1 {
-		errs = append(errs, fmt.Errorf("exclusion is broken: %d calls had one order at once", b.most))
+		errs = append(errs, fmt.Errorf("exclusion is broken: %d calls worked on one order at once", b.most))
 	}
 	if b.unfenced > 0 {
-		errs = append(errs, fmt.Errorf("%d calls had no fencing token above the one before", b.unfenced))
+		errs = append(errs, fmt.Errorf("%d calls had no fencing token greater than the one before", b.unfenced))
 	}
 	if got != want.page {
-		errs = append(errs, fmt.Errorf("updates were lost: the books say %+v, the clients %+v", got, want.page))
+		errs = append(errs, fmt.Errorf("updates were lost: the books have %+v, the clients made %+v", got, want.page))
 	}
 	return errors.Join(errs...)
 }

@@ -19,17 +19,17 @@ import (
 
 const (
 	clients = 12 // at once
-	rounds  = 10 // of each: some payments, and one stream
+	rounds  = 10 // calls of each client: seven payments and three streams
 	items   = 5  // in a stream
 )
 
-// order is the one that the i-th call is about; there are few, to quarrel over.
+// order returns the order of the i-th call. There are only four, so that calls contend.
 func order(i int) string { return fmt.Sprintf("A-%d", i%4) }
 
-// tally is what the clients have done.
+// tally counts what the clients have done.
 type tally struct {
 	page
-	servers map[string]int // calls by who served them
+	servers map[string]int // calls by the server that served them
 }
 
 // dial connects to all servers.
@@ -52,7 +52,7 @@ func closeAll(conns []*grpc.ClientConn) (err error) {
 	return err
 }
 
-// callAll lets all clients call all servers at once.
+// callAll lets all clients call at the same time, each of them both servers in turn.
 func callAll(ctx context.Context, servers []*server) (tally, error) {
 	t := tally{servers: make(map[string]int)}
 	conns, stubs, err := dial(servers)
@@ -61,7 +61,7 @@ func callAll(ctx context.Context, servers []*server) (tally, error) {
 	}
 	var (
 		wg   sync.WaitGroup
-		mu   sync.Mutex // of t
+		mu   sync.Mutex // guards t
 		errs = make([]error, clients)
 	)
 	for c := range clients {
@@ -84,7 +84,8 @@ func callAll(ctx context.Context, servers []*server) (tally, error) {
 	return t, errors.Join(append(errs, closeAll(conns))...)
 }
 
-// call pays an order, or fills it with a stream.
+// call pays an order, or adds items to it with a stream. It returns the receipt, and what
+// the books should have gained.
 func call(ctx context.Context, stub orderspb.OrdersClient, i int, fill bool) (*orderspb.Receipt, page, error) {
 	if !fill {
 		receipt, err := stub.Pay(ctx, &orderspb.PayRequest{OrderId: order(i)})
@@ -96,20 +97,21 @@ func call(ctx context.Context, stub orderspb.OrdersClient, i int, fill bool) (*o
 	}
 	for n := range items {
 		if err := stream.Send(&orderspb.Item{OrderId: order(i), Sku: fmt.Sprint(n)}); err != nil {
-			break // CloseAndRecv says why
+			break // CloseAndRecv returns the reason
 		}
 	}
 	receipt, err := stream.CloseAndRecv()
 	return receipt, page{items: items}, err
 }
 
-// refusal is what a client sees of a lock that somebody else has.
+// refusal is the answer to a call for an order that another call has locked.
 type refusal struct {
 	err  error
-	paid int64 // payments before somebody else had it
+	paid int64 // payments that succeeded before the order was locked
 }
 
-// collide fills an order at one server, and has the other one pay it meanwhile.
+// collide locks an order with a stream at one server, and pays it at the other until a
+// payment is refused.
 func collide(ctx context.Context, servers []*server) (r refusal, err error) {
 	conns, stubs, err := dial(servers)
 	if err != nil {
@@ -117,7 +119,7 @@ func collide(ctx context.Context, servers []*server) (r refusal, err error) {
 	}
 	defer func() { err = errors.Join(err, closeAll(conns)) }()
 	ctx, abandon := context.WithTimeout(ctx, 30*time.Second)
-	defer abandon() // ends the stream, and its lock
+	defer abandon() // ends the stream, which releases its lock
 	stream, err := stubs[0].Fill(ctx)
 	if err != nil {
 		return r, err
@@ -127,16 +129,16 @@ func collide(ctx context.Context, servers []*server) (r refusal, err error) {
 	}
 	pay := &orderspb.PayRequest{OrderId: "B-1"}
 	for _, r.err = stubs[1].TryPay(ctx, pay); r.err == nil; _, r.err = stubs[1].TryPay(ctx, pay) {
-		r.paid++ // the item has not arrived yet
+		r.paid++ // the stream does not have the lock yet
 	}
 	return r, ctx.Err()
 }
 
 func (r refusal) summary(out io.Writer) error {
 	code, reason := status.Code(r.err), interceptors.Reason(r.err)
-	fmt.Fprintf(out, "  an order in other hands: %v, %s\n", code, reason)
+	fmt.Fprintf(out, "  an order that another call has locked is refused with %v, %s\n", code, reason)
 	if code != codes.Aborted || reason != interceptors.ReasonContended {
-		return fmt.Errorf("an order in other hands was refused with: %w", r.err)
+		return fmt.Errorf("an order that another call has locked: want Aborted and LOCK_CONTENDED, got: %w", r.err)
 	}
 	return nil
 }

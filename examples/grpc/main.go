@@ -1,13 +1,13 @@
-// Command grpc shows services that say in their .proto what they lock, and
-// checks that they do.
+// Command grpc shows a service whose .proto file declares which lock each method needs,
+// and checks that its servers take these locks.
 //
 //	go run ./examples/grpc
 //	go run ./examples/grpc -url zk://127.0.0.1:2181/grpc
-//	go run ./examples/grpc -listen 127.0.0.1:50051   # until interrupted, for grpcurl
+//	go run ./examples/grpc -listen 127.0.0.1:50051   # one server, until interrupted; call it with grpcurl
 //
-// Two servers share nothing but the ensemble. Clients call both of them at once
-// for few orders. The exit status is 0 only if no order was ever in two hands,
-// and nothing got lost.
+// Two servers share a database and the ensemble, and nothing else. Clients call both of
+// them at the same time, for a few orders. The exit status is 0 only if no two calls worked
+// on one order at the same time, and no update was lost.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("grpc", flag.ContinueOnError)
 	url := flags.String("url", "mem://grpc", "the ensemble: zk://host:port/root, or mem://name for one in memory")
-	listen := flags.String("listen", "", "serve at this address, and do nothing else")
+	listen := flags.String("listen", "", "address of one server that runs until interrupted, instead of the demonstration")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	scheme, _, _ := strings.Cut(*url, "://") // the rest may hold a password
+	scheme, _, _ := strings.Cut(*url, "://") // the rest may contain a password
 	fmt.Fprintf(out, "zklock on %s://\n", scheme)
 
 	var books books
@@ -66,8 +66,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return demonstrate(ctx, *url, &books, locking, out)
 }
 
-// locking are the server options that make a server follow its .proto. It is all
-// that a service needs to do.
+// locking returns the options that make a server take the locks that its .proto declares.
+// A service needs no other code for its locks.
 func locking(c *zklock.Client) []grpc.ServerOption {
 	declared := interceptors.FromProto(c)
 	return []grpc.ServerOption{
@@ -76,9 +76,8 @@ func locking(c *zklock.Client) []grpc.ServerOption {
 	}
 }
 
-// demonstrate runs two servers and their clients, prints a summary, and returns
-// what was wrong. lock is locking, unless a test puts something else in its
-// place.
+// demonstrate runs two servers and their clients, prints a summary, and returns an error
+// if something was wrong. lock returns the options of a server, as locking does.
 func demonstrate(ctx context.Context, url string, books *books, lock func(*zklock.Client) []grpc.ServerOption, out io.Writer) (err error) {
 	var servers []*server
 	defer func() {

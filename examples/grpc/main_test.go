@@ -18,7 +18,7 @@ func TestRunEndsWithASummary(t *testing.T) {
 	}
 	for _, want := range []string{"zklock on mem://", "at most 1 call at once", "served by north", "served by south", "180 of 180 items", "Aborted, LOCK_CONTENDED"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, &out)
+			t.Errorf("the output lacks %q:\n%s", want, &out)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestRunFailsWithoutLocks(t *testing.T) {
 	err = books.summary(io.Discard, calls)
 	for _, want := range []string{"exclusion is broken", "no fencing token", "updates were lost"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("no %q in %v", want, err)
+			t.Errorf("the error lacks %q: %v", want, err)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestRunFailsWithoutLocks(t *testing.T) {
 func TestRunRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, args := range [][]string{{"-nonsense"}, {"argument"}, {"-url", "nonsense://"}} {
 		if err := run(t.Context(), args, io.Discard); err == nil {
-			t.Errorf("%q: no error", args)
+			t.Errorf("arguments %q were accepted", args)
 		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// TestReflectionIsEnoughToCall is what grpcurl does: it asks the server for its
-// contract and calls it with messages made of that.
+// TestReflectionIsEnoughToCall does what grpcurl does: it asks the server for its
+// contract, and calls it with messages that it builds from the contract.
 func TestReflectionIsEnoughToCall(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	r, w := io.Pipe()
@@ -68,14 +68,14 @@ func TestReflectionIsEnoughToCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if token := out.Get(method.Output().Fields().ByName("token")).String(); len(token) != 25 {
-		t.Errorf("served under token %q", token)
+		t.Errorf("the receipt has token %q, want 25 characters", token)
 	}
 	if _, err := call(`{}`); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("without an order: %v", err)
+		t.Errorf("a call without an order: %v, want InvalidArgument", err)
 	}
 }
 
-// reflected asks a server for the contract of one of its services.
+// reflected returns the contract of a service, which it asks the server for.
 func reflected(t *testing.T, conn *grpc.ClientConn, service string) *protoregistry.Files {
 	t.Helper()
 	stream, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())

@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// server is one of the processes of a service, as far as locks can tell: it has
-// a client and sessions of its own.
+// server is one server of the service. It has its own client and sessions, so for locks
+// it is like a separate process.
 type server struct {
 	address string
 	client  *zklock.Client
@@ -42,7 +42,8 @@ func start(ctx context.Context, url, listen, name string, books *books, lock fun
 	s := &server{listener.Addr().String(), client, grpc.NewServer(lock(client)...), make(chan error, 1)}
 	orderspb.RegisterOrdersServer(s.grpc, &orders{name: name, books: books})
 	reflection.Register(s.grpc)
-	// A declaration that cannot be followed is better found now than by a call.
+	// Without this check, a lock declaration with a mistake would make each call of its
+	// method fail. The server would start nevertheless.
 	if err := interceptors.CheckProto(s.grpc); err != nil {
 		return nil, errors.Join(err, listener.Close(), client.Close())
 	}
@@ -50,26 +51,27 @@ func start(ctx context.Context, url, listen, name string, books *books, lock fun
 	return s, nil
 }
 
-// stop lets calls under way end, and the locks go back, for a while.
+// stop waits until the calls under way have ended and released their locks. After 5 s it
+// cancels them.
 func (s *server) stop() error {
 	hurry := time.AfterFunc(5*time.Second, s.grpc.Stop)
 	defer hurry.Stop()
 	s.grpc.GracefulStop()
 	err := <-s.served
 	if errors.Is(err, grpc.ErrServerStopped) {
-		err = nil // it was stopped before it had begun
+		err = nil // stop was called before Serve
 	}
 	return errors.Join(err, s.client.Close())
 }
 
-// orders is the service. There is nothing about locks in it.
+// orders implements the service. It acquires no locks: the interceptors do.
 type orders struct {
 	orderspb.UnimplementedOrdersServer
 	name  string
 	books *books
 }
 
-// work is how long it takes to touch an order.
+// work is how long a payment takes.
 const work = time.Millisecond
 
 // Pay charges an order.
@@ -79,15 +81,16 @@ func (o *orders) Pay(ctx context.Context, r *orderspb.PayRequest) (*orderspb.Rec
 	page := o.books.read(r.GetOrderId())
 	select {
 	case <-time.After(work):
-	case <-ctx.Done(): // the caller has gone, or the lock has
+	case <-ctx.Done(): // the caller has gone, or the lock is lost
 		return nil, context.Cause(ctx)
 	}
-	page.payments++ // undoes what anybody else wrote meanwhile
+	page.payments++ // without the lock, this would undo what other calls have written since
 	o.books.write(r.GetOrderId(), page)
 	return o.receipt(ctx), nil
 }
 
-// TryPay is Pay, but for what the .proto says about it.
+// TryPay does the same as Pay. What differs is the wait for the lock, which the .proto
+// declares.
 func (o *orders) TryPay(ctx context.Context, r *orderspb.PayRequest) (*orderspb.Receipt, error) {
 	return o.Pay(ctx, r)
 }
@@ -100,7 +103,7 @@ func (o *orders) Show(_ context.Context, r *orderspb.ShowRequest) (*orderspb.Ord
 
 // Fill adds items to an order.
 func (o *orders) Fill(stream grpc.ClientStreamingServer[orderspb.Item, orderspb.Receipt]) error {
-	item, err := stream.Recv() // from here on the order is ours
+	item, err := stream.Recv() // returns when the stream holds the lock
 	if err != nil {
 		return err
 	}
@@ -110,18 +113,19 @@ func (o *orders) Fill(stream grpc.ClientStreamingServer[orderspb.Item, orderspb.
 	page := o.books.read(id)
 	for ; err == nil; item, err = stream.Recv() {
 		if item.GetOrderId() != id {
-			return status.Errorf(codes.InvalidArgument, "items of orders %s and %s in one stream", id, item.GetOrderId())
+			return status.Errorf(codes.InvalidArgument, "the stream has items of orders %s and %s: send one stream for each order", id, item.GetOrderId())
 		}
 		page.items++
 	}
 	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("order not filled: %w", err)
+		return fmt.Errorf("the stream broke off, the order was not changed: %w", err)
 	}
 	o.books.write(id, page)
 	return stream.SendAndClose(o.receipt(stream.Context()))
 }
 
-// receipt says under which lock an order was touched.
+// receipt returns the server's name and the fencing token of the lock that the call
+// holds.
 func (o *orders) receipt(ctx context.Context) *orderspb.Receipt {
 	receipt := &orderspb.Receipt{Server: o.name}
 	if lock, ok := zklock.FromContext(ctx); ok {

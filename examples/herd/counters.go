@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// counters are a server's own, since it was started.
+// counters are what a server has counted since it was started.
 type counters struct {
-	notifications float64 // watchers told
+	notifications float64 // watchers notified
 	reads         float64 // requests answered without a transaction
 }
 
@@ -22,8 +22,8 @@ func (c counters) since(before counters) counters {
 	return counters{c.notifications - before.notifications, c.reads - before.reads}
 }
 
-// settled reads the counters when all notifications are out: two looks in a row
-// show the same number.
+// settled returns the counters after the server has sent all notifications: it reads them
+// until two reads in a row have the same number.
 func settled(ctx context.Context, server string) (counters, error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -42,10 +42,10 @@ func settled(ctx context.Context, server string) (counters, error) {
 	}
 }
 
-// errNoCounters is how look reports a server that does not answer at all.
-var errNoCounters = errors.New("no server to ask for its counters")
+// errNoCounters means that look got no answer from the server.
+var errNoCounters = errors.New("no server answers the request for its counters")
 
-// look asks the server with the four-letter word mntr.
+// look asks the server for its counters with the four-letter word mntr.
 func look(server string) (counters, error) {
 	c, err := net.DialTimeout("tcp", server, 5*time.Second)
 	if err != nil {
@@ -55,7 +55,7 @@ func look(server string) (counters, error) {
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return counters{}, err
 	}
-	_, _ = io.WriteString(c, "mntr") // where it fails, so does reading
+	_, _ = io.WriteString(c, "mntr") // if it fails, reading fails too
 	values := make(map[string]float64)
 	lines := bufio.NewScanner(c)
 	answered := false
@@ -67,10 +67,10 @@ func look(server string) (counters, error) {
 		}
 	}
 	if !answered {
-		return counters{}, fmt.Errorf("%w: %s closes the connection", errNoCounters, server)
+		return counters{}, fmt.Errorf("%w: %s closed the connection", errNoCounters, server)
 	}
 	if _, ok := values["cnt_readlatency"]; !ok {
-		return counters{}, errors.Join(lines.Err(), fmt.Errorf("%s does not answer mntr with its metrics: it has to be 3.6 or later and to allow the command", server))
+		return counters{}, errors.Join(lines.Err(), fmt.Errorf("%s does not answer mntr with its metrics: it has to be ZooKeeper 3.6 or later, with 4lw.commands.whitelist=mntr", server))
 	}
 	var n float64
 	for _, what := range []string{"deleted", "children", "changed", "created"} {

@@ -1,14 +1,14 @@
-// Command herd shows what it costs to wake those who wait for a lock, by three
-// recipes: all watch the one lock node, all watch the children of one znode, or
-// each watches the one ahead of it, as zklock does.
+// Command herd measures what it costs to wake the waiters of a lock, with three recipes:
+// all waiters watch one lock node, all watch the children of one znode, or each watches the
+// node ahead of its own, as zklock does.
 //
 //	go run ./examples/herd -server 127.0.0.1:2181
 //
-// One process holds, 200 sessions wait, and when the holder lets go each of them
-// takes the lock once and passes it on. Notifications are watchers told, reads are
-// requests without a transaction; zklock's are two for each release, since whoever
-// holds after a wait watches its own node, too. The numbers are the server's own. It
-// has to allow that many connections from one address (maxClientCnxns=0) and the
+// One session holds the lock and 200 wait. When the holder releases it, each waiter takes
+// the lock once and passes it on. The numbers are the server's own counters: notifications
+// are watchers notified, reads are requests without a transaction. zklock makes two reads
+// for each release: the next holder lists the queue again, and reads its own node. The
+// server has to allow that many connections from one address (maxClientCnxns=0) and the
 // command mntr (4lw.commands.whitelist=mntr).
 package main
 
@@ -39,8 +39,8 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
-	server := flags.String("server", "127.0.0.1:2181", "a ZooKeeper server, `host:port`; the only one of its ensemble, or its counters miss the others'")
-	waiters := flags.Int("waiters", 200, "how many sessions wait")
+	server := flags.String("server", "127.0.0.1:2181", "a ZooKeeper server, `host:port`; its ensemble must have no other, because a server counts only its own requests")
+	waiters := flags.Int("waiters", 200, "number of sessions that wait")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "recipe\twaiters\tnotifications\treads\ttime to drain\t")
+	fmt.Fprintln(w, "recipe\twaiters\tnotifications\treads\ttime until all had it\t")
 	for _, r := range recipes {
 		cost, err := drain(ctx, r, *server, *waiters)
 		if err != nil {
@@ -59,22 +59,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return w.Flush()
 }
 
-// cost is what it took to get everybody through.
+// cost is what it took until every waiter had held the lock.
 type cost struct {
 	counters
 	took time.Duration
 }
 
-// crowded says which limit it may be that keeps a server from taking one more
-// connection, when it has opened some sessions.
+// crowded adds advice to err if a server that has opened some sessions refuses one more
+// connection: the reason is probably its limit on connections from one address.
 func crowded(err error, open, waiters int) error {
 	if open == 0 || !errors.Is(err, errNoSession) && !errors.Is(err, errNoCounters) && !errors.Is(err, zklock.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("the server has opened %d sessions and takes no more connections: set its maxClientCnxns, what it takes from one address (60 by default), to 0 or to at least %d: %w", open, waiters+2, err)
+	return fmt.Errorf("the server has opened %d sessions and accepts no more connections: set its maxClientCnxns, the limit for one address (60 by default), to 0 or to at least %d: %w", open, waiters+2, err)
 }
 
-// drain lets one hold while n wait, and then everybody have the lock once.
+// drain lets one member hold the lock while n wait. Then it measures what happens until
+// each of the n has held the lock once.
 func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -113,7 +114,7 @@ func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	for range n {
 		select {
 		case <-waits:
-		case e := <-errs: // nobody gets through before the release
+		case e := <-errs: // no waiter should end its wait before the release
 			failed++
 			err = errors.Join(err, e)
 			cancel()
@@ -131,7 +132,7 @@ func drain(ctx context.Context, r recipe, server string, n int) (cost, error) {
 	start := time.Now()
 	err = errors.Join(err, release())
 	for range n - failed {
-		// Where err has made us cancel, that is not an error of theirs.
+		// After an error drain cancels the waits. Their context.Canceled adds nothing to err.
 		if e := <-errs; err == nil || !errors.Is(e, context.Canceled) {
 			err = errors.Join(err, e)
 		}

@@ -10,11 +10,10 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// Two of the recipes tell everybody each time, the third one tells one. It takes
-// a real server and is not run on mem://: what the program prints are the
-// counters of the server itself (mntr), and two of the three recipes are spoken to
-// it without zklock, by sessions of their own. A model's counters would show what
-// its author thought that a server does.
+// At each release two of the recipes notify all waiters, and the third notifies one. The
+// test needs a real server and does not run on mem://: the program prints the counters of
+// the server (mntr), and two of the three recipes open their sessions without zklock. The
+// counters of a model would show what its author believes about servers.
 func TestHerd(t *testing.T) {
 	ensemble.Require(t)
 	const n = 40
@@ -25,7 +24,7 @@ func TestHerd(t *testing.T) {
 	t.Log("\n" + out.String())
 	rows := strings.Split(strings.TrimSpace(out.String()), "\n")[1:]
 	if len(rows) != len(recipes) {
-		t.Fatalf("%d rows, want %d", len(rows), len(recipes))
+		t.Fatalf("the table has %d rows, want %d", len(rows), len(recipes))
 	}
 	for i, row := range rows {
 		fields := strings.Fields(strings.TrimSpace(row)[len(recipes[i].name):])
@@ -34,12 +33,12 @@ func TestHerd(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(row)
 		}
-		// Who leaves tells all that are left: n*(n+1)/2 in all. Some may miss it
-		// since they are not back at their watch yet.
+		// Each release notifies all waiters that are left: n*(n+1)/2 notifications in
+		// all. Some waiters miss one because they have not armed their watch again yet.
 		if herd := i < 2; herd && (notifications < n*n/8 || reads < n*n/8) {
-			t.Errorf("%s: a herd of %d was told %d times and read %d times", recipes[i].name, n, notifications, reads)
+			t.Errorf("%s: a herd of %d waiters got %d notifications and made %d reads, want at least %d of each", recipes[i].name, n, notifications, reads, n*n/8)
 		} else if !herd && (notifications > 3*n || reads > 6*n) {
-			t.Errorf("%s: %d waiters were told %d times and read %d times", recipes[i].name, n, notifications, reads)
+			t.Errorf("%s: %d waiters got %d notifications and made %d reads, want at most %d and %d", recipes[i].name, n, notifications, reads, 3*n, 6*n)
 		}
 	}
 }
@@ -48,12 +47,12 @@ func TestServerThatIsNotThere(t *testing.T) {
 	var out strings.Builder
 	err := run(t.Context(), []string{"-server", "127.0.0.1:1"}, &out)
 	if err == nil || !strings.Contains(err.Error(), "no server") || out.Len() > 0 {
-		t.Errorf("nobody answers there: %v, %q", err, out.String())
+		t.Errorf("without a server: error %v, output %q, want an error only", err, out.String())
 	}
 }
 
-// TestServerThatAllowsFewerConnections has a server that closes the connections
-// that are too many, of a session or of a request for the counters.
+// TestServerThatAllowsFewerConnections uses a server that closes connections above its
+// limit: that of a session in the first run, that of a request for counters in the second.
 func TestServerThatAllowsFewerConnections(t *testing.T) {
 	ensemble.Require(t)
 	const limit = 10
@@ -64,13 +63,13 @@ func TestServerThatAllowsFewerConnections(t *testing.T) {
 		var out strings.Builder
 		err := run(ctx, []string{"-server", server, "-waiters", strconv.Itoa(waiters)}, &out)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "maxClientCnxns") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%d waiters: %v", waiters, err)
+			t.Errorf("%d waiters: %v, want one line with advice about maxClientCnxns", waiters, err)
 		}
 	}
 }
 
-// TestSessionsOfTheLibraryThatAreTooMany is the same for the recipe that opens
-// its sessions with zklock, which comes last.
+// TestSessionsOfTheLibraryThatAreTooMany checks the same for the recipe that opens its
+// sessions with zklock. run would fail before it reaches that recipe, the last one.
 func TestSessionsOfTheLibraryThatAreTooMany(t *testing.T) {
 	ensemble.Require(t)
 	const limit = 10
@@ -79,6 +78,6 @@ func TestSessionsOfTheLibraryThatAreTooMany(t *testing.T) {
 	defer cancel()
 	_, err := drain(ctx, recipes[2], server, limit+10)
 	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "maxClientCnxns") || !strings.Contains(err.Error(), "10 sessions") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want advice about maxClientCnxns after 10 sessions", err)
 	}
 }

@@ -7,9 +7,10 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// client is a member by zklock's own recipe.
+// client is a member that uses zklock's recipe.
 type client struct{ *zklock.Client }
 
+// waitsKey is the context key that passes the argument waits of acquire to the hook.
 type waitsKey struct{}
 
 func queue(ctx context.Context, server string) (member, error) {

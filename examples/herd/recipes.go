@@ -10,16 +10,16 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// recipe is a way to make a lock of ZooKeeper's znodes.
+// recipe is a way to build a lock from ZooKeeper's znodes.
 type recipe struct {
 	name string
-	join func(ctx context.Context, server string) (member, error) // a member that is not nil is to be closed, error or not
+	join func(ctx context.Context, server string) (member, error) // the caller closes a member that is not nil, after an error too
 }
 
-// member is one session that contends.
+// member is one session that contends for the lock.
 type member interface {
-	// acquire waits for the lock. It calls waits each time it begins to wait,
-	// when its watch is armed.
+	// acquire waits for the lock. It calls waits each time it begins to wait, after
+	// it has armed its watch.
 	acquire(ctx context.Context, waits func()) (release func() error, err error)
 
 	close()
@@ -28,22 +28,23 @@ type member interface {
 var recipes = []recipe{
 	{"all watch one node", raw(watchNode)},
 	{"all watch the children", raw(watchChildren)},
-	{"each watches the one ahead", queue},
+	{"each watches the node ahead", queue},
 }
 
 const root = "/herd"
 
-// errNoSession is how a recipe of this file reports a server that it cannot open
-// a session with; zklock's is zklock.ErrUnavailable.
-var errNoSession = errors.New("the server closes the connection")
+// errNoSession means that a recipe of this file cannot open a session. zklock's recipe
+// returns zklock.ErrUnavailable.
+var errNoSession = errors.New("the server closes connections before it opens a session")
 
-// conn is a member by a recipe of this file.
+// conn is a member that uses a recipe of this file.
 type conn struct {
 	*zk.Conn
 	wait func(ctx context.Context, c *zk.Conn, waits func()) (node string, err error)
 }
 
-// raw makes a recipe of what waits for a lock and returns the node to delete.
+// raw returns the join function of a recipe. wait waits for the lock, and returns the node
+// that the release has to delete.
 func raw(wait func(ctx context.Context, c *zk.Conn, waits func()) (string, error)) func(context.Context, string) (member, error) {
 	return func(ctx context.Context, server string) (member, error) {
 		c, events, err := zk.Connect([]string{server}, 10*time.Second, zk.WithLogger(silent{}))
@@ -56,7 +57,7 @@ func raw(wait func(ctx context.Context, c *zk.Conn, waits func()) (string, error
 				if e.State != zk.StateDisconnected {
 					continue
 				}
-				// It would go on for ever, without a word.
+				// The ZooKeeper library would try for ever, and report nothing.
 				if closed++; closed == 3 {
 					c.Close()
 					return nil, errNoSession
@@ -83,7 +84,8 @@ func (c conn) acquire(ctx context.Context, waits func()) (func() error, error) {
 
 func (c conn) close() { c.Close() }
 
-// watchNode: who can create the node holds. When it goes, all try.
+// watchNode waits with the first recipe: the session that creates the node holds the lock.
+// When the node is deleted, all waiters try to create it.
 func watchNode(ctx context.Context, c *zk.Conn, waits func()) (string, error) {
 	const node = root + "/node"
 	for {
@@ -103,7 +105,8 @@ func watchNode(ctx context.Context, c *zk.Conn, waits func()) (string, error) {
 	}
 }
 
-// watchChildren: the oldest child holds. Whoever comes or goes, all look.
+// watchChildren waits with the second recipe: the session with the oldest child holds the
+// lock. When a child is created or deleted, all waiters list the children.
 func watchChildren(ctx context.Context, c *zk.Conn, waits func()) (string, error) {
 	mine, err := c.Create(root+"/children/n-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
@@ -130,7 +133,7 @@ func await(ctx context.Context, event <-chan zk.Event, waits func()) error {
 	}
 }
 
-// silent is the log of the connections.
+// silent discards the log messages of the ZooKeeper library.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

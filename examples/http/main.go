@@ -1,7 +1,7 @@
-// Command http is an order service with replicas: each order is worked on by
-// one request at a time, whichever replica that went to. Without flags it runs
-// two replicas on an ensemble in memory, sends them a burst of requests, says
-// what came of it, and ends. See the README for more.
+// Command http is an order service with several replicas. One request at a time works
+// on an order, whichever replica received it. Without flags the command starts two
+// replicas on an ensemble in memory, sends them a burst of requests, prints a summary,
+// and ends. The README shows how to try it by hand.
 package main
 
 import (
@@ -35,8 +35,8 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("http", flag.ContinueOnError)
-	url := flags.String("url", "mem://shop", "the ensemble")
-	listen := flags.String("listen", "", "addresses of replicas, joined by commas, that serve until interrupted")
+	url := flags.String("url", "mem://shop", "the ensemble: zk://host:port/root, or mem://name for one in memory")
+	listen := flags.String("listen", "", "addresses, joined by commas: start a replica at each, and serve until interrupted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var s shop
 	for i, addr := range addrs {
-		client, err := zklock.Open(*url) // each replica has its own, as a process would
+		client, err := zklock.Open(*url) // one for each replica, as if each were a process
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		addrs[i] = l.Addr().String()
 		srv := &http.Server{Handler: routes(client, &s), ReadHeaderTimeout: 10 * time.Second}
-		defer srv.Shutdown(context.WithoutCancel(ctx)) // before the client closes: requests end in order
+		defer srv.Shutdown(context.WithoutCancel(ctx)) // runs before client.Close: requests end and release their locks
 		go srv.Serve(l)
 		fmt.Fprintln(out, "serving on", addrs[i])
 	}
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return burst(addrs, &s, out)
 }
 
-// routes are those of one replica.
+// routes returns the handler of one replica.
 func routes(client *zklock.Client, s *shop) http.Handler {
 	order := middleware.ByPathValue(client, "id", "orders/%s")
 	wait := middleware.New(order, middleware.WithWait(5*time.Second), middleware.WithTokenHeader("X-Lock-Token"))
@@ -77,18 +77,18 @@ func routes(client *zklock.Client, s *shop) http.Handler {
 	mux.Handle("POST /orders/{id}/pay", wait(http.HandlerFunc(s.work)))
 	mux.Handle("POST /orders/{id}/cancel", try(http.HandlerFunc(s.work)))
 	mux.HandleFunc("POST /expire", func(http.ResponseWriter, *http.Request) {
-		memdriver.Named("shop").ExpireAll() // what a partition does, without the wait; on mem://shop only
+		memdriver.Named("shop").ExpireAll() // ends all sessions, as a long network partition does; on mem://shop only
 	})
 	return mux
 }
 
-// shop stands for the database. It counts in steps that only the lock keeps
-// together.
+// shop simulates a database. It reads and writes a counter in separate steps, so the
+// count is right only if the lock keeps other requests out.
 type shop struct{ orders sync.Map }
 
 type order struct{ busy, done, overlaps int }
 
-// work takes as long as ?for says, or until the lock is lost.
+// work takes as long as ?for says, 2 ms by default, and stops early if its context ends.
 func (s *shop) work(w http.ResponseWriter, r *http.Request) {
 	took, err := time.ParseDuration(r.URL.Query().Get("for"))
 	if err != nil {
@@ -103,16 +103,16 @@ func (s *shop) work(w http.ResponseWriter, r *http.Request) {
 	done := o.done
 	select {
 	case <-time.After(took):
-	case <-r.Context().Done(): // lost, or the client has gone
-		http.Error(w, "gave up", http.StatusServiceUnavailable) // after a loss the middleware has its own answer
+	case <-r.Context().Done(): // the lock is lost, or the client has disconnected
+		http.Error(w, "stopped early", http.StatusServiceUnavailable) // after a loss, the middleware answers instead
 		return
 	}
 	o.done = done + 1
 	lock, _ := zklock.FromContext(r.Context())
-	fmt.Fprintf(w, "%s done, %d so far, under token %v\n", r.URL.Path, o.done, lock.Token())
+	fmt.Fprintf(w, "%s done, %d so far for this order, fencing token %v\n", r.URL.Path, o.done, lock.Token())
 }
 
-// burst sends requests to the replicas in turn, all at once.
+// burst sends all requests at the same time, to the replicas in turn.
 func burst(addrs []string, s *shop, out io.Writer) error {
 	const requests, orders = 400, 10
 	var wg sync.WaitGroup
@@ -140,9 +140,9 @@ func burst(addrs []string, s *shop, out io.Writer) error {
 		return true
 	})
 	fmt.Fprintf(out, "%d requests for %d orders at %d replicas took %v\n", requests, orders, len(addrs), time.Since(start).Round(time.Millisecond))
-	fmt.Fprintf(out, "answers by status: %v; counted %d, overlaps %d\n", answers, done, overlaps)
+	fmt.Fprintf(out, "answers by status: %v; the counters add up to %d, %d requests overlapped\n", answers, done, overlaps)
 	if done != requests || answers[200] != requests || overlaps > 0 {
-		return errors.New("requests for one order got in each other's way")
+		return errors.New("requests for one order overlapped, or some requests failed")
 	}
 	fmt.Fprintln(out, "ok: one request at a time for each order")
 	return nil

@@ -22,12 +22,12 @@ func TestBurstEndsByItselfWithASummary(t *testing.T) {
 	if err := run(t.Context(), nil, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	if !strings.Contains(out.String(), "counted 400, overlaps 0") || !strings.Contains(out.String(), "ok:") {
-		t.Errorf("it printed:\n%s", &out)
+	if !strings.Contains(out.String(), "the counters add up to 400, 0 requests overlapped") || !strings.Contains(out.String(), "ok:") {
+		t.Errorf("the summary is wrong:\n%s", &out)
 	}
 }
 
-// lines is an io.Writer that hands out what is written.
+// lines is an io.Writer that sends each write to a channel.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -35,7 +35,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWhatTheReadmeShows runs its curl lines, with shorter times.
+// TestWhatTheReadmeShows sends the requests of the README's curl commands, with shorter
+// times.
 func TestWhatTheReadmeShows(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out := make(lines, 2)
@@ -60,20 +61,21 @@ func TestWhatTheReadmeShows(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(b)
 	}
-	// beside runs f while a request for the order is served.
+	// This function sends a payment to replica 0, runs f while the payment holds the
+	// order's lock, and returns the answer to the payment.
 	beside := func(id int, d time.Duration, f func()) (status int, body string) {
 		var wg sync.WaitGroup
 		wg.Go(func() { status, body = post(0, fmt.Sprintf("/orders/%d/pay?for=%v", id, d)) })
 		deadline := time.NewTimer(10 * time.Second)
 		defer deadline.Stop()
 		for {
-			// A cancellation is refused as soon as the payment has the lock.
+			// Cancelling is refused as soon as the payment holds the lock.
 			if s, _ := post(1, fmt.Sprintf("/orders/%d/cancel?for=0s", id)); s == http.StatusConflict {
 				break
 			}
 			select {
 			case <-deadline.C:
-				t.Fatal("the payment does not get the lock")
+				t.Fatal("the payment did not get the lock within 10 s")
 			default:
 			}
 		}
@@ -88,17 +90,17 @@ func TestWhatTheReadmeShows(t *testing.T) {
 			t.Errorf("contention: %d %q after %v", s, body, time.Since(start))
 		}
 	}); s != 200 {
-		t.Errorf("the first: %d %q", s, body)
+		t.Errorf("the payment that held the lock: %d %q", s, body)
 	}
 	if s, body := beside(2, 6*time.Second, func() {
 		if s, body := post(1, "/orders/2/pay"); s != 423 || !strings.Contains(body, "LOCK_CONTENDED") {
 			t.Errorf("timeout: %d %q", s, body)
 		}
 	}); s != 200 {
-		t.Errorf("the first: %d %q", s, body)
+		t.Errorf("the payment that held the lock: %d %q", s, body)
 	}
-	// Sessions go again and again: one that goes before the payment has the lock
-	// only makes it queue anew.
+	// Loss: the test ends all sessions again and again. A payment whose session ends
+	// before it has the lock only queues again.
 	lost := make(chan struct{})
 	var status int
 	var body string
@@ -129,7 +131,7 @@ func TestWhatTheReadmeShows(t *testing.T) {
 func TestMistakesAreErrors(t *testing.T) {
 	for _, args := range [][]string{{"-nonsense"}, {"-url", "nonsense://x"}, {"-listen", "nowhere"}} {
 		if err := run(t.Context(), args, io.Discard); err == nil {
-			t.Errorf("%q was taken", args)
+			t.Errorf("arguments %q were accepted", args)
 		}
 	}
 }

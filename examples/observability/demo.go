@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	customers = 6   // at once
-	few       = 3   // orders, to quarrel over
-	slow      = 100 // one payment in so many takes long
+	customers = 6   // that call at the same time
+	few       = 3   // orders, so that customers contend
+	slow      = 100 // one HTTP payment in 100 takes a second
 )
 
-// demonstrate calls the services for a while: customers that pay and look at
-// few orders, over HTTP and over gRPC, with a pause now and then.
+// demonstrate calls the services for d. Customers pay and show a few orders, over HTTP and
+// over gRPC, with pauses between their calls.
 func demonstrate(ctx context.Context, d time.Duration, web, rpc string, t *telemetry) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -49,7 +49,7 @@ func demonstrate(ctx context.Context, d time.Duration, web, rpc string, t *telem
 				errs[i] = c.call(ctx)
 			}
 			if ctx.Err() != nil {
-				errs[i] = nil // the demonstration is over, whatever was under way
+				errs[i] = nil // the demonstration is over, which ends calls under way
 			}
 		})
 	}
@@ -65,7 +65,7 @@ type caller struct {
 	orders orderspb.OrdersClient
 }
 
-// call makes one call, whose refusal is no error.
+// call makes one call of a random kind. A call that the service refuses is not an error.
 func (c caller) call(ctx context.Context) error {
 	order := fmt.Sprint(rand.IntN(few))
 	switch rand.IntN(4) {

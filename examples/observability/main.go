@@ -1,11 +1,11 @@
-// Command observability is an order service, over HTTP and over gRPC, that
-// shows who waits for whom: its spans go to an OTLP collector such as Jaeger's,
-// its metrics there or to Prometheus, or both to standard output.
+// Command observability is an order service, over HTTP and over gRPC, whose traces show
+// which request waits for which. Spans go to an OTLP collector such as Jaeger's, metrics
+// to the collector or to Prometheus, and with -stdout both to standard output.
 //
 //	go run . -demo 10s -stdout
 //	go run . -url zk://127.0.0.1:2181/shop -name north -otlp 127.0.0.1:4317 -prometheus :9464
 //
-// Run it twice on one ensemble and the one waits for the other. See the README.
+// Run it twice on one ensemble, and requests to one process wait for requests to the other.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// flags are what the command line sets.
+// flags are the settings of the command line.
 type flags struct {
 	url, name, http, grpc string
 	otlp, prometheus      string
@@ -50,14 +50,14 @@ type flags struct {
 func parse(args []string) (f flags, err error) {
 	set := flag.NewFlagSet("observability", flag.ContinueOnError)
 	set.StringVar(&f.url, "url", "mem://shop", "the ensemble: zk://host:port/root, or mem://name for one in memory")
-	set.StringVar(&f.name, "name", "shop", "this process, service.name of its telemetry")
+	set.StringVar(&f.name, "name", "shop", "name of this process: service.name in its spans and metrics")
 	set.StringVar(&f.http, "http", "127.0.0.1:0", "address of the HTTP service")
 	set.StringVar(&f.grpc, "grpc", "127.0.0.1:0", "address of the gRPC service")
 	set.StringVar(&f.otlp, "otlp", "", "host:port of an OTLP collector (gRPC, without TLS)")
-	set.StringVar(&f.prometheus, "prometheus", "", "address to serve /metrics at; 127.0.0.1 if it is a port only")
+	set.StringVar(&f.prometheus, "prometheus", "", "address to serve /metrics at; :port means 127.0.0.1:port")
 	set.BoolVar(&f.stdout, "stdout", false, "print spans and metrics, as JSON")
 	set.DurationVar(&f.every, "every", 5*time.Second, "how often metrics are sent or printed")
-	set.DurationVar(&f.demo, "demo", 0, "call the services for that long, and end; 0: serve until interrupted")
+	set.DurationVar(&f.demo, "demo", 0, "how long to call the services before the program ends; 0: serve until interrupted")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -70,7 +70,7 @@ func parse(args []string) (f flags, err error) {
 	return f, nil
 }
 
-// run prints telemetry to out, and all else to log.
+// run prints spans and metrics to out, and everything else to log.
 func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	f, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() {
-		// What was not collected yet has to be before it is unregistered.
+		// The figures of Stats are collected a last time before they are unregistered.
 		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		err = errors.Join(err, t.meters.ForceFlush(flush), stats.Unregister())
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	return serve(ctx, f, client, t, log)
 }
 
-// serve runs the services until ctx ends, or the demonstration is over.
+// serve runs the services until ctx ends, one of them fails, or the demonstration is over.
 func serve(ctx context.Context, f flags, client *zklock.Client, t *telemetry, log io.Writer) (err error) {
 	web, err := net.Listen("tcp", f.http)
 	if err != nil {
@@ -125,7 +125,7 @@ func serve(ctx context.Context, f flags, client *zklock.Client, t *telemetry, lo
 	for i, l := range []net.Listener{web, rpc} {
 		go func() {
 			err := servers[i].Serve(l)
-			cancel(err) // one does not go on without the other
+			cancel(err) // when one service ends, so does the other
 			served <- err
 		}()
 	}

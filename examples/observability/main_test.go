@@ -16,10 +16,11 @@ import (
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
 
-// patience bounds what a test waits for.
+// patience is the longest time that a test waits for something.
 const patience = 60 * time.Second
 
-// programEnv, set to arguments, makes the test binary be the program.
+// programEnv makes the test binary run as the program. Its value is the program's
+// arguments.
 const programEnv = "OBSERVABILITY_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -31,10 +32,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is the example as a process of its own.
+// program is the example in a separate process.
 type program struct {
 	http, grpc, metrics string // addresses
-	stop                func() // in order; the process has ended when it returns
+	stop                func() // interrupts the process, and waits until it has ended
 }
 
 // start runs the program until it is stopped, or the test is over.
@@ -59,7 +60,7 @@ func start(t *testing.T, args ...string) *program {
 	if _, scan := fmt.Sscanf(first, "http %s grpc %s metrics %s", &p.http, &p.grpc, &p.metrics); err != nil || scan != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		t.Fatalf("the program said %q, %v", first, err)
+		t.Fatalf("the first line of the program is %q, %v, want its addresses", first, err)
 	}
 	stopped := false
 	p.stop = func() {
@@ -69,7 +70,7 @@ func start(t *testing.T, args ...string) *program {
 		stopped = true
 		hurry := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		defer hurry.Stop()
-		_ = cmd.Process.Signal(os.Interrupt) // an error means that it has ended
+		_ = cmd.Process.Signal(os.Interrupt) // an error means that the process has ended
 		rest, _ := io.ReadAll(lines)
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the program ended with %v\n%s", err, rest)
@@ -90,13 +91,13 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("waited %v until %s, in vain", patience, what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }
 
-// The demonstration ends by itself, and prints one trace from the request to
-// its lock, whichever ensemble it is shown on.
+// The demonstration ends by itself. In its traces, spans of the lock are below those of the
+// request, on an ensemble in memory and on a server.
 func TestDemonstrationPrintsSpansAndMetrics(t *testing.T) {
 	t.Run("in memory", func(t *testing.T) { demonstrates(t, "mem://"+t.Name()) })
 	t.Run("on a server", func(t *testing.T) {
@@ -142,21 +143,21 @@ func demonstrates(t *testing.T, url string) {
 		"orders.v1.Orders/Pay > zklock.acquire", "zklock.acquire > zklock.wait",
 	} {
 		if !parents[want] {
-			t.Errorf("no span is part of another as in %s", want)
+			t.Errorf("no spans are parent and child as in %s", want)
 		}
 	}
 	if metrics == 0 {
-		t.Error("no metrics")
+		t.Error("the output has no metrics")
 	}
 }
 
 func TestArguments(t *testing.T) {
 	if f, err := parse([]string{"-prometheus", ":9464"}); err != nil || f.prometheus != "127.0.0.1:9464" {
-		t.Errorf("-prometheus :9464 is %q, %v, want the loopback", f.prometheus, err)
+		t.Errorf("-prometheus :9464 is %q, %v, want the loopback address", f.prometheus, err)
 	}
 	for _, args := range [][]string{{"-nonsense"}, {"argument"}, {"-url", "nonsense://"}, {"-http", "nonsense"}, {"-prometheus", "nonsense"}} {
 		if err := run(context.Background(), args, io.Discard, io.Discard); err == nil {
-			t.Errorf("%q: no error", args)
+			t.Errorf("arguments %q were accepted", args)
 		}
 	}
 }

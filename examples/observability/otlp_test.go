@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Two processes have nothing in common but a real ZooKeeper, and a collector.
-// The wait span of the one leads to the request of the other.
-func TestCollectorSeesWhoMadeWhomWait(t *testing.T) {
+// Two processes share a real ZooKeeper and a collector, and nothing else. The wait span of
+// one process links to the request of the other.
+func TestCollectorSeesTheLinkFromWaiterToHolder(t *testing.T) {
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{})
 	collector := listen(t)
@@ -33,7 +33,7 @@ func TestCollectorSeesWhoMadeWhomWait(t *testing.T) {
 			return len(c) == n
 		}
 	}
-	// The holder holds until its client hangs up, whenever that is.
+	// The first request holds the lock until its client hangs up.
 	ctx, hangUp := context.WithCancel(t.Context())
 	held := post(ctx, "http://"+holder.http+"/orders/42/pay?for=10m")
 	eventually(t, "the order is held", queue(1))
@@ -41,12 +41,12 @@ func TestCollectorSeesWhoMadeWhomWait(t *testing.T) {
 	eventually(t, "the other request waits", queue(2))
 	hangUp()
 	if err := <-held; err == nil {
-		t.Error("the request that was hung up got an answer")
+		t.Error("the request whose client hung up got an answer")
 	}
 	if err := <-waited; err != nil {
 		t.Error(err)
 	}
-	holder.stop() // which sends what has not been sent
+	holder.stop() // sends the spans and metrics that were not sent yet
 	waiter.stop()
 
 	request, blocker := collector.one(t, "holder", "POST /orders/{id}/pay"), collector.one(t, "holder", "zklock.acquire")
@@ -55,28 +55,28 @@ func TestCollectorSeesWhoMadeWhomWait(t *testing.T) {
 		t.Errorf("the wait span links to %v, want %s/%s", wait.links, request.trace, blocker.id)
 	}
 	if blocker.trace != request.trace || blocker.parent != request.id {
-		t.Error("the span linked to is no part of the holder's request")
+		t.Error("the linked span is not part of the holder's request")
 	}
 	if wait.trace != slow.trace || wait.parent != acquired.id || acquired.parent != slow.id {
-		t.Error("the wait span is no part of the waiter's request")
+		t.Error("the wait span is not part of the waiter's request")
 	}
 	if slow.trace == request.trace {
-		t.Error("both requests are of one trace")
+		t.Error("both requests are in one trace")
 	}
 	if release := collector.one(t, "waiter", "zklock.release"); len(release.links) != 1 || release.links[0] != slow.trace+"/"+acquired.id {
 		t.Errorf("the release links to %v, want its acquisition", release.links)
 	}
 	if blocker.attributes["server.address"] != "127.0.0.1" || acquired.attributes["zklock.outcome"] != "acquired" {
-		t.Errorf("attributes %v and %v", blocker.attributes, acquired.attributes)
+		t.Errorf("wrong attributes: %v of the holder's acquisition, %v of the waiter's", blocker.attributes, acquired.attributes)
 	}
 	for _, m := range []string{"holder/zklock.acquire.duration", "waiter/zklock.wait.duration", "waiter/zklock.session.open"} {
 		if !collector.metrics[m] {
-			t.Errorf("the collector got no %s", m)
+			t.Errorf("the collector did not get the metric %s", m)
 		}
 	}
 }
 
-// post makes a request, and tells how it ended.
+// post sends a request. When it has ended, the channel gets its error or nil.
 func post(ctx context.Context, url string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {

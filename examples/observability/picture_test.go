@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Two services on one ensemble, each with telemetry of its own, make a picture.
+// The output of two services on one ensemble is enough to draw the pictures.
 func TestPictureOfTwoServices(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"run", "./picture", "-trace", filepath.Join(dir, "trace.svg"), "-panels", filepath.Join(dir, "panels.svg")}
@@ -43,7 +43,7 @@ func TestPictureOfTwoServices(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := xml.Unmarshal(svg, new(struct{})); err != nil {
-			t.Errorf("%s is no XML: %v", file, err)
+			t.Errorf("%s is not XML: %v", file, err)
 		}
 		for _, word := range words {
 			if !strings.Contains(string(svg), word) {

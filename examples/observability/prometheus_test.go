@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// tool finds a program of Debian's package prometheus, on the PATH or where
-// ZKLOCK_TEST_PROMETHEUS says.
+// tool returns the path of a program of Debian's package prometheus. The program is in the
+// folder ZKLOCK_TEST_PROMETHEUS, or on the PATH if that variable is not set.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	home := os.Getenv("ZKLOCK_TEST_PROMETHEUS")
@@ -24,7 +24,7 @@ func tool(t *testing.T, name string) string {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil && home != "" {
-		t.Fatal(err) // it was promised
+		t.Fatal(err) // the variable promises that the program exists
 	}
 	if err != nil {
 		t.Skipf("%v: install Debian's package prometheus, or set ZKLOCK_TEST_PROMETHEUS to a folder with promtool and prometheus", err)
@@ -45,7 +45,7 @@ func TestPromtoolFindsNothingWrong(t *testing.T) {
 	}
 }
 
-// A real Prometheus scrapes the example, and knows how long one in a hundred
+// A real Prometheus scrapes the example, and answers a query for the 99th percentile of
 // waits.
 func TestPrometheusAnswersHowLongWaitsAre(t *testing.T) {
 	prometheus := tool(t, "prometheus")
@@ -68,12 +68,12 @@ func TestPrometheusAnswersHowLongWaitsAre(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait() // it ends with a status of its own
+		_ = cmd.Wait() // the exit status of an interrupted Prometheus does not matter
 	})
 	query := func(expr string) string {
 		resp, err := http.Get("http://" + addr + "/api/v1/query?query=" + url.QueryEscape(expr))
 		if err != nil {
-			return "" // not up yet
+			return "" // Prometheus is not up yet
 		}
 		defer resp.Body.Close()
 		var answer struct {
@@ -85,22 +85,22 @@ func TestPrometheusAnswersHowLongWaitsAre(t *testing.T) {
 		return fmt.Sprint(answer.Data.Result[0].Value[1])
 	}
 	p99 := ""
-	eventually(t, "Prometheus knows", func() bool {
+	eventually(t, "Prometheus has the 99th percentile of waits", func() bool {
 		p99 = query(`histogram_quantile(0.99, sum by (le) (rate(zklock_wait_duration_seconds_bucket[10s])))`)
 		return p99 != "" && p99 != "NaN"
 	})
 	var seconds float64
 	if _, err := fmt.Sscan(p99, &seconds); err != nil || seconds <= 0 || seconds > 60 {
-		t.Errorf("one in a hundred waits %s, want some time", p99)
+		t.Errorf("the 99th percentile of waits is %s s, want more than 0 and at most 60", p99)
 	}
-	t.Logf("one in a hundred waits for %v or longer", time.Duration(seconds*float64(time.Second)))
+	t.Logf("the 99th percentile of waits is %v", time.Duration(seconds*float64(time.Second)))
 	if v := query("zklock_session_max"); v == "" {
-		t.Error("no zklock_session_max")
+		t.Error("Prometheus has no zklock_session_max")
 	}
 	shop.stop()
 }
 
-// freeAddr is an address that nobody listens at.
+// freeAddr returns an address at which no process listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

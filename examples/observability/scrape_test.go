@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// get reads a page.
+// get returns the text of a page.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
@@ -30,9 +30,9 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-// scrape is the page that Prometheus gets of a client with all that can be
-// measured: contention, a hand-over, a failure, a session that comes and goes,
-// and a loss.
+// scrape returns the page that Prometheus gets from a client after everything that is
+// measured has happened: contention, a hand-over, a failure, a session that began and
+// ended, and a loss.
 func scrape(t *testing.T) string {
 	t.Helper()
 	tel, err := export(t.Context(), flags{name: "shop", prometheus: "127.0.0.1:0"}, io.Discard)
@@ -65,17 +65,17 @@ func scrape(t *testing.T) string {
 		l, _ := c.Mutex("orders/1").Acquire(t.Context())
 		heir <- l
 	}()
-	eventually(t, "somebody waits", func() bool { return c.Stats().Waiting == 1 })
+	eventually(t, "the second acquisition waits", func() bool { return c.Stats().Waiting == 1 })
 	if _, err := c.Mutex("orders/1").TryAcquire(lockContext(t, lock)); err == nil {
-		t.Fatal("no deadlock")
+		t.Fatal("TryAcquire in the context of the lock succeeded, want a deadlock error")
 	}
 	metrics := func() string { return get(t, "http://"+tel.scraped+"/metrics") }
-	eventually(t, "a heartbeat", func() bool { return strings.Contains(metrics(), "zklock_lease_remaining") })
+	eventually(t, "the metrics have a heartbeat", func() bool { return strings.Contains(metrics(), "zklock_lease_remaining") })
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if lock = <-heir; lock == nil {
-		t.Fatal("no lock")
+		t.Fatal("the waiter did not get the lock")
 	}
 	e.ExpireAll()
 	<-lock.Done()
@@ -105,17 +105,17 @@ func TestScrape(t *testing.T) {
 		`zklock_session_open{.*zklock_session_state="suspended"} 0`,
 	} {
 		if !regexp.MustCompile(want).MatchString(page) {
-			t.Errorf("no %s", want)
+			t.Errorf("the page lacks %s", want)
 		}
 	}
 	if t.Failed() {
 		t.Log(page)
 	}
 	if strings.Contains(page, "orders/1") {
-		t.Error("the name of a lock is in the metrics")
+		t.Error("the full name of a lock is in the metrics")
 	}
 
-	// What the dashboard and the alerts ask for is there.
+	// The metrics have every name that the dashboard and the alerts query.
 	there := make(map[string]bool)
 	for _, m := range regexp.MustCompile(`(?m)^zklock_[a-z_]+|zklock_[a-z_]+=|error_type=`).FindAllString(page, -1) {
 		there[strings.TrimSuffix(m, "=")] = true
@@ -127,11 +127,11 @@ func TestScrape(t *testing.T) {
 		}
 		asked := regexp.MustCompile(`\bzklock_[a-z_]+|\berror_type\b`).FindAllString(string(text), -1)
 		if len(asked) < 5 {
-			t.Errorf("%s asks for %v only", file, asked)
+			t.Errorf("%s queries only %v", file, asked)
 		}
 		for _, name := range asked {
 			if !there[name] {
-				t.Errorf("%s asks for %s, which is not measured", file, name)
+				t.Errorf("%s queries %s, which the metrics do not have", file, name)
 			}
 		}
 	}

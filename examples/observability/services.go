@@ -16,11 +16,11 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// usual is how long work on an order takes, unless the request says.
+// usual is how long work on an order takes, unless the request says otherwise.
 const usual = 5 * time.Millisecond
 
-// work is what an order is locked for. It ends early when the request's context
-// does: its client has gone, or the lock was lost.
+// work simulates the work for which an order is locked. It ends early when the request's
+// context ends, because the client has disconnected or the lock was lost.
 func work(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -32,8 +32,8 @@ func work(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// httpService pays orders. otelhttp is outermost: its span is the request, and
-// those of the lock are below it.
+// httpService returns the handler that pays orders. otelhttp is the outermost layer: its
+// span is that of the request, and the spans of the lock are below it.
 func httpService(client *zklock.Client, t *telemetry) http.Handler {
 	lock := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
 	pay := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func httpService(client *zklock.Client, t *telemetry) http.Handler {
 			d = usual
 		}
 		if err := work(r.Context(), d); err != nil {
-			http.Error(w, "gave up", http.StatusServiceUnavailable)
+			http.Error(w, "stopped early", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintf(w, "order %s paid\n", r.PathValue("id"))
@@ -53,7 +53,7 @@ func httpService(client *zklock.Client, t *telemetry) http.Handler {
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method + " /orders/{id}/pay" }))
 }
 
-// httpServer stops in order.
+// httpServer is a server that lets requests end, for up to 10 s, when it stops.
 type httpServer struct{ *http.Server }
 
 func (s httpServer) stop(ctx context.Context) error {
@@ -62,7 +62,8 @@ func (s httpServer) stop(ctx context.Context) error {
 	return s.Shutdown(ctx)
 }
 
-// grpcService pays and shows orders. What its methods lock is in the .proto.
+// grpcService returns the server that pays and shows orders. The .proto declares the locks
+// of its methods.
 func grpcService(client *zklock.Client, t *telemetry, name string) *grpc.Server {
 	declared := interceptors.FromProto(client)
 	s := grpc.NewServer(
@@ -83,7 +84,8 @@ func (o orders) Pay(ctx context.Context, _ *orderspb.PayRequest) (*orderspb.Rece
 	return &orderspb.Receipt{Server: o.name}, work(ctx, usual)
 }
 
-// TryPay is Pay, but for what the .proto says about it.
+// TryPay does the same as Pay. What differs is the wait for the lock, which the .proto
+// declares.
 func (o orders) TryPay(ctx context.Context, r *orderspb.PayRequest) (*orderspb.Receipt, error) {
 	return o.Pay(ctx, r)
 }
@@ -93,7 +95,7 @@ func (o orders) Show(ctx context.Context, r *orderspb.ShowRequest) (*orderspb.Or
 	return &orderspb.Order{OrderId: r.GetOrderId()}, work(ctx, usual)
 }
 
-// grpcServer stops in order.
+// grpcServer is a server that lets calls end, for up to 10 s, when it stops.
 type grpcServer struct{ *grpc.Server }
 
 func (s grpcServer) stop(context.Context) error {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// sink is an OTLP collector that keeps what it gets.
+// sink is an OTLP collector that keeps the spans and the names of metrics that it gets.
 type sink struct {
 	collector.UnimplementedTraceServiceServer
 	addr string
@@ -23,14 +23,14 @@ type sink struct {
 	metrics  map[string]bool // guarded by mu; service/metric
 }
 
-// received is a span, its ids in hex.
+// received is a span with its ids in hexadecimal.
 type received struct {
 	service, name, trace, id, parent string
 	links                            []string // trace/id
 	attributes                       map[string]string
 }
 
-// listen starts a sink that ends with the test.
+// listen starts a sink, and stops it when the test ends.
 func listen(t *testing.T) *sink {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func listen(t *testing.T) *sink {
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
 		server.Stop()
-		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // before it had begun
+		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before Serve was called
 			t.Error(err)
 		}
 	})
@@ -80,7 +80,8 @@ func (s *sink) Export(_ context.Context, r *collector.ExportTraceServiceRequest)
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// metricSink is the sink for metrics; the method has the same name.
+// metricSink receives metrics for a sink. It is a separate type because the methods for
+// spans and for metrics are both named Export.
 type metricSink struct {
 	metrics.UnimplementedMetricsServiceServer
 	s *sink

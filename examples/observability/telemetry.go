@@ -29,23 +29,22 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// telemetry is where spans and metrics go. Nothing global is set.
+// telemetry sends spans and metrics to exporters. It sets no global provider.
 type telemetry struct {
 	traces     *sdktrace.TracerProvider
 	meters     *sdkmetric.MeterProvider
 	propagator propagation.TextMapPropagator
 
-	scraped string       // address of /metrics, or none
-	metrics *http.Server // nil for none
-	served  chan error   // of metrics
+	scraped string       // address of /metrics, or "none"
+	metrics *http.Server // serves /metrics; nil without -prometheus
+	served  chan error   // the result of metrics.Serve
 }
 
-// sessionsOpen renames a metric whose name follows OpenTelemetry's conventions
-// and meets Prometheus' at the one point where they disagree: promtool takes
-// _count for the end of a histogram.
+// sessionsOpen renames zklock.session.count. The name follows OpenTelemetry's conventions,
+// but not those of Prometheus: promtool takes the ending _count for a part of a histogram.
 var sessionsOpen = sdkmetric.NewView(sdkmetric.Instrument{Name: tracing.MetricSessionCount}, sdkmetric.Stream{Name: "zklock.session.open"})
 
-// export makes the exporters that the flags ask for.
+// export returns telemetry with the exporters that the flags ask for.
 func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err error) {
 	res := resource.NewWithAttributes(semconv.SchemaURL, semconv.ServiceName(f.name), semconv.ProcessPID(os.Getpid()))
 	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
@@ -64,7 +63,7 @@ func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err erro
 		meters = append(meters, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metrics, sdkmetric.WithInterval(f.every))))
 	}
 	if f.stdout {
-		out := &serialWriter{w: out} // spans and metrics are exported side by side
+		out := &serialWriter{w: out} // spans and metrics are exported at the same time
 		spans, err1 := stdouttrace.New(stdouttrace.WithWriter(out))
 		metrics, err2 := stdoutmetric.New(stdoutmetric.WithWriter(out))
 		if err := errors.Join(err1, err2); err != nil {
@@ -84,8 +83,8 @@ func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err erro
 	return t, nil
 }
 
-// serveMetrics serves /metrics. In OpenMetrics, buckets have exemplars: the
-// traces of requests that took that long.
+// serveMetrics serves /metrics. In the OpenMetrics format, the buckets of histograms have
+// exemplars: ids of traces with requests that took that long.
 func (t *telemetry) serveMetrics(addr string) (sdkmetric.Reader, error) {
 	registry := prom.NewRegistry()
 	reader, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
@@ -104,8 +103,8 @@ func (t *telemetry) serveMetrics(addr string) (sdkmetric.Reader, error) {
 	return reader, nil
 }
 
-// hooks are what a Client needs to be observed. Its metrics tell locks apart by
-// what is before the slash: orders, and not which of them.
+// hooks returns the hooks that make a Client report spans and metrics. Metrics have only the
+// part of a lock's name before the slash, "orders", because each value is a time series.
 func (t *telemetry) hooks() zklock.Hooks {
 	return tracing.Hooks(tracing.WithTracerProvider(t.traces), tracing.WithMeterProvider(t.meters), tracing.WithHoldSpan(),
 		tracing.WithNameAttribute(func(name string) string {
@@ -114,7 +113,7 @@ func (t *telemetry) hooks() zklock.Hooks {
 		}))
 }
 
-// shutdown sends what has not been sent yet.
+// shutdown sends the spans and metrics that were not sent yet, and ends the exporters.
 func (t *telemetry) shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -128,8 +127,8 @@ func (t *telemetry) shutdown(ctx context.Context) error {
 	return err
 }
 
-// serialWriter passes writes on one at a time. The exporters write a record with
-// one call, so records do not mix.
+// serialWriter passes on one write at a time. The exporters write each record with one
+// call, so records do not mix.
 type serialWriter struct {
 	mu sync.Mutex
 	w  io.Writer // guarded by mu

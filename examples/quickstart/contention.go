@@ -18,13 +18,13 @@ const (
 	holdTime   = 2 * time.Millisecond
 )
 
-// contend lets all contenders add one to a plain int at the same time, each
-// while it holds the lock, and prints who held it in what order.
+// contend starts all contenders at the same time. Each is a goroutine that adds one to a
+// plain int while it holds the lock. contend prints the holds in their order.
 func contend(ctx context.Context, out io.Writer, how string, mutex func() *zklock.Mutex) result {
 	var (
 		wg      sync.WaitGroup
 		holds   ledger
-		counter int // guarded by the lock, and by nothing else
+		counter int // guarded by the lock only
 		errs    = make([]error, contenders)
 	)
 	for i := range contenders {
@@ -36,7 +36,7 @@ func contend(ctx context.Context, out io.Writer, how string, mutex func() *zkloc
 					if err := work(ctx, holdTime); err != nil {
 						return err
 					}
-					counter = read + 1 // undoes what anybody else added meanwhile
+					counter = read + 1 // without the lock, this would undo what others have added since
 					return nil
 				})
 			})
@@ -44,9 +44,9 @@ func contend(ctx context.Context, out io.Writer, how string, mutex func() *zkloc
 	}
 	wg.Wait()
 
-	fmt.Fprintf(out, "\n%d contenders for one lock, %s\n\n", contenders, how)
+	fmt.Fprintf(out, "\n%d goroutines contend for one lock, %s\n\n", contenders, how)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "order\tcontender\ttoken\twaited\theld\t")
+	fmt.Fprintln(w, "order\tcontender\tfencing token\twaited\theld\t")
 	for i, h := range holds.inOrder() {
 		fmt.Fprintf(w, "%d\t%d\t%v\t%s\t%s\t\n", i+1, h.who, h.token, ms(h.start.Sub(h.asked)), ms(h.end.Sub(h.start)))
 	}
@@ -60,25 +60,25 @@ func contend(ctx context.Context, out io.Writer, how string, mutex func() *zkloc
 	return result{seen, err}
 }
 
-// hold is one stay in a critical section, as seen from the inside.
+// hold is the time for which one contender held the lock, as that contender recorded it.
 type hold struct {
 	who               int
 	token             zklock.Token
 	asked, start, end time.Time
 }
 
-// ledger records holds. It has a mutex of its own: what checks a lock must not
-// rely on it.
+// ledger records holds. It has its own mutex, because a check of a lock must not rely on
+// the lock.
 type ledger struct {
 	mu    sync.Mutex
 	holds []hold // guarded by mu
 }
 
-// record calls fn, which holds the lock that ctx carries.
+// record calls fn while its caller holds the lock that ctx carries, and records the hold.
 func (l *ledger) record(ctx context.Context, who int, asked time.Time, fn func() error) error {
 	lock, ok := zklock.FromContext(ctx)
 	if !ok {
-		return errors.New("inside without a lock")
+		return errors.New("the context does not carry a lock")
 	}
 	h := hold{who: who, token: lock.Token(), asked: asked, start: time.Now()}
 	err := fn()
@@ -96,11 +96,11 @@ func (l *ledger) inOrder() []hold {
 	return slices.SortedFunc(slices.Values(l.holds), func(a, b hold) int { return a.start.Compare(b.start) })
 }
 
-// check looks at holds of one lock, in order, for what must not be: two at one
-// time, or a token that is not above the one before.
+// check returns an error if two holds of one lock overlap, or if a token is not greater
+// than the one before. holds are in the order in which they began.
 func check(holds []hold) error {
 	if most := mostAtOnce(holds); most > 1 {
-		return fmt.Errorf("exclusion is broken: %d were inside at once", most)
+		return fmt.Errorf("exclusion is broken: %d held the lock at once", most)
 	}
 	for i := 1; i < len(holds); i++ {
 		if before, after := holds[i-1].token, holds[i].token; after.Compare(before) <= 0 {
@@ -110,8 +110,8 @@ func check(holds []hold) error {
 	return nil
 }
 
-// mostAtOnce returns how many were inside at the busiest moment, which is when
-// one of them came in.
+// mostAtOnce returns the largest number of holds at one time. It looks only at the starts
+// of holds, because the number grows only there.
 func mostAtOnce(holds []hold) int {
 	most := 0
 	for _, h := range holds {
@@ -120,7 +120,7 @@ func mostAtOnce(holds []hold) int {
 	return most
 }
 
-// insideAt returns the indices of the holds that an instant is part of.
+// insideAt returns the indices of the holds that were going on at time t.
 func insideAt(holds []hold, t time.Time) []int {
 	var inside []int
 	for i, h := range holds {

@@ -24,21 +24,22 @@ const (
 
 var accounts = []string{"anna", "ben", "carl", "dora", "emil"}
 
-// serve lets an HTTP server handle a burst of requests, one at a time per
-// account, and prints which of them was in the handler when.
+// serve lets an HTTP server handle a burst of requests, one at a time for each account, and
+// prints a timeline that shows which request was in the handler.
 func serve(ctx context.Context, out io.Writer, mutex func(name string) *zklock.Mutex) result {
 	holds := make(map[string]*ledger)
 	for _, account := range accounts {
 		holds[account] = new(ledger)
 	}
 
-	// The middleware asks which lock a request needs, waits for it, and holds it
-	// around the handler. It goes inside the mux, which knows the path's values.
+	// The middleware calls this function to learn which lock a request needs. It waits
+	// for the lock, and holds it while the handler runs. It has to be inside the mux,
+	// because the mux sets the values of the path.
 	oneAtATime := middleware.New(func(r *http.Request) zklock.Acquirer {
 		return mutex("quickstart/accounts/" + r.PathValue("account"))
 	}, middleware.WithWait(time.Minute))
 	handle := func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context() // ends, should the lock be lost
+		ctx := r.Context() // ends if the lock is lost
 		err := holds[r.PathValue("account")].record(ctx, 0, time.Now(), func() error { return work(ctx, requestTime) })
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -51,11 +52,11 @@ func serve(ctx context.Context, out io.Writer, mutex func(name string) *zklock.M
 	err := burst(ctx, mux)
 	end := time.Now()
 
-	fmt.Fprintf(out, "\n%d HTTP requests at once, %d for each of %d accounts. Over time, who is in the handler:\n",
+	fmt.Fprintf(out, "\n%d HTTP requests at once, %d for each of %d accounts. Each row shows over time which request is in the handler:\n",
 		len(accounts)*requestsPerAccount, requestsPerAccount, len(accounts))
-	fmt.Fprint(out, "a is the account's first to get in, b its second; - is nobody\n\n")
+	fmt.Fprint(out, "a is the first request of the account to enter, b the second, and so on; - is none, ! is more than one\n\n")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(w, "  account\trequests\tat once\t%s\n", ms(end.Sub(begin)))
+	fmt.Fprintf(w, "  account\trequests\tmost at once\t%s from left to right\n", ms(end.Sub(begin)))
 	var all []hold
 	most := 0
 	for _, account := range accounts {
@@ -72,7 +73,7 @@ func serve(ctx context.Context, out io.Writer, mutex func(name string) *zklock.M
 	return result{seen, err}
 }
 
-// burst serves handler on a free port and sends it all requests at once.
+// burst serves handler on a free port and sends it all requests at the same time.
 func burst(ctx context.Context, handler http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,7 +81,7 @@ func burst(ctx context.Context, handler http.Handler) error {
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	var serving, sending sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // returns when closed
+	serving.Go(func() { _ = server.Serve(listener) }) // returns when the server is closed
 	defer serving.Wait()
 	defer server.Close()
 
@@ -111,8 +112,8 @@ func post(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// timeline draws holds over time: the first is a, the second b, and so on;
-// nobody is "-", and more than one "!".
+// timeline draws holds over time. The first hold is "a", the second "b", and so on. "-"
+// means no hold, and "!" more than one.
 func timeline(holds []hold, begin, end time.Time) string {
 	var line strings.Builder
 	step := end.Sub(begin) / timelineWidth

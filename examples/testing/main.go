@@ -1,12 +1,13 @@
-// Command testing is a nightly job that several replicas start at once and one
-// of them does, a step at a time. The job is not what it is about: main_test.go
-// is, which has the tests that such a job should have, without a server:
+// Command testing is a nightly job of several steps. Several replicas start the job at the
+// same time, and one of them does it. The example is about its tests: main_test.go has
+// those that such a job should have, and they need no server:
 //
 //	go test -v ./examples/testing
 //
-// One takes the lock away in the middle of the work, one lets another replica be
-// faster, one lets a reply get lost, one takes the ensemble away. By itself the
-// command runs three replicas, on an ensemble in memory or with -url on another.
+// The first test takes the lock away in the middle of the work. The second lets another
+// replica hold the lock. The third loses a reply of the ensemble, and the fourth makes the
+// ensemble unreachable. The command itself runs three replicas, on an ensemble in memory,
+// or with -url on another.
 package main
 
 import (
@@ -24,19 +25,19 @@ import (
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"  // zk:// and zks://
 )
 
-// job is the work of a night. What it needs of the world is passed in, so that
-// a test can be the world.
+// job is the work of one night. Its fields are everything that it depends on, so that a
+// test can replace each of them.
 type job struct {
 	client *zklock.Client
 	steps  []string
 	do     func(ctx context.Context, step string, token zklock.Token) error
 }
 
-// errElsewhere says that another replica is at work.
-var errElsewhere = errors.New("another replica does it")
+// errElsewhere means that another replica holds the lock of the job.
+var errElsewhere = errors.New("another replica does the job")
 
-// run does all steps under the lock, and stops between two of them when the lock
-// is lost: what it has not begun by then, the next holder does.
+// run does all steps while it holds the lock. When the lock is lost it begins no further
+// step, because the next holder may be doing the job already.
 func (j *job) run(ctx context.Context) error {
 	err := zklock.Do(ctx, j.client.Mutex("jobs/nightly"), func(ctx context.Context) error {
 		lock, _ := zklock.FromContext(ctx)
@@ -44,8 +45,8 @@ func (j *job) run(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			// The token goes with each step: what is under way when the lock is
-			// lost can only be refused by whom it is sent to.
+			// Each step passes the fencing token on. If the lock is lost while a
+			// request of the step is under way, only its receiver can refuse it.
 			if err := j.do(ctx, step, lock.Token()); err != nil {
 				return fmt.Errorf("%s: %w", step, err)
 			}
@@ -68,7 +69,8 @@ func main() {
 	}
 }
 
-// run starts three replicas at once.
+// run starts three replicas at the same time, and checks that one of them did the job and
+// the others did not.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("testing", flag.ContinueOnError)
 	url := flags.String("url", "mem://testing", "the ensemble: zk://host:port/root, or mem://name for one in memory")
@@ -77,7 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	const replicas = 3
 	var mu sync.Mutex
-	done := make(map[string]int) // how often, by step
+	done := make(map[string]int) // how often each step was done
 	finish := make(chan struct{})
 	var errs [replicas]error
 	var wg sync.WaitGroup
@@ -92,7 +94,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			mu.Lock()
 			done[step]++
 			mu.Unlock()
-			select { // work until the others have been refused
+			select { // work until the other replicas have given up
 			case <-finish:
 				return nil
 			case <-ctx.Done():
@@ -101,7 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}}
 		wg.Go(func() {
 			if errs[i] = j.run(ctx); errs[i] == nil {
-				fmt.Fprintln(out, "one replica did it")
+				fmt.Fprintln(out, "one replica did the job")
 			} else {
 				failed <- struct{}{}
 			}
@@ -118,7 +120,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	if done["bills"] != 1 || done["mails"] != 1 {
-		return fmt.Errorf("steps were done this often: %v", done)
+		return fmt.Errorf("each step has to be done once, but the counts are %v", done)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// open is a client of an ensemble that the test controls, or of what wraps it.
-// Clients are closed before their ensemble.
+// open returns a client of an ensemble that the test controls, or of a wrapper around one.
+// Cleanups run in reverse order, so clients are closed before their ensemble.
 func open(t *testing.T, c driver.Connector) *zklock.Client {
 	t.Helper()
 	client, err := zklock.OpenConnector(c)
@@ -26,15 +26,15 @@ func open(t *testing.T, c driver.Connector) *zklock.Client {
 	return client
 }
 
-// ensemble is one in memory.
+// ensemble returns an ensemble in memory.
 func ensemble(t *testing.T) *memdriver.Ensemble {
 	e := memdriver.New()
 	t.Cleanup(func() { _ = e.Close() })
 	return e
 }
 
-// The lock is lost while the first step is at work: the second is not begun, and
-// the caller learns why.
+// The lock is lost during the first step. The job does not begin the second step, and
+// returns the reason.
 func TestJobStopsWhenItsLockIsLost(t *testing.T) {
 	e := ensemble(t)
 	var begun []string
@@ -42,18 +42,18 @@ func TestJobStopsWhenItsLockIsLost(t *testing.T) {
 	j.do = func(ctx context.Context, step string, _ zklock.Token) error {
 		begun = append(begun, step)
 		e.ExpireAll()
-		<-ctx.Done() // the step is told; this one ends as if it had not listened
+		<-ctx.Done() // the step's context ends, but this step succeeds nevertheless
 		return nil
 	}
 	if err := j.run(t.Context()); !errors.Is(err, zklock.ErrLost) {
 		t.Errorf("run = %v, want a lost lock", err)
 	}
 	if !slices.Equal(begun, []string{"bills"}) {
-		t.Errorf("begun were %q, want the first step only", begun)
+		t.Errorf("the job began %q, want the first step only", begun)
 	}
 }
 
-// Another replica is at work: this one does not wait.
+// Another replica holds the lock, and this one does not wait for it.
 func TestJobIsDoneByOneReplica(t *testing.T) {
 	e := ensemble(t)
 	lock, err := open(t, e.Connector()).Mutex("jobs/nightly").Acquire(t.Context())
@@ -62,16 +62,16 @@ func TestJobIsDoneByOneReplica(t *testing.T) {
 	}
 	j := &job{client: open(t, e.Connector()), steps: []string{"bills"}}
 	if err := j.run(t.Context()); !errors.Is(err, errElsewhere) {
-		t.Errorf("run = %v", err)
+		t.Errorf("run = %v, want errElsewhere", err)
 	}
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// The request that takes the lock is carried out, and the reply is lost. The job
-// notices nothing, and the lock is free afterwards. In a synctest bubble the time
-// that the client waits for the reply passes at once.
+// The ensemble carries out the request that takes the lock, and the reply is lost. The job
+// succeeds nevertheless, and the lock is free afterwards. In a synctest bubble the time for
+// which the client waits passes at once.
 func TestJobSurvivesALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ensemble(t)
@@ -80,10 +80,10 @@ func TestJobSurvivesALostReply(t *testing.T) {
 		j := &job{client: open(t, faultdriver.Wrap(e.Connector(), faults)), steps: []string{"bills"}}
 		j.do = func(context.Context, string, zklock.Token) error { done++; return nil }
 		if err := j.run(t.Context()); err != nil || done != 1 {
-			t.Errorf("run = %v, done %d times, under\n%s", err, done, faults.Text())
+			t.Errorf("run = %v, and the step was done %d times, want once, with the faults\n%s", err, done, faults.Text())
 		}
 		if len(faults.Strikes()) != 1 {
-			t.Errorf("the fault did not strike:\n%s", faults.Text())
+			t.Errorf("the fault did not strike exactly once:\n%s", faults.Text())
 		}
 		lock, err := open(t, e.Connector()).Mutex("jobs/nightly").TryAcquire(t.Context())
 		if err != nil {
@@ -93,7 +93,7 @@ func TestJobSurvivesALostReply(t *testing.T) {
 	})
 }
 
-// Nobody answers, for as long as the client has patience.
+// The only server does not answer, and the client gives up after connect_timeout.
 func TestJobFailsWithoutAnEnsemble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ensemble(t)
@@ -109,7 +109,7 @@ func TestRunOnMem(t *testing.T) {
 	if err := run(t.Context(), []string{"-url", "mem://" + t.Name()}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != "one replica did it\n" {
-		t.Errorf("it printed %q", &out)
+	if out.String() != "one replica did the job\n" {
+		t.Errorf("the output is %q", &out)
 	}
 }

@@ -118,7 +118,7 @@ func TestNoCyclesTakeNoTime(t *testing.T) {
 	}
 }
 
-func TestTimeTakenByTheHostIsToldOfThisRun(t *testing.T) {
+func TestTimeTakenByTheHostIsThatOfThisRun(t *testing.T) {
 	before := shares{all: 100, stolen: 10}
 	if got, want := (shares{all: 200, stolen: 30}).since(before), "20% of the processors' time was taken by the host"; got != want {
 		t.Errorf("%q, want %q", got, want)

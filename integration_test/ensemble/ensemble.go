@@ -141,6 +141,9 @@ func URL(hosts, root string, params url.Values) string {
 // Close kills the servers, waits for their end, and removes their data.
 func (e *Ensemble) Close() error {
 	e.closing.Do(func() {
+		if e.dir == "" {
+			return // Running: not our servers
+		}
 		var wg sync.WaitGroup
 		for _, s := range e.servers {
 			wg.Go(s.Kill)

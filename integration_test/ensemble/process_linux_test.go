@@ -56,7 +56,7 @@ func TestServersDieWithACrashedTestProcess(t *testing.T) {
 	}
 }
 
-func TestServersOutliveTheThreadOfWhoeverStartedThem(t *testing.T) {
+func TestServersOutliveTheThreadThatStartedThem(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	s := e.Server(0)

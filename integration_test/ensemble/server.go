@@ -23,6 +23,7 @@ type Server struct {
 	index    int
 	dir      string
 	ports    ports
+	given    string // the address of a server that runs already: see Running
 
 	mu     sync.Mutex
 	proc   *process // the newest process; nil before the first Start; guarded by mu
@@ -42,7 +43,12 @@ func (s *Server) id() int { return s.index + 1 }
 func (s *Server) String() string { return fmt.Sprintf("server %d (%s)", s.id(), s.Addr()) }
 
 // Addr returns the address for clients. It stays the same over restarts.
-func (s *Server) Addr() string { return local(s.ports.client) }
+func (s *Server) Addr() string {
+	if s.given != "" {
+		return s.given
+	}
+	return local(s.ports.client)
+}
 
 // SecureAddr returns the address for clients that use TLS. The server listens there only
 // in an ensemble with Config.TLS.

@@ -22,7 +22,7 @@ var inheritMutants = []mutant{
 	},
 	{
 		name:   "shared-place-not-published",
-		breaks: "that a reader has taken over a writer's node is not written to the node's data, where other processes would see it",
+		breaks: "when a reader takes over a writer's node, the client does not write that to the node's data, where other processes would see it",
 		file:   "zklock/internal/place/place_rewrite.go",
 		by:     core,
 		edits:  change(`desk.Spawn(func() { _ = p.Rewrite(d) })`, "_ = d"),
@@ -77,7 +77,7 @@ var inheritMutants = []mutant{
 		file:   acquireFile,
 		by:     core,
 		edits:  change(`if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {`, `if errors.Is(err, errs.ErrUnavailable) {`),
-		tests:  []string{"TestWaitThatEndsInAReadIsNoWantOfASession"},
+		tests:  []string{"TestWaitThatEndsInAReadIsNotALackOfASession"},
 	},
 	{
 		name:   "only-permit-spins",
@@ -112,7 +112,7 @@ var lossMutants = []mutant{
 		file:   "zklock/internal/session/pool.go",
 		edits: append(change("\tp.wg.Go(s.shutdown)\n", ""),
 			change("busy bool) {\n", "busy bool) {\n\tdefer p.wg.Go(s.shutdown)\n")...),
-		tests: []string{"TestSessionIsReplacedWhileItsLossIsTold"},
+		tests: []string{"TestSessionIsReplacedWhileItsLossIsReported"},
 		by:    core,
 	},
 	{

@@ -166,7 +166,7 @@ var sessionMutants = []mutant{
 		file:   "zklock/lock.go",
 		edits: change("err = l.reason()\n\t\tend.Call(ReleaseResult{Err: err})",
 			"err = l.reason()\n\t\tl.reportLost()\n\t\tend.Call(ReleaseResult{Err: err})"),
-		tests: []string{"TestLostIsToldOnceAHandle"},
+		tests: []string{"TestLostIsReportedOnceAHandle"},
 	},
 	{
 		name:   "session-outlives-its-lease",

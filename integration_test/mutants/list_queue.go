@@ -59,14 +59,14 @@ var queueMutants = []mutant{
 		breaks: "n permits are held by n+1 holders",
 		file:   recipeFile,
 		edits:  change(`case self < n:`, `case self <= n:`),
-		tests:  []string{"TestPermitsAreHandedOnWhoeverLeaves"},
+		tests:  []string{"TestPermitsAreHandedOnWhicheverHolderLeaves"},
 	},
 	{
 		name:   "permits-watch-one",
 		breaks: "the first waiter for a permit watches one holder instead of all",
 		file:   recipeFile,
 		edits:  change(`case self > n:`, `case self >= n:`),
-		tests:  []string{"TestPermitsAreHandedOnWhoeverLeaves"},
+		tests:  []string{"TestPermitsAreHandedOnWhicheverHolderLeaves"},
 	},
 	{
 		name:   "permit-mark-not-written",

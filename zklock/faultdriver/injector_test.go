@@ -153,7 +153,7 @@ func TestToggleCounterAndLogObserve(t *testing.T) {
 	}
 }
 
-func TestErrorTellsWhatWasStruckByWhatAndWhatItMeans(t *testing.T) {
+func TestErrorNamesOperationFaultAndMeaning(t *testing.T) {
 	var err error = &faultdriver.Error{
 		Op:    faultdriver.Op{Kind: faultdriver.Delete, Session: 0x1f, Paths: []string{"/a"}, Seq: 3, Attempt: 2},
 		Fault: faultdriver.LoseReply(),

@@ -41,7 +41,7 @@ func TestSequencerAsText(t *testing.T) {
 	}
 }
 
-func TestTextThatIsNoSequencer(t *testing.T) {
+func TestTextThatIsNotASequencer(t *testing.T) {
 	const token = "00000000000000a1.00000003"
 	for _, text := range []string{
 		"", "nonsense", token, token + " exclusive", token + " exclusive ", token + "  exclusive a",

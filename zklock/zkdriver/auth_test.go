@@ -70,7 +70,7 @@ func TestAuthenticationRefused(t *testing.T) {
 // The client forgets credentials if the connection is lost while they are being
 // accepted. A session that lacks its credentials on a later connection must not be
 // returned.
-func TestAuthenticationSurvivesALossBesideIt(t *testing.T) {
+func TestAuthenticationSurvivesALossAtTheSameTime(t *testing.T) {
 	for range 3 {
 		p := newPeer(t, func(l *link) {
 			l.greet(sid)

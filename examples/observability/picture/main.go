@@ -1,7 +1,7 @@
-// Command picture draws what processes of the example printed with -stdout: a
-// slow request with the one it waited for, and the panels of the dashboard. It
-// is no screenshot of Jaeger or Grafana; spans, links and values are those of
-// the run.
+// Command picture draws the output of processes of the example that ran with -stdout: a
+// slow request together with the request that it waited for, and the panels of the
+// dashboard. The pictures are not screenshots of Jaeger or Grafana; spans, links and
+// values are those of the run.
 //
 //	go run ./picture -trace trace.svg -panels panels.svg north.json south.json
 package main
@@ -26,8 +26,8 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	set := flag.NewFlagSet("picture", flag.ContinueOnError)
-	trace := set.String("trace", "trace.svg", "where the picture of the traces goes")
-	panels := set.String("panels", "panels.svg", "where the picture of the panels goes")
+	trace := set.String("trace", "trace.svg", "the `file` for the picture of the traces")
+	panels := set.String("panels", "panels.svg", "the `file` for the picture of the panels")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -47,9 +47,9 @@ func run(args []string, out io.Writer) error {
 		os.WriteFile(*panels, r.drawPanels(), 0o666))
 }
 
-// longestWait finds the longest wait for a request of another process, and the
-// span that its link leads to. Time that the other one did not hold the lock for
-// does not count: it may have handed it over.
+// longestWait finds the longest wait for a request of another process, and the span that
+// its link refers to. It counts a wait only for as long as that request held the lock,
+// since the request may have handed the lock over.
 func (r *record) longestWait() (waiter, holder *span, err error) {
 	byID := make(map[string]*span)
 	holds := make(map[string]time.Duration) // by trace
@@ -75,12 +75,12 @@ func (r *record) longestWait() (waiter, holder *span, err error) {
 		}
 	}
 	if waiter == nil {
-		return nil, nil, errors.New("no request waited for one of another process; run two on one ensemble")
+		return nil, nil, errors.New("no request waited for a request of another process: run two processes on one ensemble")
 	}
 	return waiter, holder, nil
 }
 
-// trace returns the spans of a span's trace, as they began.
+// trace returns the spans of a span's trace, in the order in which they began.
 func (r *record) trace(of *span) []*span {
 	var spans []*span
 	for i := range r.spans {

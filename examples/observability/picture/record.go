@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// attribute is one as OpenTelemetry's stdout exporters print it.
+// attribute is an attribute as OpenTelemetry's stdout exporters print it.
 type attribute struct {
 	Key   string
 	Value struct{ Value any }
 }
 
-// valueOf returns an attribute's text; "" for none.
+// valueOf returns the text of the attribute with that key, and "" if there is none.
 func valueOf(attributes []attribute, key string) string {
 	for _, a := range attributes {
 		if a.Key == key {
@@ -28,7 +28,7 @@ func valueOf(attributes []attribute, key string) string {
 
 type spanContext struct{ TraceID, SpanID string }
 
-// span is one as it is printed.
+// span is a span as the exporter prints it.
 type span struct {
 	service             string
 	Name                string
@@ -38,7 +38,7 @@ type span struct {
 	Links               []struct{ SpanContext spanContext }
 }
 
-// point is a value of a metric at a time: a sum, or a histogram.
+// point is the value of a metric, a sum or a histogram, at one moment.
 type point struct {
 	Attributes   []attribute
 	Time         time.Time
@@ -48,16 +48,16 @@ type point struct {
 	BucketCounts []float64
 }
 
-// collection is all metrics of a process at a time, by name.
+// collection holds all metrics of a process at one moment, by name.
 type collection map[string][]point
 
-// record is what processes printed.
+// record is the output of all processes.
 type record struct {
 	spans     []span
 	processes [][]collection
 }
 
-// read adds what one process printed.
+// read adds the output of one process.
 func (r *record) read(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -101,8 +101,8 @@ func (r *record) read(file string) error {
 	return nil
 }
 
-// steps is how many collections every process has, without the one made when it
-// ended, which is out of step.
+// steps returns how many collections every process has, without the last one, which the
+// process makes at its end and not with the others.
 func (r *record) steps() int {
 	n := len(r.processes[0])
 	for _, p := range r.processes {
@@ -111,7 +111,14 @@ func (r *record) steps() int {
 	return n - 1
 }
 
-// at adds up a metric's points over all processes, at a step, by an attribute.
+// seconds returns the time from the first step that panels show to the last.
+func (r *record) seconds() float64 {
+	const metric = "zklock.acquire.duration" // which every step has
+	first, last := r.at(1, metric, "")[""], r.at(r.steps()-1, metric, "")[""]
+	return last.Time.Sub(first.Time).Seconds()
+}
+
+// at adds up a metric's points of all processes at a step, grouped by an attribute.
 func (r *record) at(step int, metric, by string) map[string]point {
 	sum := make(map[string]point)
 	for _, p := range r.processes {

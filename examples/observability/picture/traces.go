@@ -30,15 +30,20 @@ func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
 			to = s.EndTime
 		}
 	}
-	x := func(t time.Time) float64 {
-		return label + float64(t.Sub(from))/float64(to.Sub(from))*(width-label-margin)
-	}
-	height := 3*heading + row*len(all) + margin
+	scale := axisTo(to.Sub(from).Seconds(), "s")
+	position := func(seconds float64) float64 { return label + seconds/scale.end()*(width-label-margin) }
+	x := func(t time.Time) float64 { return position(t.Sub(from).Seconds()) }
+	height := margin + 3*heading + row*len(all) + margin
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`, width, height)
 	fmt.Fprintf(&b, `<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z" fill="#dc2626"/></marker></defs>`)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`, width, height)
-	y := 0
+	for i := range scale.ticks + 1 {
+		at := position(scale.step * float64(i))
+		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#e5e7eb"/>`, at, margin+4, height-heading)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle" font-size="11" fill="#6b7280">%s</text>`, min(at, width-margin), margin, scale.label(i))
+	}
+	y := margin
 	middle := make(map[*span]int)
 	part := func(title string, spans []*span) {
 		y += heading
@@ -57,7 +62,7 @@ func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
 			at := x(s.StartTime)
 			fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#374151">%s</text>`, margin+14*depth[s.SpanContext.SpanID], y+row-9, html.EscapeString(s.Name))
 			fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s"/>`, at, y+4, max(x(s.EndTime)-at, 2), row-8, colour)
-			fmt.Fprintf(&b, `<text x="%.1f" y="%d" font-size="11" fill="#111827">%s</text>`, min(at+4, width-90), y+row-9, s.EndTime.Sub(s.StartTime).Round(10*time.Microsecond))
+			fmt.Fprintf(&b, `<text x="%.1f" y="%d" font-size="11" fill="#111827">%s</text>`, min(at+4, width-90), y+row-9, duration(s.EndTime.Sub(s.StartTime)))
 			middle[s] = y + row/2
 			y += row
 		}
@@ -67,8 +72,11 @@ func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
 	fmt.Fprintf(&b, `<path d="M%.1f %dC%.1f %d %.1f %d %.1f %d" fill="none" stroke="#dc2626" stroke-width="2" marker-end="url(#tip)"/>`,
 		x(waiter.StartTime)+2, middle[waiter]+9, x(waiter.StartTime)-60, middle[waiter]+60, x(holder.StartTime)+80, middle[holder]-60, x(holder.StartTime)+2, middle[holder]-9)
 	y += heading
-	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#dc2626">the link of zklock.wait: from span %s to span %s, %s in all</text></svg>`,
-		margin, y-10, waiter.SpanContext.SpanID, holder.SpanContext.SpanID, to.Sub(from).Round(time.Millisecond))
+	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#dc2626">the link of zklock.wait: from span %s to span %s</text></svg>`,
+		margin, y-10, waiter.SpanContext.SpanID, holder.SpanContext.SpanID)
 	b.WriteByte('\n')
 	return b.Bytes()
 }
+
+// duration writes a time with three digits.
+func duration(d time.Duration) string { return seconds(d.Seconds(), d.Seconds()) }

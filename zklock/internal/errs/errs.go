@@ -66,7 +66,7 @@ var (
 )
 
 // ErrTaken is the error of a caller that does not wait and finds the lock taken.
-var ErrTaken = fmt.Errorf("%w: others hold it, or are ahead in its queue", ErrNotAcquired)
+var ErrTaken = fmt.Errorf("%w: another contender holds it, or is ahead in its queue", ErrNotAcquired)
 
 // WaitEnded returns the error of a wait that ctx ended. waitedFor is the error that says
 // what the wait was for. The result matches waitedFor, and the context's error and cause.

@@ -36,7 +36,7 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 			return nil, err
 		}
 	}
-	p.move(resumed) // refused unless it was reserved, which then was for this request
+	p.move(resumed) // refused unless it is reserved; a reserved place is for this request
 	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
 		p.BecomeShared(r.Origin)
@@ -49,10 +49,10 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 		}
 		if p.Grant(r.By) {
 			if r.Mode == queue.Permit && p.nodeWatches != nil {
-				// This place had to wait, so another contender may wait behind it,
-				// which is now the first in line. The change of our node's data reports
-				// that to it. Rewrite repeats until the write is done, or until the
-				// node is gone, which reports the same.
+				// This place had to wait, so another contender may wait behind it. That
+				// contender is the first in line now, and learns of it by the change of
+				// our node's data. Rewrite repeats the write until it is done or the
+				// node is gone. In the latter case the deletion wakes the contender.
 				marked := r.nodeData(desk.Shared)
 				marked.Granted = true
 				granted := p // if the closure captured p itself, each call of Take would put p on the heap

@@ -12,10 +12,11 @@ import (
 // Invariants:
 //   - Every node that is ahead of ours in the ensemble is in q, or can only block nodes
 //     that are in q.
-//   - That a node is gone counts only once our own node is seen after it: on connection
-//     gen, or on one whose server is known to be at least as far as that of gen. A reply
-//     shows the session how far a server is; an event does not. So after an event the
-//     next read has to be on the same connection, or the queue is listed again.
+//   - After a node ahead is found to be gone, our own node has to be read before the
+//     waiter may rely on that: on connection gen, or on one whose server has certainly
+//     applied all transactions that the server of gen had applied. A reply shows the
+//     session how far its server is; an event does not. So after an event the next read
+//     has to be on the same connection, or the queue is listed again.
 type line struct {
 	p *Place
 	c *contender // our own node

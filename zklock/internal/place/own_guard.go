@@ -33,7 +33,7 @@ type guard struct {
 type guarded struct {
 	place  *Place              // nil once the node need not be watched any more
 	index  int                 // of the node in place.nodes
-	shared *session.Watched    // the session's shared watch that event is of; nil: the guard armed its own
+	shared *session.Watched    // the session's shared watch from which event comes; nil: the guard armed its own
 	event  <-chan driver.Event // nil: the node has to be read and watched again
 	gen    uint64              // connection generation on which the watch was armed
 }

@@ -17,14 +17,14 @@ import (
 // the throughput.
 //
 // Invariants:
-//   - A granted place is in the list of due places or in ready, or guards have its nodes,
-//     or it is ending, so that its nodes need no watches any more.
+//   - A granted place is in the list of due places, or in ready, or guards have its nodes.
+//     The exception is a place that is ending: its nodes need no watches any more.
 //   - A guard that entrust finds in withRoom has room and has not ended: the guard
 //     decides under mu whether it has room and whether it ends.
 type ownWatches struct {
 	desk  *Desk
 	delay time.Duration
-	added chan struct{} // cap 1: wakes run for a place that its timer does not wake it for
+	added chan struct{} // cap 1: wakes run for a new place, if its timer is not set for that
 
 	mu          sync.Mutex
 	first, last *Place   // guarded by mu; list of due places: due delay after their grant, in that order

@@ -35,7 +35,7 @@ func deleteNodes(p *Place) error {
 			return err
 		}
 		if err != nil {
-			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; it stays, and others wait for it, until its session ends", "session", p.Desk.DS.ID(), "cause", logged(err))
+			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", p.Desk.DS.ID(), "cause", logged(err))
 			return p.Desk.cfg.explain(err, c.path())
 		}
 	}

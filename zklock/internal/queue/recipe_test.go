@@ -37,7 +37,7 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 
 // In whatever order contenders leave, at least one of those that are left holds, an
 // exclusive one holds alone, and each waiter is woken by the departure that lets it hold.
-func TestQueueDrainsWhoeverLeaves(t *testing.T) {
+func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 10).Draw(t, "modes")
 		var q []Node
@@ -78,7 +78,7 @@ func TestQueueDrainsWhoeverLeaves(t *testing.T) {
 // At most n contenders hold one of n permits, no matter which contender leaves. After each
 // departure, every contender that may hold now, or has become the first in line, is woken: by
 // the departure or by the grant of a contender that it watched.
-func TestPermitsAreHandedOnWhoeverLeaves(t *testing.T) {
+func TestPermitsAreHandedOnWhicheverHolderLeaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "permits")
 		var q []Node

@@ -12,10 +12,10 @@ import (
 // heart is the goroutine of a session that keeps its lease proven.
 type heart struct{ *Session }
 
-// beat keeps the lease proven. While there are places, it sends a write, which a quorum has
-// to commit, every tenth of the session timeout. Else it sends a Sync now and then, so that
-// the first write finds earlier exchanges by which it can prove a lease. Any other committed
-// write that became a link of the lease's chain counts as a heartbeat.
+// beat keeps the lease proven. While the session has places, it sends a write, which a
+// quorum has to commit, every tenth of the session timeout. While there are none, it sends
+// a Sync now and then: a later write needs earlier exchanges to prove a lease. Another
+// committed write counts as a heartbeat if the lease's chain of exchanges includes it.
 func (s heart) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

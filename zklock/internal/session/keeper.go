@@ -14,11 +14,10 @@ type keeper struct{ *Session }
 
 // keep watches over the session's state and the end of its lease.
 //
-// suspendedThen is what lease.Suspended returned before the handshake of the connection
-// after the present one can have been sent. While the session is connected, no such
-// handshake has been sent, so each turn that finds it connected moves suspendedThen on, to a
-// value that it has read before it looked. The first value is from before the session was
-// opened.
+// suspendedThen is a reading of lease.Suspended from before the next reconnect began. The
+// first reading is from before the session was opened. Each turn of the loop reads
+// lease.Suspended first and the session's state second. If the session is connected then,
+// the next reconnect had not begun at the time of the reading, which replaces suspendedThen.
 func (s keeper) keep(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -77,10 +76,10 @@ func (s keeper) keep(suspendedThen time.Duration) {
 // noticeConnection checks whether there is a new connection. If so, it starts a new chain of
 // the lease, or ends the session if the ensemble has shortened the session timeout.
 //
-// A handshake's time is that of the monotonic clock, and becomes an instant by the time for
-// which the machine had been suspended until then. suspendedThen must not be larger than
-// that: with a later value, a suspension between the handshake and its reply would make the
-// lease too long.
+// The driver dates a handshake by the monotonic clock. To make an instant of that time,
+// noticeConnection adds suspendedThen: the time for which the machine was suspended before
+// the handshake. If suspendedThen included a suspension between the handshake and its reply,
+// the lease would be too long.
 func (s keeper) noticeConnection(suspendedThen time.Duration) {
 	gen, handshake := s.DS.Conn()
 	s.Mu.Lock()
@@ -95,7 +94,7 @@ func (s keeper) noticeConnection(suspendedThen time.Duration) {
 	}
 	s.gen = gen
 	if !s.cut.IsZero() {
-		s.cut = time.Now() // there was a connection since, if only for a moment
+		s.cut = time.Now() // there was a connection in between, if only for a moment
 	}
 	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
 	close(s.moved)

@@ -15,10 +15,10 @@ import (
 //   - It computes leases from a session timeout that is shorter by loss_delay. The leader
 //     expires the session no earlier than a touch plus the full timeout, so the lock is
 //     lost at least loss_delay before that.
-//   - It keeps the nodes of a lost lock for loss_delay, if it can decide that. It does not
-//     close the session before, even if the ensemble can be reached. It does not delete
-//     the other nodes of an All that has lost one node before. Until then the driver keeps
-//     the session alive; if it cannot, the first point applies.
+//   - It keeps the nodes of a lost lock for loss_delay, as long as the session lives. It
+//     does not close the session before loss_delay is over, even if the ensemble can be
+//     reached. If an All has lost one node, it does not delete the other nodes before then.
+//     Meanwhile the driver keeps the session alive; if it cannot, the first point applies.
 //
 // Other clients do not have to know of it. Waiters wait for nodes to go, as always. A release
 // deletes its node at once, as always. No write is added, and no state is kept for a name.

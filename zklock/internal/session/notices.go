@@ -37,8 +37,8 @@ func (n *notices) init(changed func(State)) {
 	n.changed, n.wake = changed, make(chan struct{}, 1)
 }
 
-// session queues a state. One that only repeats the state before, as after each heartbeat,
-// replaces that one if it still waits.
+// session queues a state. If the state only repeats the one queued before it, as after each
+// heartbeat, it replaces that one.
 func (n *notices) session(e State) {
 	if n.changed == nil {
 		return

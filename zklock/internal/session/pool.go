@@ -70,7 +70,8 @@ func (o *opening) unavailable(d time.Duration) error {
 	case last == nil:
 		return fmt.Errorf("%w for %v", errs.ErrUnavailable, d)
 	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
-		// This package has set that deadline: as text only, it is not taken for the caller's.
+		// This package has set that deadline. The error includes it as text only, so
+		// that the caller does not take it for its own deadline.
 		return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, d, *last)
 	default:
 		return fmt.Errorf("%w for %v: %w", errs.ErrUnavailable, d, *last)

@@ -132,9 +132,9 @@ func (s *Session) publishLocked() {
 	s.proven.Store(proven)
 }
 
-// Alive reports whether the lease counts and has not run out. While it has not, Alive takes
-// no lock. Only under Mu, under which the lease is also extended, may a caller find that it
-// has run out: a caller that has seen its end must never see it extended.
+// Alive reports whether the lease counts and has not run out. While it has not run out,
+// Alive locks no mutex. Otherwise Alive looks again with Mu locked. The lease is extended
+// under Mu too, so a caller that has seen the lease's end never sees it extended.
 func (s *Session) Alive() bool {
 	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
 		return true

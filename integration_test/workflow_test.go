@@ -1,0 +1,47 @@
+package integration_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWorkflowRunsEveryPart: the parts that the workflow runs on machines of their own are
+// those of .ci/run, so that together they are what .ci/run does without arguments.
+func TestWorkflowRunsEveryPart(t *testing.T) {
+	parts := func(path, pattern string) []string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(pattern).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("%s has no %s", path, pattern)
+		}
+		return strings.FieldsFunc(string(m[1]), func(r rune) bool { return r == ' ' || r == ',' })
+	}
+	script := parts("../.ci/run", `(?m)^parts=\((.*)\)$`)
+	workflow := parts("../.github/workflows/ci.yml", `(?m)^ *part: \[(.*)\]$`)
+	if len(script) == 0 || !slices.Equal(script, workflow) {
+		t.Errorf("the parts of .ci/run are %q, and those of the workflow %q", script, workflow)
+	}
+	text, err := os.ReadFile("../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range script {
+		if !regexp.MustCompile(`wants `+part+`\b`).Match(text) && !regexp.MustCompile(`for part in [a-z ]*\b`+part+`\b`).Match(text) {
+			t.Errorf("no step of .ci/run is for the part %s", part)
+		}
+	}
+	// With the same three targets, the parts cover what make test covers.
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^test: test-core test-adapters test-servers `).Match(makefile) {
+		t.Error("make test is not what the parts core, adapters and servers are together")
+	}
+}
