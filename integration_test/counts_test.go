@@ -24,6 +24,18 @@ func (c cost) equal(d cost) bool {
 	return maps.Equal(c.requests, d.requests) && maps.Equal(c.multis, d.multis) && c.events == d.events
 }
 
+// and returns the sum of two costs.
+func (c cost) and(d cost) cost {
+	sum := cost{maps.Clone(c.requests), maps.Clone(c.multis), c.events + d.events}
+	for k, n := range d.requests {
+		sum.requests[k] += n
+	}
+	for k, n := range d.multis {
+		sum.multis[k] += n
+	}
+	return sum
+}
+
 func (c cost) String() string {
 	return fmt.Sprintf("requests %v, transactions %v, events %d", c.requests, c.multis, c.events)
 }
@@ -84,7 +96,9 @@ var (
 	makeName  = map[string]int{"createContainer": 1, "multi": 1}
 	oneMulti  = map[string]int{"multi": 1}
 	enqueuing = map[string]int{"create+setData": 1}
-	deleting  = map[string]int{"delete": 1}
+
+	oneDelete = cost{map[string]int{"delete": 1}, map[string]int{}, 0} // a lone delete is not a transaction
+	oneCreate = cost{map[string]int{"create": 1}, map[string]int{}, 0}
 )
 
 func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
@@ -97,20 +111,40 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 		want cost
 	}{
 		{"Acquire of a new name", func() { l = acquire(t, c.Mutex("a")) }, cost{makeName, enqueuing, 0}},
-		{"Release", func() { release(t, l) }, cost{oneMulti, deleting, 0}},
+		{"Release", func() { release(t, l) }, oneDelete},
 		{"Acquire of a known name", func() { l = acquire(t, c.Mutex("a")) }, cost{oneMulti, enqueuing, 0}},
-		{"Release again", func() { release(t, l) }, cost{oneMulti, deleting, 0}},
+		{"Release again", func() { release(t, l) }, oneDelete},
 		{"second Release", func() { _ = l.Release(within(t)) }, nothing},
 		{"Acquire of another new name", func() { l = acquire(t, c.Mutex("b/c")) }, cost{makeName, enqueuing, 0}},
 		{"TryAcquire of a name held by this client", func() { _, _ = c.Mutex("b/c").TryAcquire(within(t)) }, nothing},
 		{"Valid, Until, Token and Err", func() { _, _, _, _ = l.Valid(), l.Until(), l.Token(), l.Err() }, nothing},
 		{"Verify", func() { _ = l.Verify(within(t)) }, cost{oneMulti, map[string]int{"check": 1}, 0}},
-		{"Release of that", func() { release(t, l) }, cost{oneMulti, deleting, 0}},
+		{"Release of that", func() { release(t, l) }, oneDelete},
 	} {
 		if got := c.costOf(step.do); !got.equal(step.want) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
 	}
+
+	// After three uses in a row the name gets warm: its znode is watched, and its contenders
+	// are created by plain requests.
+	for range 2 {
+		release(t, acquire(t, c.Mutex("warm")))
+	}
+	l = acquire(t, c.Mutex("warm"))
+	watched := cost{map[string]int{"delete": 1, "getData": 1}, map[string]int{}, 0}
+	if got := c.costOf(func() { release(t, l); l = acquire(t, c.Mutex("warm")) }); !got.equal(watched.and(oneCreate)) {
+		t.Errorf("Release and Acquire of a name that gets warm: %v, want %v", got, watched.and(oneCreate))
+	}
+	for range 20 {
+		if got := c.costOf(func() { release(t, l) }); !got.equal(oneDelete) {
+			t.Errorf("Release of a warm name: %v, want %v", got, oneDelete)
+		}
+		if got := c.costOf(func() { l = acquire(t, c.Mutex("warm")) }); !got.equal(oneCreate) {
+			t.Errorf("Acquire of a warm name: %v, want %v", got, oneCreate)
+		}
+	}
+	release(t, l)
 
 	// A znode that another client created has to be read once.
 	read := cost{map[string]int{"createContainer": 1, "getData": 1, "multi": 1}, enqueuing, 0}
@@ -121,7 +155,7 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 	if got := c.costOf(func() { _, _ = c.Mutex("a").TryAcquire(within(t)) }); !got.equal(list) {
 		t.Errorf("TryAcquire of a name held by another client: %v, want %v", got, list)
 	}
-	if got := other.costOf(func() { release(t, l) }); !got.equal(cost{oneMulti, deleting, 0}) {
+	if got := other.costOf(func() { release(t, l) }); !got.equal(oneDelete) {
 		t.Errorf("Release of it: %v", got)
 	}
 }
@@ -182,7 +216,7 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 			ok, want := got.equal(nothing), "nothing"
 			switch j {
 			case i: // a client that waited for the lock watches its own node
-				ok, want = got.equal(cost{oneMulti, deleting, min(i, 1)}), "one delete and its own event"
+				ok, want = got.equal(cost{oneDelete.requests, oneDelete.multis, min(i, 1)}), "one delete and its own event"
 			case i + 1: // looks for contenders ahead, and whether its own node still exists
 				reads := got.requests["getData"] + got.requests["getChildren2"]
 				ok, want = got.events == 1 && reads <= 2 && reads == total(got.requests), "one event and at most two reads"

@@ -128,7 +128,9 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 		f = faultdriver.Delay(w.between(time.Millisecond, simTimeout/2))
 	case "reply delayed":
 		f = faultdriver.DelayReply(w.between(time.Millisecond, simTimeout/2))
-		if a.op.Kind == faultdriver.Watch && w.rng.IntN(2) == 0 {
+		// A server sends events and replies in one order, and a grant may rely on that for
+		// the parent's watch. The event of a queue node only wakes a waiter.
+		if a.op.Kind == faultdriver.Watch && w.rng.IntN(2) == 0 && withoutGUID(a.op.Paths[0]) != a.op.Paths[0] {
 			f = faultdriver.DelayEvent(w.between(time.Millisecond, simTimeout/2))
 		}
 	case "throttled":

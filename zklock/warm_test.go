@@ -79,36 +79,46 @@ func holdNext(t *testing.T, s driver.Session, name string) string {
 	return path
 }
 
-// TestWarmNameWaitsForOthers: whatever happens to a warm name between two acquires, the
-// next one waits for a contender that is ahead, and gets the lock when that is gone.
-func TestWarmNameWaitsForOthers(t *testing.T) {
-	// suffix returns the suffix that the next contender of the client would have.
-	next := func(t *testing.T, s driver.Session) int32 {
-		t.Helper()
-		n, err := s.Get(t.Context(), "/zklock/a")
+// nextSuffix returns the suffix that the next sequential node below /zklock/a will have.
+func nextSuffix(t *testing.T, s driver.Session) int32 {
+	t.Helper()
+	n, err := s.Get(t.Context(), "/zklock/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (n.Stat.Cversion + n.Stat.NumChildren) / 2 // ZooKeeper shows twice the creations, less the children
+}
+
+// remake deletes /zklock/a and creates it again, with a contender below it, so that the
+// next contender gets the suffix that it would have had. It returns that contender's path.
+func remake(t *testing.T, s driver.Session) string {
+	t.Helper()
+	want := nextSuffix(t, s)
+	if err := s.Delete(t.Context(), "/zklock/a", driver.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), "/zklock/a", []byte("zklock"), driver.Container, driver.OpenACL(driver.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for range want - 1 {
+		child, err := s.Create(t.Context(), "/zklock/a/x", nil, driver.Persistent, driver.OpenACL(driver.PermAll))
+		if err == nil {
+			err = s.Delete(t.Context(), child, driver.AnyVersion)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return (n.Stat.Cversion + n.Stat.NumChildren) / 2 // what ZooKeeper shows is twice the creations, less the children
 	}
-	remake := func(t *testing.T, s driver.Session, creations int32) {
-		t.Helper()
-		if err := s.Delete(t.Context(), "/zklock/a", driver.AnyVersion); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Create(t.Context(), "/zklock/a", []byte("zklock"), driver.Container, driver.OpenACL(driver.PermAll)); err != nil {
-			t.Fatal(err)
-		}
-		for range creations {
-			child, err := s.Create(t.Context(), "/zklock/a/x", nil, driver.Persistent, driver.OpenACL(driver.PermAll))
-			if err == nil {
-				err = s.Delete(t.Context(), child, driver.AnyVersion)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+	path := holdNext(t, s, "a")
+	if got := nextSuffix(t, s); got != want {
+		t.Fatalf("the next suffix is %d, want %d", got, want)
 	}
+	return path
+}
+
+// TestWarmNameWaitsForOthers: whatever happens to a warm name between two acquires, the
+// next one waits for a contender that is ahead, and gets the lock when that is gone.
+func TestWarmNameWaitsForOthers(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		do   func(t *testing.T, e *memdriver.Ensemble, client, s driver.Session) (contender string)
@@ -124,30 +134,20 @@ func TestWarmNameWaitsForOthers(t *testing.T) {
 			return stays
 		}},
 		{"the parent was made again, with the same suffix next", func(t *testing.T, _ *memdriver.Ensemble, _, s driver.Session) string {
-			want := next(t, s)
-			remake(t, s, want-1)
-			path := holdNext(t, s, "a")
-			if got := next(t, s); got != want {
-				t.Fatalf("the next suffix is %d, want %d", got, want)
-			}
-			return path
+			return remake(t, s)
 		}},
 		{"the same while the client had no connection", func(t *testing.T, e *memdriver.Ensemble, client, s driver.Session) string {
 			cut := memdriver.AroundSession(client.ID()).Reset()
 			e.Partition(cut)
 			synctest.Wait()
-			want := next(t, s)
-			remake(t, s, want-1)
-			path := holdNext(t, s, "a")
+			path := remake(t, s)
 			e.Heal(cut)
 			time.Sleep(time.Second)
 			return path
 		}},
 		{"the same, and the client has not read its events yet", func(t *testing.T, e *memdriver.Ensemble, client, s driver.Session) string {
 			release := e.HoldReplies(client.ID())
-			want := next(t, s)
-			remake(t, s, want-1)
-			path := holdNext(t, s, "a")
+			path := remake(t, s)
 			time.AfterFunc(300*time.Millisecond, release)
 			return path
 		}},
@@ -253,6 +253,117 @@ func TestWarmNameGetsCold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWatchOfAnotherParentProvesNothing: the parent is made again while the client arms
+// its first watch on it.
+func TestWatchOfAnotherParentProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		arming := faultdriver.If("of the parent", func(op faultdriver.Op) bool { return op.Paths[0] == "/zklock/a" }, faultdriver.Delay(time.Second))
+		delayed := faultdriver.NewCounter(faultdriver.On(faultdriver.Watch, arming))
+		c, s := connect(t, faultdriver.Wrap(e.Connector(), delayed), nil), plain(t, e)
+		for range 3 {
+			mustRelease(t, mustLock(t)(c.Mutex("a").Acquire(t.Context())))
+		}
+		synctest.Wait()
+		if delayed.Struck() != 1 {
+			t.Fatalf("%d watches on the parent, want one", delayed.Struck())
+		}
+		contender := remake(t, s)
+		got := acquiring(t, c.Mutex("a"), t.Context())
+		time.Sleep(3 * time.Second)
+		none(t, "a contender below another parent", got)
+		if err := s.Delete(t.Context(), contender, driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, soon(t, "the contender", got))
+	})
+}
+
+// TestContenderThatWasNotAloneProvesNothing: a reader of another program, which does not set
+// the parent, stays in the queue while readers of this client come and go.
+func TestContenderThatWasNotAloneProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, s := connect(t, e.Connector(), nil), plain(t, e)
+		warm(t, c.RWMutex("a").Reader())
+		reader, err := s.Create(t.Context(), "/zklock/a/_c_00000000000000000000000000000001-__READ__", nil, driver.EphemeralSequential, driver.OpenACL(driver.PermAll))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 6 {
+			mustRelease(t, mustLock(t)(c.RWMutex("a").Reader().Acquire(t.Context())))
+			synctest.Wait()
+		}
+		got := acquiring(t, c.RWMutex("a").Writer(), t.Context())
+		time.Sleep(time.Second)
+		none(t, "a writer behind a reader", got)
+		if err := s.Delete(t.Context(), reader, driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, soon(t, "the writer", got))
+	})
+}
+
+// TestWarmthEndsWithItsSession: the events of a session that is being replaced do not come
+// in order with the replies to the new one.
+func TestWarmthEndsWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		sessions := make(chan driver.Session, 4)
+		c := connect(t, observed{e.Connector(), sessions}, map[string]string{"pool_max_lifetime": "30s"})
+		s := plain(t, e)
+		kept := mustLock(t)(c.Mutex("keeps the old session").Acquire(t.Context()))
+		warm(t, c.Mutex("a"))
+		old := <-sessions
+		for range 5 {
+			time.Sleep(5 * time.Second)
+			mustRelease(t, mustLock(t)(c.Mutex("a").Acquire(t.Context()))) // so that its parent is not idle
+		}
+		time.Sleep(6 * time.Second)
+		release := e.HoldReplies(old.ID())
+		defer release()
+		contender := remake(t, s)
+		got := acquiring(t, c.Mutex("a"), t.Context())
+		time.Sleep(time.Second)
+		if len(sessions) != 1 {
+			t.Fatalf("%d sessions were opened instead of the old one, want one", len(sessions))
+		}
+		none(t, "a contender on a new session", got)
+		release()
+		if err := s.Delete(t.Context(), contender, driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, soon(t, "the contender", got))
+		mustRelease(t, kept)
+	})
+}
+
+// TestContenderThatMayStayProvesNothing: while a delete is not confirmed, the next contender
+// waits for the node, under which a Txn may still be applied.
+func TestContenderThatMayStayProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		strike := faultdriver.NewToggle(about(faultdriver.Any(faultdriver.On(faultdriver.Multi, faultdriver.If("a delete", func(op faultdriver.Op) bool {
+			return len(op.Paths) == 1 && op.Paths[0][len(op.Paths[0])-1] != '_' // its suffix is known
+		}, faultdriver.Drop())), faultdriver.On(faultdriver.Delete, faultdriver.Drop()))))
+		c := connect(t, faultdriver.Wrap(e.Connector(), strike), nil)
+		warm(t, c.Mutex("a"))
+		l := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+		strike.On()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Release(ctx); !errors.Is(err, zklock.ErrReleasePending) {
+			t.Fatalf("release: %v, want ErrReleasePending", err)
+		}
+		time.AfterFunc(3*time.Second, strike.Off)
+		next := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+		if n := nodes(e); n != 1 {
+			t.Errorf("%d contenders in the queue when the lock was granted, want one", n)
+		}
+		mustRelease(t, next)
+	})
 }
 
 // TestTwoContendersOfAWarmName: of two contenders of one client that are created at the

@@ -22,8 +22,8 @@ var createMutants = []mutant{
 		file:   enqueueFile,
 		by:     core,
 		edits: []edit{
-			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
-				"if parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
+			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].marked && !warm {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
+				"if parents[i].marked && !warm {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
 			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
 			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
 			{"children[len(children)-1] = stat.NumChildren", "count = stat.NumChildren"},

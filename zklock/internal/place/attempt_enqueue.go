@@ -90,12 +90,12 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	p.begin()
+	beginProof(p)
 	began := lease.Now()
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
-		w := a.submitCreate(p, parents, p.warm())
+		w := a.submitCreate(p, parents, isWarm(p))
 		select {
 		case <-w.Done:
 		case <-desk.Ctx.Done():
@@ -227,7 +227,7 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
-	if p.parentCzxid == 0 && len(p.nodes) == 1 && p.proven(ctx) {
+	if p.parentCzxid == 0 && isProven(ctx, p) {
 		children, p.parentCzxid = []int32{1}, p.before.czxid
 	}
 	p.limitChecked = requeued || len(children) > 0 && !slices.Contains(children, -1)

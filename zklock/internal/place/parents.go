@@ -34,8 +34,7 @@ type parent struct {
 
 	used time.Time // when it was last looked up or added, and was known to exist
 
-	newest newest  // our newest contender below it
-	warmth *warmth // what that proves, now that it is gone; nil: nothing
+	warmth *warmth // what our last contender below it proves, now that it is gone; nil: nothing
 }
 
 // maxParents bounds the cache to some tens of megabytes.
@@ -61,7 +60,7 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 }
 
 // add stores what was found out about a parent. It keeps what the cache knows about the
-// last release, the warning and our newest contender.
+// last release, the warning and our last contender.
 func (p *parents) add(found parent) {
 	if found.createdHere && p.onCreate != nil {
 		defer p.onCreate() // without mu
@@ -71,8 +70,7 @@ func (p *parents) add(found parent) {
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
-		found.releasedOn, found.warned = before.releasedOn, before.warned
-		found.newest, found.warmth = before.newest, before.warmth
+		found.releasedOn, found.warned, found.warmth = before.releasedOn, before.warned, before.warmth
 		e.Value = &found
 		p.recent.MoveToFront(e)
 		return

@@ -96,7 +96,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 		p.unregister()
 		noteRelease(p)
 		if w.Err == nil {
-			p.keepWarm()
+			keepWarm(p)
 		}
 		return deleted, nil
 	}

@@ -26,11 +26,13 @@ import (
 // as for a name that is not warm. A set fires the watch, so the first set of any client
 // makes the name cold.
 //
-// A warmth is what our newest contender below a parent proves once it is gone. It does not
-// change any more once it is recorded.
+// A warmth is what a contender of ours proves once it is gone. It does not change any more
+// once it is recorded. It belongs to one session: the watch and the create have to be on the
+// same connection. It does not matter whether this client has created other contenders
+// since: they have taken the suffix q+1.
 type warmth struct {
-	newest    newest
-	suffix    int64        // the newest contender's
+	session   int64        // its session's id
+	suffix    int64        // the contender's
 	czxid     int64        // the parent's
 	successes int          // how many of our contenders in a row were alone and had successive suffixes
 	watch     *parentWatch // on the parent; nil if the name was not used often enough
@@ -42,12 +44,6 @@ type parentWatch struct {
 	armed   *session.Watched // set before settled is closed; nil: it has failed
 }
 
-// newest names our newest contender below a parent, from before its create is sent.
-type newest struct {
-	session int64  // its session's id; 0: there was no contender
-	serial  uint64 // its serial number
-}
-
 // armAfter is the number of successes after which the parent gets a watch. Fewer would make
 // a name that is used once or twice cost a read, and a watch that the servers keep.
 const armAfter = 2
@@ -55,90 +51,89 @@ const armAfter = 2
 // maxWarm limits how many watches a session has before it makes no further name warm.
 const maxWarm = 1 << 15
 
-// enqueuing records that a contender is about to be created below a path. From now on no
-// earlier contender proves anything later. It returns what the one before it proves; nil if
-// that is nothing.
-func (p *parents) enqueuing(path string, contender newest) (before *warmth) {
+// takeWarmth takes out what a contender of a session below a path has proven; nil if there
+// is none. The next contender uses it up, whatever becomes of it.
+func (p *parents) takeWarmth(path string, session int64) *warmth {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, ok := p.byPath[path]
 	if !ok {
 		return nil
 	}
-	known := e.Value.(*parent)
-	if before = known.warmth; before != nil && before.newest.session != contender.session {
-		before = nil
+	taken := e.Value.(*parent).warmth
+	e.Value.(*parent).warmth = nil
+	if taken != nil && taken.session != session {
+		return nil
 	}
-	known.newest, known.warmth = contender, nil
-	return before
+	return taken
 }
 
-// released records that a contender which was alone is gone, unless a later contender of
-// this client exists or has existed.
-func (p *parents) released(path string, now *warmth) bool {
+// putWarmth records what a contender proves that was alone and is gone. It returns false if
+// the parent is not known any more.
+func (p *parents) putWarmth(path string, now *warmth) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, ok := p.byPath[path]
-	if !ok || e.Value.(*parent).newest != now.newest {
-		return false
+	if ok {
+		e.Value.(*parent).warmth = now
 	}
-	e.Value.(*parent).warmth = now
-	return true
+	return ok
 }
 
-// begin is called once for each place, before its first create is sent.
-func (p *Place) begin() {
-	for _, c := range p.nodes {
-		before := p.Desk.parents.enqueuing(c.dir, newest{p.Desk.DS.ID(), c.guid.Serial})
-		if len(p.nodes) == 1 {
-			p.before = before
-		}
-	}
-}
-
-// warm reports whether the place's only contender may be created without a set of its
-// parent: as far as is known before the create, the proof will succeed.
-func (p *Place) warm() bool {
-	return p.replaces == nil && !p.doubtful && p.before != nil && p.before.watch.promising(p.Desk)
-}
-
-// promising reports whether the watch is on its way, or holds.
-func (w *parentWatch) promising(desk *Desk) bool {
+// promising reports whether the watch is on its way, or holds on the connection with that
+// generation.
+func (w *parentWatch) promising(gen uint64) bool {
 	if w == nil {
 		return false
 	}
 	select {
 	case <-w.settled:
-		return w.holds(desk)
+		return w.holds(gen)
 	default:
 		return true
 	}
 }
 
 // holds reports whether a settled watch proves that the parent is still the same node.
-func (w *parentWatch) holds(desk *Desk) bool {
-	gen, _ := desk.DS.Conn()
-	return w.armed != nil && w.armed.Holds(gen)
+func (w *parentWatch) holds(gen uint64) bool { return w.armed != nil && w.armed.Holds(gen) }
+
+// beginProof is called once for each place, before its first create is sent.
+func beginProof(p *Place) {
+	for _, c := range p.nodes {
+		before := p.Desk.parents.takeWarmth(c.dir, p.Desk.DS.ID())
+		if len(p.nodes) == 1 {
+			p.before = before
+		}
+	}
 }
 
-// proven reports whether the place's contender, which was created without a set, is alone
-// in the queue. It is called after the reply has been read. It waits until the watch is
-// settled: its read was sent no later than about the same time as the create.
-func (p *Place) proven(ctx context.Context) bool {
-	if p.doubtful || p.Zxid == 0 || !p.successive() || p.before.watch == nil {
+// isWarm reports whether a place's only contender may be created without a set of its
+// parent: as far as is known before the create, the proof will succeed.
+func isWarm(p *Place) bool {
+	gen, _ := p.Desk.DS.Conn()
+	return p.replaces == nil && !p.doubtful && p.before != nil && p.before.watch.promising(gen)
+}
+
+// isProven reports whether a place's contender, which was created without a set, is alone in
+// the queue. It is called after the reply has been read. It waits until the watch is settled:
+// its read was sent at about the same time as the create, or earlier.
+func isProven(ctx context.Context, p *Place) bool {
+	if len(p.nodes) != 1 || p.doubtful || p.Zxid == 0 || !follows(p) || p.before.watch == nil {
 		return false
 	}
 	select {
 	case <-p.before.watch.settled:
-		return p.before.watch.holds(p.Desk)
+		gen, _ := p.Desk.DS.Conn()
+		return p.before.watch.holds(gen)
 	case <-ctx.Done():
 	case <-p.Desk.Ctx.Done():
 	}
 	return false
 }
 
-// successive reports whether the contender's suffix follows that of the contender before it.
-func (p *Place) successive() bool {
+// follows reports whether the suffix of a place's only contender follows that of the
+// contender before it.
+func follows(p *Place) bool {
 	n, _, _ := p.Desk.cfg.Dialect.Parse(p.nodes[0].node)
 	return p.before != nil && n.Seq == p.before.suffix+1
 }
@@ -146,17 +141,17 @@ func (p *Place) successive() bool {
 // keepWarm is called when the ensemble has confirmed that a place's nodes are deleted. If
 // the place was alone in the queue of its only name, its end is the beginning of the next
 // proof.
-func (p *Place) keepWarm() {
+func keepWarm(p *Place) {
 	desk := p.Desk
 	if len(p.nodes) != 1 || p.parentCzxid == 0 || p.Others || p.doubtful {
 		return
 	}
 	c := p.nodes[0]
 	n, _, _ := desk.cfg.Dialect.Parse(c.node)
-	now := &warmth{newest: newest{desk.DS.ID(), c.guid.Serial}, suffix: n.Seq, czxid: p.parentCzxid}
-	if p.successive() && p.before.czxid == now.czxid {
+	now := &warmth{session: desk.DS.ID(), suffix: n.Seq, czxid: p.parentCzxid}
+	if follows(p) && p.before.czxid == now.czxid {
 		now.successes = p.before.successes + 1
-		if p.before.watch.promising(desk) {
+		if gen, _ := desk.DS.Conn(); p.before.watch.promising(gen) {
 			now.watch = p.before.watch
 		}
 	}
@@ -164,14 +159,14 @@ func (p *Place) keepWarm() {
 	if arm {
 		now.watch = &parentWatch{settled: make(chan struct{})}
 	}
-	if desk.parents.released(c.dir, now) && arm && !desk.Spawn(func() { desk.watchParent(c.dir, now) }) {
+	if desk.parents.putWarmth(c.dir, now) && arm && !desk.Spawn(func() { watchParent(desk, c.dir, now) }) {
 		close(now.watch.settled) // the session is over
 	}
 }
 
 // watchParent arms the watch of a warmth. Its failure has no effect but that the name stays
 // cold.
-func (desk *Desk) watchParent(path string, now *warmth) {
+func watchParent(desk *Desk, path string, now *warmth) {
 	defer close(now.watch.settled)
 	w, _, err := desk.Watches.Watch(desk.Ctx, path)
 	if err == nil && w.Node.Stat.Czxid == now.czxid {
