@@ -51,8 +51,7 @@ func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
 }
 
 // Clients that acquired their locks at the same moment do not go on sending their
-// heartbeats at the same moment. No heartbeat is later than a tenth of the session timeout
-// after the one before it.
+// heartbeats at the same moment.
 func TestHeartbeatsGetOutOfStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -76,8 +75,8 @@ func TestHeartbeatsGetOutOfStep(t *testing.T) {
 		defer mu.Unlock()
 		moments := map[time.Time]bool{}
 		for i, all := range beats {
-			if len(all) < 59 || len(all) > 67 {
-				t.Fatalf("client %d sent %d heartbeats in a minute, want one a second, or up to a tenth sooner", i, len(all))
+			if len(all) < 20 || len(all) > 33 {
+				t.Fatalf("client %d sent %d heartbeats in a minute, want 20 to 33", i, len(all))
 			}
 			moments[all[len(all)-1]] = true
 		}

@@ -3,6 +3,8 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -58,17 +60,17 @@ func TestUntilEndsWithTheLock(t *testing.T) {
 	})
 }
 
-// A session with work, such as a held lock, sends a heartbeat that a quorum commits once
-// every tenth of its timeout. An idle session sends Syncs, which a deposed leader answers
-// too.
+// A session that holds a lock sends a heartbeat that a quorum commits about every fifth of
+// its timeout, and a Sync every tenth. An idle session sends Syncs only, which a deposed
+// leader answers too.
 func TestHeartbeatsAreCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-		d := cost(e, func() { time.Sleep(10 * time.Second) })
-		if d.Multis < 9 || d.Multis > 11 || d.MultiOps != d.Multis || d.Syncs != 0 {
-			t.Errorf("while the lock is held: %+v, want about 10 multis of one operation and no Sync", d)
+		d := cost(e, func() { time.Sleep(100 * time.Second) })
+		if d.Multis < 33 || d.Multis > 55 || d.MultiOps != d.Multis || d.Syncs < 100 || d.Syncs > 112 {
+			t.Errorf("while the lock is held, in 100s: %+v, want 33 to 55 multis of one operation and 100 to 112 Syncs", d)
 		}
 		mustRelease(t, l)
 		d = cost(e, func() { time.Sleep(10 * time.Second) })
@@ -76,6 +78,33 @@ func TestHeartbeatsAreCommitted(t *testing.T) {
 			t.Errorf("while the session is idle: %+v, want at most one multi and at least 3 Syncs", d)
 		}
 	})
+}
+
+// With the default settings the lease of a session that holds a lock never gets shorter than
+// 3.4 s: so long an outage the lock survives.
+func TestLeastLeaseWhileHeld(t *testing.T) {
+	const hop, least = 5 * time.Millisecond, 3400 * time.Millisecond
+	for _, busy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("other writes %v", busy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(hop))
+				c := connect(t, e.Connector(), nil)
+				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+				time.Sleep(10 * time.Second) // a new session's lease is longer at first
+				shortest := time.Hour
+				for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
+					if shortest = min(shortest, time.Until(l.Until())); busy && rand.IntN(100) == 0 {
+						mustRelease(t, mustLock(t)(c.Mutex("y").Acquire(t.Context())))
+					}
+				}
+				t.Logf("the shortest lease was %v", shortest)
+				if shortest < least {
+					t.Errorf("the shortest lease was %v, want at least %v", shortest, least)
+				}
+				mustRelease(t, l)
+			})
+		})
+	}
 }
 
 func TestReconnectWithAShorterTimeoutIsALoss(t *testing.T) {

@@ -12,43 +12,32 @@ import (
 // heart is the goroutine of a session that keeps its lease proven.
 type heart struct{ *Session }
 
-// beat keeps the lease proven. While the session has places, it sends a write, which a
-// quorum has to commit, every tenth of the session timeout. While there are none, it sends
-// a Sync now and then: a later write needs earlier exchanges to prove a lease. Another
-// committed write counts as a heartbeat if the lease's chain of exchanges includes it.
+// beat keeps the lease proven. While there are places it sends a Sync every tenth of the
+// session timeout, and after some of them a heartbeat: a write, which a quorum has to
+// commit. See lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first
+// write finds earlier exchanges by which it can prove a lease. Any other request that became
+// a link of the lease's chain replaces a Sync, and any other write that renewed the lease
+// replaces a heartbeat.
 func (s heart) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var attempt time.Time // instant of the last attempt at an exchange
-	var looked time.Time  // instant of the last search for handles that callers have dropped
+	var last attempt
+	var looked time.Time // instant of the last search for handles that callers have dropped
 	early := s.settings.early()
 	// Each turn checks the context: a hook may have taken longer than a period.
 	for s.Ctx.Err() == nil {
-		s.Mu.Lock()
-		urgent, busy, every := s.urgent, s.Work > 0, s.Lease.SyncEvery()
-		if busy {
-			every = s.Lease.HeartbeatEvery()
-		}
-		last := s.Lease.LastSent()
-		s.Mu.Unlock()
-		if attempt.After(last) {
-			last = attempt // a failed exchange is not repeated before the next one is due
-		}
-		due := last.Add(max(every-early(every), lease.MinPeriod))
-		if urgent {
-			due = attempt.Add(lease.MinPeriod)
-		}
-		wait := due.Sub(lease.Now())
+		next := s.plan(last, early)
+		wait := next.at.Sub(lease.Now())
 		if wait <= 0 {
-			attempt = lease.Now()
+			last.at = lease.Now()
 			s.Mu.Lock()
 			s.urgent = false
 			s.Mu.Unlock()
-			s.exchange(busy)
+			last.failed = !s.exchange(next)
 			early = s.settings.early()
 			continue
 		}
-		if looked.Add(every).Before(lease.Now()) {
+		if looked.Add(next.every).Before(lease.Now()) {
 			looked = lease.Now()
 			s.review()
 		}
@@ -62,30 +51,86 @@ func (s heart) beat() {
 	}
 }
 
-// exchange makes one exchange that may prove the lease: a heartbeat if busy, else a Sync. It
-// returns no error: a failure has the effect that the lease runs out, or that the session's
-// state changes.
-func (s heart) exchange(busy bool) {
-	kind := "sync"
+// turn is what the heart does next.
+type turn struct {
+	at    time.Time     // an instant
+	every time.Duration // the interval of exchanges
+	sync  bool          // it sends a Sync
+	write bool          // it sends a heartbeat, after the Sync if there is one
+}
+
+// attempt is the heart's last turn.
+type attempt struct {
+	at     time.Time // an instant
+	failed bool      // a request was not answered
+}
+
+// plan decides what the heart does next. A turn that has failed is not repeated before an
+// interval has passed.
+func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	busy, every := s.Work > 0, s.Lease.SyncEvery()
 	if busy {
-		kind = "heartbeat"
+		every = s.Lease.ExchangeEvery()
 	}
+	if s.urgent {
+		// A caller waits for the lease: the heartbeat does without a Sync of its own.
+		return turn{last.at.Add(lease.MinPeriod), every, !busy, busy}
+	}
+	again := last.at.Add(lease.MinPeriod)
+	if last.failed {
+		again = last.at.Add(max(every-early(every), lease.MinPeriod))
+	}
+	at := s.Lease.LastSent().Add(max(every-early(every), lease.MinPeriod))
+	write := busy && !s.counting // nothing is proven yet
+	if busy && s.counting {
+		// A Sync that comes soon after an exchange would not become a link of the chain.
+		due := s.Lease.CommitDue().Add(-early(2 * every))
+		if write = due.Before(at.Add(every / 2)); write && due.Before(at) {
+			at = due
+		}
+	}
+	if at.Before(again) {
+		at = again
+	}
+	return turn{at, every, true, write}
+}
+
+// exchange sends the requests of a turn, one after the other. It reports whether all were
+// answered. It returns no error: a failure has the effect that the lease runs out, or that
+// the session's state changes.
+func (s heart) exchange(next turn) bool {
+	if next.sync && !s.request("sync", false) {
+		return false
+	}
+	if !next.write {
+		return true
+	}
+	if !s.request("heartbeat", true) {
+		return false
+	}
+	s.report(driver.Connected, nil)
+	return true
+}
+
+// request sends one request, whose answer may prove the lease. It reports whether it was
+// answered.
+func (s heart) request(kind string, write bool) bool {
 	root := s.settings.Root
 	_, end := hook.Start(s.settings.Operation, s.Ctx, Operation{Kind: kind, Group: 1, Server: s.DS.Server(), Session: s.DS.ID()})
 	ctx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
 	defer cancel()
 	gen, sent := s.BeforeExchange()
 	var err error
-	if busy {
+	if write {
 		_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
 	} else {
 		err = s.DS.Sync(ctx, root)
 	}
 	if err == nil {
-		s.Exchanged(gen, sent, busy)
+		s.Exchanged(gen, sent, write)
 	}
 	end.Call(err)
-	if err == nil && busy {
-		s.report(driver.Connected, nil)
-	}
+	return err == nil
 }

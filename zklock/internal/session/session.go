@@ -385,7 +385,7 @@ func (s *Session) shutdown() {
 // it waited for a session that works, and the error matches errs.ErrUnavailable.
 //
 // The session counts as working if it is connected, and if it has answered, or the
-// operation began, within the last heartbeat's interval.
+// operation began, within the last interval of its exchanges.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	state, _ := s.DS.State()
 	quiet := lease.Now().Sub(began)
@@ -393,7 +393,7 @@ func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	if heard := lease.Now().Sub(s.heard); heard < quiet {
 		quiet = heard
 	}
-	there := state == driver.Connected && quiet < s.Lease.HeartbeatEvery()
+	there := state == driver.Connected && quiet < s.Lease.ExchangeEvery()
 	s.Mu.Unlock()
 	if there {
 		return errs.WaitEnded(ctx, errs.ErrUnanswered)
