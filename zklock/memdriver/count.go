@@ -72,15 +72,24 @@ func (e *Ensemble) Ops() Ops {
 // WatchCount returns how many watches are armed: one for each pair of connection and
 // path.
 func (e *Ensemble) WatchCount() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	n := 0
-	for _, s := range e.servers {
-		for _, waiting := range s.watches {
-			n += len(waiting)
-		}
+	for _, waiting := range e.Watched() {
+		n += waiting
 	}
 	return n
+}
+
+// Watched returns how many connections watch each path that is watched.
+func (e *Ensemble) Watched() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	watched := make(map[string]int)
+	for _, s := range e.servers {
+		for path, waiting := range s.watches {
+			watched[path] += len(waiting)
+		}
+	}
+	return watched
 }
 
 // Sessions returns the ids of the leader's sessions, sorted. Without a leader it

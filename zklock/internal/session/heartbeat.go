@@ -12,7 +12,7 @@ import (
 // heart is the goroutine of a session that keeps its lease proven.
 type heart struct{ *Session }
 
-// beat keeps the lease proven. While there are places it sends a Sync every tenth of the
+// beat keeps the lease proven. While places need it, it sends a Sync every tenth of the
 // session timeout, and after some of them a heartbeat: a write, which a quorum has to
 // commit. See lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first
 // write finds earlier exchanges by which it can prove a lease. Any other request that became
@@ -70,7 +70,7 @@ type attempt struct {
 func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	busy, every := s.Work > 0, s.Lease.SyncEvery()
+	busy, every := s.needy > 0, s.Lease.SyncEvery()
 	if busy {
 		every = s.Lease.ExchangeEvery()
 	}
