@@ -198,7 +198,12 @@ func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg 
 	return err
 }
 
-func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (*Lock, error) {
+func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (lock *Lock, err error) {
+	defer func() {
+		if lock != nil {
+			lock.async = cfg.async
+		}
+	}()
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
@@ -223,7 +228,6 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	r.setOrigin(cfg)
 	alone := len(r.Wants) > 1 || r.Mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
 	for {
-		var lock *Lock
 		if alone {
 			lock, err = t.acquireAlone(waitCtx, r)
 		} else {

@@ -16,6 +16,7 @@ type handle struct {
 	token    Token
 	hookCtx  context.Context       // what the Acquire hook returned; see withStack
 	acquired time.Time             // when it was acquired
+	async    bool                  // WithAsyncRelease; set before its caller has the Lock
 	err      atomic.Pointer[error] // why it is not held any more, nil while it is; set once, under mu
 
 	mu       sync.Mutex

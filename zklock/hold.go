@@ -106,8 +106,9 @@ func (h *hold) overtaken() (deleted bool, err error) {
 
 // giveBack ends a hold whose last handle was released. The place is passed on to a
 // waiter of this process, or leaves the queue. handed reports that it was passed on as
-// it is; for deleted and err see place.Place.Release.
-func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
+// it is; for deleted and err see place.Place.Release. With async it leaves the queue in the
+// background.
+func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, err error) {
 	defer h.turnstiles.released(h)
 	limit := h.awaitTxns(ctx)
 	h.place.EndHold(h)
@@ -115,6 +116,10 @@ func (h *hold) giveBack(ctx context.Context) (handed, deleted bool, err error) {
 		if taken, handed := h.turnstile.pass(h); taken {
 			return handed, false, nil
 		}
+	}
+	if async {
+		h.place.ReleaseAsync(ctx)
+		return false, false, nil
 	}
 	deleted, err = h.place.Release(ctx, limit)
 	return false, deleted, err

@@ -160,7 +160,8 @@ func (l *Lock) verify(ctx context.Context) error {
 // Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
 // a session timeout. Then the error matches [ErrReleasePending], and the release
 // continues in the background. If the session ends before the confirmation, the queue
-// node goes with it; the error matches ErrReleasePending and the reason for the end.
+// node goes with it; the error matches ErrReleasePending and the reason for the end. With
+// [WithAsyncRelease] it does not wait for the confirmation.
 //
 // If the lock was lost before, the error matches [ErrLost]. If another program has
 // deleted one of the queue nodes of an All, the error can match ErrLost and
@@ -206,7 +207,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	case !last:
 		handed = true
 	default:
-		handed, deleted, err = h.giveBack(ctx)
+		handed, deleted, err = h.giveBack(ctx, l.async)
 	}
 	if err != nil {
 		h.turnstiles.cfg.Logger.Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "session", h.place.Desk.DS.ID())

@@ -99,6 +99,7 @@ type acquireConfig struct {
 	label      string
 	reenter    bool
 	alone      bool // WithoutHandover
+	async      bool // WithAsyncRelease
 	failFast   bool
 	maxWaiters int // 0: only the client's limit
 }
@@ -151,6 +152,21 @@ func WithFailFast() AcquireOption {
 // saves.
 func WithoutHandover() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.alone = true })
+}
+
+// WithAsyncRelease makes Release, and so [Do], return when the release has been handed to
+// the session, and not when the ensemble has confirmed it. The release is not held back: it
+// is sent at once, and repeated in the background until the queue node is gone. The next
+// acquisition of the name by this client shares its transaction. So a goroutine that
+// acquires and releases one name in a loop waits for one round trip each time instead of
+// two.
+//
+// Release of such a lock does not return [ErrReleasePending]. Other clients may see the lock
+// as held for a moment after Release has returned, or until the session expires if the
+// process is killed in that moment. If several Locks hold one queue node, the option counts
+// for the last one that is released.
+func WithAsyncRelease() AcquireOption {
+	return acquireOption(func(c *acquireConfig) { c.async = true })
 }
 
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to

@@ -207,6 +207,10 @@ func (k *worker) start() {
 		what = "acquire without hand-over"
 		opts = append(opts, zklock.WithoutHandover())
 	}
+	if w.rng.IntN(4) == 0 {
+		what += " with asynchronous release"
+		opts = append(opts, zklock.WithAsyncRelease())
+	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(background)
 	stop, g := k.stop, &grip{worker: k, client: c, modes: modes, stay: k.stay}

@@ -340,14 +340,42 @@ func TestWarmthEndsWithItsSession(t *testing.T) {
 	})
 }
 
+// aDelete strikes transactions of one operation that is a delete: its path has a suffix.
+func aDelete(fault faultdriver.Fault) faultdriver.Injector {
+	return faultdriver.If("a delete", func(op faultdriver.Op) bool {
+		return len(op.Paths) == 1 && op.Paths[0][len(op.Paths[0])-1] != '_'
+	}, fault)
+}
+
+// TestDeleteAfterTheCreateProvesNothing: the delete of a contender is held up, so that the
+// ensemble executes it after the next contender's create. A Txn under the first one that is
+// executed in between must not meet the second holder.
+func TestDeleteAfterTheCreateProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		strike := faultdriver.NewToggle(about(faultdriver.On(faultdriver.Multi, aDelete(faultdriver.Delay(2*time.Second)))))
+		c := connect(t, faultdriver.Wrap(e.Connector(), strike), nil)
+		warm(t, c.Mutex("a"))
+		l := mustLock(t)(c.Mutex("a").Acquire(t.Context(), zklock.WithAsyncRelease()))
+		strike.On()
+		mustRelease(t, l)
+		var next *zklock.Lock
+		d := cost(e, func() { next = mustLock(t)(c.Mutex("a").Acquire(t.Context())) })
+		if n := nodes(e); n != 1 || d.Children == 0 {
+			t.Errorf("%d contenders in the queue when the lock was granted, want one, after %+v, want a list", n, d)
+		}
+		strike.Off()
+		mustRelease(t, next)
+	})
+}
+
 // TestContenderThatMayStayProvesNothing: while a delete is not confirmed, the next contender
 // waits for the node, under which a Txn may still be applied.
 func TestContenderThatMayStayProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		strike := faultdriver.NewToggle(about(faultdriver.Any(faultdriver.On(faultdriver.Multi, faultdriver.If("a delete", func(op faultdriver.Op) bool {
-			return len(op.Paths) == 1 && op.Paths[0][len(op.Paths[0])-1] != '_' // its suffix is known
-		}, faultdriver.Drop())), faultdriver.On(faultdriver.Delete, faultdriver.Drop()))))
+		// The first delete is never answered, and the further ones are lost for a while.
+		strike := faultdriver.NewToggle(about(faultdriver.Any(faultdriver.On(faultdriver.Multi, aDelete(faultdriver.Hang())), faultdriver.On(faultdriver.Delete, faultdriver.Drop()))))
 		c := connect(t, faultdriver.Wrap(e.Connector(), strike), nil)
 		warm(t, c.Mutex("a"))
 		l := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
@@ -357,7 +385,7 @@ func TestContenderThatMayStayProvesNothing(t *testing.T) {
 		if err := l.Release(ctx); !errors.Is(err, zklock.ErrReleasePending) {
 			t.Fatalf("release: %v, want ErrReleasePending", err)
 		}
-		time.AfterFunc(3*time.Second, strike.Off)
+		time.AfterFunc(20*time.Second, strike.Off)
 		next := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
 		if n := nodes(e); n != 1 {
 			t.Errorf("%d contenders in the queue when the lock was granted, want one", n)

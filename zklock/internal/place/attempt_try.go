@@ -7,16 +7,28 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // blocked returns the error of a try that would have to wait for a contender in a
 // queue; nil if it would not. It writes nothing. This session's server may still show a
 // node that this client released on another session, so in that case a Sync comes
-// before the list.
+// before the list. It waits for a release of this client that is not confirmed yet because
+// its caller does not wait for that.
 func (a Attempt) blocked(ctx context.Context) error {
 	desk, r := a.Desk, a.Request
 	for _, want := range r.Wants {
+		if left := desk.parents.left(want.Path); left != nil {
+			began := lease.Now()
+			select {
+			case <-left:
+			case <-ctx.Done():
+				return desk.WaitEnded(ctx, began)
+			case <-desk.Ctx.Done():
+				return errs.ErrSessionOver
+			}
+		}
 		if id := desk.parents.releasedOn(want.Path); id != 0 && id != desk.DS.ID() {
 			err := desk.Repeat(ctx, "sync", func(ctx context.Context) error { return desk.DS.Sync(ctx, want.Path) })
 			if err != nil && !errors.Is(err, driver.ErrNoNode) {

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // parents remembers the locks' znodes that are known to exist, so that acquiring a name
@@ -15,6 +17,8 @@ type parents struct {
 	mu     sync.Mutex
 	byPath map[string]*list.Element // guarded by mu; of *parent
 	recent list.List                // guarded by mu; most recently used first
+
+	released map[string]chan struct{} // guarded by mu; closed when the newest asynchronous release below a path is done
 }
 
 // parent is what is known about a lock's znode.
@@ -106,12 +110,21 @@ func (p *parents) releasedOn(path string) int64 {
 	return 0
 }
 
-// noteRelease stores on which session a name was released.
-func (p *parents) noteRelease(path string, session int64) {
+// noteRelease stores on which session a name was released. by is the delete; what it proves
+// is kept, and it is not.
+func (p *parents) noteRelease(path string, on int64, by *session.Write) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		e.Value.(*parent).releasedOn = session
+	e, ok := p.byPath[path]
+	if !ok {
+		return
+	}
+	known := e.Value.(*parent)
+	known.releasedOn = on
+	if known.warmth != nil && known.warmth.gone == by {
+		settled := *known.warmth // a place may be reading it
+		settled.goneBy, settled.gone = settled.deletedBy(), nil
+		known.warmth = &settled
 	}
 }
 
@@ -166,4 +179,36 @@ func (p *parents) forget(path string) {
 		p.recent.Remove(e)
 		delete(p.byPath, path)
 	}
+}
+
+// leaving records that the nodes of a place are being deleted in the background. done has
+// to be called when they are gone, or go with their session.
+func (p *parents) leaving(place *Place) (done func()) {
+	gone := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.released == nil {
+		p.released = make(map[string]chan struct{})
+	}
+	for _, c := range place.nodes {
+		p.released[c.dir] = gone
+	}
+	return func() {
+		close(gone)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, c := range place.nodes {
+			if p.released[c.dir] == gone {
+				delete(p.released, c.dir)
+			}
+		}
+	}
+}
+
+// left returns a channel that is closed when the newest asynchronous release below a path is
+// done; nil if there is none.
+func (p *parents) left(path string) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.released[path]
 }

@@ -64,24 +64,13 @@ func deleteNode(desk *Desk, path string) error {
 // context are answered soon after that has ended.
 func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
 	desk := p.Desk
-	p.giveUp()
-	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
-	for i, c := range p.nodes {
-		w.Ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
-	}
-	desk.Commits.Submit(w)
+	w := submitDelete(ctx, p)
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	// finish goes on in the background if the first try fails, or is not answered in
 	// time.
 	var failed error
-	finish := func() {
-		if <-w.Done; w.Err == nil {
-			p.unregister()
-			return
-		}
-		failed = deleteNodes(p)
-	}
+	finish := func() { failed = finishDelete(p, w) }
 	select {
 	case <-w.Done:
 	case <-ctx.Done():
@@ -94,10 +83,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
 		p.unregister()
-		noteRelease(p)
-		if w.Err == nil {
-			keepWarm(p)
-		}
+		noteRelease(p, w)
 		return deleted, nil
 	}
 	gone := make(chan struct{})
@@ -110,7 +96,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 			failed = desk.Cause()
 		}
 		if failed == nil {
-			noteRelease(p)
+			noteRelease(p, w)
 		}
 		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
@@ -120,10 +106,46 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	}
 }
 
+// ReleaseAsync is Release without the wait: the nodes are deleted in the background.
+func (p *Place) ReleaseAsync(ctx context.Context) {
+	w := submitDelete(ctx, p)
+	done := p.Desk.parents.leaving(p)
+	finish := func() {
+		defer done()
+		if finishDelete(p, w) == nil {
+			noteRelease(p, w)
+		}
+	}
+	if !p.Desk.Spawn(finish) {
+		done() // the session is over, and its nodes go with it
+	}
+}
+
+// submitDelete gives a place up and sends the first delete of its nodes.
+func submitDelete(ctx context.Context, p *Place) *session.Write {
+	p.giveUp()
+	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
+	for i, c := range p.nodes {
+		w.Ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
+	}
+	p.Desk.Commits.Submit(w)
+	keepWarm(p, w)
+	return w
+}
+
+// finishDelete waits for the first delete, and goes on until the nodes are gone.
+func finishDelete(p *Place, w *session.Write) error {
+	if <-w.Done; w.Err == nil {
+		p.unregister()
+		return nil
+	}
+	return deleteNodes(p)
+}
+
 // noteRelease remembers that the ensemble has confirmed a release on the place's session.
-func noteRelease(p *Place) {
+func noteRelease(p *Place, w *session.Write) {
 	for _, c := range p.nodes {
-		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID())
+		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID(), w)
 	}
 }
 

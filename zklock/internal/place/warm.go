@@ -12,7 +12,8 @@ import (
 //   - The suffix of a sequential node counts the creations below its parent since the
 //     parent was created. Deletions do not change it.
 //   - Our newest contender, on this session, had the suffix q. It was alone in the queue
-//     when it was created, and the ensemble has confirmed that our delete has removed it.
+//     when it was created. Our delete has removed it before the new one was created: in an
+//     earlier transaction, or in the same one, in which deletes come first.
 //   - The new contender has the suffix q+1. So nothing was created in between, neither by
 //     this session nor by others, unless the parent is another node by now.
 //   - A data watch on the parent shows that it is the same node. The watch was armed by a
@@ -36,6 +37,9 @@ type warmth struct {
 	czxid     int64        // the parent's
 	successes int          // how many of our contenders in a row were alone and had successive suffixes
 	watch     *parentWatch // on the parent; nil if the name was not used often enough
+
+	gone   *session.Write // the delete of its node; nil once the outcome is in goneBy
+	goneBy int64          // the zxid of that delete
 }
 
 // parentWatch is a watch on a parent, which may still be on its way.
@@ -110,23 +114,51 @@ func beginProof(p *Place) {
 // isWarm reports whether a place's only contender may be created without a set of its
 // parent: as far as is known before the create, the proof will succeed.
 func isWarm(p *Place) bool {
+	before := p.before
+	if p.replaces != nil || p.doubtful || before == nil || before.gone == nil && before.goneBy == 0 {
+		return false
+	}
 	gen, _ := p.Desk.DS.Conn()
-	return p.replaces == nil && !p.doubtful && p.before != nil && p.before.watch.promising(gen)
+	return before.watch.promising(gen)
 }
 
 // isProven reports whether a place's contender, which was created without a set, is alone in
-// the queue. It is called after the reply has been read. It waits until the watch is settled:
-// its read was sent at about the same time as the create, or earlier.
+// the queue. It is called after the reply has been read. It waits until the watch is settled
+// and the delete is answered: both were sent at about the same time as the create, or
+// earlier.
 func isProven(ctx context.Context, p *Place) bool {
 	if len(p.nodes) != 1 || p.doubtful || p.Zxid == 0 || !follows(p) || p.before.watch == nil {
 		return false
 	}
+	if gone := p.before.gone; gone != nil && !waitFor(ctx, p.Desk, gone.Done) || !waitFor(ctx, p.Desk, p.before.watch.settled) {
+		return false
+	}
+	if by := p.before.deletedBy(); by == 0 || by > p.Zxid {
+		return false // our old node may still be there, and a Txn under it may still be applied
+	}
+	gen, _ := p.Desk.DS.Conn()
+	return p.before.watch.holds(gen)
+}
+
+// deletedBy returns the zxid of the transaction that has deleted the contender's node; 0 if
+// the delete has failed. It is called when the delete has been answered.
+func (w *warmth) deletedBy() int64 {
+	switch {
+	case w.gone == nil:
+		return w.goneBy
+	case w.gone.Err != nil:
+		return 0
+	}
+	return w.gone.Results[0].Zxid
+}
+
+// waitFor returns true when done is closed, and false if ctx or the session ends first.
+func waitFor(ctx context.Context, desk *Desk, done <-chan struct{}) bool {
 	select {
-	case <-p.before.watch.settled:
-		gen, _ := p.Desk.DS.Conn()
-		return p.before.watch.holds(gen)
+	case <-done:
+		return true
 	case <-ctx.Done():
-	case <-p.Desk.Ctx.Done():
+	case <-desk.Ctx.Done():
 	}
 	return false
 }
@@ -138,17 +170,16 @@ func follows(p *Place) bool {
 	return p.before != nil && n.Seq == p.before.suffix+1
 }
 
-// keepWarm is called when the ensemble has confirmed that a place's nodes are deleted. If
-// the place was alone in the queue of its only name, its end is the beginning of the next
-// proof.
-func keepWarm(p *Place) {
+// keepWarm is called when the delete of a place's nodes has been submitted. If the place was
+// alone in the queue of its only name, its end is the beginning of the next proof.
+func keepWarm(p *Place, gone *session.Write) {
 	desk := p.Desk
 	if len(p.nodes) != 1 || p.parentCzxid == 0 || p.Others || p.doubtful {
 		return
 	}
 	c := p.nodes[0]
 	n, _, _ := desk.cfg.Dialect.Parse(c.node)
-	now := &warmth{session: desk.DS.ID(), suffix: n.Seq, czxid: p.parentCzxid}
+	now := &warmth{session: desk.DS.ID(), suffix: n.Seq, czxid: p.parentCzxid, gone: gone}
 	if follows(p) && p.before.czxid == now.czxid {
 		now.successes = p.before.successes + 1
 		if gen, _ := desk.DS.Conn(); p.before.watch.promising(gen) {

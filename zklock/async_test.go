@@ -1,0 +1,130 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// TestAsyncReleaseSharesATransaction: in a loop, the release of one turn and the acquire of
+// the next go in one transaction, which has a delete and a create once the name is warm.
+func TestAsyncReleaseSharesATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		var before zklock.Token
+		turn := func() {
+			err := zklock.Do(t.Context(), c.Mutex("a"), func(ctx context.Context) error {
+				l, _ := zklock.FromContext(ctx)
+				if l.Token().Compare(before) <= 0 {
+					t.Errorf("token %v after %v", l.Token(), before)
+				}
+				before = l.Token()
+				return nil
+			}, zklock.WithAsyncRelease())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 10 {
+			turn()
+		}
+		const turns = 100
+		began := time.Now()
+		d := cost(e, func() {
+			for range turns {
+				turn()
+			}
+		})
+		// The first create and the last delete are alone. A few deletes are sent before the
+		// goroutine submits its next create.
+		if d.Multis > turns*3/2 || d.MultiOps != 2*turns || d.Children > 0 {
+			t.Errorf("%d turns cost %+v, want little more than as many transactions, with two operations for each turn", turns, d)
+		}
+		if took := time.Since(began); took > turns*8*time.Millisecond {
+			t.Errorf("a turn took %v, want one round trip, of 6ms at most", took/turns)
+		}
+	})
+}
+
+func TestTryAfterAnAsyncRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		for range 20 {
+			l, err := c.Mutex("a").TryAcquire(t.Context(), zklock.WithAsyncRelease())
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustRelease(t, l)
+		}
+	})
+}
+
+// TestAsyncReleaseIsRepeated: Release returns nil although the first delete is lost, and
+// another client gets the lock.
+func TestAsyncReleaseIsRepeated(t *testing.T) {
+	for _, fault := range []faultdriver.Fault{faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.LateAfter(time.Second), faultdriver.Delay(time.Second)} {
+		t.Run(fault.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				strike := faultdriver.NewToggle(faultdriver.Once(about(faultdriver.On(faultdriver.Multi, aDelete(fault)))))
+				c := connect(t, faultdriver.Wrap(e.Connector(), strike), nil)
+				for _, a := range []zklock.Acquirer{c.Mutex("a"), zklock.All(c.Mutex("a"), c.Mutex("b"))} {
+					l := mustLock(t)(a.Acquire(t.Context(), zklock.WithAsyncRelease()))
+					strike.On()
+					began := time.Now()
+					mustRelease(t, l)
+					if took := time.Since(began); took > 0 {
+						t.Errorf("Release took %v", took)
+					}
+					if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrReleased) {
+						t.Errorf("a second Release returned %v, want ErrReleased", err)
+					}
+					mustRelease(t, soon(t, "another client", acquiring(t, connect(t, e.Connector(), nil).Mutex("a"), t.Context())))
+				}
+				time.Sleep(10 * time.Second)
+				if n := nodes(e); n > 0 {
+					t.Errorf("%d contenders are left", n)
+				}
+			})
+		})
+	}
+}
+
+// TestAsyncReleaseOfALostLock returns the loss, as any Release does.
+func TestAsyncReleaseOfALostLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("a").Acquire(t.Context(), zklock.WithAsyncRelease()))
+		e.ExpireAll()
+		<-l.Done()
+		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("Release returned %v, want ErrLost", err)
+		}
+	})
+}
+
+// TestShutdownAfterAsyncReleases leaves no contender behind.
+func TestShutdownAfterAsyncReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		for _, name := range names(100) {
+			mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context(), zklock.WithAsyncRelease())))
+		}
+		if err := c.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := nodes(e); n > 0 {
+			t.Errorf("%d contenders are left", n)
+		}
+	})
+}
