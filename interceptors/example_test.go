@@ -146,6 +146,7 @@ func ExampleUnaryServerInterceptor() {
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
 		interceptors.WithMaxHold(time.Minute),
+		interceptors.WithAsyncRelease(), // a call does not wait until its release is confirmed
 		interceptors.WithLabel(func(_ context.Context, call interceptors.Call) string { return call.FullMethod }),
 		interceptors.WithLogger(slog.Default()), // for errors of the program
 	))})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -41,7 +42,8 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(context.Context, Call) (string, bool)
 
-	acquire []zklock.AcquireOption // for all calls
+	async   bool
+	acquire []zklock.AcquireOption // for all calls; the first is the wait
 }
 
 func newConfig(interceptor string, pick Pick, opts []Option) *config {
@@ -58,6 +60,9 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 		c.logger = slog.Default()
 	}
 	c.acquire = []zklock.AcquireOption{zklock.WithWait(c.wait)}
+	if c.async {
+		c.acquire = append(c.acquire, zklock.WithAsyncRelease())
+	}
 	return c
 }
 
@@ -65,10 +70,10 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
 	opts := c.acquire
 	if d, ok := a.(*declared); ok {
-		a, opts = d.Acquirer, d.wait
+		a, opts = d.Acquirer, append(slices.Clip(d.wait), c.acquire[1:]...) // in place of the interceptor's wait
 	}
 	if c.label != nil {
-		opts = append(opts[:1:1], zklock.WithLabel(c.label(ctx, call)))
+		opts = append(slices.Clip(opts), zklock.WithLabel(c.label(ctx, call)))
 	}
 	return a, opts
 }
@@ -108,6 +113,10 @@ func WithCode(code codes.Code) Option {
 // were refused together do not come back together. The default is 1 s; zero or less
 // leaves the RetryInfo out.
 func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) { c.retryDelay = d }) }
+
+// WithAsyncRelease makes a call end when the release of its lock is on its way, and not
+// when the ensemble has confirmed it: see [zklock.WithAsyncRelease].
+func WithAsyncRelease() Option { return optionFunc(func(c *config) { c.async = true }) }
 
 // WithMaxHold cancels the handler's context, or on a client the call's, d after the lock
 // was acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the

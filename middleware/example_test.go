@@ -143,6 +143,7 @@ func ExampleWithErrorHandler() {
 		middleware.WithMaxHold(time.Minute), // the context of longer work ends
 		middleware.WithBufferBody(1<<20),    // a client that disconnects stops waiting
 		middleware.WithFailOpen(),           // in an outage of the ensemble: serve without a lock
+		middleware.WithAsyncRelease(),       // a request does not wait until its release is confirmed
 	)
 	answer(lock(http.NotFoundHandler()), "POST", "/pay")
 	// Output:

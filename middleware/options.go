@@ -43,6 +43,7 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(*http.Request) (string, bool)
 
+	async   bool
 	acquire []zklock.AcquireOption // for all requests
 }
 
@@ -64,6 +65,9 @@ func newConfig(opts []Option) *config {
 	c.acquire = []zklock.AcquireOption{zklock.WithWait(c.wait)}
 	if c.failOpen {
 		c.acquire = append(c.acquire, zklock.WithFailFast())
+	}
+	if c.async {
+		c.acquire = append(c.acquire, zklock.WithAsyncRelease())
 	}
 	return c
 }
@@ -144,6 +148,10 @@ func WithStatus(code int) Option {
 func WithRetryAfter(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.retryAfter = d })
 }
+
+// WithAsyncRelease makes a request end when the release of its lock is on its way, and not
+// when the ensemble has confirmed it: see [zklock.WithAsyncRelease].
+func WithAsyncRelease() Option { return optionFunc(func(c *config) { c.async = true }) }
 
 // WithMaxHold cancels the handler's context d after the lock was acquired, with
 // zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held

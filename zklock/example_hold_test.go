@@ -79,7 +79,9 @@ func ExampleWithMaxWaiters() {
 	defer client.Close()
 
 	ctx := context.Background()
-	lock, err := client.Mutex("orders/42").Acquire(ctx, zklock.WithoutHandover()) // has its own queue node
+	lock, err := client.Mutex("orders/42").Acquire(ctx,
+		zklock.WithoutHandover(),  // has its own queue node
+		zklock.WithAsyncRelease()) // Release does not wait for the ensemble's confirmation
 	if err != nil {
 		fmt.Println(err)
 		return
