@@ -15,6 +15,7 @@ import (
 // TestAsyncReleaseSharesATransaction: in a loop, the release of one turn and the acquire of
 // the next go in one transaction, which has a delete and a create once the name is warm.
 func TestAsyncReleaseSharesATransaction(t *testing.T) {
+	defer singleProcessor()() // on several, a delete may be sent before the loop submits its next create
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
 		c := connect(t, e.Connector(), nil)
@@ -42,9 +43,9 @@ func TestAsyncReleaseSharesATransaction(t *testing.T) {
 				turn()
 			}
 		})
-		// The first create and the last delete are alone. A few deletes are sent before the
-		// goroutine submits its next create.
-		if d.Multis > turns*3/2 || d.MultiOps != 2*turns || d.Children > 0 {
+		// The first create and the last delete are alone, and a delete before which the
+		// scheduler has interrupted the loop.
+		if d.Multis > turns*11/10 || d.MultiOps != 2*turns || d.Children > 0 {
 			t.Errorf("%d turns cost %+v, want little more than as many transactions, with two operations for each turn", turns, d)
 		}
 		if took := time.Since(began); took > turns*8*time.Millisecond {

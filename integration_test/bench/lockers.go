@@ -61,7 +61,14 @@ func (l zklockLocker) acquirer(kind, name string) zklock.Acquirer {
 }
 
 func (l zklockLocker) Acquire(ctx context.Context, kind, name string, _ int) (func() error, error) {
-	lock, err := l.acquirer(kind, name).Acquire(ctx)
+	var opts []zklock.AcquireOption
+	switch kind {
+	case worker.Async:
+		opts = []zklock.AcquireOption{zklock.WithAsyncRelease()}
+	case worker.Alone:
+		opts = []zklock.AcquireOption{zklock.WithoutHandover()}
+	}
+	lock, err := l.acquirer(kind, name).Acquire(ctx, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +111,16 @@ func connect(hosts, root string) (*zk.Conn, error) {
 	return conn, nil
 }
 
+// exclusive reports whether a kind of cycle is an exclusive lock of one name. A library
+// without the variants of a kind does the same for all of them.
+func exclusive(kind string) bool {
+	return kind == worker.Mutex || kind == worker.Async || kind == worker.Alone
+}
+
 type zkLocker struct{ conn *zk.Conn }
 
 func (l zkLocker) Acquire(_ context.Context, kind, name string, _ int) (func() error, error) {
-	if kind != worker.Mutex {
+	if !exclusive(kind) {
 		return nil, worker.ErrUnsupported
 	}
 	lock := zk.NewLock(l.conn, zkLockRoot+"/"+name, zk.WorldACL(zk.PermAll))
@@ -125,7 +138,7 @@ func (l zkLocker) Close() { l.conn.Close() }
 type rawLocker struct{ conn *zk.Conn }
 
 func (l rawLocker) Acquire(_ context.Context, kind, name string, _ int) (func() error, error) {
-	if kind != worker.Mutex {
+	if !exclusive(kind) {
 		return nil, worker.ErrUnsupported
 	}
 	if !strings.HasPrefix(name, "/") {

@@ -75,6 +75,11 @@ func rows() []row {
 			targets: []target{{figure: "acquire50", against: floor, most: 1.35, unit: "acquire p50 / create p50"}},
 		},
 		{
+			name: "1 goroutine, known name, asynchronous release", kind: worker.Async, names: worker.Own, processes: 1, goroutines: 1,
+			who:     []string{zkLock, floor},
+			targets: []target{rateOf(floor, 1.7)},
+		},
+		{
 			name: "1 goroutine, fresh name each time", kind: worker.Mutex, names: worker.Fresh, processes: 1, goroutines: 1, tidy: true,
 			who: []string{zkLock}, peers: everybody,
 			targets: []target{rateOf(zkLock, 1.7), {figure: "left", most: 0, unit: "znodes left behind"}},
@@ -93,6 +98,11 @@ func rows() []row {
 			name: "64 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 1, goroutines: 64,
 			who: []string{zkLock}, peers: everybody,
 			targets: []target{rateOf(zkLock, 50)},
+		},
+		{
+			name: "64 goroutines, 1 name, without hand-over", kind: worker.Alone, names: worker.One, processes: 1, goroutines: 64,
+			who:     []string{zkLock},
+			targets: []target{rateOf(zkLock, 1)},
 		},
 		{
 			name: "4 processes x 16 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 16,

@@ -47,6 +47,14 @@ const (
 	// All acquires and releases eight names as one.
 	All = "all"
 
+	// Async is Mutex with a release that does not wait for its confirmation, where the
+	// library has one.
+	Async = "async"
+
+	// Alone is Mutex without passing the lock on inside the process, where the library does
+	// that.
+	Alone = "alone"
+
 	// Try tries to acquire a name that another process holds.
 	Try = "try"
 
