@@ -1,8 +1,12 @@
 package zklock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,5 +131,71 @@ func TestShutdownAfterAsyncReleases(t *testing.T) {
 		if n := nodes(e); n > 0 {
 			t.Errorf("%d contenders are left", n)
 		}
+	})
+}
+
+// TestContextOfAReleaseIsNotKept: after a release, nothing of the client refers to the context
+// that it was called with, which may carry much. The client keeps what the release proves.
+func TestContextOfAReleaseIsNotKept(t *testing.T) {
+	type value struct{ _ [1 << 16]byte }
+	type key struct{}
+	for _, async := range []bool{false, true} {
+		e := memdriver.New()
+		// A release that is not answered in time goes on in the background.
+		slow := faultdriver.NewToggle(faultdriver.Once(about(faultdriver.On(faultdriver.Multi, faultdriver.Delay(200*time.Millisecond)))))
+		c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil)
+		collected := make(chan struct{})
+		var opts []zklock.AcquireOption
+		if async {
+			opts = append(opts, zklock.WithAsyncRelease())
+		}
+		var next *zklock.Lock
+		func() {
+			l := mustLock(t)(c.Mutex("a").Acquire(t.Context(), opts...))
+			v := new(value)
+			runtime.AddCleanup(v, func(int) { close(collected) }, 0)
+			ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), key{}, v), 20*time.Millisecond)
+			defer cancel()
+			if slow.On(); async {
+				slow.Off()
+			}
+			_ = l.Release(ctx)
+			if slow.Off(); async {
+				next = mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+			}
+		}()
+		deadline := time.After(time.Minute)
+		for gone := false; !gone; {
+			runtime.GC()
+			select {
+			case <-collected:
+				gone = true
+			case <-time.After(20 * time.Millisecond):
+			case <-deadline:
+				t.Fatalf("async %v: the context of the release is still referred to", async)
+			}
+		}
+		if next != nil {
+			mustRelease(t, next)
+		}
+		runtime.KeepAlive(c)
+	}
+}
+
+// TestAsyncReleaseOfADeletedNode: Release returns nil, since it does not wait, and the next
+// acquire works.
+func TestAsyncReleaseOfADeletedNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var log bytes.Buffer
+		c := connect(t, e.Connector(), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l := mustLock(t)(c.Mutex("a").Acquire(t.Context(), zklock.WithAsyncRelease()))
+		e.Break("/zklock/a")
+		mustRelease(t, l)
+		synctest.Wait()
+		if !strings.Contains(log.String(), "had deleted the queue node") {
+			t.Errorf("the loss was not logged: %s", &log)
+		}
+		mustRelease(t, mustLock(t)(c.Mutex("a").Acquire(t.Context())))
 	})
 }

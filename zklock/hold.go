@@ -118,7 +118,7 @@ func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 		}
 	}
 	if async {
-		h.place.ReleaseAsync(ctx)
+		place.ReleaseAsync(ctx, h.place)
 		return false, false, nil
 	}
 	deleted, err = h.place.Release(ctx, limit)

@@ -161,7 +161,9 @@ func WithoutHandover() AcquireOption {
 // acquires and releases one name in a loop waits for one round trip each time instead of
 // two.
 //
-// Release of such a lock does not return [ErrReleasePending]. Other clients may see the lock
+// Release of such a lock does not return [ErrReleasePending]. If another program had deleted
+// the queue node, and this client has not noticed yet, Release does not return [ErrLost]
+// either: the client logs the loss. Other clients may see the lock
 // as held for a moment after Release has returned, or until the session expires if the
 // process is killed in that moment. If several Locks hold one queue node, the option counts
 // for the last one that is released.

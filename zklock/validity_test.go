@@ -107,6 +107,49 @@ func TestLeastLeaseWhileHeld(t *testing.T) {
 	}
 }
 
+// TestShortLeasesAreKept: a healthy ensemble does not lose a lock, however short the session
+// timeout is that it grants.
+func TestShortLeasesAreKept(t *testing.T) {
+	for _, test := range []struct {
+		timeout, tick string
+		delay         string
+		hop           time.Duration
+	}{
+		{"1s", "333ms", "0", time.Millisecond}, {"1s", "333ms", "0", 3 * time.Millisecond}, {"1200ms", "400ms", "0", 3 * time.Millisecond},
+		{"1500ms", "500ms", "0", 5 * time.Millisecond}, {"2s", "666ms", "0", 20 * time.Millisecond}, {"2s", "333ms", "1s", 3 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprint(test), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(test.hop), memdriver.WithTickTime(100*time.Millisecond))
+				c := connect(t, e.Connector(), map[string]string{"session_timeout": test.timeout, "tick_time": test.tick, "loss_delay": test.delay})
+				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+				select {
+				case <-l.Done():
+					t.Fatal(l.Err())
+				case <-time.After(2 * time.Minute):
+				}
+				mustRelease(t, l)
+			})
+		})
+	}
+}
+
+// TestHeartbeatsGoOnWithoutTheirSyncs: a server that refuses Syncs costs some of the lease, and
+// not the lock.
+func TestHeartbeatsGoOnWithoutTheirSyncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, faultdriver.Wrap(e.Connector(), faultdriver.On(faultdriver.Sync, faultdriver.Fail(driver.ErrThrottled))), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		select {
+		case <-l.Done():
+			t.Error(l.Err())
+		case <-time.After(2 * time.Minute):
+			mustRelease(t, l)
+		}
+	})
+}
+
 func TestReconnectWithAShorterTimeoutIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -89,7 +89,7 @@ var warmMutants = []mutant{
 		breaks: "an asynchronous release of which the first delete fails is not repeated",
 		file:   "zklock/internal/place/place_remove.go",
 		by:     core,
-		edits:  change("if finishDelete(p, w) == nil {", "if <-w.Done; w.Err == nil && finishDelete(p, w) == nil {"),
+		edits:  change("if finishDelete(p, w) != nil {", "if <-w.Done; w.Err != nil || finishDelete(p, w) != nil {"),
 		tests:  []string{"TestAsyncReleaseIsRepeated"},
 	},
 }

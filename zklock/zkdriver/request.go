@@ -38,7 +38,9 @@ type send struct {
 	watch *arming       // the same as in call
 	alive atomic.Bool   // its frame was given to a connection that was not known to be broken
 	phase atomic.Uint32 // queued, then written or done
-	zxid  atomic.Int64  // in the reply's header; set before the client sees the reply
+	zxid  atomic.Int64  // in the reply's header; set before the client sees the reply. For a write it is the
+	// write's own: a server puts the last transaction there that it has processed, and it
+	// processes writes and their replies one at a time.
 }
 
 const (

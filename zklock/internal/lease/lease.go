@@ -146,7 +146,13 @@ func (l *Lease) ExchangeEvery() time.Duration {
 //
 // Any other write that was committed moves the instant as far as it moves the lease.
 func (l *Lease) CommitDue() time.Time {
-	return l.Until.Add(l.Tick + l.margin() + 3*l.ExchangeEvery() - l.Timeout - l.Timeout/100)
+	due := l.Until.Add(l.Tick + l.margin() + 3*l.ExchangeEvery() - l.Timeout - l.Timeout/100)
+	// With short timeouts the interval is a large part of them: there a heartbeat comes with
+	// each exchange.
+	if latest := l.Until.Add(-l.Timeout / 3); due.After(latest) {
+		return latest
+	}
+	return due
 }
 
 // SyncEvery returns the interval at which an idle session exchanges a Sync with the

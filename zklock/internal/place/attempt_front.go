@@ -49,10 +49,6 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 // line.removeGone. Each watch also reads the node's data, since a writer may have been
 // downgraded to a reader. Our own nodes are watched too: a waiter whose node was
 // deleted queues again at once.
-//
-// A waiter that is not the first in line does not need the lease while it sleeps: a session
-// on which all places sleep so sends no heartbeats. When the waiter wakes, the session
-// proves its lease again while the waiter reads.
 func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
 	desk, r := a.Desk, a.Request
 	mine, own := ownNodesOf(p), []*session.Watched(nil)
@@ -83,14 +79,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		}
 		nearest := len(watch) - 1
 		r.By.Waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
-		far := l.far()
-		if far {
-			rest(p)
-		}
 		what, err := desk.awaitChange(ctx, ahead, own)
-		if far {
-			stir(p)
-		}
 		switch {
 		case err != nil:
 			return 0, err
@@ -101,34 +90,5 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		case what == aheadGone:
 			l.removeGone(watch[0], ahead[0].Gen, true)
 		}
-	}
-}
-
-// far reports whether the place's only contender is behind the first in line: the contender
-// that is granted the lock when the next holder leaves.
-func (l *line) far() bool {
-	return len(l.p.nodes) == 1 && len(l.q)-1 > max(l.c.kind.Permits, 1)
-}
-
-// rest records that a place does not need its session's lease for now.
-func rest(p *Place) {
-	desk := p.Desk
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	if desk.enqueued[p.nodes[0].guid.Serial] != nil && !p.resting {
-		p.resting = true
-		desk.CountLocked(0, -1)
-	}
-}
-
-// stir records that a place needs the lease again. It does nothing for a place that does not
-// rest, or that is not in the queue any more.
-func stir(p *Place) {
-	desk := p.Desk
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	if p.resting {
-		p.resting = false
-		desk.CountLocked(0, 1)
 	}
 }

@@ -18,7 +18,7 @@ type parents struct {
 	byPath map[string]*list.Element // guarded by mu; of *parent
 	recent list.List                // guarded by mu; most recently used first
 
-	released map[string]chan struct{} // guarded by mu; closed when the newest asynchronous release below a path is done
+	released map[string]chan struct{} // guarded by mu; closed when all asynchronous releases below a path are done
 }
 
 // parent is what is known about a lock's znode.
@@ -181,32 +181,39 @@ func (p *parents) forget(path string) {
 	}
 }
 
-// leaving records that the nodes of a place are being deleted in the background. done has
+// leaving records that nodes below some paths are being deleted in the background. done has
 // to be called when they are gone, or go with their session.
-func (p *parents) leaving(place *Place) (done func()) {
+func (p *parents) leaving(paths []string) (done func()) {
 	gone := make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.released == nil {
 		p.released = make(map[string]chan struct{})
 	}
-	for _, c := range place.nodes {
-		p.released[c.dir] = gone
+	var earlier []chan struct{} // of releases below the same paths: gone stands for them, too
+	for _, path := range paths {
+		if before, ok := p.released[path]; ok {
+			earlier = append(earlier, before)
+		}
+		p.released[path] = gone
 	}
 	return func() {
+		for _, before := range earlier {
+			<-before
+		}
 		close(gone)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for _, c := range place.nodes {
-			if p.released[c.dir] == gone {
-				delete(p.released, c.dir)
+		for _, path := range paths {
+			if p.released[path] == gone {
+				delete(p.released, path)
 			}
 		}
 	}
 }
 
-// left returns a channel that is closed when the newest asynchronous release below a path is
-// done; nil if there is none.
+// left returns a channel that is closed when all asynchronous releases below a path are
+// done; nil if there are none.
 func (p *parents) left(path string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

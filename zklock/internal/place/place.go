@@ -66,7 +66,6 @@ type Place struct {
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	Others       bool // another contender is, or may be, in the queue
 
-	resting     bool        // guarded by Desk.Mu; it waits far from the front, and does not need the lease
 	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 }
@@ -81,7 +80,10 @@ func newPlace(desk *Desk, wants []Want) (*Place, bool) {
 	if desk.Over != nil {
 		return nil, false
 	}
-	desk.CountLocked(1, 1)
+	desk.Work++
+	if desk.Work == 1 {
+		session.Poke(desk.Rouse) // from now on heartbeats are due more often
+	}
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
@@ -132,17 +134,7 @@ func (p *Place) unregister() {
 		delete(desk.enqueued, c.guid.Serial)
 	}
 	sweep := registered && p.doubtful
-	idle := false
-	if registered {
-		gone, needy := -1, -1
-		if sweep {
-			gone = 0 // it counts until the sweeps have begun
-		}
-		if p.resting {
-			p.resting, needy = false, 0
-		}
-		idle = desk.CountLocked(gone, needy)
-	}
+	idle := registered && !sweep && desk.LeaveLocked()
 	desk.Mu.Unlock()
 	p.giveUp()
 	if idle {

@@ -106,14 +106,22 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	}
 }
 
-// ReleaseAsync is Release without the wait: the nodes are deleted in the background.
-func (p *Place) ReleaseAsync(ctx context.Context) {
+// ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
+func ReleaseAsync(ctx context.Context, p *Place) {
 	w := submitDelete(ctx, p)
-	done := p.Desk.parents.leaving(p)
+	paths := make([]string, len(p.nodes))
+	for i, c := range p.nodes {
+		paths[i] = c.dir
+	}
+	done := p.Desk.parents.leaving(paths)
 	finish := func() {
 		defer done()
-		if finishDelete(p, w) == nil {
-			noteRelease(p, w)
+		if finishDelete(p, w) != nil {
+			return
+		}
+		noteRelease(p, w)
+		if errors.Is(w.Err, driver.ErrNoNode) {
+			p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", p.Desk.DS.ID())
 		}
 	}
 	if !p.Desk.Spawn(finish) {

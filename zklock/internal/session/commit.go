@@ -23,7 +23,7 @@ type Write struct {
 	Ops     []driver.Op // in order
 	Creates Entry       // the contenders that Ops create; nil if none
 
-	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context
+	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context; nil once Done is closed
 	Done     chan struct{}   // closed once the fields below are set
 	Results  []driver.OpResult
 	Err      error
@@ -250,6 +250,7 @@ func opCount(group []*Write) (n int) {
 func (c *committer) answer(group []*Write) {
 	c.settle(group)
 	for _, w := range group {
+		w.Ctx = nil // a write may be kept for long, and its caller's context must not be
 		close(w.Done)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // heart is the goroutine of a session that keeps its lease proven.
 type heart struct{ *Session }
 
-// beat keeps the lease proven. While places need it, it sends a Sync every tenth of the
+// beat keeps the lease proven. While there are places it sends a Sync every tenth of the
 // session timeout, and after some of them a heartbeat: a write, which a quorum has to
 // commit. See lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first
 // write finds earlier exchanges by which it can prove a lease. Any other request that became
@@ -55,6 +55,7 @@ func (s heart) beat() {
 type turn struct {
 	at    time.Time     // an instant
 	every time.Duration // the interval of exchanges
+	busy  bool          // the session has places
 	sync  bool          // it sends a Sync
 	write bool          // it sends a heartbeat, after the Sync if there is one
 }
@@ -70,13 +71,13 @@ type attempt struct {
 func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	busy, every := s.needy > 0, s.Lease.SyncEvery()
+	busy, every := s.Work > 0, s.Lease.SyncEvery()
 	if busy {
 		every = s.Lease.ExchangeEvery()
 	}
 	if s.urgent {
 		// A caller waits for the lease: the heartbeat does without a Sync of its own.
-		return turn{last.at.Add(lease.MinPeriod), every, !busy, busy}
+		return turn{last.at.Add(lease.MinPeriod), every, busy, !busy, busy}
 	}
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
@@ -94,18 +95,17 @@ func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn 
 	if at.Before(again) {
 		at = again
 	}
-	return turn{at, every, true, write}
+	return turn{at, every, busy, true, write}
 }
 
 // exchange sends the requests of a turn, one after the other. It reports whether all were
 // answered. It returns no error: a failure has the effect that the lease runs out, or that
-// the session's state changes.
+// the session's state changes. If a Sync fails on a session with places, a heartbeat takes
+// its place.
 func (s heart) exchange(next turn) bool {
-	if next.sync && !s.request("sync", false) {
-		return false
-	}
-	if !next.write {
-		return true
+	synced := !next.sync || s.request("sync", false)
+	if !next.write && (synced || !next.busy) {
+		return synced
 	}
 	if !s.request("heartbeat", true) {
 		return false

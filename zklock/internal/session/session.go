@@ -59,8 +59,7 @@ type Session struct {
 	moved    chan struct{}       // guarded by Mu; closed and replaced when gen grows
 	renewed  chan struct{}       // guarded by Mu; closed and replaced when the lease changes
 	Work     int                 // guarded by Mu; number of places, each from before its creation until it is gone
-	needy    int                 // guarded by Mu; number of these that need the lease; those that wait far from the front do not
-	counting bool                // guarded by Mu; the lease counts: places need it, and the session ends with the lease
+	counting bool                // guarded by Mu; the lease counts: there are places, and the session ends with the lease
 	urgent   bool                // guarded by Mu; the next heartbeat must not wait for its time
 	Tenants  map[Tenant]struct{} // guarded by Mu
 	Over     error               // guarded by Mu; why the session has ended; nil: it has not
@@ -100,52 +99,28 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	return s
 }
 
-// Leave takes a place that is gone out of the count of places.
+// Leave takes a place that is gone out of the count in Work.
 func (s *Session) Leave() {
 	s.Mu.Lock()
-	idle := s.CountLocked(-1, 0)
+	idle := s.LeaveLocked()
 	s.Mu.Unlock()
 	if idle {
 		s.Pool.Retire(s)
 	}
 }
 
-// CountLocked changes the number of places and the number of those that need the lease. Mu
-// is held. If it returns true, no place is left, and the caller has to call Pool.Retire
-// after it has unlocked Mu.
-//
-// While no place needs the lease it does not count: nothing can be lost with it. What is
-// proven stays true meanwhile, so a place that needs the lease soon afterwards finds it.
-func (s *Session) CountLocked(places, needy int) (idle bool) {
-	before := s.needy
-	s.Work, s.needy = s.Work+places, s.needy+needy
-	switch {
-	case s.needy == 0 && before > 0:
-		s.counting = false
-		s.publishLocked()
-	case before == 0 && s.needy > 0:
-		left := s.Lease.Until.Sub(lease.Now())
-		if s.Over == nil && left > 0 {
-			count(s)
-		}
-		s.urgent = s.urgent || places == 0 && left < s.Lease.Least() // a new place proves the lease with its create
-		Poke(s.Rouse)
-	}
-	if places >= 0 || s.Work > 0 {
+// LeaveLocked is Leave for a caller that holds Mu. If it returns true, the caller has to
+// call Pool.Retire after it has unlocked Mu. Without places the lease does not count:
+// nothing can be lost with it.
+func (s *Session) LeaveLocked() (idle bool) {
+	s.Work--
+	if s.Work > 0 {
 		return false
 	}
+	s.counting = false
 	s.Lease.Until = time.Time{}
-	return true
-}
-
-// count begins to count the lease of a session, or reports that it has changed. The session's
-// Mu is held.
-func count(s *Session) {
-	s.counting = true // AwaitLease has to be woken, even if the end of the lease is the same
 	s.publishLocked()
-	close(s.renewed)
-	s.renewed = make(chan struct{})
-	Poke(s.look)
+	return true
 }
 
 // publishLocked copies the end of the lease to where Alive reads it.
@@ -228,9 +203,15 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	}
 	before := s.Lease.Until
 	s.Lease.Acknowledged(sent, answered, committed)
-	began := committed && !s.counting && s.needy > 0 && answered.Before(s.Lease.Until)
+	began := committed && !s.counting && s.Work > 0 && answered.Before(s.Lease.Until)
+	if began {
+		s.counting = true // AwaitLease has to be woken, even if the end of the lease is the same
+	}
 	if began || s.counting && !s.Lease.Until.Equal(before) {
-		count(s)
+		s.publishLocked()
+		close(s.renewed)
+		s.renewed = make(chan struct{})
+		Poke(s.look)
 	}
 }
 
