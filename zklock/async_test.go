@@ -72,6 +72,26 @@ func TestTryAfterAnAsyncRelease(t *testing.T) {
 	})
 }
 
+// TestTryAfterSeveralAsyncReleases: two readers with nodes of their own leave, and the delete of
+// the first arrives last. A try waits for both.
+func TestTryAfterSeveralAsyncReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		slow := faultdriver.NewToggle(faultdriver.Once(about(faultdriver.On(faultdriver.Multi, aDelete(faultdriver.Delay(time.Second))))))
+		c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil)
+		var readers []*zklock.Lock
+		for range 2 {
+			readers = append(readers, mustLock(t)(c.RWMutex("a").Reader().Acquire(t.Context(), zklock.WithoutHandover(), zklock.WithAsyncRelease())))
+		}
+		slow.On()
+		for _, l := range readers {
+			mustRelease(t, l)
+			synctest.Wait()
+		}
+		mustRelease(t, mustLock(t)(c.RWMutex("a").Writer().TryAcquire(t.Context())))
+	})
+}
+
 // TestAsyncReleaseIsRepeated: Release returns nil although the first delete is lost, and
 // another client gets the lock.
 func TestAsyncReleaseIsRepeated(t *testing.T) {

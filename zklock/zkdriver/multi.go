@@ -87,15 +87,16 @@ func (s *session) single(ctx context.Context, op *driver.Op) ([]driver.OpResult,
 	if err == nil {
 		return results, nil
 	}
-	if !answered(err) {
+	if !definite(err) {
 		return nil, err
 	}
 	*r = driver.OpResult{Err: err}
 	return results, err
 }
 
-// answered reports whether an error is a server's answer to a request that it refused.
-func answered(err error) bool {
+// definite reports whether an error refuses the operation itself, by the server or before it
+// was sent, so that it is the operation's result.
+func definite(err error) bool {
 	for _, open := range []error{driver.ErrNotSent, driver.ErrConnLoss, driver.ErrSessionExpired, driver.ErrClosed, driver.ErrThrottled} {
 		if errors.Is(err, open) {
 			return false

@@ -18,7 +18,7 @@ type parents struct {
 	byPath map[string]*list.Element // guarded by mu; of *parent
 	recent list.List                // guarded by mu; most recently used first
 
-	released map[string]chan struct{} // guarded by mu; closed when all asynchronous releases below a path are done
+	released map[string]*releases // guarded by mu; by path; no entry if there are none
 }
 
 // parent is what is known about a lock's znode.
@@ -181,41 +181,46 @@ func (p *parents) forget(path string) {
 	}
 }
 
+// releases are the asynchronous releases below a path that are under way.
+type releases struct {
+	n    int           // guarded by the mu of parents
+	done chan struct{} // closed when n falls to 0
+}
+
 // leaving records that nodes below some paths are being deleted in the background. done has
-// to be called when they are gone, or go with their session.
+// to be called once, when they are gone or go with their session. It does not wait.
 func (p *parents) leaving(paths []string) (done func()) {
-	gone := make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.released == nil {
-		p.released = make(map[string]chan struct{})
+		p.released = make(map[string]*releases)
 	}
-	var earlier []chan struct{} // of releases below the same paths: gone stands for them, too
 	for _, path := range paths {
-		if before, ok := p.released[path]; ok {
-			earlier = append(earlier, before)
+		if p.released[path] == nil {
+			p.released[path] = &releases{done: make(chan struct{})}
 		}
-		p.released[path] = gone
+		p.released[path].n++
 	}
 	return func() {
-		for _, before := range earlier {
-			<-before
-		}
-		close(gone)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, path := range paths {
-			if p.released[path] == gone {
+			r := p.released[path]
+			if r.n--; r.n == 0 {
+				close(r.done)
 				delete(p.released, path)
 			}
 		}
 	}
 }
 
-// left returns a channel that is closed when all asynchronous releases below a path are
+// left returns a channel that is closed when the asynchronous releases below a path are
 // done; nil if there are none.
 func (p *parents) left(path string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.released[path]
+	if r := p.released[path]; r != nil {
+		return r.done
+	}
+	return nil
 }

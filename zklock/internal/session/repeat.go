@@ -125,3 +125,12 @@ func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 func (s *Session) requestTimeout() time.Duration {
 	return s.settings.LeaseTimeout(s.Timeout) * 2 / 3
 }
+
+// Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
+// if a wake-up is pending already, one is enough.
+func Poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

@@ -221,15 +221,6 @@ func (s *Session) report(state driver.State, err error) {
 	s.Notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
 }
 
-// Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
-// if a wake-up is pending already, one is enough.
-func Poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // Left returns how much of the lease is left, and a channel that is closed when the lease
 // has changed. The duration is 0 if the lease does not count or the session is over.
 func (s *Session) Left() (time.Duration, <-chan struct{}) {
