@@ -231,7 +231,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		if alone {
 			lock, err = t.acquireAlone(waitCtx, r)
 		} else {
-			r.turnstile = t
+			r.turnstile, r.Keep = t, c.cfg.keep > 0
 			lock, err = t.acquire(waitCtx, r)
 		}
 		switch {

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -25,6 +26,7 @@ const (
 	defaultPoolSessions   = 2
 	defaultHandoverLimit  = 16
 	defaultHandoverTime   = 100 * time.Millisecond
+	defaultKeepMax        = 1000
 )
 
 // maxPoolSessions is more than a client needs: each session can carry any number of
@@ -50,6 +52,9 @@ type rules struct {
 
 	handoverLimit int           // 0: no hand-over, and readers do not share places
 	handoverTime  time.Duration // 0: likewise
+
+	keep    time.Duration // 0: no place is kept between two uses
+	keepMax int
 
 	maxWaiters int // 0: no limit
 	maxNames   int // 0: no limit
@@ -82,6 +87,7 @@ func defaultConfig() config {
 		},
 		handoverLimit: defaultHandoverLimit,
 		handoverTime:  defaultHandoverTime,
+		keepMax:       defaultKeepMax,
 	}}
 }
 
@@ -95,6 +101,8 @@ var coreKeys = map[string]func(c *config, v string) error{
 	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.PoolMaxLifetime }),
 	"handover_limit":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.handoverLimit }),
 	"handover_time":     durationKey(0, func(c *config) *time.Duration { return &c.handoverTime }),
+	"keep":              durationKey(0, func(c *config) *time.Duration { return &c.keep }),
+	"keep_max":          intKey(1, math.MaxInt32, func(c *config) *int { return &c.keepMax }),
 	"max_waiters":       intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxWaiters }),
 	"max_contenders":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.MaxContenders }),
 	"max_names":         intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxNames }),
@@ -202,6 +210,9 @@ func (c *config) check() error {
 	}
 	if err := c.LossDelayFits(c.SessionTimeout); err != nil {
 		return fmt.Errorf("key \"session_timeout\": %w", err)
+	}
+	if c.keep > 0 && (c.handoverLimit == 0 || c.handoverTime == 0) {
+		return errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
 	}
 	return nil
 }

@@ -124,7 +124,8 @@ type ReleaseEvent struct {
 // ReleaseResult is the result of a release.
 type ReleaseResult struct {
 	// Handed reports whether the queue node was kept: it was passed on to the next
-	// holder in this process, or another Lock still holds it.
+	// holder in this process, another Lock still holds it, or the client keeps it for its
+	// next acquisition.
 	Handed bool
 
 	// Err is the reason in the error that Release returns, or nil.

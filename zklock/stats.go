@@ -30,6 +30,10 @@ type Stats struct {
 	// Reenter, and the names of an All count once.
 	Held int
 
+	// Kept is how many queue nodes the client keeps between two uses of a name, because of
+	// the URL's key keep. They are not held.
+	Kept int
+
 	// Waiting is how many acquisitions wait now for other contenders, including those of
 	// this process. Package tracing exports it as the metric zklock.waiting.
 	Waiting int
@@ -65,7 +69,7 @@ type Stats struct {
 	LongestWait time.Duration
 
 	// Handovers counts how often a lock was passed on inside the process, without a
-	// request.
+	// request. Acquisitions that were granted a kept queue node count, too.
 	Handovers uint64
 
 	// SessionsOpened counts sessions that were opened.

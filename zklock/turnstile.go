@@ -38,6 +38,9 @@ import (
 //     node grants the mode of the next holder. It is passed on for handover_time after its
 //     first grant and, if another contender is or may be in ZooKeeper's queue, at most
 //     handover_limit times. So no other process starves.
+//   - A kept place has no hold, and nothing else wants the name: if standby is set, there is
+//     no leader and no hold, and the queue is empty. While there is no other contender in
+//     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Keep.
 //   - Readers join a hold only for handover_time after the first grant of its place. They
 //     join only while no writer of this client waits, and only from an empty queue or from
 //     its front. This is the one way in which a reader can get the lock before a writer of
@@ -57,6 +60,8 @@ type turnstile struct {
 	holds          int       // guarded by mu; how many are not over
 	current        *hold     // guarded by mu; the newest hold, nil if that is over
 	noSessionSince time.Time // guarded by mu; since when leaders have had no usable session; zero if the last one had one
+
+	standby *standby // guarded by mu; the place that the client keeps for the name; nil: none
 
 	leaderWaits chan struct{} // guarded by mu; the channel of the readers that ask together with the leader; nil: there are none
 }
@@ -84,6 +89,8 @@ type answer struct {
 type entry struct {
 	lock   *Lock   // the request has it: it joined a hold
 	alone  bool    // the request should take a separate place: it is a try, and only readers are ahead of it
+	handed string  // with lock: the traceparent of the holder before, if a kept place was taken up
+	kept   bool    // with lock: a kept place was taken up
 	ticket *ticket // the request is in the queue
 }
 
@@ -96,6 +103,13 @@ func (t *turnstile) enter(r *request) (entry, error) {
 			return entry{lock: l}, nil
 		}
 	}
+	var start *place.Place
+	if s := t.standby; s != nil {
+		var granted bool
+		if granted, start = t.takeUpLocked(r); granted {
+			return entry{lock: r.lock, kept: true, handed: s.trace}, nil
+		}
+	}
 	if r.Try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
 		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.Mode == queue.Shared)
 		if r.Mode == queue.Shared && readers {
@@ -105,7 +119,7 @@ func (t *turnstile) enter(r *request) (entry, error) {
 	}
 	tk := &ticket{r: r, answer: make(chan answer, 1), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
 	tk.at = t.queue.PushBack(tk)
-	t.serveLocked(nil)
+	t.serveLocked(start) // if start is set, the queue was empty, and tk is the new leader
 	return entry{ticket: tk}, nil
 }
 
@@ -114,7 +128,7 @@ func (t *turnstile) enter(r *request) (entry, error) {
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
 	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters.Load() > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
-		time.Since(h.place.Granted) >= t.turnstiles.cfg.handoverTime || !h.place.Leased() {
+		!h.place.MayJoin(t.turnstiles.cfg.handoverTime) {
 		return nil
 	}
 	l := h.join(r.Ctx)
@@ -241,38 +255,56 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.endLocked(h)
 	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
 		t.serveLocked(nil)
+		oldest, kept := t.keepLocked(h)
 		t.mu.Unlock()
-		return false, false
+		if oldest != nil {
+			oldest.turnstile.retire(oldest)
+		}
+		return kept, kept
 	}
 	next := t.queue.Front().Value.(*ticket)
-	granted := false
-	if h.place.MayPass(next.r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
-		if granted = h.place.Grant(next.r); !granted {
-			h.place.Reserve() // the next one becomes the leader with this place, and waits for what is missing
-		}
-	}
-	if !granted {
+	if _, granted := t.grantLocked(h.place, next.r); !granted {
 		spare := t.serveLocked(h.place)
 		t.mu.Unlock()
 		return spare == nil, false
 	}
-	if next.r.Mode == queue.Shared {
-		t.shareWhenDueLocked(h.place, next.r)
-	}
 	lock := next.r.lock
-	heir := lock.hold
 	t.popLocked()
-	t.beginLocked(heir)
 	t.serveLocked(nil)
 	t.mu.Unlock()
-	t.turnstiles.counters.handovers.Add(1)
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
-	if hook := t.turnstiles.hooks.handover; hook != nil {
-		hook(next.r.Ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.Mode), Turn: lock.token.Turn, From: h.origin.Trace, To: heir.origin.Trace})
-	}
+	t.reportHandover(next.r.Ctx, lock, h.origin.Trace)
 	next.answer <- answer{lock: lock}
 	return true, true
+}
+
+// grantLocked begins a hold of a place that was held before, without a request, if that is
+// fair to other processes. If it is, and only the lease is too short, the place is reserved:
+// passable is true then, and the request becomes the leader with this place.
+func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
+	if !p.MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
+		return false, false
+	}
+	if !p.Grant(r) {
+		p.Reserve()
+		return true, false
+	}
+	if r.Mode == queue.Shared {
+		t.shareWhenDueLocked(p, r)
+	}
+	t.beginLocked(r.lock.hold)
+	return true, true
+}
+
+// reportHandover counts a hand-over and calls the hook. from is the traceparent of the
+// acquisition that held the place before.
+func (t *turnstile) reportHandover(ctx context.Context, lock *Lock, from string) {
+	t.turnstiles.counters.handovers.Add(1)
+	if hook := t.turnstiles.hooks.handover; hook != nil {
+		h := lock.hold
+		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.origin.Trace})
+	}
 }
 
 // holdLost is called when a hold was lost.
@@ -314,6 +346,9 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case in.kept:
+		t.reportHandover(r.Ctx, in.lock, in.handed)
+		return in.lock, nil
 	case in.lock != nil:
 		return in.lock, nil
 	case in.alone:

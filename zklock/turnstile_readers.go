@@ -3,16 +3,18 @@ package zklock
 import "github.com/zklock/go-zklock/zklock/internal/place"
 
 // shareWhenDueLocked turns a writer's place that a reader has got into a reader's place. If
-// other contenders are in ZooKeeper's queue, it does so at once, and else when handover_time
-// has passed, after which the place is not handed over. Until then the place can go back
-// to writers of this client without a request. A reader of another process that queues
-// meanwhile waits no longer than it would for those writers.
+// other contenders are in ZooKeeper's queue, it does so at once. If the client watches for
+// other contenders, recalled does so when one arrives. Otherwise it happens when
+// handover_time has passed, after which the place is not handed over. Until then the place
+// can go back to writers of this client without a request. A reader of another process that
+// queues meanwhile waits no longer than it would for those writers.
 func (t *turnstile) shareWhenDueLocked(p *place.Place, r *request) {
-	if p.Others {
+	switch {
+	case place.HasOthers(p):
 		p.BecomeShared(r.Origin)
-		return
+	case !place.IsOpen(p):
+		p.ShareAt(p.Granted.Add(t.turnstiles.cfg.handoverTime), t.shareForGood)
 	}
-	p.ShareAt(p.Granted.Add(t.turnstiles.cfg.handoverTime), t.shareForGood)
 }
 
 // shareForGood makes a place a reader's at the time that shareWhenDueLocked has set, if
@@ -20,6 +22,12 @@ func (t *turnstile) shareWhenDueLocked(p *place.Place, r *request) {
 func (t *turnstile) shareForGood(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !place.IsOpen(p) {
+		t.shareForGoodLocked(p)
+	}
+}
+
+func (t *turnstile) shareForGoodLocked(p *place.Place) {
 	h, _ := p.Holder().(*hold)
 	if h == nil || !h.shared() || h.isOver() {
 		return

@@ -19,6 +19,8 @@ type turnstiles struct {
 	pool  *session.Pool
 	hooks observers
 
+	kept kept
+
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
 	close   context.CancelCauseFunc // ends closing
 
@@ -31,6 +33,7 @@ type turnstiles struct {
 
 func (ts *turnstiles) init(c *common, p *session.Pool, hooks observers) {
 	ts.common, ts.pool, ts.hooks = c, p, hooks
+	ts.kept.pool, ts.kept.keep, ts.kept.max = p, c.cfg.keep, c.cfg.keepMax
 	ts.byPath, ts.underway = make(map[string]*turnstile), make(map[*request]struct{})
 	ts.closing, ts.close = context.WithCancelCause(context.Background())
 }
@@ -44,6 +47,7 @@ func (ts *turnstiles) refuse() {
 	for _, r := range waiting {
 		r.cancel(errs.ErrClosed)
 	}
+	ts.kept.close()
 }
 
 // unused returns a channel that is closed when no name is in use.
@@ -89,7 +93,7 @@ func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, e
 			return nil, errs.ErrCrowded // it would have to wait behind those that wait already
 		}
 	}
-	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && len(ts.byPath)+fresh > limit {
+	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && len(ts.byPath)-ts.kept.len()+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	ts.underway[r] = struct{}{}
@@ -244,6 +248,7 @@ func (ts *turnstiles) count(st *Stats) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	st.Held = ts.held
+	st.Kept = ts.kept.len()
 	st.Acquiring = len(ts.underway)
 	for r := range ts.underway {
 		if r.blocked {

@@ -65,7 +65,8 @@ var (
 	ErrCrowded = fmt.Errorf("%w: as many goroutines of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
 )
 
-// ErrTaken is the error of a caller that does not wait and finds the lock taken.
+// ErrTaken is the error of a caller that does not wait and finds the lock taken. It is also
+// the cause of the context of a try that waits for a place to be recalled.
 var ErrTaken = fmt.Errorf("%w: another contender holds it, or is ahead in its queue", ErrNotAcquired)
 
 // WaitEnded returns the error of a wait that ctx ended. waitedFor is the error that says
@@ -80,8 +81,8 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 		return ErrClosed
 	case cause == ErrWaitOver:
 		return fmt.Errorf("%w: %v", waitedFor, cause)
-	case cause == ErrCrowded:
-		return ErrCrowded
+	case cause == ErrCrowded, cause == ErrTaken:
+		return cause
 	case cause == ErrNoSession, cause == ErrCut:
 		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
 	case cause == err || errors.Is(cause, err):

@@ -13,7 +13,15 @@ import (
 type Attempt struct {
 	Desk    *Desk
 	Request *Request
+
+	// recalls is set for a try that finds only places ahead that their clients may keep. It
+	// waits for them to be recalled, but no longer than recallWait.
+	recalls bool
 }
+
+// recallWait is how long a try waits for a place that another client may keep. If that
+// client uses the place, the try waits in vain.
+const recallWait = 200 * time.Millisecond
 
 // Take makes the attempt, and returns when the place is granted or the attempt has
 // failed. p, if not nil, is a place to start with: one that already waits in the queue,
@@ -28,12 +36,17 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 	alone := false
 	if p == nil || p.mustRequeue() || p.Readers() && r.Mode != queue.Shared {
 		if r.Try {
-			if err := a.blocked(patient); err != nil {
+			if a.recalls, err = a.blocked(patient); err != nil {
 				return nil, err
 			}
 		}
 		if p, alone, err = a.enqueue(patient, p); err != nil {
 			return nil, err
+		}
+		if a.recalls {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, recallWait, errs.ErrTaken)
+			defer cancel()
 		}
 	}
 	p.move(resumed) // refused unless it is reserved; a reserved place is for this request

@@ -91,6 +91,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
 	beginProof(p)
+	p.keepable = r.Keep && mayKeep(p)
 	began := lease.Now()
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
@@ -147,7 +148,9 @@ func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Wr
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	data := r.nodeData(desk.Shared).Encode()
+	d := r.nodeData(desk.Shared)
+	d.Keep = p.keepable
+	data := d.Encode()
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -253,8 +256,11 @@ func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []i
 	for _, n := range children {
 		alone = alone && n == 1
 	}
-	p.Others = !alone
-	p.move(queued)
+	p.keepable = p.keepable && alone && !p.doubtful && follows(p)
+	desk.Mu.Lock()
+	p.others = !alone
+	p.life.moveLocked(queued)
+	desk.Mu.Unlock()
 	return p, alone, nil
 }
 

@@ -62,7 +62,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		if held {
 			return l.gen, nil
 		}
-		if r.Try { // another contender was faster, or the one ahead was a writer and is a reader now
+		if r.Try && !a.recalls { // another contender was faster, or the one ahead was a writer and is a reader now
 			return l.gen, Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
 		}
 		ahead, err := l.watchAhead(ctx, watch)
@@ -78,7 +78,9 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			}
 		}
 		nearest := len(watch) - 1
-		r.By.Waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
+		if !a.recalls { // a try does not count as a waiter
+			r.By.Waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
+		}
 		what, err := desk.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:

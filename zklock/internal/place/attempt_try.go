@@ -12,11 +12,13 @@ import (
 )
 
 // blocked returns the error of a try that would have to wait for a contender in a
-// queue; nil if it would not. It writes nothing. This session's server may still show a
+// queue; nil if it would not. recalls means that it would have to wait only for places that
+// their clients may keep while they do not use them: a client gives such a place up when
+// another contender arrives. It writes nothing. This session's server may still show a
 // node that this client released on another session, so in that case a Sync comes
 // before the list. It waits for a release of this client that is not confirmed yet because
 // its caller does not wait for that.
-func (a Attempt) blocked(ctx context.Context) error {
+func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 	desk, r := a.Desk, a.Request
 	for _, want := range r.Wants {
 		if left := desk.parents.left(want.Path); left != nil {
@@ -24,15 +26,15 @@ func (a Attempt) blocked(ctx context.Context) error {
 			select {
 			case <-left:
 			case <-ctx.Done():
-				return desk.WaitEnded(ctx, began)
+				return false, desk.WaitEnded(ctx, began)
 			case <-desk.Ctx.Done():
-				return errs.ErrSessionOver
+				return false, errs.ErrSessionOver
 			}
 		}
 		if id := desk.parents.releasedOn(want.Path); id != 0 && id != desk.DS.ID() {
 			err := desk.Repeat(ctx, "sync", func(ctx context.Context) error { return desk.DS.Sync(ctx, want.Path) })
 			if err != nil && !errors.Is(err, driver.ErrNoNode) {
-				return err
+				return false, err
 			}
 		}
 		q, err := Znode{desk, want.Path}.list(ctx)
@@ -40,20 +42,43 @@ func (a Attempt) blocked(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return desk.cfg.explainList(err, want.Path)
+			return false, desk.cfg.explainList(err, want.Path)
 		}
 		// As for Acquire: a node whose sequence number is at the end of the range is
 		// ordered behind every new contender.
 		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
 		q = append(q, queue.Node{Kind: want.Kind})
 		if other, ok := queue.Conflict(q, len(q)-1); ok {
-			return queue.KindConflict(other)
+			return false, queue.KindConflict(other)
 		}
-		if err := (Znode{desk, want.Path}).blockedBy(ctx, want.Kind, q); err != nil {
-			return err
+		first := q[0]
+		err = Znode{desk, want.Path}.blockedBy(ctx, want.Kind, q)
+		if err == errs.ErrTaken && len(q) == 2 && first.Ours() {
+			err = Znode{desk, want.Path}.keptBy(ctx, first)
+			recalls = recalls || err == nil
+		}
+		if err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return recalls, nil
+}
+
+// keptBy returns nil if a contender may be kept by its client while that does not use it, or
+// if it has just left, and else errs.ErrTaken.
+func (z Znode) keptBy(ctx context.Context, c queue.Node) error {
+	var n driver.Node
+	err := z.Desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+		n, err = z.Desk.DS.Get(ctx, z.Path+"/"+c.Name)
+		return err
+	})
+	switch d, _ := queue.Decode(n.Data); {
+	case errors.Is(err, driver.ErrNoNode), err == nil && d.Keep:
+		return nil
+	case err != nil:
+		return z.Desk.cfg.explainList(err, z.Path)
+	}
+	return errs.ErrTaken
 }
 
 // blockedBy returns errs.ErrTaken if a contender that is the last of q would have to

@@ -16,8 +16,9 @@ import (
 const maxGuarded = 64
 
 // guard is a goroutine that watches nodes of this client until their places are given up.
-// If another client has deleted a node, the guard reports that to the node's place. The
-// guard ends when it has no nodes left, or when the session ends.
+// If another client has deleted a node, the guard reports that to the node's place. For a
+// kept place it also watches the queue: if the place is not alone there any more, the guard
+// recalls it. The guard ends when it has no nodes left, or when the session ends.
 type guard struct {
 	watches *ownWatches
 	wake    chan struct{} // cap 1: entrusted has a node
@@ -29,10 +30,12 @@ type guard struct {
 	cases []reflect.SelectCase // likewise
 }
 
-// guarded is one node that a guard watches.
+// guarded is one node that a guard watches: a place's own one, or the name's znode with its
+// children.
 type guarded struct {
 	place  *Place              // nil once the node need not be watched any more
 	index  int                 // of the node in place.nodes
+	recall func(*Place)        // nil: the place's own node is watched; else the queue is, and recall is called once
 	shared *session.Watched    // the session's shared watch from which event comes; nil: the guard armed its own
 	event  <-chan driver.Event // nil: the node has to be read and watched again
 	gen    uint64              // connection generation on which the watch was armed
@@ -52,7 +55,11 @@ func (g *guard) run() {
 			}
 		}
 		for i := range g.nodes {
-			if n := &g.nodes[i]; n.event == nil || n.gen < gen {
+			switch n := &g.nodes[i]; {
+			case n.place == nil || n.event != nil && n.gen >= gen:
+			case n.recall != nil:
+				g.list(n)
+			default:
 				g.read(n)
 			}
 			if desk.Ctx.Err() != nil {
@@ -108,6 +115,38 @@ func (g *guard) read(n *guarded) {
 	}
 }
 
+// list lists the queue of a kept place and arms a watch on the list. If the place is not
+// alone in the queue, or that cannot be known, the place is recalled.
+func (g *guard) list(n *guarded) {
+	desk, p := g.watches.desk, n.place
+	c := p.nodes[n.index]
+	n.event = nil
+	var names []string
+	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
+		n.gen, _ = desk.DS.Conn()
+		names, _, n.event, err = desk.DS.WatchChildren(ctx, c.dir)
+		return err
+	})
+	if p.life.ending() || desk.Ctx.Err() != nil {
+		n.place = nil
+		return
+	}
+	if err == nil && slices.Contains(names, c.node) && !slices.ContainsFunc(names, func(name string) bool { return name != c.node && desk.isContender(name) }) {
+		return
+	}
+	g.recall(n)
+	if err != nil && !errors.Is(err, driver.ErrNoNode) {
+		desk.cfg.Logger.Warn("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept", "session", desk.DS.ID(), "cause", logged(err))
+	}
+}
+
+// recall calls the recall function of a kept place. Its queue need not be watched any more.
+func (g *guard) recall(n *guarded) {
+	p := n.place
+	n.place, n.event = nil, nil
+	n.recall(p)
+}
+
 // wait returns true when the guard has something to do: after an event, when a node was
 // entrusted to it, or on a new connection. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
@@ -118,7 +157,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 	g.cases = append(g.cases[:0], receive(g.watches.desk.Ctx.Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
-			return true // its watch failed: gather removes the node
+			return true // its watch failed, or is not needed any more: gather removes the node
 		}
 		g.cases = append(g.cases, receive(g.nodes[i].event))
 	}
@@ -130,6 +169,11 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 			e, _ := value.Interface().(driver.Event)
 			n.shared.Received(e, ok)
 			g.watches.desk.Watches.Drop(n.shared)
+		}
+		if e, _ := value.Interface().(driver.Event); n.recall != nil && n.place != nil && ok && e.Err == nil && !n.place.life.ending() {
+			// Another contender has come, unless it has left again or our own node was
+			// deleted. The contender is not made to wait for a list that would show that.
+			g.recall(n)
 		}
 		n.event = nil // an event proves nothing: the node is read again
 	}

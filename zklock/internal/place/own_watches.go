@@ -128,31 +128,36 @@ func (o *ownWatches) run() {
 	}
 }
 
-// entrust gives the nodes of a place to guards that have room, or to new ones.
+// entrust gives the nodes of a place to guards.
 func (o *ownWatches) entrust(p *Place) {
 	for i := range p.nodes {
 		n := guarded{place: p, index: i}
 		if p.nodeWatches != nil {
 			n.shared, n.event, n.gen = p.nodeWatches[i], p.nodeWatches[i].Event, p.nodeWatches[i].Gen
 		}
-		o.mu.Lock()
-		var g *guard
-		fresh := len(o.withRoom) == 0
-		if fresh {
-			g = &guard{watches: o, wake: make(chan struct{}, 1)}
-			o.withRoom = append(o.withRoom, g)
-		} else {
-			g = o.withRoom[len(o.withRoom)-1]
-		}
-		g.entrusted = append(g.entrusted, n)
-		if g.count++; g.count == maxGuarded {
-			o.withRoom = o.withRoom[:len(o.withRoom)-1]
-		}
-		o.mu.Unlock()
-		if fresh {
-			o.desk.Spawn(g.run)
-		} else {
-			session.Poke(g.wake)
-		}
+		o.give(n)
+	}
+}
+
+// give gives a node to a guard that has room, or to a new one.
+func (o *ownWatches) give(n guarded) {
+	o.mu.Lock()
+	var g *guard
+	fresh := len(o.withRoom) == 0
+	if fresh {
+		g = &guard{watches: o, wake: make(chan struct{}, 1)}
+		o.withRoom = append(o.withRoom, g)
+	} else {
+		g = o.withRoom[len(o.withRoom)-1]
+	}
+	g.entrusted = append(g.entrusted, n)
+	if g.count++; g.count == maxGuarded {
+		o.withRoom = o.withRoom[:len(o.withRoom)-1]
+	}
+	o.mu.Unlock()
+	if fresh {
+		o.desk.Spawn(g.run)
+	} else {
+		session.Poke(g.wake)
 	}
 }

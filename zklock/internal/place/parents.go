@@ -39,6 +39,8 @@ type parent struct {
 	used time.Time // when it was last looked up or added, and was known to exist
 
 	warmth *warmth // what our last contender below it proves, now that it is gone; nil: nothing
+
+	recalls uint8 // how often a kept place below it was recalled, at most maxRecalls
 }
 
 // maxParents bounds the cache to some tens of megabytes.
@@ -64,7 +66,7 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 }
 
 // add stores what was found out about a parent. It keeps what the cache knows about the
-// last release, the warning and our last contender.
+// last release, the warning, our last contender and recalls.
 func (p *parents) add(found parent) {
 	if found.createdHere && p.onCreate != nil {
 		defer p.onCreate() // without mu
@@ -74,7 +76,7 @@ func (p *parents) add(found parent) {
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
-		found.releasedOn, found.warned, found.warmth = before.releasedOn, before.warned, before.warmth
+		found.releasedOn, found.warned, found.warmth, found.recalls = before.releasedOn, before.warned, before.warmth, before.recalls
 		e.Value = &found
 		p.recent.MoveToFront(e)
 		return

@@ -50,7 +50,8 @@ type Place struct {
 	parentCzxid int64   // its parent's, if it has one name, and a set or a warm name has shown it
 
 	Granted   time.Time // when it was first granted; zero if it was not
-	handovers int       // how often it was handed over since
+	limited   time.Time // guarded by Desk.Mu; since when the limits of hand-over count: from the grant, or the recall
+	handovers int       // guarded by Desk.Mu; how often it was handed over since
 
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
@@ -64,7 +65,9 @@ type Place struct {
 
 	limitChecked bool // max_contenders was applied when it was created
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
-	Others       bool // another contender is, or may be, in the queue
+	others       bool // guarded by Desk.Mu; another contender is, or may be, in the queue
+	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
+	watched      bool // guarded by Desk.Mu; the client watches for other contenders: see Keep
 
 	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"math"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -20,6 +21,7 @@ func (p *Place) Grant(by Requester) bool {
 	}
 	if p.Granted.IsZero() {
 		p.Granted = time.Now()
+		p.limited = p.Granted
 		desk.ownWatches.add(p)
 	} else {
 		p.handovers++
@@ -30,29 +32,39 @@ func (p *Place) Grant(by Requester) bool {
 	return true
 }
 
-// Leased reports whether the session's lease is long enough for another holder.
-func (p *Place) Leased() bool {
+// MayJoin reports whether another reader may join the readers that hold a place: the lease
+// is long enough, and the time within has not passed since the limits of hand-over count.
+func (p *Place) MayJoin(within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked()
+	return p.leasedLocked() && (p.openLocked() || time.Since(p.limited) < within)
 }
 
 func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
 
 // MayPass reports whether a place may be handed over to a holder of a mode. It checks
-// that the node grants the mode, that no Txn under the place is in doubt, and that the
-// hand-over is fair to other processes: that the time within has not passed since the
-// first grant, and that there were fewer than limit hand-overs if other contenders
-// queue, or may queue. It does not check the lease, as Grant does.
+// that the node grants the mode, that no Txn under the place is in doubt, that there are
+// turns left, and that the hand-over is fair to other processes: that the time within has
+// not passed since the first grant, and that there were fewer than limit hand-overs if
+// other contenders queue, or may queue. While the client watches for other contenders, and
+// there are none, no limit counts. After a recall the limits count from that moment on. It
+// does not check the lease, as Grant does.
 func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
-	if p.Readers() && mode != queue.Shared || p.doubtfulTxn.Load() {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
+	switch {
+	case p.nodes[0].kind.Mode == queue.Shared && mode != queue.Shared, p.doubtfulTxn.Load(), p.turn >= lastTurn:
+		return false
+	case p.openLocked():
+		return true
+	case time.Since(p.limited) >= within:
 		return false
 	}
-	if time.Since(p.Granted) >= within {
-		return false
-	}
-	return !p.Others || p.handovers < limit
+	return !p.others || p.handovers < limit
 }
+
+// lastTurn is the turn of a place's last holder. A Downgrade needs one turn more.
+const lastTurn = math.MaxUint32 - 1
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.

@@ -108,6 +108,17 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 
 // ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
 func ReleaseAsync(ctx context.Context, p *Place) {
+	releaseAsync(ctx, p, func() {
+		p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", p.Desk.DS.ID())
+	})
+}
+
+// ReleaseKept is ReleaseAsync for a place that was kept, and so had no holder.
+func ReleaseKept(p *Place) { releaseAsync(p.Desk.Ctx, p, func() {}) }
+
+// releaseAsync deletes a place's nodes in the background. It calls deleted if another program
+// had deleted one before. Until the nodes are gone, tries of this client wait for that.
+func releaseAsync(ctx context.Context, p *Place, deleted func()) {
 	w := submitDelete(ctx, p)
 	paths := make([]string, len(p.nodes))
 	for i, c := range p.nodes {
@@ -121,7 +132,7 @@ func ReleaseAsync(ctx context.Context, p *Place) {
 		}
 		noteRelease(p, w)
 		if errors.Is(w.Err, driver.ErrNoNode) {
-			p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", p.Desk.DS.ID())
+			deleted()
 		}
 	}
 	if !p.Desk.Spawn(finish) {

@@ -12,6 +12,7 @@ import (
 // done, the node is gone or the session is over.
 func (p *Place) Rewrite(d queue.Data) error {
 	desk := p.Desk
+	d.Keep = p.keepable
 	return desk.Repeat(desk.Ctx, "mark", func(ctx context.Context) error {
 		_, err := desk.DS.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
 		return err

@@ -16,9 +16,12 @@ import (
 //	held     spent    the hold is over: released, or lost with the session
 //	held     deleted  another client has deleted a node
 //	spent    held     it is handed over to the next goroutine of this process
+//	spent    kept     no goroutine of this process wants it, and the client keeps it for the next one
 //	spent    reserved it could be handed over, but the lease is not long enough at the moment
 //	spent    leaving  it is released, or replaced by a new place at the tail
 //	spent    deleted  another client has deleted a node
+//	kept     spent    a goroutine of this process wants it, or the client gives it up
+//	kept     deleted  another client has deleted a node
 //	reserved resumed  the next goroutine has taken it up, and waits for the lease
 //	reserved leaving  no goroutine takes it up, or the next one does not use this session
 //	reserved deleted  another client has deleted a node
@@ -27,7 +30,8 @@ import (
 //	resumed  deleted  another client has deleted a node
 //
 // Invariants:
-//   - A place has a hold if and only if it is held.
+//   - A place has a hold if and only if it is held or kept. While it is kept, the client itself
+//     has that hold, and no caller has a Lock of it.
 //   - No move leads out of leaving and deleted: such a place is never held again, and its
 //     nodes need no watches. A place whose session has ended keeps its state.
 //   - Moves are made under the session's Mu.
@@ -41,6 +45,7 @@ const (
 	queued                // it waits for its turn
 	held                  // a hold has it
 	spent                 // its hold is over, and no other hold has it
+	kept                  // no goroutine of this process uses it: see Keep
 	reserved              // the next goroutine of this process may take it up as it is
 	resumed               // that goroutine has taken it up, and waits for the lease
 	leaving               // this client deletes its nodes, or they go with the session
@@ -52,7 +57,8 @@ var next = [...][]state{
 	opening:  {queued, leaving},
 	queued:   {held, leaving},
 	held:     {spent, deleted},
-	spent:    {held, reserved, leaving, deleted},
+	spent:    {held, kept, reserved, leaving, deleted},
+	kept:     {spent, deleted},
 	reserved: {resumed, leaving, deleted},
 	resumed:  {held, leaving, deleted},
 	leaving:  nil,

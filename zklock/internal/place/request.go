@@ -22,6 +22,7 @@ type Request struct {
 	Wants  []Want
 	Mode   queue.Mode
 	Try    bool // it fails instead of waiting for other contenders
+	Keep   bool // its place may be kept in the queue after its last use
 	Origin Origin
 
 	// NoSessionSince is since when there has been no usable session; zero if there is

@@ -174,7 +174,7 @@ func follows(p *Place) bool {
 // alone in the queue of its only name, its end is the beginning of the next proof.
 func keepWarm(p *Place, gone *session.Write) {
 	desk := p.Desk
-	if len(p.nodes) != 1 || p.parentCzxid == 0 || p.Others || p.doubtful {
+	if len(p.nodes) != 1 || p.parentCzxid == 0 || HasOthers(p) || p.doubtful {
 		return
 	}
 	c := p.nodes[0]

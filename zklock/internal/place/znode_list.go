@@ -55,6 +55,12 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 	return q, foreign, nil
 }
 
+// isContender reports whether a child of a lock's znode is a contender, in any dialect.
+func (d *Desk) isContender(child string) bool {
+	_, foreign, ok := d.cfg.Dialect.Parse(child)
+	return ok || foreign != nil
+}
+
 // strays returns the paths of nodes of this session that should not exist: no
 // registered contender has the node's GUID, or the one that has it has another node. A
 // node is not stray while the outcome of its contender's create is open.

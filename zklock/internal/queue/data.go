@@ -12,14 +12,16 @@ const (
 )
 
 // Data is the content of a queue node, as JSON. It is for operators, and for the traces of
-// waiters behind the node. Decisions depend on two of its fields only: Mode can say that a
-// writer's node counts as a reader's, and Granted that a permit was granted.
+// waiters behind the node. Decisions depend on three of its fields only: Mode can say that a
+// writer's node counts as a reader's, Granted that a permit was granted, and Keep that a try
+// should wait for a moment, because the node may leave as soon as another one arrives.
 type Data struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Label   string `json:"label,omitempty"`
 	Mode    string `json:"mode"`
 	Granted bool   `json:"granted,omitempty"` // set in a permit's node when its turn has come
+	Keep    bool   `json:"keep,omitempty"`    // its client may keep the node in the queue while no goroutine uses it
 	Since   int64  `json:"since"`             // milliseconds since the Unix epoch
 	Trace   string `json:"trace,omitempty"`
 }

@@ -51,6 +51,10 @@ type Node struct {
 	GUID GUID // zero if the node's name has none
 }
 
+// Ours reports whether the contender was created by a client of this library, as far as its
+// name shows.
+func (n Node) Ours() bool { return n.GUID != GUID{} && n.GUID.ours() }
+
 // cutMarker splits a node's name around its last marker.
 func cutMarker(node string) (head, suffix string, k Kind, ok bool) {
 	if i := strings.LastIndex(node, writeMarker); i >= 0 {

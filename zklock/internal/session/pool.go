@@ -340,6 +340,13 @@ func (p *Pool) Spawn(f func()) bool {
 	return true
 }
 
+// Worn reports whether a session is as old as pool_max_lifetime allows. The pool has replaced
+// it, or replaces it when a caller next asks for its slot.
+func Worn(s *Session) bool {
+	life := s.settings.PoolMaxLifetime
+	return life > 0 && lease.Now().Sub(s.born) >= life
+}
+
 // Draining returns how many sessions were replaced and still have places.
 func (p *Pool) Draining() int {
 	p.mu.Lock()

@@ -1,0 +1,101 @@
+package place
+
+import (
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// A client can keep a place in ZooKeeper's queue when no goroutine of its process wants the
+// name any more. The next acquisition of this process is then a hand-over, without a
+// request. Invariants:
+//
+//   - For exclusion a kept place is a held one: its node is at the front of the queue, its
+//     session's lease counts, and the next holder is granted it under the same conditions as
+//     in any other hand-over. If it is lost, the client's tenant is lost with it.
+//   - A kept place has a watch on the children of the name's znode, or that watch is being
+//     armed, or the place is about to be recalled. Any other contender in the list, or any
+//     change of the list, recalls the place: the limits of hand-over count from then on,
+//     and the place is not kept again. The watch serves fairness only. If it is late, the
+//     other contender waits longer.
+//   - A place is kept only if its node's data says so, because tries of other clients read
+//     that: see Attempt.blocked.
+
+// maxRecalls bounds how many uses in a row a name needs: 2 at first, doubled by each recall,
+// 64 at most.
+const maxRecalls = 5
+
+// mayKeep reports whether a place that is about to be created may be kept after its use: it
+// has one name, and this use is one of enough in a row between which no other contender was
+// created. The caller knows only after the creation whether that is true of this use, too.
+func mayKeep(p *Place) bool {
+	return len(p.nodes) == 1 && p.before != nil && p.before.successes+2 >= 2<<p.Desk.parents.recalls(p.nodes[0].dir)
+}
+
+// Keep keeps a spent place in the queue. Until the place is handed over or given up, by has
+// it. Keep returns false, and does nothing, if the place has to leave the queue. It calls
+// recall, on another goroutine and at most once for each place, when there is or may be
+// another contender in the queue, also if the place is held at that moment.
+func Keep(p *Place, by session.Tenant, recall func(*Place)) bool {
+	desk := p.Desk
+	desk.Mu.Lock()
+	if !p.keepable || p.others || p.doubtfulTxn.Load() || p.turn >= lastTurn || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
+		desk.Mu.Unlock()
+		return false
+	}
+	p.hold = by
+	desk.Tenants[by] = struct{}{}
+	watched := p.watched
+	p.watched = true
+	desk.Mu.Unlock()
+	if !watched {
+		desk.ownWatches.give(guarded{place: p, recall: recall})
+	}
+	return true
+}
+
+// Recall records that another contender is, or may be, in the queue of a place.
+func Recall(p *Place) {
+	desk := p.Desk
+	desk.Mu.Lock()
+	p.others, p.handovers, p.limited = true, 0, time.Now()
+	desk.Mu.Unlock()
+	desk.parents.noteRecall(p.nodes[0].dir)
+}
+
+// IsOpen reports whether the client watches for other contenders in the queue of a place,
+// and there are none.
+func IsOpen(p *Place) bool {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
+	return p.openLocked()
+}
+
+func (p *Place) openLocked() bool { return p.watched && !p.others }
+
+// HasOthers reports whether another contender is, or may be, in the queue of a place.
+func HasOthers(p *Place) bool {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
+	return p.others
+}
+
+// recalls returns how often a place below a path was recalled, at most maxRecalls.
+func (p *parents) recalls(path string) uint8 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		return e.Value.(*parent).recalls
+	}
+	return 0
+}
+
+// noteRecall counts a recall of a place below a path.
+func (p *parents) noteRecall(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		known := e.Value.(*parent)
+		known.recalls = min(known.recalls+1, maxRecalls)
+	}
+}

@@ -1,0 +1,133 @@
+package zklock
+
+import (
+	"context"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/place"
+)
+
+// keepLocked keeps the place of a hold that is over, if no goroutine of this process wants
+// the name. It returns false if the place has to leave ZooKeeper's queue. oldest, if not nil,
+// has to be retired when mu is not held any more.
+func (t *turnstile) keepLocked(h *hold) (oldest *standby, ok bool) {
+	ts := t.turnstiles
+	if ts.kept.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
+		return nil, false
+	}
+	s := &standby{turnstile: t, place: h.place, trace: h.origin.Trace, since: time.Now()}
+	if !place.Keep(h.place, s, t.recalled) {
+		return nil, false
+	}
+	if oldest, ok = ts.kept.add(s); !ok {
+		h.place.EndHold(s)
+		return nil, false
+	}
+	t.standby = s
+	ts.use(t)
+	return oldest, true
+}
+
+// unkeepLocked ends the time of a standby. Its place is spent then.
+func (t *turnstile) unkeepLocked(s *standby) {
+	t.standby = nil
+	t.turnstiles.kept.remove(s)
+	s.place.EndHold(s)
+}
+
+// takeUpLocked grants a kept place to a request. If that is not possible, it returns the
+// place for the request to begin with as the leader; nil for a try that needs another place.
+func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
+	s := t.standby
+	t.unkeepLocked(s)
+	defer t.turnstiles.endUse(t)
+	switch passable, granted := t.grantLocked(s.place, r); {
+	case granted:
+		return true, nil
+	case !passable && r.Try:
+		// The try waits until the place is gone, and then looks at the queue.
+		place.ReleaseKept(s.place)
+		return false, nil
+	}
+	return false, s.place
+}
+
+// retire makes a kept place leave ZooKeeper's queue, unless it was taken up meanwhile. The
+// delete is sent before the turnstile can be removed, so an acquisition that comes later
+// sends its create behind it.
+func (t *turnstile) retire(s *standby) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.standby != s {
+		return
+	}
+	t.unkeepLocked(s)
+	place.ReleaseKept(s.place)
+	t.turnstiles.endUse(t)
+}
+
+// vacate is called when a kept place was lost.
+func (t *turnstile) vacate(s *standby) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.standby == s {
+		t.unkeepLocked(s)
+		t.turnstiles.endUse(t)
+	}
+}
+
+// recalled is called when another contender is, or may be, in the queue of a place that was
+// kept at some time. If no goroutine uses the place now, it leaves the queue. Otherwise the
+// limits of hand-over count from now on.
+func (t *turnstile) recalled(p *place.Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	place.Recall(p)
+	if s := t.standby; s != nil && s.place == p {
+		t.unkeepLocked(s)
+		place.ReleaseKept(p)
+		t.turnstiles.endUse(t)
+		return
+	}
+	t.shareForGoodLocked(p)
+}
+
+// makeWay makes the places leave ZooKeeper's queue that this client keeps for the names of a
+// request, and waits until they are gone. The request takes a separate place, and would wait
+// for them, or conflict with them.
+func (ts *turnstiles) makeWay(ctx context.Context, r *request) {
+	if ts.kept.keep == 0 {
+		return
+	}
+	for _, w := range r.Wants {
+		ts.mu.Lock()
+		t := ts.byPath[w.Path]
+		ts.mu.Unlock()
+		t.mu.Lock()
+		s := t.standby
+		t.mu.Unlock()
+		if s == nil {
+			continue
+		}
+		t.retire(s)
+		select {
+		case <-ts.places.ReleasesDone(w.Path):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// use counts one more use of a turnstile.
+func (ts *turnstiles) use(t *turnstile) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t.uses++
+}
+
+// endUse ends a use of a turnstile.
+func (ts *turnstiles) endUse(t *turnstile) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.endUseLocked(t)
+}
