@@ -368,6 +368,9 @@ func TestKeptPlaceIsLost(t *testing.T) {
 				keep(t, e, a.Mutex("x"))
 				lose(e)
 				time.Sleep(2 * time.Second)
+				if n := a.Stats().Kept; n != 0 && what != "suspended" {
+					t.Errorf("Kept is %d after the loss", n)
+				}
 				theirs := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
 				l := soon(t, "another client", theirs)
 				mine := acquiring(t, a.Mutex("x"), t.Context())
@@ -587,6 +590,54 @@ func TestRecallStorm(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if n := nodes(e); n != 0 {
 			t.Errorf("%d nodes are left", n)
+		}
+	})
+}
+
+// TestRecallAfterALostWatch: the event of a watch is lost with a connection. The queue is
+// listed on the next connection, whatever the driver does.
+func TestRecallAfterALostWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+		a := connect(t, faultdriver.Wrap(e.Connector(), faultdriver.On(faultdriver.WatchChildren, faultdriver.First(1, faultdriver.LoseEvent()))), map[string]string{"keep": "1h"})
+		keep(t, e, a.Mutex("x"))
+		id := e.Sessions()[0]
+		theirs := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
+		time.Sleep(time.Second)
+		none(t, "a client whose arrival the keeper cannot have seen", theirs)
+		e.KillConnection(id)
+		mustRelease(t, soon(t, "a client that came before the reconnect", theirs))
+	})
+}
+
+// TestRecallByAContenderThatCameBefore: the other client queues while the lock is held, before
+// anything watches the queue.
+func TestRecallByAContenderThatCameBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+		a := keeping(t, e, "keep", "1h")
+		use(t, a.Mutex("x"))
+		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		theirs := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
+		time.Sleep(time.Minute)
+		mustRelease(t, held)
+		mustRelease(t, soon(t, "the other client", theirs))
+	})
+}
+
+func TestChildrenWithoutASequenceDoNotRecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, s := keeping(t, e), plain(t, e)
+		use(t, a.Mutex("x"))
+		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		if _, err := s.Create(t.Context(), "/zklock/x/note", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, held)
+		synctest.Wait()
+		if n := nodes(e); n != 1 {
+			t.Errorf("%d nodes, want the kept one", n)
 		}
 	})
 }

@@ -29,14 +29,21 @@ type kept struct {
 	closed  bool      // guarded by mu
 }
 
+// keeper is what a kept place was kept for: its name's turnstile.
+type keeper interface {
+	// retire ends the time of a standby, unless the place was taken up meanwhile. lost means
+	// that the place is gone already; otherwise it leaves ZooKeeper's queue.
+	retire(s *standby, lost bool)
+}
+
 // standby has a kept place, as a hold has the place of a lock, so that the end of the session
 // or the deletion of the node ends it, too.
 type standby struct {
-	turnstile *turnstile
-	place     *place.Place
-	trace     string // the traceparent of the acquisition that held the place last
-	since     time.Time
-	at        *list.Element // guarded by kept.mu
+	keeper keeper
+	place  *place.Place
+	trace  string // the traceparent of the acquisition that held the place last
+	since  time.Time
+	at     *list.Element // guarded by kept.mu
 }
 
 // add adds a standby. It returns false if nothing is kept any more. oldest, if not nil, is a
@@ -81,7 +88,7 @@ func (k *kept) close() {
 	}
 	k.mu.Unlock()
 	for _, s := range all {
-		s.turnstile.retire(s)
+		s.keeper.retire(s, false)
 	}
 }
 
@@ -94,7 +101,7 @@ func (k *kept) run() {
 		case oldest == nil:
 			return
 		case wait <= 0:
-			oldest.turnstile.retire(oldest)
+			oldest.keeper.retire(oldest, false)
 		case !session.Sleep(k.pool.Ctx, wait, nil):
 			return
 		}
@@ -128,7 +135,7 @@ func (s *standby) MarkLost() bool { return true }
 func (s *standby) Finish(error, time.Time) {}
 
 // Vacate implements session.Tenant.
-func (s *standby) Vacate() { s.turnstile.vacate(s) }
+func (s *standby) Vacate() { s.keeper.retire(s, true) }
 
 // Report implements session.Tenant.
 func (s *standby) Report() {}

@@ -54,10 +54,10 @@ type turnstile struct {
 
 	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
 
+	holds          int32 // guarded by mu; how many are not over
 	mu             sync.Mutex
 	queue          list.List // guarded by mu; of *ticket, without the leader's
 	leader         *ticket   // guarded by mu
-	holds          int       // guarded by mu; how many are not over
 	current        *hold     // guarded by mu; the newest hold, nil if that is over
 	noSessionSince time.Time // guarded by mu; since when leaders have had no usable session; zero if the last one had one
 
@@ -258,7 +258,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		oldest, kept := t.keepLocked(h)
 		t.mu.Unlock()
 		if oldest != nil {
-			oldest.turnstile.retire(oldest)
+			oldest.keeper.retire(oldest, false)
 		}
 		return kept, kept
 	}
@@ -274,7 +274,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Unlock()
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
-	t.reportHandover(next.r.Ctx, lock, h.origin.Trace)
+	t.turnstiles.reportHandover(next.r.Ctx, lock, h.origin.Trace)
 	next.answer <- answer{lock: lock}
 	return true, true
 }
@@ -299,9 +299,9 @@ func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted b
 
 // reportHandover counts a hand-over and calls the hook. from is the traceparent of the
 // acquisition that held the place before.
-func (t *turnstile) reportHandover(ctx context.Context, lock *Lock, from string) {
-	t.turnstiles.counters.handovers.Add(1)
-	if hook := t.turnstiles.hooks.handover; hook != nil {
+func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from string) {
+	ts.counters.handovers.Add(1)
+	if hook := ts.hooks.handover; hook != nil {
 		h := lock.hold
 		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.origin.Trace})
 	}
@@ -347,7 +347,7 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	case err != nil:
 		return nil, err
 	case in.kept:
-		t.reportHandover(r.Ctx, in.lock, in.handed)
+		t.turnstiles.reportHandover(r.Ctx, in.lock, in.handed)
 		return in.lock, nil
 	case in.lock != nil:
 		return in.lock, nil

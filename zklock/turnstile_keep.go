@@ -15,7 +15,7 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, ok bool) {
 	if ts.kept.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
 		return nil, false
 	}
-	s := &standby{turnstile: t, place: h.place, trace: h.origin.Trace, since: time.Now()}
+	s := &standby{keeper: t, place: h.place, trace: h.origin.Trace, since: time.Now()}
 	if !place.Keep(h.place, s, t.recalled) {
 		return nil, false
 	}
@@ -52,28 +52,19 @@ func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) 
 	return false, s.place
 }
 
-// retire makes a kept place leave ZooKeeper's queue, unless it was taken up meanwhile. The
-// delete is sent before the turnstile can be removed, so an acquisition that comes later
-// sends its create behind it.
-func (t *turnstile) retire(s *standby) {
+// retire implements keeper. The delete is sent before the turnstile can be removed, so an
+// acquisition that comes later sends its create behind it.
+func (t *turnstile) retire(s *standby, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.standby != s {
 		return
 	}
 	t.unkeepLocked(s)
-	place.ReleaseKept(s.place)
-	t.turnstiles.endUse(t)
-}
-
-// vacate is called when a kept place was lost.
-func (t *turnstile) vacate(s *standby) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.standby == s {
-		t.unkeepLocked(s)
-		t.turnstiles.endUse(t)
+	if !lost {
+		place.ReleaseKept(s.place)
 	}
+	t.turnstiles.endUse(t)
 }
 
 // recalled is called when another contender is, or may be, in the queue of a place that was
@@ -109,7 +100,7 @@ func (ts *turnstiles) makeWay(ctx context.Context, r *request) {
 		if s == nil {
 			continue
 		}
-		t.retire(s)
+		t.retire(s, false)
 		select {
 		case <-ts.places.ReleasesDone(w.Path):
 		case <-ctx.Done():

@@ -35,7 +35,7 @@ var createMutants = []mutant{
 		breaks: "waiters of other processes go unnoticed, so hand-over goes on until handover_time is over",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change(`p.Others = !alone`, `p.Others = false`),
+		edits:  change(`p.others = !alone`, `p.others = false`),
 		tests:  []string{"TestHandoverLimitLetsOthersIn"},
 	},
 	{

@@ -83,7 +83,7 @@ var removeMutants = []mutant{
 		file:   "zklock/internal/place/own_guard.go",
 		by:     core,
 		edits: []edit{
-			{"if n := &g.nodes[i]; n.event == nil || n.gen < gen {", "if n := &g.nodes[i]; n.event == nil {"},
+			{"case n.place == nil || n.event != nil && n.gen >= gen:", "case n.place == nil || n.event != nil:"},
 		},
 		tests: []string{"TestDeletionAfterAReconnectIsALoss"},
 	},
@@ -168,7 +168,7 @@ var handoverMutants = []mutant{
 		breaks: "hand-over goes on beyond handover_limit although other processes wait",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
-		edits:  change(`return !p.Others || p.handovers < limit`, `return true`),
+		edits:  change(`return !p.others || p.handovers < limit`, `return true`),
 		tests:  []string{"TestHandoverLimitLetsOthersIn"},
 	},
 	{
@@ -176,14 +176,14 @@ var handoverMutants = []mutant{
 		breaks: "hand-over goes on for ever, beyond handover_time",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
-		edits:  change("if time.Since(p.Granted) >= within {", "if false {"),
+		edits:  change("case limitedFor(p) >= within:", "case false:"),
 		tests:  []string{"TestHandoverCostsNothingAndRequeueOneTransaction"},
 	},
 	{
 		name:   "writer-in-a-readers-place",
 		breaks: "a writer is handed a reader's place, and holds while readers of other processes hold",
 		file:   "zklock/internal/place/place_grant.go",
-		edits:  change(`if p.Readers() && mode != queue.Shared || p.doubtfulTxn.Load() {`, `if p.doubtfulTxn.Load() {`),
+		edits:  change(`case p.nodes[0].kind.Mode == queue.Shared && mode != queue.Shared, `, `case `),
 		tests:  []string{"TestDowngradedPlaceIsPassedOnToReadersOnly"},
 	},
 	{
@@ -215,14 +215,14 @@ var handoverMutants = []mutant{
 		breaks: "a place is handed over although a Txn under it may still be applied",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
-		edits:  change(`|| p.doubtfulTxn.Load() {`, `{`),
+		edits:  change(`mode != queue.Shared, p.doubtfulTxn.Load(), p.turn`, `mode != queue.Shared, p.turn`),
 		tests:  []string{"TestLateTxnNeverReachesTheNextHolder"},
 	},
 	{
 		name:   "late-reader-joins",
 		breaks: "readers go on joining after handover_time, and writers of other processes starve",
 		file:   turnstileFile,
-		edits:  change(`time.Since(h.place.Granted) >= t.turnstiles.cfg.handoverTime ||`, ``),
+		edits:  change(`!h.place.MayJoin(t.turnstiles.cfg.handoverTime)`, `!h.place.MayJoin(time.Hour)`),
 		tests:  []string{"TestReadersShareForAWhile"},
 	},
 	{

@@ -17,7 +17,7 @@ var inheritMutants = []mutant{
 		name:   "handed-place-stays-a-writers",
 		breaks: "a reader that was handed a writer's place excludes other readers",
 		file:   turnstileFile,
-		edits:  change("if next.r.Mode == queue.Shared {\n\t\tt.shareWhenDueLocked(h.place, next.r)\n\t}\n", ""),
+		edits:  change("if r.Mode == queue.Shared {\n\t\tt.shareWhenDueLocked(p, r)\n\t}\n", ""),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
@@ -39,7 +39,7 @@ var inheritMutants = []mutant{
 		name:   "readers-of-a-moment-rewrite",
 		breaks: "each hand-over from a writer to a reader costs a write, and a writer after that needs a new place",
 		file:   readersFile,
-		edits:  change(`if p.Others {`, "if true {"),
+		edits:  change(`case place.HasOthers(p):`, "case true:"),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{

@@ -187,7 +187,7 @@ var frontMutants = []mutant{
 		breaks: "a TryAcquire that another contender has overtaken waits",
 		file:   frontFile,
 		by:     core,
-		edits:  change(`if r.Try { // another`, "if false { // another"),
+		edits:  change(`if r.Try && !a.recalls { // another`, "if false { // another"),
 		tests:  []string{"TestTryThatIsBeatenDoesNotWait"},
 	},
 	{
@@ -195,7 +195,7 @@ var frontMutants = []mutant{
 		breaks: "a TryAcquire queues without checking first whether the lock is held",
 		file:   acquireFile,
 		by:     core,
-		edits:  change("if r.Try {\n\t\t\tif err := a.blocked", "if false {\n\t\t\tif err := a.blocked"),
+		edits:  change("if r.Try {\n\t\t\tif a.recalls, err = a.blocked", "if false {\n\t\t\tif a.recalls, err = a.blocked"),
 		tests:  []string{"TestTriesDoNotWrite"},
 	},
 	{

@@ -49,7 +49,7 @@ var warmMutants = []mutant{
 		breaks: "a contender that was not alone when it was created proves that the next one is",
 		file:   warmFile,
 		by:     core,
-		edits:  change("p.parentCzxid == 0 || p.Others || p.doubtful", "p.parentCzxid == 0 || p.doubtful"),
+		edits:  change("p.parentCzxid == 0 || HasOthers(p) || p.doubtful", "p.parentCzxid == 0 || p.doubtful"),
 		tests:  []string{"TestContenderThatWasNotAloneProvesNothing"},
 	},
 	{

@@ -58,7 +58,7 @@ func Keep(p *Place, by session.Tenant, recall func(*Place)) bool {
 func Recall(p *Place) {
 	desk := p.Desk
 	desk.Mu.Lock()
-	p.others, p.handovers, p.limited = true, 0, time.Now()
+	p.others, p.handovers, p.recalled = true, 0, time.Since(p.Granted)
 	desk.Mu.Unlock()
 	desk.parents.noteRecall(p.nodes[0].dir)
 }
@@ -68,10 +68,15 @@ func Recall(p *Place) {
 func IsOpen(p *Place) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.openLocked()
+	return isOpen(p)
 }
 
-func (p *Place) openLocked() bool { return p.watched && !p.others }
+// isOpen is IsOpen for a caller that holds the session's Mu.
+func isOpen(p *Place) bool { return p.watched && !p.others }
+
+// limitedFor returns for how long the limits of hand-over have counted: since the grant of a
+// place, or since its recall. The session's Mu is held.
+func limitedFor(p *Place) time.Duration { return time.Since(p.Granted) - p.recalled }
 
 // HasOthers reports whether another contender is, or may be, in the queue of a place.
 func HasOthers(p *Place) bool {

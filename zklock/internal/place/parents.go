@@ -26,8 +26,9 @@ type parent struct {
 	path   string
 	marked bool // its data is our mark, and this client may write it: to write the mark again changes nothing
 
-	createdHere bool // this client has created it, as a container
-	warned      bool // the log has the warning about children that are not contenders
+	createdHere bool  // this client has created it, as a container
+	warned      bool  // the log has the warning about children that are not contenders
+	recalls     uint8 // how often a kept place below it was recalled, at most maxRecalls
 
 	// version is the version of the data after this client's last write.
 	version int32
@@ -39,8 +40,6 @@ type parent struct {
 	used time.Time // when it was last looked up or added, and was known to exist
 
 	warmth *warmth // what our last contender below it proves, now that it is gone; nil: nothing
-
-	recalls uint8 // how often a kept place below it was recalled, at most maxRecalls
 }
 
 // maxParents bounds the cache to some tens of megabytes.

@@ -49,9 +49,9 @@ type Place struct {
 	before      *warmth // what our contender before it proves, if it has one name; nil: nothing
 	parentCzxid int64   // its parent's, if it has one name, and a set or a warm name has shown it
 
-	Granted   time.Time // when it was first granted; zero if it was not
-	limited   time.Time // guarded by Desk.Mu; since when the limits of hand-over count: from the grant, or the recall
-	handovers int       // guarded by Desk.Mu; how often it was handed over since
+	Granted   time.Time     // when it was first granted; zero if it was not
+	recalled  time.Duration // guarded by Desk.Mu; how long after that it was recalled; 0: it was not
+	handovers int           // guarded by Desk.Mu; how often it was handed over since its grant or its recall
 
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 

@@ -21,7 +21,6 @@ func (p *Place) Grant(by Requester) bool {
 	}
 	if p.Granted.IsZero() {
 		p.Granted = time.Now()
-		p.limited = p.Granted
 		desk.ownWatches.add(p)
 	} else {
 		p.handovers++
@@ -37,7 +36,7 @@ func (p *Place) Grant(by Requester) bool {
 func (p *Place) MayJoin(within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked() && (p.openLocked() || time.Since(p.limited) < within)
+	return p.leasedLocked() && (isOpen(p) || limitedFor(p) < within)
 }
 
 func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
@@ -55,9 +54,9 @@ func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	switch {
 	case p.nodes[0].kind.Mode == queue.Shared && mode != queue.Shared, p.doubtfulTxn.Load(), p.turn >= lastTurn:
 		return false
-	case p.openLocked():
+	case isOpen(p):
 		return true
-	case time.Since(p.limited) >= within:
+	case limitedFor(p) >= within:
 		return false
 	}
 	return !p.others || p.handovers < limit

@@ -23,3 +23,21 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 		t.Error("a downgraded place can be handed over to writers, or cannot be to readers")
 	}
 }
+
+// A token's turn must not begin again at 0, which it would after 2^32 holders of a place.
+func TestTurnsEnd(t *testing.T) {
+	desk := &Desk{Session: &session.Session{}}
+	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, Granted: time.Now(), keepable: true, watched: true}
+	p.life.current.Store(int32(spent))
+	p.turn = lastTurn - 1
+	if !p.MayPass(queue.Exclusive, 10, time.Hour) {
+		t.Error("a place with turns left cannot be handed over")
+	}
+	p.turn = lastTurn
+	if p.MayPass(queue.Exclusive, 10, time.Hour) {
+		t.Error("a place can be handed over after its last turn")
+	}
+	if Keep(p, &tenant{}, nil) {
+		t.Error("a place is kept after its last turn")
+	}
+}
