@@ -82,6 +82,7 @@ func defaultConfig() config {
 				Jitter:          session.Jitter,
 				Logger:          slog.New(slog.DiscardHandler),
 			},
+			KeepAfter:  place.KeepAfter,
 			CreateRoot: true,
 			Dialect:    queue.Default,
 		},

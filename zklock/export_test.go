@@ -12,6 +12,11 @@ func WithJitter(f func(time.Duration) time.Duration) Option {
 	return openOption(func(c *config) { c.Jitter = f })
 }
 
+// WithKeepAfter replaces the number of uses in a row after which a name is kept.
+func WithKeepAfter(uses int) Option {
+	return openOption(func(c *config) { c.KeepAfter = uses })
+}
+
 // Suspend makes every client of the process believe that the machine has been suspended
 // for another d: the clock that leases are measured by jumps forward.
 func Suspend(d time.Duration) { lease.AddSuspended(d) }

@@ -18,6 +18,7 @@ type profile struct {
 	pool      int
 	handover  time.Duration
 	lifetime  time.Duration
+	keep      time.Duration
 	trusting  bool    // the clients are not the library's, see type trusting
 	operator  bool    // an operator expires sessions and deletes nodes: leases promise nothing then
 	rate      float64 // of faults among requests
@@ -58,6 +59,9 @@ func newProfile(rng *rand.Rand) profile {
 		p.beSlow()
 	}
 	p.dawdling = rng.IntN(4) == 0
+	if rng.IntN(2) == 0 {
+		p.keep = []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 2 * simTimeout}[rng.IntN(3)]
+	}
 	return p
 }
 
@@ -68,6 +72,6 @@ func (p *profile) beSlow() {
 }
 
 func (p profile) String() string {
-	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v operator=%v rate=%v breaks=%d%% slow=%v dawdling=%v length=%v",
-		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.operator, p.rate, p.breaks, p.slow, p.dawdling, p.length)
+	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v rate=%v breaks=%d%% slow=%v dawdling=%v length=%v",
+		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.rate, p.breaks, p.slow, p.dawdling, p.length)
 }

@@ -12,6 +12,7 @@ import (
 // lost, or an overlap, counts for the fault that struck last.
 type tally struct {
 	acquired int
+	kept     int      // releases after which a place was kept
 	kinds    []string // in the order of the table
 	rows     map[string]*row
 }
@@ -90,5 +91,8 @@ func (t *tally) complete(tb *testing.T) {
 	}
 	if lost == 0 {
 		tb.Error("no lock was ever lost: the faults are too mild")
+	}
+	if t.kept == 0 {
+		tb.Error("no place was ever kept")
 	}
 }

@@ -57,8 +57,8 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	t.Logf("%d runs from seed %d in %v, %.0f a second, %d locks acquired, %d histories judged\n%v",
-		n, first, took.Round(time.Millisecond), float64(n)/took.Seconds(), table.acquired, histories, table)
+	t.Logf("%d runs from seed %d in %v, %.0f a second, %d locks acquired, %d places kept, %d histories judged\n%v",
+		n, first, took.Round(time.Millisecond), float64(n)/took.Seconds(), table.acquired, table.kept, histories, table)
 	if n >= 1000 {
 		table.complete(t)
 		if histories < n/2 {

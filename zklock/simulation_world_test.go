@@ -127,12 +127,19 @@ func (p *process) reopen(t *testing.T) {
 	params := url.Values{
 		"session_timeout": {simTimeout.String()}, "tick_time": {simTick.String()}, "connect_timeout": {"3s"},
 		"pool_max_sessions": {strconv.Itoa(w.p.pool)}, "pool_max_lifetime": {w.p.lifetime.String()},
-		"handover_time": {w.p.handover.String()}, "dialect": {w.p.dialect},
+		"handover_time": {w.p.handover.String()}, "dialect": {w.p.dialect}, "keep": {w.p.keep.String()},
 	}
 	hooks := zklock.Hooks{
 		Session: func(e zklock.SessionEvent) {
 			if e.State == driver.Connected {
 				p.session.Store(e.ID)
+			}
+		},
+		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			return ctx, func(r zklock.ReleaseResult) {
+				if r.Handed && p.client.Stats().Kept > 0 {
+					w.tally.kept++
+				}
 			}
 		},
 		Lost: func(ctx context.Context, e zklock.LostEvent) {
@@ -143,7 +150,7 @@ func (p *process) reopen(t *testing.T) {
 		},
 	}
 	c, err := zklock.OpenConnector(faultdriver.Control(w.ensemble.Connector(), p.decide),
-		zklock.WithParams(params), zklock.WithHooks(hooks), zklock.WithJitter(w.jitter))
+		zklock.WithParams(params), zklock.WithHooks(hooks), zklock.WithJitter(w.jitter), zklock.WithKeepAfter(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +314,7 @@ func (w *world) close() {
 	w.ended = true
 	settled := func() bool { return !time.Now().Before(w.late) && clean() }
 	w.next = w.late // by then all late requests are applied, and the clients have to remove their nodes
-	w.run(later(time.Now(), w.late).Add(2*simTimeout), settled)
+	w.run(later(time.Now(), w.late).Add(2*simTimeout+w.p.keep), settled)
 	if !clean() {
 		w.model.violate("leak", "%d queue nodes and %d watches stay behind\n%s", w.model.contenders(), w.watchedNodes(), w.ensemble.Dump())
 	}

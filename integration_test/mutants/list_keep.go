@@ -88,7 +88,7 @@ var keepMutants = []mutant{
 		breaks: "a name is kept although other processes use it in between",
 		file:   "zklock/internal/place/attempt_enqueue.go",
 		by:     core,
-		edits:  change("p.keepable && alone && !p.doubtful && follows(p)", "p.keepable && alone && !p.doubtful"),
+		edits:  change("alone && !p.doubtful && (p.before == nil || follows(p))", "alone && !p.doubtful"),
 		tests:  []string{"TestUsesInBetweenCount"},
 	},
 	{

@@ -256,7 +256,7 @@ func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []i
 	for _, n := range children {
 		alone = alone && n == 1
 	}
-	p.keepable = p.keepable && alone && !p.doubtful && follows(p)
+	p.keepable = p.keepable && alone && !p.doubtful && (p.before == nil || follows(p))
 	desk.Mu.Lock()
 	p.others = !alone
 	p.life.moveLocked(queued)

@@ -21,15 +21,22 @@ import (
 //   - A place is kept only if its node's data says so, because tries of other clients read
 //     that: see Attempt.blocked.
 
-// maxRecalls bounds how many uses in a row a name needs: 2 at first, doubled by each recall,
-// 64 at most.
-const maxRecalls = 5
+// A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
+// to 64.
+const (
+	KeepAfter  = 2
+	maxRecalls = 5
+)
 
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
 // has one name, and this use is one of enough in a row between which no other contender was
-// created. The caller knows only after the creation whether that is true of this use, too.
+// created. Whether that is true of this use, too, is known only after the creation.
 func mayKeep(p *Place) bool {
-	return len(p.nodes) == 1 && p.before != nil && p.before.successes+2 >= 2<<p.Desk.parents.recalls(p.nodes[0].dir)
+	uses := 1
+	if p.before != nil {
+		uses = p.before.successes + 2
+	}
+	return len(p.nodes) == 1 && uses >= p.Desk.cfg.KeepAfter<<p.Desk.parents.recalls(p.nodes[0].dir)
 }
 
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, by has
