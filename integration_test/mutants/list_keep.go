@@ -151,7 +151,7 @@ var keepMutants = []mutant{
 		breaks: "a try fails although the only place ahead is one that its client keeps and does not use",
 		file:   tryFile,
 		by:     core,
-		edits:  change("err == nil && d.Keep:", "d.Keep && false:"),
+		edits:  change("&& first.MayBeKept():", "&& first.MayBeKept() && false:"),
 		tests:  []string{"TestTryOfAKeptName"},
 	},
 	{

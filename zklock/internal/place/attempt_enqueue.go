@@ -83,15 +83,15 @@ func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, er
 // still unknown then, abandon ends replaces too, which is harmless.
 func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
 	desk, r := a.Desk, a.Request
-	p, ok := newPlace(desk, r.Wants)
+	before := beginProof(desk, r.Wants)
+	p, ok := newPlace(desk, r.Wants, r.Keep && mayKeep(desk, r.Wants, before))
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
+	p.before = before
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	beginProof(p)
-	p.keepable = r.Keep && mayKeep(p)
 	began := lease.Now()
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()

@@ -53,32 +53,14 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 		}
 		first := q[0]
 		err = Znode{desk, want.Path}.blockedBy(ctx, want.Kind, q)
-		if err == errs.ErrTaken && len(q) == 2 && first.Ours() {
-			err = Znode{desk, want.Path}.keptBy(ctx, first)
-			recalls = recalls || err == nil
-		}
-		if err != nil {
+		switch {
+		case err == errs.ErrTaken && len(q) == 2 && first.MayBeKept():
+			recalls = true
+		case err != nil:
 			return false, err
 		}
 	}
 	return recalls, nil
-}
-
-// keptBy returns nil if a contender may be kept by its client while that does not use it, or
-// if it has just left, and else errs.ErrTaken.
-func (z Znode) keptBy(ctx context.Context, c queue.Node) error {
-	var n driver.Node
-	err := z.Desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-		n, err = z.Desk.DS.Get(ctx, z.Path+"/"+c.Name)
-		return err
-	})
-	switch d, _ := queue.Decode(n.Data); {
-	case errors.Is(err, driver.ErrNoNode), err == nil && d.Keep:
-		return nil
-	case err != nil:
-		return z.Desk.cfg.explainList(err, z.Path)
-	}
-	return errs.ErrTaken
 }
 
 // blockedBy returns errs.ErrTaken if a contender that is the last of q would have to

@@ -18,8 +18,8 @@ import (
 //     change of the list, recalls the place: the limits of hand-over count from then on,
 //     and the place is not kept again. The watch serves fairness only. If it is late, the
 //     other contender waits longer.
-//   - A place is kept only if its node's data says so, because tries of other clients read
-//     that: see Attempt.blocked.
+//   - A place is kept only if its node's name says that it may be, because tries of other
+//     clients look for that: see Attempt.blocked. The node's data says so, too, for operators.
 
 // A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
 // to 64.
@@ -31,12 +31,12 @@ const (
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
 // has one name, and this use is one of enough in a row between which no other contender was
 // created. Whether that is true of this use, too, is known only after the creation.
-func mayKeep(p *Place) bool {
+func mayKeep(desk *Desk, wants []Want, before *warmth) bool {
 	uses := 1
-	if p.before != nil {
-		uses = p.before.successes + 2
+	if before != nil {
+		uses = before.successes + 2
 	}
-	return len(p.nodes) == 1 && uses >= p.Desk.cfg.KeepAfter<<p.Desk.parents.recalls(p.nodes[0].dir)
+	return len(wants) == 1 && uses >= desk.cfg.KeepAfter<<desk.parents.recalls(wants[0].Path)
 }
 
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, by has

@@ -73,11 +73,11 @@ type Place struct {
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 }
 
-// newPlace registers a place for some wants, before its nodes are created. It returns
-// false if the session is over.
-func newPlace(desk *Desk, wants []Want) (*Place, bool) {
+// newPlace registers a place for some wants, before its nodes are created. keepable says
+// that it may be kept. newPlace returns false if the session is over.
+func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
+	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable}
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
 	if desk.Over != nil {
@@ -91,7 +91,10 @@ func newPlace(desk *Desk, wants []Want) (*Place, bool) {
 		desk.serial++
 		c := &nodes[i]
 		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.DS.ID(), Serial: desk.serial}
-		desk.enqueued[desk.serial] = c
+		if keepable {
+			c.guid = c.guid.Kept()
+		}
+		desk.enqueued[c.guid.Serial] = c
 		p.nodes[i] = c
 	}
 	return p, true

@@ -101,14 +101,16 @@ func (w *parentWatch) promising(gen uint64) bool {
 // holds reports whether a settled watch proves that the parent is still the same node.
 func (w *parentWatch) holds(gen uint64) bool { return w.armed != nil && w.armed.Holds(gen) }
 
-// beginProof is called once for each place, before its first create is sent.
-func beginProof(p *Place) {
-	for _, c := range p.nodes {
-		before := p.Desk.parents.takeWarmth(c.dir, p.Desk.DS.ID())
-		if len(p.nodes) == 1 {
-			p.before = before
-		}
+// beginProof is called once for each place, before its first create is sent. It returns what
+// our contender before it proves, if the place has one name; nil if that is nothing.
+func beginProof(desk *Desk, wants []Want) (before *warmth) {
+	for _, w := range wants {
+		before = desk.parents.takeWarmth(w.Path, desk.DS.ID())
 	}
+	if len(wants) > 1 {
+		return nil
+	}
+	return before
 }
 
 // isWarm reports whether a place's only contender may be created without a set of its

@@ -12,9 +12,8 @@ const (
 )
 
 // Data is the content of a queue node, as JSON. It is for operators, and for the traces of
-// waiters behind the node. Decisions depend on three of its fields only: Mode can say that a
-// writer's node counts as a reader's, Granted that a permit was granted, and Keep that a try
-// should wait for a moment, because the node may leave as soon as another one arrives.
+// waiters behind the node. Decisions depend on two of its fields only: Mode can say that a
+// writer's node counts as a reader's, and Granted that a permit was granted.
 type Data struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`

@@ -221,7 +221,7 @@ func isSequence(s string) bool {
 // writer's node is gone. In the other dialects it never may: nothing is assumed there about
 // any client.
 func (d *Dialect) Walks(q Node) bool {
-	return !d.Literal() && q.Ours()
+	return !d.Literal() && q.GUID != GUID{} && q.GUID.ours()
 }
 
 // ours reports whether a GUID has the form that this library makes. A random UUID does not

@@ -1,10 +1,21 @@
 package queue
 
 // GUID identifies one queue node: the session that made it, and a number which that
-// session has used only once.
+// session has used only once; see keepBit for one of its bits.
 type GUID struct {
 	Session int64
 	Serial  uint64
+}
+
+// keepBit is the bit of a serial number that marks a contender which its client may keep in
+// the queue between two uses. The mark is in the name, so that a try, which lists the queue,
+// sees it without a further read.
+const keepBit = 1 << 47
+
+// Kept returns the guid of a contender that its client may keep.
+func (g GUID) Kept() GUID {
+	g.Serial |= keepBit
+	return g
 }
 
 // String returns the guid in the form of a UUID.

@@ -51,9 +51,9 @@ type Node struct {
 	GUID GUID // zero if the node's name has none
 }
 
-// Ours reports whether the contender was created by a client of this library, as far as its
-// name shows.
-func (n Node) Ours() bool { return n.GUID != GUID{} && n.GUID.ours() }
+// MayBeKept reports whether the contender's client may keep it in the queue while no
+// goroutine uses it.
+func (n Node) MayBeKept() bool { return n.GUID.ours() && n.GUID.Serial&keepBit != 0 }
 
 // cutMarker splits a node's name around its last marker.
 func cutMarker(node string) (head, suffix string, k Kind, ok bool) {
