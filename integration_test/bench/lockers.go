@@ -27,11 +27,16 @@ const (
 func openLocker(library, hosts string) (worker.Locker, error) {
 	switch library {
 	case ours:
-		c, err := zklock.Open("zk://" + hosts + zklockRoot + "?pool_max_sessions=1")
+		url := "zk://" + hosts + zklockRoot + "?pool_max_sessions=1"
+		c, err := zklock.Open(url)
 		if err != nil {
 			return nil, err
 		}
-		return zklockLocker{c}, c.Ping(context.Background())
+		keeping, err := zklock.Open(url + "&keep=2s")
+		if err != nil {
+			return nil, err
+		}
+		return zklockLocker{c, keeping}, c.Ping(context.Background())
 	case "zk.Lock":
 		conn, err := connect(hosts, zkLockRoot)
 		return zkLocker{conn}, err
@@ -42,7 +47,7 @@ func openLocker(library, hosts string) (worker.Locker, error) {
 	return nil, fmt.Errorf("unknown contestant %q", library)
 }
 
-type zklockLocker struct{ client *zklock.Client }
+type zklockLocker struct{ client, keeping *zklock.Client }
 
 func (l zklockLocker) acquirer(kind, name string) zklock.Acquirer {
 	switch kind {
@@ -56,6 +61,8 @@ func (l zklockLocker) acquirer(kind, name string) zklock.Acquirer {
 			a[i] = l.client.Mutex(name + "-" + strconv.Itoa(i))
 		}
 		return zklock.All(a...)
+	case worker.Keep:
+		return l.keeping.Mutex(name)
 	}
 	return l.client.Mutex(name)
 }
@@ -94,7 +101,10 @@ func (l zklockLocker) Try(ctx context.Context, name string) error {
 
 func (l zklockLocker) Prepare(int, bool) error { return nil }
 
-func (l zklockLocker) Close() { _ = l.client.Close() }
+func (l zklockLocker) Close() {
+	_ = l.client.Close()
+	_ = l.keeping.Close()
+}
 
 // connect opens a session with go-zookeeper and creates the nodes down to root.
 func connect(hosts, root string) (*zk.Conn, error) {
@@ -114,7 +124,7 @@ func connect(hosts, root string) (*zk.Conn, error) {
 // exclusive reports whether a kind of cycle is an exclusive lock of one name. A library
 // without the variants of a kind does the same for all of them.
 func exclusive(kind string) bool {
-	return kind == worker.Mutex || kind == worker.Async || kind == worker.Alone
+	return kind == worker.Mutex || kind == worker.Async || kind == worker.Alone || kind == worker.Keep
 }
 
 type zkLocker struct{ conn *zk.Conn }

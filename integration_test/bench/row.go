@@ -95,6 +95,16 @@ func rows() []row {
 			targets: []target{rateOf(zkLock, 4.5), rateOf(floor, 3)},
 		},
 		{
+			name: "1 goroutine, kept name", kind: worker.Keep, names: worker.Own, processes: 1, goroutines: 1,
+			who:     []string{zkLock, floor},
+			targets: []target{rateOf(zkLock, 300)},
+		},
+		{
+			name: "64 goroutines, 64 kept names", kind: worker.Keep, names: worker.Own, processes: 1, goroutines: 64,
+			who:     []string{zkLock, floor},
+			targets: []target{rateOf(floor, 50)},
+		},
+		{
 			name: "64 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 1, goroutines: 64,
 			who: []string{zkLock}, peers: everybody,
 			targets: []target{rateOf(zkLock, 50)},

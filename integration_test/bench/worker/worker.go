@@ -55,6 +55,10 @@ const (
 	// that.
 	Alone = "alone"
 
+	// Keep is Mutex where a name that one process uses alone stays acquired between two
+	// uses, where the library does that.
+	Keep = "keep"
+
 	// Try tries to acquire a name that another process holds.
 	Try = "try"
 
