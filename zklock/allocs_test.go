@@ -14,6 +14,9 @@ import (
 func TestAllocations(t *testing.T) {
 	c, _ := forgetfulClient(t)
 	m := c.Mutex("cycled")
+	kept := keepingBenchClient(t).Mutex("kept")
+	cycle(t, kept)
+	cycle(t, kept)
 	taken := c.Mutex("held")
 	l := acquireFor(t, taken)
 	ctx, cancel := l.Context(context.Background())
@@ -31,6 +34,7 @@ func TestAllocations(t *testing.T) {
 		{"TryAcquire of a name that this process holds", 6, func() { tryHeld(t, taken) }},
 		{"Reenter and its Release", 6, func() { reenterHeld(t, ctx, taken) }},
 		{"Acquire and Release", 50, func() { cycle(t, m) }},
+		{"Acquire and Release of a kept name", 2, func() { cycle(t, kept) }},
 		{"Do", 59, func() { doNothing(t, m) }},
 	} {
 		n := testing.AllocsPerRun(1000, x.f)

@@ -67,6 +67,30 @@ func BenchmarkMutex(b *testing.B) {
 	}
 }
 
+// keepingBenchClient returns a client that keeps names.
+func keepingBenchClient(b testing.TB) *zklock.Client {
+	c, err := zklock.Open("mem://?keep=1h")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func BenchmarkKeptMutex(b *testing.B) {
+	m := keepingBenchClient(b).Mutex("a")
+	cycle(b, m)
+	b.ReportAllocs()
+	for b.Loop() {
+		cycle(b, m)
+	}
+}
+
+func BenchmarkKeptParallelNames(b *testing.B) {
+	c := keepingBenchClient(b)
+	parallel(b, func(i int) zklock.Acquirer { return c.Mutex("name-" + strconv.Itoa(i)) })
+}
+
 func BenchmarkMutexParallelNames(b *testing.B) {
 	c := benchClient(b)
 	parallel(b, func(i int) zklock.Acquirer { return c.Mutex("name-" + strconv.Itoa(i)) })

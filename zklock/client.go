@@ -166,13 +166,18 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
-		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
-	r.By = r
-	lock, err := c.acquireLock(ctx, r, cfg)
-	r.endReport(err)
-	waited := r.waitedFor()
-	c.counters.wait(waited)
+	var waited time.Duration
+	var err error
+	lock := c.acquireKept(ctx, name, mode, wants, cfg)
+	if lock == nil {
+		r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
+			Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
+		r.By = r
+		lock, err = c.acquireLock(ctx, r, cfg)
+		r.endReport(err)
+		waited = r.waitedFor()
+		c.counters.wait(waited)
+	}
 	if err != nil {
 		c.counters.failed.Add(1)
 		err = &Error{Op: "acquire", Name: name, Err: err}
@@ -225,10 +230,9 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
-	r.setOrigin(cfg)
-	alone := len(r.Wants) > 1 || r.Mode == queue.Permit || cfg.alone || c.cfg.handoverLimit == 0 || c.cfg.handoverTime == 0
+	r.Origin = c.turnstiles.origin(r.Ctx, cfg, time.Now())
 	for {
-		if alone {
+		if !c.handsOver(r.Wants, r.Mode, cfg) {
 			lock, err = t.acquireAlone(waitCtx, r)
 		} else {
 			r.turnstile, r.Keep = t, c.cfg.keep > 0
@@ -243,6 +247,24 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		// The lock was lost between its grant and here: queue again at the end.
 		c.turnstiles.waitAgain(r)
 	}
+}
+
+// acquireKept acquires a name that the client keeps between two uses; it returns nil if it
+// does not, or if there may be a reason not to grant it: acquireLock finds that out.
+func (c *Client) acquireKept(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) *Lock {
+	if c.cfg.keep == 0 || !c.handsOver(wants, mode, cfg) || ctx.Err() != nil || c.places.TokensRegressed() || carried(ctx, &c.turnstiles, wants) != nil {
+		return nil
+	}
+	lock := c.turnstiles.takeKept(ctx, name, mode, wants, cfg)
+	if lock != nil {
+		lock.async = cfg.async
+	}
+	return lock
+}
+
+// handsOver reports whether the place of an acquisition takes part in hand-over.
+func (c *Client) handsOver(wants []place.Want, mode queue.Mode, cfg acquireConfig) bool {
+	return len(wants) == 1 && mode != queue.Permit && !cfg.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
 }
 
 // path returns the znode under which the contenders of a name queue.

@@ -48,6 +48,18 @@ func (hd *handle) reportLost() {
 	}
 }
 
+// releasedReason is the reason of all handles that were released.
+var releasedReason error = ErrReleased
+
+// shared returns a pointer to err, without an allocation for the reason of most handles.
+func shared(err error) *error {
+	if err == ErrReleased {
+		return &releasedReason
+	}
+	other := err // err itself would be allocated at each call
+	return &other
+}
+
 // end sets err, closes done and ends the contexts. It returns false if the handle had
 // ended before. A loss is counted first, so that a caller that has noticed the loss
 // finds it in Stats.
@@ -60,7 +72,7 @@ func (hd *handle) end(err error) bool {
 	if err != ErrReleased {
 		hd.hold.turnstiles.counters.lost.Add(1)
 	}
-	hd.err.Store(&err)
+	hd.err.Store(shared(err))
 	if hd.done != nil {
 		close(hd.done)
 	}

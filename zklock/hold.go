@@ -32,6 +32,8 @@ type hold struct {
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // guarded by mu; those not yet released, the oldest first
+	first   handle        // the first of them
+	one     [1]*handle    // guarded by mu; room for handles, for holds with one handle
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int           // guarded by mu; Txns under way
@@ -61,16 +63,23 @@ func (h *hold) currentMode() queue.Mode {
 func (h *hold) join(ctx context.Context) *Lock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.joinLocked(ctx)
+	return h.joinLocked(ctx, time.Now())
 }
 
-func (h *hold) joinLocked(ctx context.Context) *Lock {
+func (h *hold) joinLocked(ctx context.Context, now time.Time) *Lock {
 	if h.over {
 		return nil
 	}
-	l := &Lock{&handle{hold: h, token: h.token, hookCtx: ctx, acquired: time.Now()}}
-	l.strong = l
-	h.handles = append(h.handles, l.handle)
+	hd := &h.first
+	if hd.hold == nil {
+		h.handles = h.one[:0]
+	} else {
+		hd = &handle{}
+	}
+	hd.hold, hd.token, hd.hookCtx, hd.acquired = h, h.token, ctx, now
+	l := &Lock{hd}
+	hd.strong = l
+	h.handles = append(h.handles, hd)
 	return l
 }
 
@@ -87,11 +96,19 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	// to the Lock that it joined. That Lock's clean-up refers to the hold, and nothing
 	// that the clean-up refers to may refer to the Lock, or it is never collected.
 	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })
+	hd.hookCtx = nil // likewise: the first handle is a part of the hold
 	if len(h.handles) > 0 {
 		return false, false
 	}
 	h.over = true
 	return true, false
+}
+
+// BeginLocked implements place.Successor.
+func (h *hold) BeginLocked(turn uint32) {
+	h.token.Turn = turn
+	h.first.token = h.token
+	h.turnstiles.tookUp()
 }
 
 // overtaken returns the result of a release if the hold was lost after its handle was

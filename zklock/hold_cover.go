@@ -1,6 +1,8 @@
 package zklock
 
 import (
+	"time"
+
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -13,7 +15,7 @@ func (h *hold) joinAs(r *request) (l *Lock, ok bool) {
 	if r.Mode == queue.Exclusive && h.mode == queue.Shared {
 		return nil, false
 	}
-	return h.joinLocked(r.Ctx), true
+	return h.joinLocked(r.Ctx, time.Now()), true
 }
 
 // touches reports whether the hold has at least one of the names wanted.

@@ -641,3 +641,25 @@ func TestChildrenWithoutASequenceDoNotRecall(t *testing.T) {
 		}
 	})
 }
+
+// TestKeptPlaceNeedsALease: a kept place is not granted while the lease is too short, and is
+// when heartbeats are answered again.
+func TestKeptPlaceNeedsALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := keeping(t, e, "keep", "1h")
+		keep(t, e, c.Mutex("x"))
+		cut := memdriver.AroundSession(e.Sessions()[0])
+		e.Partition(cut)
+		time.Sleep(7400 * time.Millisecond) // of a lease of less than 9.9s, less than a quarter is left
+		got := acquiring(t, c.Mutex("x"), t.Context())
+		time.Sleep(100 * time.Millisecond)
+		none(t, "a goroutine on a lease that is nearly over", got)
+		e.Heal(cut)
+		l := <-got
+		if !l.Valid() || l.Token().Turn == 0 {
+			t.Errorf("Valid is %v, the token is %v, want the kept place", l.Valid(), l.Token())
+		}
+		mustRelease(t, l)
+	})
+}

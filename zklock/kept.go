@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"container/list"
 	"sync"
 	"time"
 
@@ -14,36 +13,39 @@ import (
 // the one that was not used for the longest time leaves the queue.
 //
 // Invariants:
-//   - A standby is in byAge if and only if it is the standby of its turnstile. Both change
+//   - A standby is in the list if and only if it is the standby of its turnstile. Both change
 //     under that turnstile's mu.
-//   - While byAge is not empty, run is running, or the pool is closed.
+//   - While the list is not empty, run is running, or the pool is closed.
 //   - After close, no place is kept.
 type kept struct {
 	keep time.Duration // 0: none is kept
 	max  int
 	pool *session.Pool
 
-	mu      sync.Mutex
-	byAge   list.List // guarded by mu; of *standby, the one kept longest first
-	running bool      // guarded by mu
-	closed  bool      // guarded by mu
+	mu          sync.Mutex
+	first, last *standby // guarded by mu; list of those that have a kept place, the one kept longest first
+	n           int      // guarded by mu; the length of the list
+	running     bool     // guarded by mu
+	closed      bool     // guarded by mu
 }
 
 // keeper is what a kept place was kept for: its name's turnstile.
 type keeper interface {
-	// retire ends the time of a standby, unless the place was taken up meanwhile. lost means
+	// retire ends the time of a standby, unless its place was taken up meanwhile. lost means
 	// that the place is gone already; otherwise it leaves ZooKeeper's queue.
 	retire(s *standby, lost bool)
 }
 
 // standby has a kept place, as a hold has the place of a lock, so that the end of the session
-// or the deletion of the node ends it, too.
+// or the deletion of the node ends it, too. It is used for one place only, each time when that
+// place is kept.
 type standby struct {
 	keeper keeper
 	place  *place.Place
 	trace  string // the traceparent of the acquisition that held the place last
-	since  time.Time
-	at     *list.Element // guarded by kept.mu
+
+	since          time.Time // guarded by kept.mu; since when the place has been kept
+	previous, next *standby  // guarded by kept.mu; neighbours in the list
 }
 
 // add adds a standby. It returns false if nothing is kept any more. oldest, if not nil, is a
@@ -54,12 +56,18 @@ func (k *kept) add(s *standby) (oldest *standby, ok bool) {
 	if k.closed {
 		return nil, false
 	}
-	s.at = k.byAge.PushBack(s)
+	s.since = time.Now()
+	if s.previous = k.last; k.last != nil {
+		k.last.next = s
+	} else {
+		k.first = s
+	}
+	k.last = s
+	if k.n++; k.n > k.max {
+		oldest = k.first
+	}
 	if !k.running {
 		k.running = k.pool.Spawn(k.run)
-	}
-	if k.byAge.Len() > k.max {
-		oldest = k.byAge.Front().Value.(*standby)
 	}
 	return oldest, true
 }
@@ -68,14 +76,25 @@ func (k *kept) add(s *standby) (oldest *standby, ok bool) {
 func (k *kept) remove(s *standby) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.byAge.Remove(s.at)
+	if s.previous != nil {
+		s.previous.next = s.next
+	} else {
+		k.first = s.next
+	}
+	if s.next != nil {
+		s.next.previous = s.previous
+	} else {
+		k.last = s.previous
+	}
+	s.previous, s.next = nil, nil
+	k.n--
 }
 
 // len returns how many places are kept.
 func (k *kept) len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.byAge.Len()
+	return k.n
 }
 
 // close makes all kept places leave the queue.
@@ -83,8 +102,8 @@ func (k *kept) close() {
 	k.mu.Lock()
 	k.closed = true
 	var all []*standby
-	for e := k.byAge.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(*standby))
+	for s := k.first; s != nil; s = s.next {
+		all = append(all, s)
 	}
 	k.mu.Unlock()
 	for _, s := range all {
@@ -96,7 +115,7 @@ func (k *kept) close() {
 // none is kept.
 func (k *kept) run() {
 	for {
-		oldest, wait := k.next()
+		oldest, wait := k.oldest()
 		switch {
 		case oldest == nil:
 			return
@@ -108,18 +127,16 @@ func (k *kept) run() {
 	}
 }
 
-// next returns the standby that has been kept longest, and how long it stays. If there is
+// oldest returns the standby that has been kept longest, and how long it stays. If there is
 // none, run ends.
-func (k *kept) next() (oldest *standby, wait time.Duration) {
+func (k *kept) oldest() (s *standby, wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	first := k.byAge.Front()
-	if first == nil {
+	if k.first == nil {
 		k.running = false
 		return nil, 0
 	}
-	oldest = first.Value.(*standby)
-	return oldest, time.Until(oldest.since.Add(k.keep))
+	return k.first, time.Until(k.first.since.Add(k.keep))
 }
 
 // The methods of session.Tenant. A loss of a kept place is not reported: no caller has a Lock

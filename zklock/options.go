@@ -184,7 +184,10 @@ func WithMaxWaiters(n int) AcquireOption {
 }
 
 func newAcquireConfig(opts []AcquireOption, try bool) acquireConfig {
-	cfg := acquireConfig{try: try}
+	if len(opts) == 0 {
+		return acquireConfig{try: try}
+	}
+	cfg := acquireConfig{}
 	for _, o := range opts {
 		if o != nil {
 			o.applyAcquire(&cfg)

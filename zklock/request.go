@@ -86,10 +86,12 @@ func (r *request) waitedFor() time.Duration {
 	return time.Since(r.waitFrom)
 }
 
-// setOrigin sets what other clients can read about the request in its queue node.
-func (r *request) setOrigin(cfg acquireConfig) {
-	r.Origin = place.Origin{Label: cfg.label, Since: time.Now().UnixMilli()}
-	if inject := r.turnstiles.hooks.inject; inject != nil {
-		r.Origin.Trace = inject(r.Ctx)
+// origin returns what other clients can read, in its queue node, about an acquisition that
+// began at a time. ctx is what the Acquire hook returned.
+func (ts *turnstiles) origin(ctx context.Context, cfg acquireConfig, began time.Time) place.Origin {
+	o := place.Origin{Label: cfg.label, Since: began.UnixMilli()}
+	if inject := ts.hooks.inject; inject != nil {
+		o.Trace = inject(ctx)
 	}
+	return o
 }

@@ -61,7 +61,8 @@ type turnstile struct {
 	current        *hold     // guarded by mu; the newest hold, nil if that is over
 	noSessionSince time.Time // guarded by mu; since when leaders have had no usable session; zero if the last one had one
 
-	standby *standby // guarded by mu; the place that the client keeps for the name; nil: none
+	standby *standby // guarded by mu; has the place that the client keeps for the name; nil: none
+	last    *standby // guarded by mu; the newest one, to be used again for its place
 
 	leaderWaits chan struct{} // guarded by mu; the channel of the readers that ask together with the leader; nil: there are none
 }

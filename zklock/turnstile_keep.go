@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // keepLocked keeps the place of a hold that is over, if no goroutine of this process wants
@@ -15,15 +16,19 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, ok bool) {
 	if ts.kept.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
 		return nil, false
 	}
-	s := &standby{keeper: t, place: h.place, trace: h.origin.Trace, since: time.Now()}
-	if !place.Keep(h.place, s, t.recalled) {
+	s := t.last
+	if s == nil || s.place != h.place {
+		s = &standby{keeper: t, place: h.place}
+	}
+	s.trace = h.origin.Trace
+	if !place.Keep(h.place, s, t) {
 		return nil, false
 	}
 	if oldest, ok = ts.kept.add(s); !ok {
 		h.place.EndHold(s)
 		return nil, false
 	}
-	t.standby = s
+	t.standby, t.last = s, s
 	ts.use(t)
 	return oldest, true
 }
@@ -33,6 +38,44 @@ func (t *turnstile) unkeepLocked(s *standby) {
 	t.standby = nil
 	t.turnstiles.kept.remove(s)
 	s.place.EndHold(s)
+}
+
+// takeKept acquires a name that the client keeps, without a request, and without most of what
+// other acquisitions need. It returns nil if that is not possible.
+func (ts *turnstiles) takeKept(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) *Lock {
+	ts.mu.Lock()
+	t := ts.byPath[wants[0].Path]
+	ts.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	s := t.standby
+	if s == nil {
+		t.mu.Unlock()
+		return nil
+	}
+	now := time.Now()
+	h := &hold{turnstiles: ts, place: s.place, turnstile: t, name: name, wants: wants, mode: mode, origin: ts.origin(ctx, cfg, now), token: Token{Zxid: s.place.Zxid}}
+	lock := h.joinLocked(ctx, now) // no other goroutine knows h
+	if !place.TakeUp(s.place, s, h, mode) {
+		t.mu.Unlock()
+		return nil
+	}
+	t.standby = nil
+	ts.kept.remove(s)
+	t.beginLocked(h)
+	t.mu.Unlock()
+	ts.reportHandover(ctx, lock, s.trace)
+	return lock
+}
+
+// tookUp counts a hold that has begun with a kept place. The place's use of its name is now
+// the hold's.
+func (ts *turnstiles) tookUp() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.held++
 }
 
 // takeUpLocked grants a kept place to a request. If that is not possible, it returns the
@@ -67,10 +110,9 @@ func (t *turnstile) retire(s *standby, lost bool) {
 	t.turnstiles.endUse(t)
 }
 
-// recalled is called when another contender is, or may be, in the queue of a place that was
-// kept at some time. If no goroutine uses the place now, it leaves the queue. Otherwise the
-// limits of hand-over count from now on.
-func (t *turnstile) recalled(p *place.Place) {
+// Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
+// Otherwise the limits of hand-over count from now on.
+func (t *turnstile) Recalled(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	place.Recall(p)

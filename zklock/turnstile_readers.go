@@ -4,7 +4,7 @@ import "github.com/zklock/go-zklock/zklock/internal/place"
 
 // shareWhenDueLocked turns a writer's place that a reader has got into a reader's place. If
 // other contenders are in ZooKeeper's queue, it does so at once. If the client watches for
-// other contenders, recalled does so when one arrives. Otherwise it happens when
+// other contenders, Recalled does so when one arrives. Otherwise it happens when
 // handover_time has passed, after which the place is not handed over. Until then the place
 // can go back to writers of this client without a request. A reader of another process that
 // queues meanwhile waits no longer than it would for those writers.

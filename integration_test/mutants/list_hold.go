@@ -160,7 +160,7 @@ var handoverMutants = []mutant{
 		name:   "handover-of-all",
 		breaks: "locks on several names take part in hand-over",
 		file:   "zklock/client.go",
-		edits:  change(`alone := len(r.Wants) > 1 || r.Mode`, `alone := r.Mode`),
+		edits:  change(`return len(wants) == 1 && mode`, `return mode`),
 		tests:  []string{"TestAllIsNotHandedAPlaceOnOneName"},
 	},
 	{
@@ -183,7 +183,7 @@ var handoverMutants = []mutant{
 		name:   "writer-in-a-readers-place",
 		breaks: "a writer is handed a reader's place, and holds while readers of other processes hold",
 		file:   "zklock/internal/place/place_grant.go",
-		edits:  change(`case p.nodes[0].kind.Mode == queue.Shared && mode != queue.Shared, `, `case `),
+		edits:  change(`return (p.nodes[0].kind.Mode != queue.Shared || mode == queue.Shared) && `, `return `),
 		tests:  []string{"TestDowngradedPlaceIsPassedOnToReadersOnly"},
 	},
 	{
@@ -215,7 +215,7 @@ var handoverMutants = []mutant{
 		breaks: "a place is handed over although a Txn under it may still be applied",
 		file:   "zklock/internal/place/place_grant.go",
 		by:     core,
-		edits:  change(`mode != queue.Shared, p.doubtfulTxn.Load(), p.turn`, `mode != queue.Shared, p.turn`),
+		edits:  change(`&& !p.doubtfulTxn.Load() &&`, `&&`),
 		tests:  []string{"TestLateTxnNeverReachesTheNextHolder"},
 	},
 	{

@@ -40,7 +40,7 @@ var keepMutants = []mutant{
 		breaks: "after a reconnect the client does not list the queue of a kept place again, and relies on the driver alone",
 		file:   guardFile,
 		by:     core,
-		edits:  change("case n.place == nil || n.event != nil && n.gen >= gen:", "case n.place == nil || n.event != nil && (n.gen >= gen || n.recall != nil):"),
+		edits:  change("case n.place == nil || n.event != nil && n.gen >= gen:", "case n.place == nil || n.event != nil && (n.gen >= gen || n.keeper != nil):"),
 		tests:  []string{"TestRecallAfterALostWatch"},
 	},
 	{
@@ -103,8 +103,24 @@ var keepMutants = []mutant{
 		name:   "turns-wrap",
 		breaks: "the turns of a kept place's holders begin again at 0 after 2^32 of them, and so do their tokens",
 		file:   "zklock/internal/place/place_grant.go",
-		edits:  change(", p.turn >= lastTurn:", ":"),
+		edits:  change(" && p.turn < lastTurn", ""),
 		tests:  []string{"TestTurnsEnd"},
+	},
+	{
+		name:   "kept-place-without-a-lease",
+		breaks: "a kept place is granted although its session's lease is nearly over",
+		file:   keepFile,
+		by:     core,
+		edits:  change(" || !p.leasedLocked() || !p.life", " || !p.life"),
+		tests:  []string{"TestKeptPlaceNeedsALease"},
+	},
+	{
+		name:   "kept-readers-place-for-a-writer",
+		breaks: "a writer is granted a reader's kept place, and holds while readers of other processes hold",
+		file:   keepFile,
+		by:     core,
+		edits:  change(" || !grantsLocked(p, mode) || ", " || "),
+		tests:  []string{"TestKeptReaders"},
 	},
 	{
 		name:   "kept-place-of-a-lost-session",
@@ -119,7 +135,7 @@ var keepMutants = []mutant{
 		breaks: "a place stays in the queue although it was not used for longer than keep",
 		file:   keptFile,
 		by:     core,
-		edits:  change("time.Until(oldest.since.Add(k.keep))", "time.Hour"),
+		edits:  change("time.Until(k.first.since.Add(k.keep))", "time.Hour"),
 		tests:  []string{"TestKeptNameCostsNothing"},
 	},
 	{
@@ -127,7 +143,7 @@ var keepMutants = []mutant{
 		breaks: "more than keep_max places are kept",
 		file:   keptFile,
 		by:     core,
-		edits:  change("if k.byAge.Len() > k.max {", "if false {"),
+		edits:  change("k.n > k.max {", "k.n > k.max && false {"),
 		tests:  []string{"TestKeepMax"},
 	},
 	{

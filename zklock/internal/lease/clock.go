@@ -32,7 +32,40 @@ func Suspended() time.Duration {
 }
 
 // Now returns the current instant.
-func Now() time.Time { return time.Now().Add(Suspended()) }
+//
+// Suspended asks the system for two clocks, which takes several times as long as time.Now.
+// Now leaves that out if the wall clock shows that it is not needed. A suspension moves the
+// wall clock forward against the monotonic one. So if the two have kept their distance since
+// Suspended was last asked, the machine was not suspended since then, unless something has
+// set the wall clock back by the length of the suspension, to the millisecond. Now excludes
+// that too, in practice, by asking again after ten milliseconds.
+func Now() time.Time {
+	t := time.Now()
+	ran := t.Sub(start)
+	skew := t.UnixNano() - int64(ran)
+	if since := int64(ran) - askedAt.Load(); since >= 0 && since < askEvery && near(skew, askedSkew.Load()) {
+		return t.Add(time.Duration(suspendedMax.Load()))
+	}
+	d := Suspended()
+	// The order matters: a goroutine that sees the new time compares with the new skew.
+	askedSkew.Store(skew)
+	askedAt.Store(int64(ran))
+	return t.Add(d)
+}
+
+// What Now knew when it last asked for the clocks, from before it asked.
+var (
+	start     = time.Now()
+	askedAt   atomic.Int64 // the monotonic time since start
+	askedSkew atomic.Int64 // the wall clock's time less the monotonic time
+)
+
+const (
+	askEvery = int64(10 * time.Millisecond)
+	maxSkew  = int64(time.Millisecond)
+)
+
+func near(a, b int64) bool { return a-b < maxSkew && b-a < maxSkew }
 
 // Wall returns the time that time.Now will return at the instant i, if the machine is not
 // suspended again before that.

@@ -3,6 +3,7 @@ package place
 import (
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -39,11 +40,17 @@ func mayKeep(desk *Desk, wants []Want, before *warmth) bool {
 	return len(wants) == 1 && uses >= desk.cfg.KeepAfter<<desk.parents.recalls(wants[0].Path)
 }
 
+// Keeper is what a place is kept for.
+type Keeper interface {
+	// Recalled is called when there is, or may be, another contender in the queue of a place
+	// that was kept at some time, also if the place is held at that moment. It is called on
+	// another goroutine, and at most once for each place.
+	Recalled(p *Place)
+}
+
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, by has
-// it. Keep returns false, and does nothing, if the place has to leave the queue. It calls
-// recall, on another goroutine and at most once for each place, when there is or may be
-// another contender in the queue, also if the place is held at that moment.
-func Keep(p *Place, by session.Tenant, recall func(*Place)) bool {
+// it. Keep returns false, and does nothing, if the place has to leave the queue.
+func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	desk := p.Desk
 	desk.Mu.Lock()
 	if !p.keepable || p.others || p.doubtfulTxn.Load() || p.turn >= lastTurn || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
@@ -56,8 +63,37 @@ func Keep(p *Place, by session.Tenant, recall func(*Place)) bool {
 	p.watched = true
 	desk.Mu.Unlock()
 	if !watched {
-		desk.ownWatches.give(guarded{place: p, recall: recall})
+		desk.ownWatches.give(guarded{place: p, keeper: keeper})
 	}
+	return true
+}
+
+// Successor is a hold that is to follow a tenant that has kept a place.
+type Successor interface {
+	session.Tenant
+
+	// BeginLocked is called when the hold begins. turn goes into its token. The session's Mu
+	// is held.
+	BeginLocked(turn uint32)
+}
+
+// TakeUp grants a place that was kept by a tenant to a hold, without a request. It checks in
+// the same step what MayPass and Grant check. It returns false, and does nothing, if one of
+// their conditions does not hold.
+func TakeUp(p *Place, from session.Tenant, to Successor, mode queue.Mode) bool {
+	desk := p.Desk
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
+	if p.hold != from || !isOpen(p) || !grantsLocked(p, mode) || !p.leasedLocked() || !p.life.moveLocked(spent) {
+		return false
+	}
+	p.life.moveLocked(held)
+	p.handovers++
+	to.BeginLocked(p.turn)
+	p.turn++
+	p.hold = to
+	delete(desk.Tenants, from)
+	desk.Tenants[to] = struct{}{}
 	return true
 }
 

@@ -35,7 +35,7 @@ type guard struct {
 type guarded struct {
 	place  *Place              // nil once the node need not be watched any more
 	index  int                 // of the node in place.nodes
-	recall func(*Place)        // nil: the place's own node is watched; else the queue is, and recall is called once
+	keeper Keeper              // nil: the place's own node is watched; else the queue is, for a place that was kept
 	shared *session.Watched    // the session's shared watch from which event comes; nil: the guard armed its own
 	event  <-chan driver.Event // nil: the node has to be read and watched again
 	gen    uint64              // connection generation on which the watch was armed
@@ -57,7 +57,7 @@ func (g *guard) run() {
 		for i := range g.nodes {
 			switch n := &g.nodes[i]; {
 			case n.place == nil || n.event != nil && n.gen >= gen:
-			case n.recall != nil:
+			case n.keeper != nil:
 				g.list(n)
 			default:
 				g.read(n)
@@ -140,11 +140,11 @@ func (g *guard) list(n *guarded) {
 	}
 }
 
-// recall calls the recall function of a kept place. Its queue need not be watched any more.
+// recall recalls a kept place. Its queue need not be watched any more.
 func (g *guard) recall(n *guarded) {
 	p := n.place
 	n.place, n.event = nil, nil
-	n.recall(p)
+	n.keeper.Recalled(p)
 }
 
 // wait returns true when the guard has something to do: after an event, when a node was
@@ -170,7 +170,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 			n.shared.Received(e, ok)
 			g.watches.desk.Watches.Drop(n.shared)
 		}
-		if e, _ := value.Interface().(driver.Event); n.recall != nil && n.place != nil && ok && e.Err == nil && !n.place.life.ending() {
+		if e, _ := value.Interface().(driver.Event); n.keeper != nil && n.place != nil && ok && e.Err == nil && !n.place.life.ending() {
 			// Another contender has come, unless it has left again or our own node was
 			// deleted. The contender is not made to wait for a list that would show that.
 			g.recall(n)

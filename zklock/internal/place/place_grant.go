@@ -52,7 +52,7 @@ func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
 	switch {
-	case p.nodes[0].kind.Mode == queue.Shared && mode != queue.Shared, p.doubtfulTxn.Load(), p.turn >= lastTurn:
+	case !grantsLocked(p, mode):
 		return false
 	case isOpen(p):
 		return true
@@ -60,6 +60,13 @@ func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 		return false
 	}
 	return !p.others || p.handovers < limit
+}
+
+// grantsLocked reports whether a place that was held before can have a holder of a mode,
+// however long that has been: the node grants the mode, no Txn under the place is in doubt,
+// and there are turns left. The session's Mu is held.
+func grantsLocked(p *Place, mode queue.Mode) bool {
+	return (p.nodes[0].kind.Mode != queue.Shared || mode == queue.Shared) && !p.doubtfulTxn.Load() && p.turn < lastTurn
 }
 
 // lastTurn is the turn of a place's last holder. A Downgrade needs one turn more.
