@@ -189,7 +189,7 @@ var sessionMutants = []mutant{
 		name:   "suspension-looked-for-once",
 		breaks: "the clocks are compared again only if the wall clock has moved against the monotonic one",
 		file:   "zklock/internal/lease/clock.go",
-		edits:  change("since >= 0 && since < askEvery && near", "near"),
+		edits:  change("since >= 0 && since < askEvery && near", "since < since+askEvery && near"),
 		tests:  []string{"TestNowAsksForTheClocks"},
 	},
 	{
