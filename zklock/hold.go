@@ -91,11 +91,11 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	if h.over {
 		return false, true // no release ends a hold that still has this handle
 	}
-	// The handle of a Lock that joined with Reenter refers, through the context of its
-	// acquisition, to the Lock that it joined. That Lock's clean-up refers to the hold, and
-	// nothing that the clean-up refers to may refer to the Lock, or it is never collected.
+	// No reference to the handle may stay in the array (DeleteFunc clears it). A
+	// handle that joined with Reenter refers, through the context of its acquisition,
+	// to the Lock that it joined. That Lock's clean-up refers to the hold, and nothing
+	// that the clean-up refers to may refer to the Lock, or it is never collected.
 	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })
-	hd.hookCtx = nil
 	if len(h.handles) > 0 {
 		return false, false
 	}

@@ -142,8 +142,9 @@ var lossMutants = []mutant{
 		name:   "joined-lock-kept",
 		breaks: "a released handle that shared its hold with others is never garbage-collected",
 		file:   holdFile,
-		edits:  change("\thd.hookCtx = nil", "\t_ = hd.hookCtx"),
-		tests:  []string{"TestReleasedLocksAreCollected"},
+		edits: change("h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })",
+			"if i := slices.Index(h.handles, hd); i >= 0 {\n\t\th.handles = append(h.handles[:i], h.handles[i+1:]...)\n\t}"),
+		tests: []string{"TestReleasedLocksAreCollected"},
 	},
 	{
 		name:   "reaped-whatever-it-is",
