@@ -69,6 +69,9 @@ func TestKeptNameCostsNothing(t *testing.T) {
 				t.Fatalf("%s: %d nodes after the first use, want the %d kept before", a.Name(), n, i)
 			}
 			use(t, a)
+			if who, err := c.Contenders(t.Context(), a.Name()); err != nil || len(who) != 1 || !who[0].Kept {
+				t.Errorf("%s: contenders %+v, %v, want one that may be kept", a.Name(), who, err)
+			}
 			if st := c.Stats(); nodes(e) != i+1 || st.Kept != i+1 || st.Held != 0 {
 				t.Fatalf("%s: %d nodes after the second use, want %d; Stats has Kept %d and Held %d", a.Name(), nodes(e), i+1, st.Kept, st.Held)
 			}
