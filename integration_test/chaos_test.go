@@ -119,6 +119,9 @@ func (c *chaos) startVictim(i int, registers, znode string) {
 		hosts = append(hosts, p.Addr())
 	}
 	params := quick("session_timeout", chaosSession.String(), "tick_time", chaosTick.String())
+	if i%2 == 1 {
+		params.Set("keep", "1s")
+	}
 	v.process = startWorker(c.t, task{
 		Role: "chaos",
 		URL:  ensemble.URL(fmt.Sprintf("%s,%s,%s", hosts[0], hosts[1], hosts[2]), c.root, params),

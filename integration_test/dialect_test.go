@@ -36,7 +36,7 @@ func TestDialects(t *testing.T) {
 		"gozk":    goPeers(t, 3, "gozk", hosts),
 		"kazoo":   kazooPeers(t, 3, hosts),
 	}
-	clients := map[string]*zklock.Client{}
+	clients, keepers := map[string]*zklock.Client{}, map[string]*zklock.Client{}
 	for _, dialect := range []string{"zklock", "curator", "zk", "kazoo"} {
 		c, err := zklock.Open("zk://" + hosts + root + "?tick_time=500ms&dialect=" + dialect)
 		if err != nil {
@@ -47,6 +47,10 @@ func TestDialects(t *testing.T) {
 			t.Fatal(err)
 		}
 		clients[dialect] = c
+		if keepers[dialect], err = zklock.Open("zk://" + hosts + root + "?tick_time=500ms&keep=1h&dialect=" + dialect); err != nil {
+			t.Fatal(err)
+		}
+		defer keepers[dialect].Close()
 		peers[dialect+"-zklock"] = goPeers(t, 3, "zklock", hosts, root, dialect)
 	}
 	for _, ps := range peers {
@@ -94,6 +98,23 @@ func TestDialects(t *testing.T) {
 				if _, err := clients[dialect].Mutex(name).TryAcquire(within(t)); !errors.Is(err, zklock.ErrNotAcquired) {
 					t.Errorf("TryAcquire = %v, want ErrNotAcquired", err)
 				}
+				a.pending(t)
+				p.send("release")
+				p.expect(t, "released")
+				release(t, a.must(t))
+				queue(t, m.Path(), 0)
+
+				// zklock keeps the name, and gives it up when the other library comes.
+				m = keepers[dialect].Mutex(name + "-kept")
+				for range 2 {
+					release(t, acquire(t, m))
+				}
+				queue(t, m.Path(), 1)
+				p.send("acquire %s %s", f.kind, m.Path())
+				p.expect(t, "held")
+				queue(t, m.Path(), 1)
+				a = try(t, within(t), m)
+				queue(t, m.Path(), 2)
 				a.pending(t)
 				p.send("release")
 				p.expect(t, "released")

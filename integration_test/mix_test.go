@@ -157,8 +157,12 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	register, addr := serveTally(t)
 	var workers []*process
 	for i := range 3 {
+		params := quick()
+		if i > 0 {
+			params.Set("keep", "1s")
+		}
 		workers = append(workers, startWorker(t, task{Role: "mix", For: length, Log: filepath.Join(t.TempDir(), fmt.Sprint(i)),
-			Register: addr, URL: ensemble.URL(zk.Server(i).Addr(), root, quick())}))
+			Register: addr, URL: ensemble.URL(zk.Server(i).Addr(), root, params)}))
 	}
 	for _, w := range workers {
 		w.await("ready")

@@ -1,0 +1,163 @@
+package integration_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// TestKeptNamesOnThreeServers runs three clients that keep names, each on a server of its
+// own. Most of the time a name is used by one of them only. Now and then another one wants it,
+// as a writer, a reader, one of several names, or with a try.
+func TestKeptNamesOnThreeServers(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{Servers: 3})
+	const names, goroutines, length = 30, 10, 10 * time.Second
+	var clients []*zklock.Client
+	for i := range 3 {
+		clients = append(clients, dial(t, e.Server(i).Addr(), quick("keep", "1s")))
+	}
+	var inside [names]struct {
+		sync.Mutex
+		writers, readers int
+		last             zklock.Token
+	}
+	name := func(i int) string { return fmt.Sprint("name-", i) }
+	var cycles, others, refused atomic.Int64
+	enter := func(n int, l *zklock.Lock, mode zklock.Mode) (leave func()) {
+		in := &inside[n]
+		in.Lock()
+		defer in.Unlock()
+		if in.writers > 0 || mode == zklock.Exclusive && in.readers > 0 {
+			t.Errorf("%s: a holder of mode %v got in next to %d writers and %d readers", name(n), mode, in.writers, in.readers)
+		}
+		if mode == zklock.Exclusive {
+			if l.Token().Compare(in.last) <= 0 {
+				t.Errorf("%s: token %v after %v", name(n), l.Token(), in.last)
+			}
+			in.last, in.writers = l.Token(), in.writers+1
+			return func() { in.Lock(); defer in.Unlock(); in.writers-- }
+		}
+		in.readers++
+		return func() { in.Lock(); defer in.Unlock(); in.readers-- }
+	}
+	var all sync.WaitGroup
+	stop := time.Now().Add(length)
+	for i, c := range clients {
+		for g := range goroutines {
+			rng := rand.New(rand.NewPCG(uint64(i), uint64(g)))
+			all.Go(func() {
+				for time.Now().Before(stop) && !t.Failed() {
+					n := rng.IntN(names/3)*3 + i // a third of the names is mostly this client's
+					if rng.IntN(20) == 0 {
+						n = rng.IntN(names)
+						others.Add(1)
+					}
+					mode, wanted, acquirer := zklock.Exclusive, []int{n}, zklock.Acquirer(clients[i].Mutex(name(n)))
+					switch rng.IntN(20) {
+					case 0:
+						mode, acquirer = zklock.Shared, c.RWMutex(name(n)).Reader()
+					case 1:
+						second := rng.IntN(names)
+						if second != n {
+							wanted, acquirer = []int{n, second}, zklock.All(c.Mutex(name(n)), c.Mutex(name(second)))
+						}
+					}
+					acquire := acquirer.Acquire
+					if rng.IntN(10) == 0 {
+						acquire = acquirer.TryAcquire
+					}
+					l, err := acquire(within(t))
+					if err != nil {
+						refused.Add(1)
+						continue
+					}
+					var leave []func()
+					for _, w := range wanted {
+						leave = append(leave, enter(w, l, mode))
+					}
+					if rng.IntN(50) == 0 {
+						time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
+					}
+					for _, f := range leave {
+						f()
+					}
+					release(t, l)
+					cycles.Add(1)
+					if rng.IntN(10) == 0 {
+						time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	var handed uint64
+	for _, c := range clients {
+		handed += c.Stats().Handovers
+	}
+	t.Logf("%d cycles, of which %d in memory; %d on other clients' names; %d tries refused", cycles.Load(), handed, others.Load(), refused.Load())
+	if handed == 0 || others.Load() == 0 {
+		t.Error("no name was kept, or none was wanted by another client")
+	}
+	conn := dialRaw(t, e.Hosts(), patience)
+	eventually(t, "all kept names are given up", func() bool {
+		for n := range names {
+			if children, _, err := conn.Children(clients[0].Mutex(name(n)).Path()); err == nil && len(children) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestRecallOnAServer measures how long the acquire of a name takes that two processes use in
+// turn: if neither keeps names, if both may, and if the other one keeps the name at that
+// moment and does not use it.
+func TestRecallOnAServer(t *testing.T) {
+	hosts := sharedEnsemble(t).Hosts()
+	a, b := dial(t, hosts, quick()), dial(t, hosts, quick())
+	keepA, keepB := dial(t, hosts, quick("keep", "1h")), dial(t, hosts, quick("keep", "1h"))
+	uses := 0
+	turns := []struct {
+		what   string
+		first  func()
+		second zklock.Acquirer
+		took   []time.Duration
+	}{
+		{what: "without keep", first: func() { release(t, acquire(t, a.Mutex("without"))) }, second: b.Mutex("without")},
+		{what: "with keep, in turn", first: func() { release(t, acquire(t, keepA.Mutex("turn"))) }, second: keepB.Mutex("turn")},
+		{what: "of a kept name", second: keepB.Mutex("kept"), first: func() {
+			for before := keepA.Stats().Kept; keepA.Stats().Kept == before; uses++ {
+				release(t, acquire(t, keepA.Mutex("kept")))
+			}
+		}},
+	}
+	const rounds = 150
+	for round := range rounds {
+		for i := range turns {
+			turn := &turns[i]
+			turn.first()
+			began := time.Now()
+			l := acquire(t, turn.second)
+			turn.took = append(turn.took, time.Since(began))
+			release(t, l)
+		}
+		if st := keepA.Stats(); st.Kept != 0 {
+			t.Fatalf("round %d: Kept is %d after a recall", round, st.Kept)
+		}
+	}
+	for _, turn := range turns {
+		slices.Sort(turn.took)
+		p50, plain := turn.took[rounds/2], turns[0].took[rounds/2]
+		t.Logf("acquire %s: p50 %v, %.2fx", turn.what, p50, float64(p50)/float64(plain))
+	}
+	t.Logf("the keeper needed %d uses for %d recalls", uses, rounds)
+}
