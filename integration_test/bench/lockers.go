@@ -25,9 +25,10 @@ const (
 
 // openLocker opens one of the contestants that are part of this program.
 func openLocker(library, hosts string) (worker.Locker, error) {
+	sessions := map[string]int{ours: 1, twice: 2, fourfold: 4}
 	switch library {
-	case ours:
-		url := "zk://" + hosts + zklockRoot + "?pool_max_sessions=1"
+	case ours, twice, fourfold:
+		url := fmt.Sprintf("zk://%s%s?pool_max_sessions=%d", hosts, zklockRoot, sessions[library])
 		c, err := zklock.Open(url)
 		if err != nil {
 			return nil, err

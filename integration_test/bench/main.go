@@ -101,7 +101,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	defer s.close()
 	b := &runner{servers: s, rounds: o.rounds, length: o.length, warmed: o.warm, start: make(map[string]func() (*exec.Cmd, error)),
 		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
-	for _, library := range []string{ours, zkLock, floor} {
+	for _, library := range []string{ours, twice, fourfold, zkLock, floor} {
 		b.start[library] = func() (*exec.Cmd, error) { return self(library, s.hosts) }
 	}
 	if err := b.warm(ctx, o.warm); err != nil {

@@ -9,12 +9,14 @@ import (
 
 // Contestants. The others are compared with the first one.
 const (
-	ours    = "zklock"
-	zkLock  = "zk.Lock"
-	floor   = "plain create and delete" // one create and one delete a cycle, without a lock
-	curator = "Curator"
-	etcd    = "etcd"
-	redsync = "redsync"
+	ours     = "zklock"
+	zkLock   = "zk.Lock"
+	twice    = "zklock, 2 sessions"
+	fourfold = "zklock, 4 sessions"
+	floor    = "plain create and delete" // one create and one delete a cycle, without a lock
+	curator  = "Curator"
+	etcd     = "etcd"
+	redsync  = "redsync"
 )
 
 // row is one workload with its contestants and its targets.
@@ -93,6 +95,14 @@ func rows() []row {
 			name: "256 goroutines, 256 names", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 256,
 			who: []string{zkLock, floor}, peers: everybody,
 			targets: []target{rateOf(zkLock, 4.5), rateOf(floor, 3)},
+		},
+		{
+			name: "64 goroutines, 64 names, several sessions", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 64,
+			who: []string{twice, fourfold},
+		},
+		{
+			name: "256 goroutines, 256 names, several sessions", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 256,
+			who: []string{twice, fourfold},
 		},
 		{
 			name: "1 goroutine, kept name", kind: worker.Keep, names: worker.Own, processes: 1, goroutines: 1,
