@@ -20,7 +20,7 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, ok bool) {
 	if s == nil || s.place != h.place {
 		s = &standby{keeper: t, place: h.place}
 	}
-	s.trace = h.origin.Trace
+	s.trace = originOf(h).Trace
 	if !place.Keep(h.place, s, t) {
 		return nil, false
 	}
