@@ -80,10 +80,7 @@ func newPlace(desk *Desk, wants []Want) (*Place, bool) {
 	if desk.Over != nil {
 		return nil, false
 	}
-	desk.Work++
-	if desk.Work == 1 {
-		session.Poke(desk.Rouse) // from now on heartbeats are due more often
-	}
+	desk.EnterLocked()
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
