@@ -74,6 +74,25 @@ func TestOutageEndsARest(t *testing.T) {
 	}
 }
 
+// A waiter that rests, with WithFailFast, gets ErrOutage when its session ends: the connection
+// has been missing for connect_timeout by then.
+func TestOutageOfARestFailsFast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		held := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
+		first := failing(t, connect(t, e.Connector(), nil))
+		failed := failing(t, connect(t, e.Connector(), nil), zklock.WithFailFast())
+		time.Sleep(time.Minute)
+		e.Partition(memdriver.AroundClients(0).Reset())
+		if f := <-failed; !errors.Is(f.err, zklock.ErrOutage) || f.took > time.Minute+12*time.Second {
+			t.Errorf("%v, %v after the outage began; want ErrOutage after session_timeout, 10s", f.err, f.took-time.Minute)
+		}
+		<-first
+		<-held.Done()
+		e.Heal()
+	})
+}
+
 // A wait that ends during an outage returns ErrUnavailable, and not ErrNotAcquired, whether
 // the waiter rests or not. At the beginning of an outage it does not yet.
 func TestWaitThatEndsDuringAnOutage(t *testing.T) {

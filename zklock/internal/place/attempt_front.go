@@ -108,7 +108,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 	}
 }
 
-// rest is the rest of a place; see session.Session.Rest.
+// rest is the rest of a place; see session.Places.
 type rest struct {
 	place *Place
 	rests bool
@@ -118,7 +118,7 @@ type rest struct {
 func (r *rest) begin() {
 	if !r.rests {
 		r.rests = true
-		r.place.Desk.Rest()
+		r.place.Desk.places().Rest()
 	}
 }
 
@@ -126,6 +126,6 @@ func (r *rest) begin() {
 func (r *rest) end() {
 	if r.rests {
 		r.rests = false
-		r.place.Desk.Stir()
+		r.place.Desk.places().Stir()
 	}
 }

@@ -118,7 +118,7 @@ func (d *Desk) waitError(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
 		return errs.ErrSessionOver
-	case d.Silent():
+	case d.places().Silent():
 		return errs.WaitEnded(ctx, errs.ErrUnavailable)
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)

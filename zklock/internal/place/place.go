@@ -80,7 +80,7 @@ func newPlace(desk *Desk, wants []Want) (*Place, bool) {
 	if desk.Over != nil {
 		return nil, false
 	}
-	desk.EnterLocked()
+	desk.places().EnterLocked()
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
@@ -131,7 +131,7 @@ func (p *Place) unregister() {
 		delete(desk.enqueued, c.guid.Serial)
 	}
 	sweep := registered && p.doubtful
-	idle := registered && !sweep && desk.LeaveLocked()
+	idle := registered && !sweep && desk.places().LeaveLocked()
 	desk.Mu.Unlock()
 	p.giveUp()
 	if idle {
@@ -141,7 +141,7 @@ func (p *Place) unregister() {
 		for _, c := range p.nodes {
 			desk.Spawn(func() { Znode{desk, c.dir}.sweep() })
 		}
-		desk.Leave()
+		desk.places().Leave()
 	}
 }
 

@@ -51,10 +51,10 @@ func (s keeper) keep(suspendedThen time.Duration) {
 		}
 
 		s.Mu.Lock()
-		left, cause := s.endsLocked()
+		left, cause := Places(s).endsLocked()
 		s.Mu.Unlock()
 		if left <= 0 {
-			s.endIf(driver.Expired, cause, func() bool { left, cause = s.endsLocked(); return left <= 0 })
+			s.endIf(driver.Expired, cause, func() bool { left, cause = Places(s).endsLocked(); return left <= 0 })
 			if s.IsOver() {
 				return
 			}

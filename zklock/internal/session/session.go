@@ -61,7 +61,7 @@ type Session struct {
 	moved    chan struct{}       // guarded by Mu; closed and replaced when gen grows
 	renewed  chan struct{}       // guarded by Mu; closed and replaced when the lease changes
 	Work     int                 // guarded by Mu; number of places, each from before its creation until it is gone
-	resting  int                 // guarded by Mu; number of these that do not need the lease for now; see Rest
+	resting  int                 // guarded by Mu; number of these that do not need the lease for now; see Places
 	counting bool                // guarded by Mu; the lease counts: a place needs it, and the session ends with the lease
 	urgent   bool                // guarded by Mu; the next heartbeat must not wait for its time
 	Tenants  map[Tenant]struct{} // guarded by Mu
@@ -184,7 +184,7 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	s.Lease.Acknowledged(sent, answered, committed)
 	began := committed && !s.counting && s.Work > s.resting && answered.Before(s.Lease.Until)
 	if began || s.counting && !s.Lease.Until.Equal(before) {
-		s.countLocked() // AwaitLease has to be woken, even if the end of the lease is the same
+		countLocked(s) // AwaitLease has to be woken, even if the end of the lease is the same
 	}
 }
 

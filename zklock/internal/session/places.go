@@ -7,6 +7,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
+// Places counts the places of a session, and how many of them need its lease.
+//
 // A place needs the lease from before its creation until it is gone, except while it rests:
 // while it waits behind other waiters, so that it cannot be granted next. A session on which
 // every place rests is at rest. It sends Syncs as an idle session does, and no heartbeats.
@@ -18,9 +20,10 @@ import (
 //
 // A session that has places and proves no lease ends when the ensemble has not answered for
 // a session timeout. Otherwise its waiters would wait through an outage of any length.
+type Places struct{ *Session }
 
 // EnterLocked counts a new place, which needs the lease. Mu is held.
-func (s *Session) EnterLocked() {
+func (s Places) EnterLocked() {
 	s.Work++
 	if s.Work == s.resting+1 {
 		s.resumeLocked()
@@ -28,18 +31,18 @@ func (s *Session) EnterLocked() {
 }
 
 // Leave takes a place that is gone out of the count in Work. The place does not rest.
-func (s *Session) Leave() {
+func (s Places) Leave() {
 	s.Mu.Lock()
 	idle := s.LeaveLocked()
 	s.Mu.Unlock()
 	if idle {
-		s.Pool.Retire(s)
+		s.Pool.Retire(s.Session)
 	}
 }
 
 // LeaveLocked is Leave for a caller that holds Mu. If it returns true, the caller has to
 // call Pool.Retire after it has unlocked Mu.
-func (s *Session) LeaveLocked() (idle bool) {
+func (s Places) LeaveLocked() (idle bool) {
 	s.Work--
 	if s.Work > s.resting {
 		return false
@@ -54,7 +57,7 @@ func (s *Session) LeaveLocked() (idle bool) {
 
 // Rest counts a place as one that does not need the lease for now. The place has no hold,
 // and gets none before the caller has called Stir.
-func (s *Session) Rest() {
+func (s Places) Rest() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.resting++
@@ -65,7 +68,7 @@ func (s *Session) Rest() {
 
 // Stir counts a place that rested as one that needs the lease again. If too little of the
 // lease is left for a grant, the next heartbeat comes early.
-func (s *Session) Stir() {
+func (s Places) Stir() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.resting--
@@ -76,7 +79,7 @@ func (s *Session) Stir() {
 }
 
 // pauseLocked makes the lease not count, because no place needs it any more. Mu is held.
-func (s *Session) pauseLocked() {
+func (s Places) pauseLocked() {
 	s.counting = false
 	s.publishLocked()
 	if s.Work > 0 {
@@ -87,15 +90,15 @@ func (s *Session) pauseLocked() {
 // resumeLocked makes the lease count again, because a place needs it, if enough is left of
 // what was proven before. With less the session might end before a heartbeat could be
 // answered: then the lease counts from the next committed write. Mu is held.
-func (s *Session) resumeLocked() {
+func (s Places) resumeLocked() {
 	if s.Over == nil && !s.Lease.Until.IsZero() && s.Lease.Until.Sub(lease.Now()) >= s.Lease.Least() {
-		s.countLocked()
+		countLocked(s.Session)
 	}
 	Poke(s.Rouse) // from now on exchanges are due more often
 }
 
 // countLocked makes the lease count, or reports that its end has changed. Mu is held.
-func (s *Session) countLocked() {
+func countLocked(s *Session) {
 	s.counting = true
 	s.publishLocked()
 	close(s.renewed)
@@ -105,7 +108,7 @@ func (s *Session) countLocked() {
 
 // endsLocked returns after which time the session ends if nothing happens before, and the
 // cause. Without places it does not end, and the cause is nil. Mu is held.
-func (s *Session) endsLocked() (left time.Duration, cause error) {
+func (s Places) endsLocked() (left time.Duration, cause error) {
 	switch now := lease.Now(); {
 	case s.counting:
 		return s.Lease.Until.Sub(now), errs.ErrLeaseOver
@@ -121,7 +124,7 @@ func (s *Session) endsLocked() (left time.Duration, cause error) {
 
 // silentLocked returns for how long places have waited without an answer from the ensemble.
 // Mu is held.
-func (s *Session) silentLocked(now time.Time) time.Duration {
+func (s Places) silentLocked(now time.Time) time.Duration {
 	if s.heard.After(s.waits) {
 		return now.Sub(s.heard)
 	}
@@ -130,7 +133,7 @@ func (s *Session) silentLocked(now time.Time) time.Duration {
 
 // Silent reports whether places wait without a lease, and the ensemble has not answered for
 // half a session timeout. Then a lease would probably have run out.
-func (s *Session) Silent() bool {
+func (s Places) Silent() bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return !s.counting && !s.waits.IsZero() && s.silentLocked(lease.Now()) >= s.Timeout/2
