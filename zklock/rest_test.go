@@ -277,39 +277,54 @@ func TestWaiterForSeveralNamesDoesNotRest(t *testing.T) {
 }
 
 // A session holds one lock and waits far from the front for another. The lock that it holds
-// stays valid, and is lost in time when the session is cut off.
+// stays valid, and is lost in time when the session is cut off, whether the session has held
+// the lock before it waited or was at rest.
 func TestHeldLocksOfASessionThatWaitsFar(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		front := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
-		second := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
-		c := connect(t, e.Connector(), nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		waits := make(chan error, 1)
+	for _, rested := range []bool{false, true} {
+		t.Run(fmt.Sprint(rested), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { holdAndWait(t, rested) })
+		})
+	}
+}
+
+func holdAndWait(t *testing.T, rested bool) {
+	e := memdriver.New()
+	front := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
+	second := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
+	c := connect(t, e.Connector(), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	wait := func() {
 		go func() { _, err := c.Mutex("x").Acquire(ctx); waits <- err }()
-		time.Sleep(time.Minute) // the session is at rest
-		held := mustLock(t)(c.Mutex("y").Acquire(t.Context()))
-		for range 600 {
-			time.Sleep(100 * time.Millisecond)
-			if !held.Valid() || time.Until(held.Until()) < 3*time.Second {
-				t.Fatalf("valid %v, until in %v", held.Valid(), time.Until(held.Until()))
-			}
+		time.Sleep(time.Minute)
+	}
+	if rested {
+		wait()
+	}
+	held := mustLock(t)(c.Mutex("y").Acquire(t.Context()))
+	if !rested {
+		wait()
+	}
+	for range 600 {
+		time.Sleep(100 * time.Millisecond)
+		if !held.Valid() || time.Until(held.Until()) < 3*time.Second {
+			t.Fatalf("valid %v, until in %v", held.Valid(), time.Until(held.Until()))
 		}
-		ids := e.Sessions()
-		cut := memdriver.AroundSession(ids[len(ids)-1])
-		e.Partition(cut)
-		at := <-ended(held)
-		next := mustLock(t)(connect(t, e.Connector(), nil).Mutex("y").Acquire(t.Context()))
-		if now := time.Now(); !at.Before(now) {
-			t.Errorf("the lock was lost at %v, and granted to another client at %v", at, now)
-		}
-		e.Heal(cut)
-		cancel()
-		<-waits
-		mustRelease(t, next)
-		mustRelease(t, front)
-		mustRelease(t, soon(t, "the second", second))
-	})
+	}
+	ids := e.Sessions()
+	cut := memdriver.AroundSession(ids[len(ids)-1])
+	e.Partition(cut)
+	at := <-ended(held)
+	next := mustLock(t)(connect(t, e.Connector(), nil).Mutex("y").Acquire(t.Context()))
+	if now := time.Now(); !at.Before(now) {
+		t.Errorf("the lock was lost at %v, and granted to another client at %v", at, now)
+	}
+	e.Heal(cut)
+	cancel()
+	<-waits
+	mustRelease(t, next)
+	mustRelease(t, front)
+	mustRelease(t, soon(t, "the second", second))
 }
 
 // Waits far from the front that are cancelled leave the session as it was: it sends
