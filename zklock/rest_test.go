@@ -100,7 +100,7 @@ func TestFarWaitersSendNoHeartbeats(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const during = 2 * time.Minute
 				clients := 100
-				if kind.name == "mutex" && !raceEnabled {
+				if kind.name == "mutex" && !raceEnabled && !testing.Short() {
 					clients = 1000
 				}
 				e := memdriver.New()

@@ -183,8 +183,8 @@ var sessionMutants = []mutant{
 		breaks: "a goroutine that waits for a lease does not wake up when the lease begins to count",
 		file:   sessionFile,
 		edits: change("if began || s.counting && !s.Lease.Until.Equal(before) {",
-			"if began {\n\t\ts.counting = true\n\t\ts.publishLocked()\n\t} else if s.counting && !s.Lease.Until.Equal(before) {"),
-		tests: []string{"TestLostCreateIsFoundAgain"},
+			"s.counting = s.counting || began\n\tif s.counting && !s.Lease.Until.Equal(before) {"),
+		tests: []string{"TestLeaseThatBeginsToCountIsNews"},
 		by:    core,
 	},
 	{
@@ -215,6 +215,5 @@ var sessionMutants = []mutant{
 		file:   "zklock/internal/session/keeper.go",
 		edits:  change("if left <= 0 {", "if left = max(left, time.Second); left <= 0 {"),
 		tests:  []string{"TestSimulation"},
-		by:     core,
 	},
 }

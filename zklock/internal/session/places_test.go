@@ -57,6 +57,26 @@ func TestRestedLeaseCountsAgain(t *testing.T) {
 	}
 }
 
+// A goroutine that waits for a lease wakes when the lease begins to count, even if its end is
+// the same as before.
+func TestLeaseThatBeginsToCountIsNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busySession(&onConn{generation: 1}, 10*time.Second)
+		s.counting = false
+		until, renewed := s.Lease.Until, s.renewed
+		gen, sent := s.BeforeExchange()
+		s.Exchanged(gen, sent, true)
+		select {
+		case <-renewed:
+		default:
+			t.Error("no news of the lease")
+		}
+		if !s.counting || !s.Lease.Until.Equal(until) {
+			t.Errorf("the lease counts: %v, and its end has moved by %v", s.counting, s.Lease.Until.Sub(until))
+		}
+	})
+}
+
 // A committed write of a session at rest proves a lease that does not count.
 func TestWriteDuringARestDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
