@@ -58,6 +58,9 @@ func newProfile(rng *rand.Rand) profile {
 		p.beSlow()
 	}
 	p.dawdling = rng.IntN(4) == 0
+	if rng.IntN(3) == 0 {
+		p.clients, p.names = p.clients+3, 1 // so that waiters rest, further back than the first in line
+	}
 	return p
 }
 

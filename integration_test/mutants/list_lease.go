@@ -185,7 +185,6 @@ var sessionMutants = []mutant{
 		edits: change("if began || s.counting && !s.Lease.Until.Equal(before) {",
 			"s.counting = s.counting || began\n\tif s.counting && !s.Lease.Until.Equal(before) {"),
 		tests: []string{"TestLeaseThatBeginsToCountIsNews"},
-		by:    core,
 	},
 	{
 		name:   "lost-is-valid-again",
@@ -215,5 +214,6 @@ var sessionMutants = []mutant{
 		file:   "zklock/internal/session/keeper.go",
 		edits:  change("if left <= 0 {", "if left = max(left, time.Second); left <= 0 {"),
 		tests:  []string{"TestSimulation"},
+		by:     core,
 	},
 }
