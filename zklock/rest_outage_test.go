@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -149,6 +151,29 @@ func TestRestSurvivesAnOutage(t *testing.T) {
 		}
 		mustRelease(t, l)
 		mustRelease(t, soon(t, "the fourth", fourth))
+	})
+}
+
+// A server that refuses Syncs is not silent: a session at rest sends a heartbeat instead, and
+// does not end.
+func TestRefusedSyncsDoNotEndARest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		held := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
+		second := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
+		refused := faultdriver.Wrap(e.Connector(), faultdriver.On(faultdriver.Sync, faultdriver.Fail(driver.ErrThrottled)))
+		c := connect(t, refused, nil)
+		third := acquiring(t, c.Mutex("x"), t.Context())
+		d := cost(e, func() { time.Sleep(10 * time.Minute) })
+		if n := c.Stats().SessionsLost; n != 0 {
+			t.Errorf("%d sessions were lost in ten minutes", n)
+		}
+		if most := 10*60*0.55*2 + 10*60/5; d.Writes() > int(most) {
+			t.Errorf("%d writes in ten minutes, want %v at most: one in half a session timeout of the session at rest", d.Writes(), most)
+		}
+		mustRelease(t, held)
+		mustRelease(t, soon(t, "the second", second))
+		mustRelease(t, soon(t, "the third", third))
 	})
 }
 

@@ -218,7 +218,7 @@ func TestRestedReadersDoNotList(t *testing.T) {
 	for _, writers := range []int{2, 9} {
 		t.Run(fmt.Sprint(writers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const clients = 400
+				const clients = 100
 				e := memdriver.New(memdriver.WithLatency(time.Millisecond))
 				w := lineUp(t, e, writers+clients, func(i int, c *zklock.Client) zklock.Acquirer {
 					if i < writers {

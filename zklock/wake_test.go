@@ -15,7 +15,7 @@ import (
 // What it costs when waiters wake and are granted the lock: in requests, and in round trips of
 // 2ms from the release on, that of the release and its event included. After a minute's rest
 // the lease has run out. One heartbeat of each session proves it again while the waiter
-// reads, and costs no further round trip.
+// reads, and costs no further round trip to a single server.
 func TestCostOfAWake(t *testing.T) {
 	const trip = 2 * time.Millisecond
 	type requests struct{ lists, reads, heartbeats int } // of all waiters that are granted the lock

@@ -126,7 +126,7 @@ var sessionMutants = []mutant{
 		name:   "refused-sync-stops-the-heart",
 		breaks: "no heartbeat is sent in place of a Sync that fails",
 		file:   heartbeatFile,
-		edits:  change("if !next.write && (synced || !next.busy) {", "if !synced || !next.write {"),
+		edits:  change("if !next.write && (synced || !next.insist) {", "if !synced || !next.write {"),
 		tests:  []string{"TestHeartbeatsGoOnWithoutTheirSyncs"},
 		by:     core,
 	},

@@ -119,14 +119,14 @@ var restMutants = []mutant{
 		name:   "urgent-heartbeat-after-a-sync",
 		breaks: "a heartbeat that a waiter needs waits for the least interval after a Sync",
 		file:   heartbeatFile,
-		edits:  change("last.wrote.Add(lease.MinPeriod), every, busy, false", "last.at.Add(lease.MinPeriod), every, busy, false"),
+		edits:  change("last.wrote.Add(lease.MinPeriod), every, insist, false", "last.at.Add(lease.MinPeriod), every, insist, false"),
 		tests:  []string{"TestUrgentHeartbeatWaitsForAWriteOnly"},
 	},
 	{
 		name:   "urgent-heartbeats-at-once",
 		breaks: "heartbeats that waiters need have no least interval",
 		file:   heartbeatFile,
-		edits:  change("last.wrote.Add(lease.MinPeriod), every, busy, false", "last.wrote, every, busy, false"),
+		edits:  change("last.wrote.Add(lease.MinPeriod), every, insist, false", "last.wrote, every, insist, false"),
 		tests:  []string{"TestUrgentHeartbeatWaitsForAWriteOnly"},
 	},
 	{
@@ -144,6 +144,14 @@ var restMutants = []mutant{
 		file:   placesFile,
 		edits:  change("return s.Timeout - s.silentLocked(now), errs.ErrSilent", "return s.Timeout + 0*s.silentLocked(now), errs.ErrSilent"),
 		tests:  []string{"TestOutageEndsARest"},
+		by:     core,
+	},
+	{
+		name:   "refused-syncs-are-silence",
+		breaks: "a session at rest ends if a server refuses Syncs, although it answers writes",
+		file:   heartbeatFile,
+		edits:  change("insist := busy || s.Work > 0 && Places", "insist := busy || false && Places"),
+		tests:  []string{"TestRefusedSyncsDoNotEndARest"},
 		by:     core,
 	},
 	{

@@ -56,11 +56,11 @@ func (s heart) beat() {
 
 // turn is what the heart does next.
 type turn struct {
-	at    time.Time     // an instant
-	every time.Duration // the interval of exchanges
-	busy  bool          // a place of the session needs the lease
-	sync  bool          // it sends a Sync
-	write bool          // it sends a heartbeat, after the Sync if there is one
+	at     time.Time     // an instant
+	every  time.Duration // the interval of exchanges
+	insist bool          // if the Sync fails, it sends a heartbeat in its place
+	sync   bool          // it sends a Sync
+	write  bool          // it sends a heartbeat, after the Sync if there is one
 }
 
 // attempt is the heart's last turn.
@@ -79,13 +79,15 @@ func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn 
 	if busy {
 		every = s.Lease.ExchangeEvery()
 	}
+	// A server may refuse Syncs. On a session at rest that must not look like silence.
+	insist := busy || s.Work > 0 && Places(s).silentLocked(lease.Now()) >= s.Timeout/2
 	switch {
 	case s.urgent && busy:
 		// A caller waits for the lease: the heartbeat does without a Sync of its own, and
 		// does not keep its distance from the last Sync.
-		return turn{last.wrote.Add(lease.MinPeriod), every, busy, false, true}
+		return turn{last.wrote.Add(lease.MinPeriod), every, insist, false, true}
 	case s.urgent:
-		return turn{last.at.Add(lease.MinPeriod), every, busy, true, false}
+		return turn{last.at.Add(lease.MinPeriod), every, insist, true, false}
 	}
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
@@ -103,16 +105,16 @@ func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn 
 	if at.Before(again) {
 		at = again
 	}
-	return turn{at, every, busy, true, write}
+	return turn{at, every, insist, true, write}
 }
 
 // exchange sends the requests of a turn, one after the other. It reports whether all were
 // answered. It returns no error: a failure has the effect that the lease runs out, or that
-// the session's state changes. If a Sync fails on a session that is busy, a heartbeat
-// takes its place.
+// the session's state changes. For next.insist, a heartbeat takes the place of a Sync
+// that fails.
 func (s heart) exchange(next turn) bool {
 	synced := !next.sync || s.request("sync", false)
-	if !next.write && (synced || !next.busy) {
+	if !next.write && (synced || !next.insist) {
 		return synced
 	}
 	if !s.request("heartbeat", true) {
