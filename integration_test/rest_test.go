@@ -58,8 +58,8 @@ func TestThousandWaitersSendNoWrites(t *testing.T) {
 			writes += n
 		}
 	}
-	if writes < 10 || writes > 22 {
-		t.Errorf("%d writes in 20s, want 10 to 22, of the holder and the first in line", writes)
+	if writes < 8 || writes > 26 { // one in 1.8s to 2s, each
+		t.Errorf("%d writes in 20s, want about 20, of the holder and the first in line", writes)
 	}
 	if n := d.Requests["sync"]; n < clients*5 {
 		t.Errorf("%d Syncs in 20s, want 5 of each session at least", n)
