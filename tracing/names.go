@@ -77,7 +77,8 @@ const (
 	MetricSessionReconnects = "zklock.session.reconnects"
 
 	// MetricLeaseRemaining is a histogram of how much of a session's lease was left at
-	// each heartbeat, in seconds.
+	// each heartbeat, in seconds. A session that holds no lock, and is not the first in
+	// line for one, sends no heartbeats.
 	MetricLeaseRemaining = "zklock.lease.remaining"
 )
 

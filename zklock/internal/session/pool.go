@@ -292,7 +292,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 				sl.backOff(s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
 			sl.cut = sl.wanted
-			if cut := s.CutSince(); s.Cause() == errs.ErrLeaseOver && !cut.IsZero() {
+			if cut := s.CutSince(); errors.Is(s.Cause(), errs.ErrLeaseOver) && !cut.IsZero() {
 				sl.cut = cut // the connection was cut before the lease ran out; other ends come from the ensemble
 			}
 		}
