@@ -32,8 +32,6 @@ type hold struct {
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // guarded by mu; those not yet released, the oldest first
-	first   handle        // the first of them
-	one     [1]*handle    // guarded by mu; room for handles, for holds with one handle
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int           // guarded by mu; Txns under way
@@ -77,12 +75,11 @@ func (h *hold) joinLocked(ctx context.Context, now time.Time) *Lock {
 	if h.over {
 		return nil
 	}
-	hd := &h.first
-	if hd.hold == nil {
-		h.handles = h.one[:0]
-	} else {
-		hd = &handle{}
-	}
+	return h.addLocked(&handle{}, ctx, now)
+}
+
+// addLocked adds a handle that was acquired at a time, and returns its Lock.
+func (h *hold) addLocked(hd *handle, ctx context.Context, now time.Time) *Lock {
 	hd.hold, hd.token, hd.hookCtx, hd.acquired = h, h.token, ctx, now
 	l := &Lock{hd}
 	hd.strong = l
@@ -108,13 +105,6 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	}
 	h.over = true
 	return true, false
-}
-
-// BeginLocked implements place.Successor.
-func (h *hold) BeginLocked(turn uint32) {
-	h.token.Turn = turn
-	h.first.token = h.token
-	h.turnstiles.tookUp()
 }
 
 // overtaken returns the result of a release if the hold was lost after its handle was

@@ -49,8 +49,8 @@ type turnstile struct {
 	turnstiles *turnstiles
 	path       string
 
-	uses    int // guarded by turnstiles.mu; how many acquisitions under way and holds use it
-	waiting int // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
+	uses    int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
+	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
 
 	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
 

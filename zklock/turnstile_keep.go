@@ -55,19 +55,35 @@ func (ts *turnstiles) takeKept(ctx context.Context, name string, mode queue.Mode
 		t.mu.Unlock()
 		return nil
 	}
-	now := time.Now()
-	h := &hold{turnstiles: ts, place: s.place, turnstile: t, name: name, wants: wants, mode: mode, origin: ts.origin(ctx, cfg, now), token: Token{Zxid: s.place.Zxid}}
-	lock := h.joinLocked(ctx, now) // no other goroutine knows h
-	if !place.TakeUp(s.place, s, h, mode) {
+	now, trace := time.Now(), s.trace
+	next := &successor{hold: hold{turnstiles: ts, place: s.place, turnstile: t, name: name, wants: wants, mode: mode, origin: ts.origin(ctx, cfg, now), token: Token{Zxid: s.place.Zxid}}}
+	next.handles = next.one[:0]
+	lock := next.addLocked(&next.first, ctx, now) // no other goroutine knows the hold yet
+	if !place.TakeUp(s.place, s, &next.hold, next, mode) {
 		t.mu.Unlock()
 		return nil
 	}
 	t.standby = nil
 	ts.kept.remove(s)
-	t.beginLocked(h)
+	t.beginLocked(&next.hold)
 	t.mu.Unlock()
-	ts.reportHandover(ctx, lock, s.trace)
+	ts.reportHandover(ctx, lock, trace)
 	return lock
+}
+
+// successor is the hold that follows a standby, with its first handle: two fewer allocations
+// than for other holds.
+type successor struct {
+	hold
+	first handle
+	one   [1]*handle // room for hold.handles
+}
+
+// BeginLocked implements place.Successor.
+func (s *successor) BeginLocked(turn uint32) {
+	s.token.Turn = turn
+	s.first.token = s.token
+	s.turnstiles.tookUp()
 }
 
 // tookUp counts a hold that has begun with a kept place. The place's use of its name is now
