@@ -75,15 +75,16 @@ func (h *hold) joinLocked(ctx context.Context, now time.Time) *Lock {
 	if h.over {
 		return nil
 	}
-	return h.addLocked(&handle{}, ctx, now)
+	hd := &handle{}
+	h.handles = append(h.handles, hd)
+	return h.handOutLocked(hd, ctx, now)
 }
 
-// addLocked adds a handle that was acquired at a time, and returns its Lock.
-func (h *hold) addLocked(hd *handle, ctx context.Context, now time.Time) *Lock {
+// handOutLocked completes a new handle, which was acquired at a time, and returns its Lock.
+func (h *hold) handOutLocked(hd *handle, ctx context.Context, now time.Time) *Lock {
 	hd.hold, hd.token, hd.hookCtx, hd.acquired = h, h.token, ctx, now
 	l := &Lock{hd}
 	hd.strong = l
-	h.handles = append(h.handles, hd)
 	return l
 }
 

@@ -56,16 +56,17 @@ func (ts *turnstiles) takeKept(ctx context.Context, name string, mode queue.Mode
 		return nil
 	}
 	now, trace := time.Now(), s.trace
-	next := &successor{hold: hold{turnstiles: ts, place: s.place, turnstile: t, name: name, wants: wants, mode: mode, origin: ts.origin(ctx, cfg, now), token: Token{Zxid: s.place.Zxid}}}
-	next.handles = next.one[:0]
-	lock := next.addLocked(&next.first, ctx, now) // no other goroutine knows the hold yet
-	if !place.TakeUp(s.place, s, &next.hold, next, mode) {
+	h, next := newSuccessor()
+	h.turnstiles, h.place, h.turnstile, h.name, h.wants, h.mode = ts, s.place, t, name, wants, mode
+	h.origin, h.token.Zxid = ts.origin(ctx, cfg, now), s.place.Zxid
+	lock := h.handOutLocked(h.handles[0], ctx, now) // no other goroutine knows the hold yet
+	if !place.TakeUp(s.place, s, h, next, mode) {
 		t.mu.Unlock()
 		return nil
 	}
 	t.standby = nil
 	ts.kept.remove(s)
-	t.beginLocked(&next.hold)
+	t.beginLocked(h)
 	t.mu.Unlock()
 	ts.reportHandover(ctx, lock, trace)
 	return lock
@@ -77,6 +78,14 @@ type successor struct {
 	hold
 	first handle
 	one   [1]*handle // room for hold.handles
+}
+
+// newSuccessor returns the hold of a new successor, with its first handle.
+func newSuccessor() (*hold, place.Successor) {
+	s := &successor{}
+	s.one[0] = &s.first
+	s.handles = s.one[:]
+	return &s.hold, s
 }
 
 // BeginLocked implements place.Successor.

@@ -401,7 +401,7 @@ var ruleMutants = []mutant{
 		name:   "max-waiters-one-more",
 		breaks: "max_waiters lets one waiter too many wait",
 		file:   "zklock/turnstiles.go",
-		edits:  change(`t.waiting < r.maxWaiters`, `t.waiting <= r.maxWaiters`),
+		edits:  change(`int(t.waiting) < r.maxWaiters`, `int(t.waiting) <= r.maxWaiters`),
 		tests:  []string{"TestWaitLimits"},
 	},
 }
