@@ -45,7 +45,9 @@ func TestWatchFollowsAQueue(t *testing.T) {
 	if err := first.SetLabel(within(t), "row 1200 of 9000"); err != nil {
 		t.Fatal(err)
 	}
-	until("the holder's label", func(q []zklock.Contender) bool { return len(q) == 2 && q[0].Label == "row 1200 of 9000" && q[0].Host != "" })
+	until("the holder's label", func(q []zklock.Contender) bool {
+		return len(q) == 2 && q[0].Label == "row 1200 of 9000" && q[0].Host != ""
+	})
 	if err := first.Downgrade(within(t)); err != nil {
 		t.Fatal(err)
 	}
