@@ -167,5 +167,24 @@ func (l *Lease) SyncEvery() time.Duration {
 // sessions with short timeouts put on the ensemble.
 const MinPeriod = 200 * time.Millisecond
 
+// Lasts reports whether what is proven may begin to count at the instant now: enough is left
+// for a grant, and a heartbeat can extend it before it ends. A heartbeat extends it if its j
+// is a later exchange than that which proves Until. After a gap in the chain, there is none
+// that was answered a tick before: the lease could run out although every heartbeat is
+// answered.
+func (l *Lease) Lasts(now time.Time) bool {
+	if l.Until.Sub(now) < l.Least() {
+		return false
+	}
+	next := now // the exchange that comes next is the j of a later heartbeat at the latest
+	for _, e := range l.chain {
+		if e.sent.Add(l.Timeout - l.margin()).After(l.Until) {
+			next = e.answered
+			break
+		}
+	}
+	return !l.Until.Before(next.Add(l.Tick + l.ExchangeEvery()))
+}
+
 // Least returns how much of the lease has to be left for a lock to be granted.
 func (l *Lease) Least() time.Duration { return l.Timeout / 4 }
