@@ -155,6 +155,11 @@ func (l *Lease) CommitDue() time.Time {
 	return due
 }
 
+// LeastKept returns how much of the lease is left when a heartbeat is due: as long as
+// heartbeats are answered, the lease gets shorter than that only by the time that the
+// answers take. A lock may be granted with less, as Least says, until the first heartbeat.
+func (l *Lease) LeastKept() time.Duration { return l.Until.Sub(l.CommitDue()) }
+
 // SyncEvery returns the interval at which an idle session exchanges a Sync with the
 // leader, so that its first write finds exchanges that prove a usable lease. At that
 // write, p is at most one interval old, and j at most two intervals and a tick. After
