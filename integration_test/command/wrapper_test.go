@@ -61,11 +61,17 @@ func (b *buffer) String() string {
 // start starts the command under test. It is killed at the end of the test.
 func start(t testing.TB, url string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary(t), args...), done: make(chan struct{})}
+	p := prepared(binary(t), args...)
 	p.cmd.Env = append(os.Environ(), append([]string{"ZKLOCK_URL=" + url}, env...)...)
+	p.begin(t)
+	return p
+}
+
+// prepared returns a process that is not started yet.
+func prepared(name string, args ...string) *process {
+	p := &process{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.WaitDelay = patience / 2
-	p.begin(t)
 	return p
 }
 
@@ -115,6 +121,17 @@ func (p *process) code(t testing.TB) int {
 func finish(t testing.TB, url string, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	p := start(t, url, env, args...)
+	code = p.code(t)
+	return code, p.stdout.String(), p.stderr.String()
+}
+
+// finishWith is finish for a process that reads a text from its standard input.
+func finishWith(t testing.TB, url, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	p := prepared(binary(t), args...)
+	p.cmd.Env = append(os.Environ(), "ZKLOCK_URL="+url)
+	p.cmd.Stdin = strings.NewReader(stdin)
+	p.begin(t)
 	code = p.code(t)
 	return code, p.stdout.String(), p.stderr.String()
 }

@@ -73,7 +73,7 @@ func (m *messages) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(m, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey && len(groups) == 0 {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 				return slog.Attr{}
 			}
 			return a

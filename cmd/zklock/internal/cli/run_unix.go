@@ -135,7 +135,7 @@ func (f *runFlags) check(args []string, dash int) (names, command []string, err 
 	}
 	for _, name := range names {
 		if err := zklock.CheckName(name); err != nil {
-			return nil, nil, fail(exitUsage, err)
+			return nil, nil, fail(exitUsage, fmt.Errorf("%q: %w", name, err))
 		}
 	}
 	if f.shell {
