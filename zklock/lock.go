@@ -94,7 +94,7 @@ func (l *Lock) SessionTimeout() time.Duration { return l.hold.place.Desk.Timeout
 // [Lock.Until] does not come closer, except for the time that an answer takes. Work that
 // needs longer to end than that cannot wait for Until to come close. A lock may be granted
 // with less lease than that; the first heartbeat follows at once.
-func (l *Lock) LeastLease() time.Duration { return l.hold.place.Desk.LeastKept() }
+func (l *Lock) LeastLease() time.Duration { return l.hold.place.Desk.Lease.LeastKept() }
 
 // Done returns a channel that is closed when the lock stops being held. [Lock.Err] returns
 // the reason.

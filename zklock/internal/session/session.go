@@ -242,13 +242,6 @@ func (s *Session) LeftLocked() time.Duration {
 	return d
 }
 
-// LeastKept returns how much of the lease is left at least while heartbeats are answered.
-func (s *Session) LeastKept() time.Duration {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.Lease.LeastKept()
-}
-
 // AwaitLease returns nil when enough of the lease is left to hand out a lock. If it is not
 // enough, AwaitLease makes the next heartbeat come early. It returns errs.ErrSessionOver
 // when the session ends, the error of WaitEnded when ctx ends, and errs.LeaseUnproven after

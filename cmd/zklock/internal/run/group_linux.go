@@ -29,7 +29,7 @@ func nameProcess(name string) {
 // covers a command that has left its group, and the case that the guard was killed too.
 func dieWithWrapper(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// guardedToTheEnd says that members can be told apart from the guard, so that the guard can
+// guardedToTheEnd says that members can be distinguished from the guard, so that the guard can
 // stay until the group is empty.
 const guardedToTheEnd = true
 
