@@ -42,20 +42,6 @@ func (a *app) client(defaults map[string]string, opts ...zklock.Option) (*zklock
 	return c, nil
 }
 
-// reader opens a client for commands that only read, and for those that need no root to do
-// their work.
-func (a *app) reader() (*zklock.Client, error) {
-	text, err := a.address()
-	if err != nil {
-		return nil, err
-	}
-	c, err := a.open(text, zklock.WithLogger(a.messages.logger()), zklock.WithParams(url.Values{"create_root": {"false"}}))
-	if err != nil {
-		return nil, fail(exitConfiguration, err)
-	}
-	return c, nil
-}
-
 // key returns the value of a key of a URL. Open reports what is wrong with the URL.
 func key(text, key string) (string, bool) {
 	_, query, _ := strings.Cut(text, "?")
