@@ -20,17 +20,17 @@ import (
 // contenders that leave before they are read are left out. connect_timeout bounds the
 // wait for a session, and ctx bounds the whole call.
 //
-// For contenders of another dialect only Node, Mode, Held and Foreign are set. Their
-// Held follows the rules of their own recipe, which ignores the nodes of others.
+// For contenders of another dialect only Node, Mode, Held, Foreign, Session and Zxid are
+// set. Their Held follows the rules of their own recipe, which ignores the nodes of others.
 func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
 	var found []Contender
-	err := c.operate(ctx, name, func(ctx context.Context, z place.Znode) error {
+	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
 		q, err := z.Contenders(ctx)
 		found = rank(q)
 		return err
 	})
 	if err != nil {
-		return nil, &Error{Op: "contenders", Name: queue.Truncate(name, queue.MaxName), Err: err}
+		return nil, operatorError("contenders", name, err)
 	}
 	return found, nil
 }
@@ -44,17 +44,21 @@ func rank(queued place.Queue) []Contender {
 		Contender
 	}
 	var contenders []ranked
-	for i, q := range queued.Known {
-		c := contenderOf(q, queued.Data[i])
-		c.Held, _ = queue.Decide(queued.Known, i)
-		contenders = append(contenders, ranked{q.Seq, c})
-	}
-	for _, same := range queued.Others {
-		queue.Sort(same)
-		for i, q := range same {
-			held, _ := queue.Decide(same, i)
-			contenders = append(contenders, ranked{q.Seq, Contender{Node: q.Name, Mode: Mode(q.Kind.Mode), Held: held, Foreign: true}})
+	add := func(same []place.Entry, contender func(place.Entry) Contender) {
+		nodes := place.Nodes(same)
+		for i, e := range same {
+			c := contender(e)
+			c.Held, _ = queue.Decide(nodes, i)
+			contenders = append(contenders, ranked{e.Seq, c})
 		}
+	}
+	add(queued.Known, contenderOf)
+	for _, same := range queued.Others {
+		add(same, func(e place.Entry) Contender {
+			c := nodeOf(e)
+			c.Foreign = true
+			return c
+		})
 	}
 	slices.SortStableFunc(contenders, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
 	if queued.Known == nil {
@@ -73,39 +77,77 @@ func rank(queued place.Queue) []Contender {
 // have been granted the lock. A waiter queues again at the end. If the queue
 // does not have the node, the error matches [driver.ErrNoNode].
 func (c *Client) Break(ctx context.Context, name, node string) error {
-	err := c.operate(ctx, name, func(ctx context.Context, z place.Znode) error {
+	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
 		if _, other, ok := c.cfg.Dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
 			return fmt.Errorf("%w: %q is not the name of a queue node: pass the Node of a Contender that Contenders returned", errs.ErrConflict, node)
 		}
 		return z.Delete(ctx, node)
 	})
 	if err != nil {
-		return &Error{Op: "break", Name: queue.Truncate(name, queue.MaxName), Err: err}
+		return operatorError("break", name, err)
 	}
 	return nil
 }
 
 // operate runs an operator's operation on a name, and again on another session if the
 // session ends.
-func (c *Client) operate(ctx context.Context, name string, op func(ctx context.Context, z place.Znode) error) error {
-	if c == nil || c.pool == nil {
-		return errNoClient
-	}
-	if err := c.cfg.Dialect.CheckName(name); err != nil {
+func operate(ctx context.Context, c *Client, name string, op func(ctx context.Context, z place.Znode) error) error {
+	if err := operable(c, name); err != nil {
 		return err
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	dir := c.path(name)
+	return onDesk(ctx, c, c.path(name), func(d *place.Desk) error { return op(ctx, place.Znode{Desk: d, Path: c.path(name)}) })
+}
+
+// operable returns why an operator's operation on a name is refused.
+func operable(c *Client, name string) error {
+	if c == nil || c.pool == nil {
+		return errNoClient
+	}
+	return c.cfg.Dialect.CheckName(name)
+}
+
+// onDesk runs an operation on the session of a path, and again on the next one if that
+// session ends.
+func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) error) error {
 	for {
-		patient, stop := c.pool.Patient(ctx, time.Now())
-		s, err := c.pool.Session(patient, dir)
-		stop()
+		d, err := deskFor(ctx, c, path)
 		if err != nil {
 			return err
 		}
-		if err = op(ctx, place.Znode{Desk: place.DeskOf(s), Path: dir}); !errors.Is(err, errs.ErrSessionOver) {
+		if err = op(d); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}
+}
+
+// deskFor returns the session of a path. It waits for one for connect_timeout.
+func deskFor(ctx context.Context, c *Client, path string) (*place.Desk, error) {
+	ctx, stop := c.pool.Patient(ctx, time.Now())
+	defer stop()
+	s, err := c.pool.Session(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return place.DeskOf(s), nil
+}
+
+// whyEnded returns the error of a sequence that ended with err: if ctx has ended, the
+// context's error and cause.
+func whyEnded(ctx context.Context, err error) error {
+	why := ctx.Err()
+	switch cause := context.Cause(ctx); {
+	case why == nil:
+		return err
+	case cause == errs.ErrClosed, errors.Is(cause, why):
+		return cause
+	default:
+		return fmt.Errorf("%w (%w)", why, cause)
+	}
+}
+
+// operatorError returns the error of an operator's operation.
+func operatorError(op, name string, err error) error {
+	return &Error{Op: op, Name: queue.Truncate(name, queue.MaxName), Err: err}
 }

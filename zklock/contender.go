@@ -3,6 +3,7 @@ package zklock
 import (
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -41,12 +42,29 @@ type Contender struct {
 	// Since is when the acquisition began, by the contender's clock. In a WaitEvent
 	// about a holder of the same process, it is when the process got the lock.
 	Since time.Time
+
+	// Session is the id of the session that the node belongs to; 0 if the client may not
+	// read a node of another dialect. ZooKeeper's own tools print it in hexadecimal.
+	Session int64
+
+	// Zxid is the id of the transaction that created the node, and so the Zxid of the
+	// holder's [Token]. Together with Node it identifies one contender for all time; Node
+	// alone may be used again when the name's znode was removed. 0 as Session.
+	Zxid int64
+
+	// Kept reports whether the client may keep the node between uses, so that only that
+	// client knows whether the lock is in use at the moment.
+	Kept bool
+
+	// Revoked is the reason with which an operator has asked the holder to give the lock
+	// back; "" if none has.
+	Revoked string
 }
 
-// contenderOf returns the Contender for a queue node and its data.
-func contenderOf(q queue.Node, data []byte) Contender {
-	c := Contender{Node: q.Name, Mode: Mode(q.Kind.Mode)}
-	d, ok := queue.Decode(data)
+// contenderOf returns the Contender for an entry of a queue.
+func contenderOf(e place.Entry) Contender {
+	c := nodeOf(e)
+	d, ok := queue.Decode(e.Data)
 	if !ok {
 		c.Foreign = true
 		return c
@@ -55,8 +73,12 @@ func contenderOf(q queue.Node, data []byte) Contender {
 	if d.Since > 0 {
 		c.Since = time.UnixMilli(d.Since)
 	}
-	c.Mode = Mode(queue.Effective(q.Kind, d).Mode)
 	return c
+}
+
+// nodeOf returns the fields of a Contender that do not depend on the node's data.
+func nodeOf(e place.Entry) Contender {
+	return Contender{Node: e.Name, Mode: Mode(e.Kind.Mode), Session: e.Session, Zxid: e.Zxid}
 }
 
 // Mode says how a lock is held.

@@ -164,6 +164,10 @@ func TestContendersShowHoldersAndWaiters(t *testing.T) {
 				t.Errorf("contender %d: %+v", i, got)
 				continue
 			}
+			if (got.Session == s.ID()) != got.Foreign || got.Zxid == 0 || i == 0 && got.Zxid != first.Token().Zxid || i > 0 && got.Zxid <= found[i-1].Zxid {
+				t.Errorf("contender %d: session %#x and zxid %#x", i, got.Session, got.Zxid)
+			}
+			got.Session, got.Zxid = 0, 0
 			if got.Since = want[i].Since; got != want[i] {
 				t.Errorf("contender %d: %+v, want %+v", i, got, want[i])
 			}

@@ -107,8 +107,8 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // Error is the error of this package's operations. It adds the operation and the lock
 // to the reason, which [errors.Is] and [errors.As] find.
 type Error struct {
-	// Op is the operation: acquire, break, close, contenders, downgrade, open, ping,
-	// release, shutdown, txn, verify.
+	// Op is the operation: acquire, break, close, contenders, downgrade, locks, open, ping,
+	// release, shutdown, txn, verify, watch.
 	Op string
 
 	// Name is the lock's name; "" if the operation is not about a lock.

@@ -87,6 +87,68 @@ func ExampleClient_Contenders() {
 	// lost: true
 }
 
+// An operator lists the names that are in use.
+func ExampleClient_Locks() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	for _, name := range []string{"users/7", "orders/43", "orders/42"} {
+		lock, err := client.Mutex(name).Acquire(ctx, zklock.WithLabel("import of "+name))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer lock.Release(ctx)
+	}
+	for lock, err := range client.Locks(ctx, "orders/") {
+		if err != nil {
+			fmt.Println(err)
+			continue // the error may be about one name
+		}
+		fmt.Println(lock.Name, len(lock.Contenders), lock.Contenders[0].Label)
+	}
+	// Output:
+	// orders/42 1 import of orders/42
+	// orders/43 1 import of orders/43
+}
+
+// A program follows the queue of a name until it has seen the lock being released.
+func ExampleClient_Watch() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	lock, err := client.Mutex("orders/42").Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for queue, err := range client.Watch(ctx, "orders/42") {
+		if err != nil {
+			fmt.Println(err) // if it matches ErrUnavailable, the loop may go on
+			continue
+		}
+		fmt.Println("contenders:", len(queue))
+		if len(queue) == 0 {
+			break
+		}
+		fmt.Println("release:", lock.Release(ctx))
+	}
+	// Output:
+	// contenders: 1
+	// release: <nil>
+	// contenders: 0
+}
+
 func ExampleClient_Stats() {
 	client, err := zklock.Open("mem://")
 	if err != nil {

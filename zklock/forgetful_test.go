@@ -104,6 +104,14 @@ func (s *forgetfulSession) Watch(ctx context.Context, path string) (driver.Node,
 	return n, s.ensemble.watch(path), err
 }
 
+func (s *forgetfulSession) WatchChildren(_ context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
+	return nil, driver.Stat{}, s.ensemble.watch(path), nil
+}
+
+func (s *forgetfulSession) WatchExists(_ context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
+	return driver.Stat{}, true, s.ensemble.watch(path), nil
+}
+
 func (s *forgetfulSession) Multi(_ context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 	zxid := s.ensemble.zxid.Add(1)
 	results := make([]driver.OpResult, len(ops))

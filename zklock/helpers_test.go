@@ -27,6 +27,7 @@ func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
 		Creates: after.Creates - before.Creates, Deletes: after.Deletes - before.Deletes, Sets: after.Sets - before.Sets,
 		Multis: after.Multis - before.Multis, MultiOps: after.MultiOps - before.MultiOps,
 		Gets: after.Gets - before.Gets, Watches: after.Watches - before.Watches, Children: after.Children - before.Children,
+		WatchChildren: after.WatchChildren - before.WatchChildren, WatchExists: after.WatchExists - before.WatchExists,
 		Syncs: after.Syncs - before.Syncs, Events: after.Events - before.Events,
 	}
 }

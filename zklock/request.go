@@ -6,7 +6,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -34,11 +33,11 @@ type request struct {
 }
 
 // Waits implements place.Requester.
-func (r *request) Waits(position int, ahead queue.Node, data []byte) {
+func (r *request) Waits(position int, ahead place.Entry) {
 	if r.turnstile != nil {
 		r.turnstile.leaderMustWait()
 	}
-	r.reportWait(position, contenderOf(ahead, data))
+	r.reportWait(position, contenderOf(ahead))
 }
 
 // Begin implements place.Requester. It begins a hold of the place, with one handle, the

@@ -48,8 +48,22 @@ var driverMutants = []mutant{
 		name:   "watches-not-set-again",
 		breaks: "on a new connection no watch is set again",
 		file:   "zklock/zkdriver/setwatches.go",
-		edits:  change("if len(paths) == 0 {\n\t\treturn nil", "if len(paths) >= 0 {\n\t\treturn nil"),
+		edits:  change("if left(lists) == 0 {\n\t\treturn nil", "if left(lists) >= 0 {\n\t\treturn nil"),
 		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
+	},
+	{
+		name:   "watch-of-a-missing-node-in-the-list-of-data",
+		breaks: "after a reconnect the watch on a missing node is set again as one on a node that exists",
+		file:   "zklock/zkdriver/watch.go",
+		edits:  change("a.list = onCreation", "a.list = onData"),
+		tests:  []string{"TestEachWatchIsSetAgainInItsList"},
+	},
+	{
+		name:   "change-of-children-ends-no-watch",
+		breaks: "an event of a znode's children ends the watches on its data",
+		file:   "zklock/zkdriver/watch.go",
+		edits:  change("return driver.EventChildren, []watchList{onChildren}", "return driver.EventChildren, []watchList{onData}"),
+		tests:  []string{"TestEventsEndTheirWatches"},
 	},
 	{
 		name:   "watches-before-credentials",

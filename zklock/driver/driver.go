@@ -149,6 +149,32 @@ type Session interface {
 	// Errors: as Get. An error arms nothing, and no channel is to be used.
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)
 
+	// WatchChildren lists a znode's children as Children does, and arms a one-shot watch on
+	// the list in the same atomic step, as ZooKeeper's getChildren with a watch does. Its
+	// event comes when a child is created or deleted ([EventChildren]), when the znode is
+	// deleted, or when the session ends. Data that is set is not an event, and neither is a
+	// change of a child's own children.
+	//
+	// In everything else the watch and its channel are as Watch describes. A znode may have
+	// watches of all three methods at once; they fire independently.
+	//
+	// Errors: as Children. An error arms nothing.
+	WatchChildren(ctx context.Context, path string) ([]string, Stat, <-chan Event, error)
+
+	// WatchExists reports whether a znode exists, returns its Stat if it does, and arms a
+	// one-shot watch in the same atomic step, as ZooKeeper's exists with a watch does. If
+	// the znode is missing, the event comes when it is created ([EventCreated]). If it is
+	// there, the event comes when Watch's would come. A znode that is created and deleted
+	// again while the session has no connection is not an event.
+	//
+	// In everything else the watch and its channel are as Watch describes. A channel that
+	// is returned again may come from an earlier call of Watch for the same path. Every
+	// session may ask whether a znode exists. But some servers send no event to a session
+	// that may not read the znode.
+	//
+	// Errors: those that every request can have. A missing znode is not an error.
+	WatchExists(ctx context.Context, path string) (Stat, bool, <-chan Event, error)
+
 	// Multi executes ops as one transaction: all of them in order, under one zxid, or none
 	// of them.
 	//

@@ -77,6 +77,14 @@ const (
 
 	// EventChanged means that its data was set.
 	EventChanged
+
+	// EventCreated means that it was created. Only a watch on a znode that was missing can
+	// deliver this.
+	EventCreated
+
+	// EventChildren means that one of its children was created or deleted. Only a watch on
+	// children can deliver this.
+	EventChildren
 )
 
 // String returns the event type's name in lower case.
@@ -86,6 +94,10 @@ func (t EventType) String() string {
 		return "deleted"
 	case EventChanged:
 		return "changed"
+	case EventCreated:
+		return "created"
+	case EventChildren:
+		return "children"
 	}
 	return "session"
 }

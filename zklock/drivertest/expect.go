@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -140,6 +141,34 @@ func (e *env) watch(s driver.Session, path string) (driver.Node, <-chan driver.E
 	return node, events
 }
 
+// watchChildren syncs, and arms a watch on a znode's children. The names are sorted.
+func (e *env) watchChildren(s driver.Session, path string) ([]string, <-chan driver.Event) {
+	e.Helper()
+	e.ok(s.Sync(e.ctx, path), "sync "+path)
+	names, _, events, err := s.WatchChildren(e.ctx, path)
+	e.ok(err, "watch the children of "+path)
+	if events == nil {
+		e.Fatalf("watching the children of %s returned no channel", path)
+	}
+	slices.Sort(names)
+	return names, events
+}
+
+// watchExists syncs, and arms a watch on a znode that may be missing.
+func (e *env) watchExists(s driver.Session, path string, exists bool) (driver.Stat, <-chan driver.Event) {
+	e.Helper()
+	e.ok(s.Sync(e.ctx, path), "sync "+path)
+	stat, found, events, err := s.WatchExists(e.ctx, path)
+	e.ok(err, "watch the existence of "+path)
+	if found != exists {
+		e.Fatalf("%s exists: %t, want %t", path, found, exists)
+	}
+	if events == nil {
+		e.Fatalf("watching the existence of %s returned no channel", path)
+	}
+	return stat, events
+}
+
 // fires fails the test unless a watch delivers one event of type want, and then closes its
 // channel.
 func (e *env) fires(events <-chan driver.Event, want driver.EventType, path string) {
@@ -224,6 +253,14 @@ func calls(path string) []call {
 		{"sync", func(ctx context.Context, s driver.Session) error { return s.Sync(ctx, path) }},
 		{"watch", func(ctx context.Context, s driver.Session) error {
 			_, _, err := s.Watch(ctx, path)
+			return err
+		}},
+		{"watch children", func(ctx context.Context, s driver.Session) error {
+			_, _, _, err := s.WatchChildren(ctx, path)
+			return err
+		}},
+		{"watch exists", func(ctx context.Context, s driver.Session) error {
+			_, _, _, err := s.WatchExists(ctx, path)
 			return err
 		}},
 		{"multi", func(ctx context.Context, s driver.Session) error {

@@ -30,6 +30,10 @@ type faulty struct {
 	multi func(context.Context, []driver.Op) ([]driver.OpResult, error)
 	watch func(context.Context, string) (driver.Node, <-chan driver.Event, error)
 
+	// children and exists replace the other two methods that arm a watch.
+	children func(context.Context, string) ([]string, driver.Stat, <-chan driver.Event, error)
+	exists   func(context.Context, string) (driver.Stat, bool, <-chan driver.Event, error)
+
 	// event sends the events of a watch to a channel with room for two.
 	event func(chan<- driver.Event, driver.Event)
 }
@@ -125,15 +129,44 @@ func (s *faulty) Watch(ctx context.Context, path string) (node driver.Node, even
 		node, events, err = watch(ctx, path)
 		return nil, err
 	})
-	if err != nil || s.event == nil {
-		return node, events, err
+	return node, s.deliver(events, err), err
+}
+
+func (s *faulty) WatchChildren(ctx context.Context, path string) (names []string, stat driver.Stat, events <-chan driver.Event, err error) {
+	children := s.Session.WatchChildren
+	if s.children != nil {
+		children = s.children
 	}
-	in, out := events, make(chan driver.Event, 2)
+	_, err = do(s, ctx, func(ctx context.Context) (any, error) {
+		names, stat, events, err = children(ctx, path)
+		return nil, err
+	})
+	return names, stat, s.deliver(events, err), err
+}
+
+func (s *faulty) WatchExists(ctx context.Context, path string) (stat driver.Stat, found bool, events <-chan driver.Event, err error) {
+	exists := s.Session.WatchExists
+	if s.exists != nil {
+		exists = s.exists
+	}
+	_, err = do(s, ctx, func(ctx context.Context) (any, error) {
+		stat, found, events, err = exists(ctx, path)
+		return nil, err
+	})
+	return stat, found, s.deliver(events, err), err
+}
+
+// deliver returns the channel for the caller: events go through event, if it is set.
+func (s *faulty) deliver(in <-chan driver.Event, err error) <-chan driver.Event {
+	if err != nil || s.event == nil {
+		return in
+	}
+	out := make(chan driver.Event, 2)
 	go func() {
 		defer close(out)
 		s.event(out, <-in)
 	}()
-	return node, out, nil
+	return out
 }
 
 // oneByOne returns the Multi of a driver without transactions: it executes one operation

@@ -225,6 +225,72 @@ func flaws() []flaw {
 				}
 			}
 		}), []string{"watch/ends with ErrSessionExpired when its session expires", "watch/ends with ErrClosed when its session closes"}},
+		{"a watch on children is armed after its list", with(func(s *faulty) {
+			s.children = func(ctx context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
+				names, stat, err := s.Session.Children(ctx, path)
+				if err != nil {
+					return nil, stat, nil, err
+				}
+				_, _, events, err := s.Session.WatchChildren(ctx, path)
+				return names, stat, events, err
+			}
+		}), []string{"watchchildren/is armed at the moment of its list"}},
+		{"a watch on children is one on data", with(func(s *faulty) {
+			s.children = func(ctx context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
+				names, stat, err := s.Session.Children(ctx, path)
+				if err != nil {
+					return nil, stat, nil, err
+				}
+				_, events, err := s.Session.Watch(ctx, path)
+				return names, stat, events, err
+			}
+		}), []string{
+			"watchchildren/fires once when another session creates a child",
+			"watchchildren/does not fire for data, grandchildren or failed changes",
+			"watchchildren/and a watch on the same node fire independently",
+		}},
+		{"a watch on children does not report a deletion", with(func(s *faulty) {
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				if event.Type != driver.EventDeleted {
+					out <- event
+				}
+			}
+		}), []string{"watchchildren/fires as deleted when the node itself is deleted", "watchexists/of a node that is there fires when it is set or deleted"}},
+		{"a watch on children is not set again", with(func(s *faulty) {
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				if generation, _ := s.Conn(); generation == 1 {
+					out <- event
+				}
+			}
+		}), []string{"watchchildren/survives a lost connection", "watchexists/survives a lost connection"}},
+		{"a creation is reported as a change", with(func(s *faulty) {
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				if event.Type == driver.EventCreated {
+					event.Type = driver.EventChanged
+				}
+				out <- event
+			}
+		}), []string{"watchexists/of a missing node fires once when it is created", "watchexists/fires after a cut for a change meanwhile"}},
+		{"a missing node is an error of exists", with(func(s *faulty) {
+			s.exists = func(ctx context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
+				stat, found, events, err := s.Session.WatchExists(ctx, path)
+				if err == nil && !found {
+					return stat, false, nil, driver.ErrNoNode
+				}
+				return stat, found, events, err
+			}
+		}), []string{"watchexists/of a missing node fires once when it is created"}},
+		{"a watch of a missing node is armed after the question", with(func(s *faulty) {
+			s.exists = func(ctx context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
+				node, err := s.Session.Get(ctx, path)
+				if err != nil && !errors.Is(err, driver.ErrNoNode) {
+					return driver.Stat{}, false, nil, err
+				}
+				found := err == nil
+				_, _, events, err := s.Session.WatchExists(ctx, path)
+				return node.Stat, found, events, err
+			}
+		}), []string{"watchexists/is armed at the moment of its answer", "watchexists/needs no permission to read"}},
 		{"an expired session is followed by a new one", resurrecting, []string{
 			"session/that has expired fails every request, for ever",
 			"conn/request that waits for a connection ends with the session",

@@ -69,6 +69,8 @@ func tests() []test {
 		errorTests(),
 		aclTests(),
 		watchTests(),
+		watchChildrenTests(),
+		watchExistsTests(),
 		sessionTests(),
 		ephemeralTests(),
 		connTests(),

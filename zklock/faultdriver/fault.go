@@ -59,8 +59,8 @@ func Drop() Fault { return Fault{action: drop} }
 func LoseReply() Fault { return Fault{action: loseReply} }
 
 // Late returns driver.ErrConnLoss to the caller at once. The operation is applied when gate
-// releases it, unless the session has been closed by then. If it strikes a Watch, a Connect
-// or a Close, it does the same as [LoseReply].
+// releases it, unless the session has been closed by then. If it strikes an operation that
+// arms a watch, a Connect or a Close, it does the same as [LoseReply].
 func Late(gate *Gate) Fault { return Fault{action: late, gate: gate} }
 
 // LateAfter does the same as Late, but applies the operation after d.
@@ -83,14 +83,14 @@ func Hang() Fault { return Fault{action: hang} }
 func HangReply() Fault { return Fault{action: hangReply} }
 
 // LoseEvent arms a watch whose event is never delivered; only the end of the session is. It
-// has no effect on operations other than Watch. Like DelayEvent it is a fault of a driver,
+// has no effect on operations that arm no watch: see [Kind.Watches]. Like DelayEvent it is a fault of a driver,
 // and not of a network or a server: ZooKeeper sends events and replies in one order, and a
 // lock may rely on that order. So strike watches of queue nodes with it, which only delays
 // grants, and not those of locks' znodes.
 func LoseEvent() Fault { return Fault{action: loseEvent} }
 
 // DelayEvent arms a watch whose event is delivered d after it happened. It has no effect on
-// operations other than Watch.
+// operations that arm no watch.
 func DelayEvent(d time.Duration) Fault { return Fault{action: delayEvent, wait: max(d, 0)} }
 
 // IsNone reports whether the fault is [None].
@@ -137,14 +137,14 @@ func (f Fault) String() string {
 func (f Fault) on(k Kind) Fault {
 	switch f.action {
 	case loseEvent, delayEvent:
-		if k != Watch {
+		if !k.Watches() {
 			return None()
 		}
 	case late, lateAfter:
 		// A watch that is armed after its caller has gone could not be observed, and a
 		// session that is made after that could not be closed. A Close ends the session
 		// whatever the fault is.
-		if k == Watch || k == Connect || k == Close {
+		if k.Watches() || k == Connect || k == Close {
 			return LoseReply()
 		}
 	}

@@ -129,6 +129,43 @@ func TestLostEventNeverComesButTheEndOfTheSessionDoes(t *testing.T) {
 	})
 }
 
+func TestEventsOfAllWatchesCanBeLost(t *testing.T) {
+	inBubble(t, faultdriver.LoseEvent(), func(b *bed) {
+		_, _, children, err := b.struck.WatchChildren(b.Context(), "/n")
+		b.must(children, err)
+		_, _, missing, err := b.struck.WatchExists(b.Context(), "/n/child")
+		b.must(missing, err)
+		b.must(b.plain.Create(b.Context(), "/n/child", nil, driver.Persistent, open))
+		synctest.Wait()
+		select {
+		case event := <-children:
+			b.Errorf("the lost event of the children was delivered: %+v", event)
+		case event := <-missing:
+			b.Errorf("the lost event of the creation was delivered: %+v", event)
+		default:
+		}
+		b.ensemble.Expire(b.struck.ID())
+		for _, lost := range []<-chan driver.Event{children, missing} {
+			if event := <-lost; event.Err != driver.ErrSessionExpired {
+				b.Errorf("at the end of the session the watch delivered %+v, want ErrSessionExpired", event)
+			}
+		}
+	})
+}
+
+func TestLateWatchesLoseTheirReplies(t *testing.T) {
+	late := faultdriver.LateAfter(time.Hour)
+	inBubble(t, faultdriver.Any(faultdriver.On(faultdriver.WatchChildren, late), faultdriver.On(faultdriver.WatchExists, late)), func(b *bed) {
+		_, _, _, err := b.struck.WatchChildren(b.Context(), "/n")
+		b.injected(err, driver.ErrConnLoss)
+		_, _, _, err = b.struck.WatchExists(b.Context(), "/n")
+		b.injected(err, driver.ErrConnLoss)
+		if armed := b.ensemble.Watched()["/n"]; armed != 2 {
+			b.Errorf("%d watches are armed, want those of both calls", armed)
+		}
+	})
+}
+
 func TestLostEventDoesNotHideExpiry(t *testing.T) {
 	inBubble(t, faultdriver.LoseEvent(), func(b *bed) {
 		_, lost, err := b.struck.Watch(b.Context(), "/n")

@@ -39,6 +39,12 @@ const (
 
 	// Close is the first call of Session.Close.
 	Close
+
+	// WatchChildren is a call of Session.WatchChildren.
+	WatchChildren
+
+	// WatchExists is a call of Session.WatchExists.
+	WatchExists
 )
 
 // String returns the kind's name in lower case.
@@ -64,6 +70,10 @@ func (k Kind) String() string {
 		return "multi"
 	case Close:
 		return "close"
+	case WatchChildren:
+		return "watch-children"
+	case WatchExists:
+		return "watch-exists"
 	}
 	return "kind(" + strconv.Itoa(int(k)) + ")"
 }
@@ -71,6 +81,9 @@ func (k Kind) String() string {
 // Writes reports whether an operation of this kind can change the ensemble's znodes. A Multi
 // that only has checks counts as one that can.
 func (k Kind) Writes() bool { return k == Create || k == Delete || k == Set || k == Multi }
+
+// Watches reports whether an operation of this kind arms a watch.
+func (k Kind) Watches() bool { return k == Watch || k == WatchChildren || k == WatchExists }
 
 // Op describes one operation to an [Injector], before it is carried out.
 type Op struct {

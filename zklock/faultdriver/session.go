@@ -101,15 +101,17 @@ func (s *session) Set(ctx context.Context, path string, data []byte, version int
 }
 
 func (s *session) Children(ctx context.Context, path string) ([]string, driver.Stat, error) {
-	type list struct {
-		names []string
-		stat  driver.Stat
-	}
 	l, err := do(ctx, s, Children, []string{path}, func(ctx context.Context) (list, error) {
 		names, stat, err := s.Session.Children(ctx, path)
 		return list{names, stat}, err
 	})
 	return l.names, l.stat, err
+}
+
+// list is the result of a list of children.
+type list struct {
+	names []string
+	stat  driver.Stat
 }
 
 func (s *session) Sync(ctx context.Context, path string) error {

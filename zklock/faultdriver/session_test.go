@@ -123,6 +123,13 @@ func TestEveryMethodCanBeStruckAndYieldsNothing(t *testing.T) {
 		b.injected(err, driver.ErrConnLoss)
 		watched, events, err := s.Watch(ctx, "/n")
 		b.injected(err, driver.ErrConnLoss)
+		children, listed, changes, err := s.WatchChildren(ctx, "/n")
+		b.injected(err, driver.ErrConnLoss)
+		there, found, events2, err := s.WatchExists(ctx, "/n")
+		b.injected(err, driver.ErrConnLoss)
+		if children != nil || listed != (driver.Stat{}) || changes != nil || there != (driver.Stat{}) || found || events2 != nil {
+			b.Error("a watch whose reply was lost returned a result")
+		}
 		results, err := s.Multi(ctx, []driver.Op{driver.CheckOp("/n", driver.AnyVersion), driver.DeleteOp("/n/child", 0)})
 		b.injected(err, driver.ErrConnLoss)
 		b.injected(s.Delete(ctx, "/a", driver.AnyVersion), driver.ErrConnLoss)
@@ -139,8 +146,8 @@ func TestEveryMethodCanBeStruckAndYieldsNothing(t *testing.T) {
 				b.Errorf("strike %d was on %v, want the session's id, number %d and attempt 1", i, strike.Op, i+2)
 			}
 		}
-		if len(kinds) != 9 || kinds[5] != faultdriver.Multi || len(log.Strikes()[5].Op.Paths) != 2 {
-			b.Errorf("want 9 strikes, the sixth on a multi with 2 paths; the log is %v", log.Text())
+		if len(kinds) != 11 || kinds[7] != faultdriver.Multi || len(log.Strikes()[7].Op.Paths) != 2 {
+			b.Errorf("want 11 strikes, the eighth on a multi with 2 paths; the log is %v", log.Text())
 		}
 	})
 }

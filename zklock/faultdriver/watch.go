@@ -8,25 +8,50 @@ import (
 )
 
 func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
+	return watch(ctx, s, Watch, path, s.Session.Watch)
+}
+
+func (s *session) WatchChildren(ctx context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
+	l, events, err := watch(ctx, s, WatchChildren, path, func(ctx context.Context, path string) (list, <-chan driver.Event, error) {
+		names, stat, events, err := s.Session.WatchChildren(ctx, path)
+		return list{names, stat}, events, err
+	})
+	return l.names, l.stat, events, err
+}
+
+func (s *session) WatchExists(ctx context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
+	type answer struct {
+		stat  driver.Stat
+		found bool
+	}
+	a, events, err := watch(ctx, s, WatchExists, path, func(ctx context.Context, path string) (answer, <-chan driver.Event, error) {
+		stat, found, events, err := s.Session.WatchExists(ctx, path)
+		return answer{stat, found}, events, err
+	})
+	return a.stat, a.found, events, err
+}
+
+// watch executes an operation that arms a watch, with the fault that strikes it.
+func watch[R any](ctx context.Context, s *session, kind Kind, path string, call func(context.Context, string) (R, <-chan driver.Event, error)) (R, <-chan driver.Event, error) {
 	type armed struct {
-		node   driver.Node
+		read   R
 		events <-chan driver.Event
 	}
 	if s.futile(ctx) {
-		return s.Session.Watch(ctx, path)
+		return call(ctx, path)
 	}
-	op, fault := s.faults.strike(Op{Kind: Watch, Session: s.ID(), Paths: []string{path}}, s.tries.next)
+	op, fault := s.faults.strike(Op{Kind: kind, Session: s.ID(), Paths: []string{path}}, s.tries.next)
 	a, err := carry(ctx, op, fault, s.over, func(ctx context.Context) (armed, error) {
-		node, events, err := s.Session.Watch(ctx, path)
-		return armed{node, events}, err
+		read, events, err := call(ctx, path)
+		return armed{read, events}, err
 	}, nil)
 	if err == nil {
 		a.events = s.forward(a.events, fault, path)
 	}
-	return a.node, a.events, err
+	return a.read, a.events, err
 }
 
-// forward returns the channel for the caller of Watch, according to the fault. If the wrapped
+// forward returns the channel for the caller, according to the fault. If the wrapped
 // session returns a channel again, after a reconnect, the delay that struck it before stays.
 func (s *session) forward(events <-chan driver.Event, fault Fault, path string) <-chan driver.Event {
 	s.mu.Lock()
@@ -44,7 +69,7 @@ func (s *session) forward(events <-chan driver.Event, fault Fault, path string) 
 }
 
 // lose returns a channel that receives only the end of the session. It does not receive from
-// events, because a later call of Watch may return that channel.
+// events, because a later call may return that channel.
 func (s *session) lose(events <-chan driver.Event, path string) <-chan driver.Event {
 	if !s.begin() {
 		return events // the session is being closed: events gets its end

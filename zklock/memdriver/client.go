@@ -1,6 +1,7 @@
 package memdriver
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -48,7 +49,7 @@ type session struct {
 	limit  *event // checks heard
 
 	queue   []*request // requests that wait for a connection
-	watches map[string][]watcher
+	watches map[awaited][]watcher
 
 	up      chan struct{} // closed when the session is first established, or has ended before that
 	closing *request      // the request that ends the session, once Close was called
@@ -112,7 +113,9 @@ func (s *session) established(c *conn, id int64, timeout time.Duration) {
 	s.limit = e.after(s.silence(), s.checkSilence)
 	if len(s.watches) > 0 {
 		r := &request{kind: requestSetWatches, since: s.lastZxid}
-		r.paths = slices.Sorted(maps.Keys(s.watches))
+		r.watches = slices.SortedFunc(maps.Keys(s.watches), func(a, b awaited) int {
+			return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.path, b.path))
+		})
 		s.send(r)
 	}
 	queue := s.queue
@@ -277,8 +280,8 @@ func (s *session) answered(c *conn, r *request) {
 	if r.done {
 		return // the caller has given it up meanwhile
 	}
-	if r.kind == requestWatch && r.err == nil {
-		r.watch = s.addWatch(r.path)
+	if r.kind.watch() && r.err == nil {
+		r.watch = s.addWatch(awaited{r.path, r.list()})
 	}
 	r.answered = true
 	r.finish(r.err)
@@ -290,11 +293,14 @@ func (s *session) notified(c *conn, path string, event driver.EventType) {
 		return
 	}
 	s.heard = s.e.clock.now
-	for _, w := range s.watches[path] {
-		w.ch <- driver.Event{Type: event, Path: path}
-		close(w.ch)
+	for _, list := range firedBy(event) {
+		key := awaited{path, list}
+		for _, w := range s.watches[key] {
+			w.ch <- driver.Event{Type: event, Path: path}
+			close(w.ch)
+		}
+		delete(s.watches, key)
 	}
-	delete(s.watches, path)
 }
 
 // watcher is a channel that waits for the event of a path.
@@ -303,11 +309,11 @@ type watcher struct {
 	gen uint64 // generation of the connection on which it was last handed out
 }
 
-// addWatch returns a channel for the event of a path. If there is a channel that was
+// addWatch returns a channel for an event. If there is a channel that was
 // handed out on an earlier connection and has not fired, it returns that one;
 // otherwise memory would grow with every reconnect.
-func (s *session) addWatch(path string) <-chan driver.Event {
-	list := s.watches[path]
+func (s *session) addWatch(key awaited) <-chan driver.Event {
+	list := s.watches[key]
 	for i := range list {
 		if w := &list[i]; w.gen != s.gen {
 			w.gen = s.gen
@@ -315,18 +321,18 @@ func (s *session) addWatch(path string) <-chan driver.Event {
 		}
 	}
 	if s.watches == nil {
-		s.watches = make(map[string][]watcher)
+		s.watches = make(map[awaited][]watcher)
 	}
 	w := watcher{make(chan driver.Event, 1), s.gen}
-	s.watches[path] = append(list, w)
+	s.watches[key] = append(list, w)
 	return w.ch
 }
 
 // dropWatches notifies all watchers that their event will never come.
 func (s *session) dropWatches(why error) {
-	for path, list := range s.watches {
+	for key, list := range s.watches {
 		for _, w := range list {
-			w.ch <- driver.Event{Type: driver.EventSession, Path: path, Err: why}
+			w.ch <- driver.Event{Type: driver.EventSession, Path: key.path, Err: why}
 			close(w.ch)
 		}
 	}

@@ -25,7 +25,7 @@ type conn struct {
 	timeout    time.Duration
 	heard      time.Time  // when the last message of the client arrived
 	pending    []*request // arrived, not answered, in order
-	watches    map[string]struct{}
+	watches    map[watched]struct{}
 }
 
 // hello is the client's part of a handshake.

@@ -23,10 +23,17 @@ type Ops struct {
 	// Gets is the number of reads of a znode without a watch.
 	Gets int
 
-	// Watches is the number of reads that asked for a watch.
+	// Watches is the number of reads of a znode that asked for a watch.
 	Watches int
 
-	// Children is the number of lists of children.
+	// WatchChildren is the number of lists of children that asked for a watch.
+	WatchChildren int
+
+	// WatchExists is the number of questions whether a znode exists. All of them ask for a
+	// watch.
+	WatchExists int
+
+	// Children is the number of lists of children without a watch.
 	Children int
 
 	// Syncs is the number of syncs.
@@ -62,6 +69,22 @@ func (o *Ops) count(r *request) {
 	}
 }
 
+// countRead counts a request that a server answers alone.
+func (o *Ops) countRead(k requestKind) {
+	switch k {
+	case requestGet:
+		o.Gets++
+	case requestWatch:
+		o.Watches++
+	case requestChildren:
+		o.Children++
+	case requestWatchChildren:
+		o.WatchChildren++
+	case requestWatchExists:
+		o.WatchExists++
+	}
+}
+
 // Ops returns the present counts.
 func (e *Ensemble) Ops() Ops {
 	e.mu.Lock()
@@ -70,7 +93,7 @@ func (e *Ensemble) Ops() Ops {
 }
 
 // WatchCount returns how many watches are armed: one for each pair of connection and
-// path.
+// path, and another one if the connection also watches the path's children.
 func (e *Ensemble) WatchCount() int {
 	n := 0
 	for _, waiting := range e.Watched() {
@@ -79,17 +102,17 @@ func (e *Ensemble) WatchCount() int {
 	return n
 }
 
-// Watched returns how many connections watch each path that is watched.
+// Watched returns how many watches are armed on each path that is watched.
 func (e *Ensemble) Watched() map[string]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	watched := make(map[string]int)
+	counts := make(map[string]int)
 	for _, s := range e.servers {
-		for path, waiting := range s.watches {
-			watched[path] += len(waiting)
+		for on, waiting := range s.watches {
+			counts[on.path] += len(waiting)
 		}
 	}
-	return watched
+	return counts
 }
 
 // Sessions returns the ids of the leader's sessions, sorted. Without a leader it

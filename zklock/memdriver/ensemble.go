@@ -66,7 +66,7 @@ func New(opts ...Option) *Ensemble {
 			e: e, index: i, tree: newTree(),
 			conns:    make(map[*conn]struct{}),
 			sessions: make(map[int64]*conn),
-			watches:  make(map[string][]*conn),
+			watches:  make(map[watched][]*conn),
 			touched:  make(map[int64]time.Duration),
 		})
 	}

@@ -66,6 +66,9 @@ func (tx *txn) noteChanges(t *tree) {
 		}
 	}
 	for _, ch := range t.changes {
+		if ch.event != driver.EventDeleted && ch.event != driver.EventChanged {
+			continue
+		}
 		change := Change{Kind: driver.OpDelete, Path: ch.path}
 		if n := t.find(ch.path); n != nil && ch.event == driver.EventChanged {
 			change = Change{Kind: driver.OpSet, Path: n.path, Data: cloneData(n.data), Owner: n.sessionOwner()}

@@ -61,6 +61,7 @@ func (t *tree) create(tx *txn, op *driver.Op, result *driver.OpResult) error {
 	}
 	parent.adopt(n)
 	t.index(n)
+	t.changes = append(t.changes, change{path, driver.EventCreated}, change{parent.path, driver.EventChildren})
 	result.Path = path
 	return nil
 }
@@ -129,7 +130,7 @@ func (t *tree) remove(n *node, zxid int64) {
 	delete(n.parent.children, n.name())
 	n.parent.pzxid = max(n.parent.pzxid, zxid)
 	t.unindex(n)
-	t.changes = append(t.changes, change{n.path, driver.EventDeleted})
+	t.changes = append(t.changes, change{n.path, driver.EventDeleted}, change{n.parent.path, driver.EventChildren})
 }
 
 func (t *tree) set(tx *txn, op *driver.Op, result *driver.OpResult) error {

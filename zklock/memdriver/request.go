@@ -25,6 +25,12 @@ const (
 	// requestChildren lists a node's children.
 	requestChildren
 
+	// requestWatchChildren lists a node's children and arms a watch on them.
+	requestWatchChildren
+
+	// requestWatchExists asks whether a node exists and arms a watch.
+	requestWatchExists
+
 	// requestSync waits until the server has caught up with the leader.
 	requestSync
 
@@ -43,6 +49,22 @@ func (k requestKind) write() bool {
 	return k == requestWrite || k == requestMulti || k == requestSync || k == requestCloseSession
 }
 
+// watch reports whether the request arms a watch.
+func (k requestKind) watch() bool {
+	return k == requestWatch || k == requestWatchChildren || k == requestWatchExists
+}
+
+// list returns the client's list for the watch that an answered request has armed.
+func (r *request) list() watchList {
+	switch {
+	case r.kind == requestWatchChildren:
+		return onChildren
+	case r.missing:
+		return onCreation
+	}
+	return onData
+}
+
 // request is one call of a client, with its arguments and its outcome. It is guarded
 // by the ensemble's mutex until it is answered, and belongs to the caller afterwards.
 // If the caller gives it up before, it stays the ensemble's, and the caller may read
@@ -53,16 +75,17 @@ type request struct {
 	ops  []driver.Op
 	one  [1]driver.Op // memory for ops of a requestWrite
 
-	// For a requestSetWatches: the newest zxid that the client has seen, and the
-	// paths that it watches.
-	since int64
-	paths []string
+	// For a requestSetWatches: the newest zxid that the client has seen, and what it
+	// watches.
+	since   int64
+	watches []awaited
 
 	// The server's answer.
 	zxid    int64 // the zxid of the server that answered, at that moment
 	err     error
 	node    driver.Node
 	names   []string
+	missing bool // the answer to a requestWatchExists
 	results []driver.OpResult
 	oneR    [1]driver.OpResult // memory for results of a requestWrite
 	ready   bool               // the server has the answer; earlier requests may not be answered yet

@@ -41,7 +41,7 @@ type server struct {
 
 	conns    map[*conn]struct{}
 	sessions map[int64]*conn // by session id
-	watches  map[string][]*conn
+	watches  map[watched][]*conn
 
 	leader  *leadership // while leading
 	learner *learner    // while following: the link to its leader
@@ -153,35 +153,33 @@ func (s *server) read(c *conn, r *request) {
 }
 
 func (s *server) readNode(c *conn, r *request) {
+	s.e.ops.countRead(r.kind)
 	n := s.tree.find(r.path)
 	switch {
+	case r.kind == requestWatchExists: // needs no permission
+		r.missing = n == nil
 	case n == nil:
 		r.err = driver.ErrNoNode
 	case !permits(n.acl, driver.PermRead, c.client.ids):
 		r.err = driver.ErrNoAuth
 	}
-	switch r.kind {
-	case requestChildren:
-		s.e.ops.Children++
-	case requestWatch:
-		s.e.ops.Watches++
-	default:
-		s.e.ops.Gets++
-	}
 	if r.err != nil {
 		return
 	}
-	r.node.Stat = n.stat()
-	if r.kind == requestChildren {
+	if n != nil {
+		r.node.Stat = n.stat()
+	}
+	switch r.kind {
+	case requestChildren, requestWatchChildren:
 		r.names = make([]string, 0, len(n.children))
 		for name := range n.children {
 			r.names = append(r.names, name)
 		}
-		return
+	case requestGet, requestWatch:
+		r.node.Data = cloneData(n.data)
 	}
-	r.node.Data = cloneData(n.data)
-	if r.kind == requestWatch {
-		s.watch(c, r.path)
+	if r.kind.watch() {
+		s.watch(c, watched{r.path, r.kind == requestWatchChildren})
 	}
 }
 

@@ -177,6 +177,36 @@ func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan d
 	return n, events, nil
 }
 
+// WatchChildren implements [driver.Session].
+func (s *session) WatchChildren(ctx context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
+	if !validPath(path) {
+		return nil, driver.Stat{}, nil, &opError{"watch children", path, driver.ErrBadArguments}
+	}
+	r := newRequest()
+	r.kind, r.path = requestWatchChildren, path
+	if err := s.do(ctx, "watch children", r); err != nil {
+		return nil, driver.Stat{}, nil, err
+	}
+	names, stat, events := r.names, r.node.Stat, r.watch
+	r.recycle()
+	return names, stat, events, nil
+}
+
+// WatchExists implements [driver.Session].
+func (s *session) WatchExists(ctx context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
+	if !validPath(path) {
+		return driver.Stat{}, false, nil, &opError{"watch exists", path, driver.ErrBadArguments}
+	}
+	r := newRequest()
+	r.kind, r.path = requestWatchExists, path
+	if err := s.do(ctx, "watch exists", r); err != nil {
+		return driver.Stat{}, false, nil, err
+	}
+	stat, found, events := r.node.Stat, !r.missing, r.watch
+	r.recycle()
+	return stat, found, events, nil
+}
+
 // Multi implements [driver.Session].
 func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 	for i := range ops {

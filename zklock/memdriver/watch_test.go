@@ -22,9 +22,18 @@ func TestWatchesThatAreSetAgainTakeNoMoreMemory(t *testing.T) {
 				if _, _, err := s.Watch(t.Context(), "/"+strconv.Itoa(i)); err != nil {
 					t.Fatal(err)
 				}
+				if _, _, _, err := s.WatchChildren(t.Context(), "/"+strconv.Itoa(i)); err != nil {
+					t.Fatal(err)
+				}
+				if _, _, _, err := s.WatchExists(t.Context(), "/missing-"+strconv.Itoa(i)); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if got := memdriver.WatchChannels(s); got != nodes {
-				t.Fatalf("after %d reconnects %d channels wait for events of %d nodes", n, got, nodes)
+			if got := memdriver.WatchChannels(s); got != 3*nodes {
+				t.Fatalf("after %d reconnects %d channels wait for events of three watches on each of %d nodes", n, got, nodes)
+			}
+			if got := e.WatchCount(); got != 3*nodes {
+				t.Fatalf("after %d reconnects %d watches are armed, want three for each of %d nodes", n, got, nodes)
 			}
 			_, changed := s.State()
 			e.KillConnection(s.ID())

@@ -144,8 +144,8 @@ func (c *conn) answered(r reply, frame []byte) error {
 		}
 	}
 	switch {
-	case req.send != nil && req.send.watch != nil && r.code == 0:
-		c.session.watches.arm(req.send.watch, c.generation)
+	case req.send != nil && req.send.watch != nil && (r.code == 0 || r.code == codeNoNode):
+		c.session.watches.arm(req.send.watch, r.code == 0, c.generation)
 	case r.code == codeSessionExpired:
 		c.session.expire()
 	case req.opcode == opClose && r.code == 0:

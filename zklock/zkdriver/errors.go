@@ -18,6 +18,7 @@ const (
 	codeConnectionLoss       = -4
 	codeUnimplemented        = -6
 	codeOperationTimeout     = -7
+	codeNoNode               = -101
 	codeSessionExpired       = -112
 	codeRequestTimeout       = -122
 	codeSessionNeedsSASL     = -124

@@ -60,7 +60,7 @@ func WatchChannels(s driver.Session) (n int) {
 	w := &s.(*session).watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, list := range w.paths {
+	for _, list := range w.armed {
 		n += len(list)
 	}
 	return n

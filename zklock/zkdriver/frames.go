@@ -28,6 +28,7 @@ const (
 // Operation codes and reserved xids of the protocol that this package uses in frames.
 const (
 	opCreate    = 1
+	opExists    = 3
 	opGetData   = 4
 	opSetData   = 5
 	opPing      = 11

@@ -116,18 +116,23 @@ func (s *session) Children(ctx context.Context, path string) ([]string, driver.S
 	if err := checkPath(path, false); err != nil {
 		return nil, driver.Stat{}, wrap(c, err)
 	}
-	type list struct {
-		names []string
-		stat  driver.Stat
-	}
-	l, err := run(ctx, s, c, func(conn *zk.Conn) (list, error) {
-		names, stat, err := conn.Children(path)
-		if err != nil {
-			return list{}, err
-		}
-		return list{names, convertStat(stat)}, nil
-	})
+	l, err := run(ctx, s, c, func(conn *zk.Conn) (list, error) { return getChildren(conn, path) })
 	return l.names, l.stat, err
+}
+
+// list is a znode's children and its Stat.
+type list struct {
+	names []string
+	stat  driver.Stat
+}
+
+// getChildren is the client's list, used by Children and WatchChildren.
+func getChildren(conn *zk.Conn, path string) (list, error) {
+	names, stat, err := conn.Children(path)
+	if err != nil {
+		return list{}, err
+	}
+	return list{names, convertStat(stat)}, nil
 }
 
 // Sync implements driver.Session.

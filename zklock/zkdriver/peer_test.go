@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	opCreate    = 1
 	opDelete    = 2
+	opExists    = 3
 	opGetData   = 4
 	opSetData   = 5
 	opSync      = 9
@@ -206,7 +207,7 @@ func (l *link) succeed(r req) {
 		l.reply(r, 0, str(r.path()))
 	case opGetData:
 		l.reply(r, 0, append(str("data"), stat...))
-	case opSetData:
+	case opSetData, opExists:
 		l.reply(r, 0, stat)
 	case opChildren:
 		l.reply(r, 0, append(binary.BigEndian.AppendUint32(nil, 0), stat...))

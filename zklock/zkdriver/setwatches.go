@@ -36,17 +36,16 @@ func (c *conn) setWatches(timeout time.Duration) error {
 	c.watching = true
 	// No request of the user has been sent on this connection yet, so no watch can be
 	// armed meanwhile. And a watch can only fire after it has been set again.
-	paths := c.session.watches.armed()
-	if len(paths) == 0 {
+	lists := c.session.watches.paths()
+	if left(lists) == 0 {
 		return nil
 	}
 	since := c.session.zxid.newest()
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(timeout / 3)); err != nil {
 		return err
 	}
-	for xid := int32(setWatchesXid); len(paths) > 0; xid-- {
-		var frame []byte
-		frame, paths = setWatchesFrame(xid, since, paths)
+	for xid := int32(setWatchesXid); left(lists) > 0; xid-- {
+		frame := setWatchesFrame(xid, since, &lists)
 		c.register(xid, pending{opcode: opSetWatch, at: time.Now()})
 		if _, err := c.Conn.Write(frame); err != nil {
 			return err
@@ -55,27 +54,38 @@ func (c *conn) setWatches(timeout time.Duration) error {
 	return c.Conn.SetWriteDeadline(time.Time{})
 }
 
-// setWatchesFrame makes a request for as many of the paths as fit, and returns the
-// rest.
-func setWatchesFrame(xid int32, since int64, paths []string) (frame []byte, rest []string) {
-	n, size := 0, 0
-	for n < len(paths) && (n == 0 || size+4+len(paths[n]) <= maxSetWatches) {
-		size += 4 + len(paths[n])
-		n++
+// left returns the number of paths in all lists.
+func left(lists [watchLists][]string) (n int) {
+	for _, paths := range lists {
+		n += len(paths)
 	}
-	frame = slices.Grow(frame, prefixLen+8+8+3*4+size)
-	frame = append(frame, 0, 0, 0, 0) // the length
+	return n
+}
+
+// setWatchesFrame makes a request for as many of the paths as fit, at least one, and takes
+// them off their lists.
+func setWatchesFrame(xid int32, since int64, lists *[watchLists][]string) []byte {
+	frame := make([]byte, prefixLen, 4<<10)
 	frame = binary.BigEndian.AppendUint32(frame, uint32(xid))
 	frame = binary.BigEndian.AppendUint32(frame, opSetWatch)
 	frame = binary.BigEndian.AppendUint64(frame, uint64(since))
-	frame = binary.BigEndian.AppendUint32(frame, uint32(n)) // watches on data
-	for _, path := range paths[:n] {
-		frame = binary.BigEndian.AppendUint32(frame, uint32(len(path)))
-		frame = append(frame, path...)
+	taken, size := 0, 0
+	for i, paths := range lists {
+		n := 0
+		for n < len(paths) && (taken == 0 || size+4+len(paths[n]) <= maxSetWatches) {
+			size += 4 + len(paths[n])
+			n++
+			taken++
+		}
+		frame = binary.BigEndian.AppendUint32(frame, uint32(n))
+		for _, path := range paths[:n] {
+			frame = binary.BigEndian.AppendUint32(frame, uint32(len(path)))
+			frame = append(frame, path...)
+		}
+		lists[i] = paths[n:]
 	}
-	frame = append(frame, make([]byte, 2*4)...) // no watches on existence, none on children
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-prefixLen))
-	return frame, paths[n:]
+	return frame
 }
 
 // withWatch returns a copy of a frame that reads a node, with the flag that sets a

@@ -1,7 +1,6 @@
 package zkdriver
 
 import (
-	"context"
 	"slices"
 	"sync"
 
@@ -17,8 +16,48 @@ import (
 // sets the watches itself, before the client may send anything.
 type watches struct {
 	mu    sync.Mutex
-	paths map[string][]*watch // guarded by mu; the armed watches
-	over  error               // why the session is over, nil before that; guarded by mu
+	armed map[watched][]*watch // guarded by mu
+	over  error                // why the session is over, nil before that; guarded by mu
+}
+
+// watched is what a server watches for a session. For one path a server has at most one
+// watch of each list, however many channels wait for it.
+type watched struct {
+	path string
+	list watchList
+}
+
+// watchList is a list of watches in a request that sets watches again. After a reconnect a
+// server compares each list with the present state in another way.
+type watchList int
+
+const (
+	// onData watches a node that exists. An exists request on such a node sets it, too.
+	onData watchList = iota
+
+	// onCreation watches a node that is missing.
+	onCreation
+
+	// onChildren watches the list of a node's children.
+	onChildren
+
+	// watchLists is the number of lists.
+	watchLists
+)
+
+// fired translates an event from a server, and returns the lists whose watches it ends.
+func fired(t zk.EventType) (driver.EventType, []watchList) {
+	switch t {
+	case zk.EventNodeDeleted:
+		return driver.EventDeleted, []watchList{onData, onCreation, onChildren}
+	case zk.EventNodeDataChanged:
+		return driver.EventChanged, []watchList{onData, onCreation}
+	case zk.EventNodeCreated:
+		return driver.EventCreated, []watchList{onData, onCreation}
+	case zk.EventNodeChildrenChanged:
+		return driver.EventChildren, []watchList{onChildren}
+	}
+	return driver.EventSession, nil
 }
 
 // watch is one channel that waits for the event of its path.
@@ -28,32 +67,37 @@ type watch struct {
 	gen  uint64 // generation of the connection on which it was last handed out; guarded by watches.mu
 }
 
-// arming is one call of Watch until its reply has been read.
+// arming is one call of a method that sets a watch, until its reply has been read.
 type arming struct {
-	path  string
-	watch *watch // set by arm, unless the call was given up before; guarded by watches.mu
-	fresh bool   // arm made watch for this call; guarded by watches.mu
-	gone  bool   // the call was given up; guarded by watches.mu
+	watched        // its list may change in arm; guarded by watches.mu from then on
+	exists  bool   // it is an exists request, which sets a watch on a missing node, too
+	watch   *watch // set by arm, unless the call was given up before; guarded by watches.mu
+	fresh   bool   // arm made watch for this call; guarded by watches.mu
+	gone    bool   // the call was given up; guarded by watches.mu
 }
 
-func (w *watches) init() { w.paths = make(map[string][]*watch) }
+func (w *watches) init() { w.armed = make(map[watched][]*watch) }
 
 // arm records that the server has set the watch, on the connection with that
 // generation. The connection's reader calls it when it reads the reply. So every
 // event of the path that it reads later belongs to this watch, and no earlier event
-// does.
+// does. found says whether the node exists; on a missing node only an exists request
+// sets a watch.
 //
 // If there is a channel that was handed out on an earlier connection and has not
 // fired, arm hands it out again: after a reconnect, its receiver has to read again,
 // and so comes back for the same node. So a path never has more channels than were
 // requested on one connection.
-func (w *watches) arm(a *arming, gen uint64) {
+func (w *watches) arm(a *arming, found bool, gen uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a.gone {
+	if a.gone || !found && !a.exists {
 		return
 	}
-	list := w.paths[a.path]
+	if !found {
+		a.list = onCreation
+	}
+	list := w.armed[a.watched]
 	if i := slices.IndexFunc(list, func(x *watch) bool { return x.gen != gen }); i >= 0 {
 		a.watch = list[i]
 		a.watch.gen = gen
@@ -64,10 +108,10 @@ func (w *watches) arm(a *arming, gen uint64) {
 		a.watch.end(w.over)
 		return
 	}
-	w.paths[a.path] = append(list, a.watch)
+	w.armed[a.watched] = append(list, a.watch)
 }
 
-// channel returns the channel for the caller of Watch.
+// channel returns the channel for the caller.
 func (w *watches) channel(a *arming) <-chan driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,39 +127,37 @@ func (w *watches) giveUp(a *arming) {
 	if a.watch == nil || !a.fresh {
 		return
 	}
-	list := slices.DeleteFunc(w.paths[a.path], func(x *watch) bool { return x == a.watch })
+	list := slices.DeleteFunc(w.armed[a.watched], func(x *watch) bool { return x == a.watch })
 	if len(list) == 0 {
-		delete(w.paths, a.path)
+		delete(w.armed, a.watched)
 		return
 	}
-	w.paths[a.path] = list
+	w.armed[a.watched] = list
 }
 
-// armed returns the paths that have watches, so that a new connection can set them
-// again.
-func (w *watches) armed() []string {
+// paths returns what is watched, so that a new connection can set the watches again.
+func (w *watches) paths() (lists [watchLists][]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	paths := make([]string, 0, len(w.paths))
-	for path := range w.paths {
-		paths = append(paths, path)
+	for key := range w.armed {
+		lists[key.list] = append(lists[key.list], key.path)
 	}
-	return paths
+	return lists
 }
 
 // callback processes an event. It never blocks, since the client's reader calls it
 // and waits for it.
 func (w *watches) callback(ev zk.Event) {
-	t, ok := eventType(ev.Type)
-	if !ok {
-		return
-	}
+	t, lists := fired(ev.Type)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, x := range w.paths[ev.Path] {
-		x.deliver(driver.Event{Type: t, Path: x.path})
+	for _, list := range lists {
+		key := watched{ev.Path, list}
+		for _, x := range w.armed[key] {
+			x.deliver(driver.Event{Type: t, Path: x.path})
+		}
+		delete(w.armed, key)
 	}
-	delete(w.paths, ev.Path)
 }
 
 // end notifies all watches that the session is over.
@@ -126,12 +168,12 @@ func (w *watches) end(err error) {
 		return
 	}
 	w.over = err
-	for _, list := range w.paths {
+	for _, list := range w.armed {
 		for _, x := range list {
 			x.end(err)
 		}
 	}
-	clear(w.paths)
+	clear(w.armed)
 }
 
 // end delivers an event for the end of the session.
@@ -144,30 +186,4 @@ func (x *watch) end(err error) {
 func (x *watch) deliver(ev driver.Event) {
 	x.ch <- ev
 	close(x.ch)
-}
-
-// eventType translates the types of events that a watch on data can deliver.
-func eventType(t zk.EventType) (driver.EventType, bool) {
-	switch t {
-	case zk.EventNodeDeleted:
-		return driver.EventDeleted, true
-	case zk.EventNodeDataChanged:
-		return driver.EventChanged, true
-	}
-	return 0, false
-}
-
-// Watch implements driver.Session.
-func (s *session) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
-	a := &arming{path: path}
-	c := call{op: "watch", path: path, size: pathSize(path) + 1, watch: a}
-	if err := checkPath(path, false); err != nil {
-		return driver.Node{}, nil, wrap(c, err)
-	}
-	node, err := run(ctx, s, c, func(conn *zk.Conn) (driver.Node, error) { return getNode(conn, path) })
-	if err != nil {
-		s.watches.giveUp(a)
-		return driver.Node{}, nil, err
-	}
-	return node, s.watches.channel(a), nil
 }

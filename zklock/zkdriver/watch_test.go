@@ -15,14 +15,19 @@ import (
 )
 
 // paths returns the watches on data in the body of a request that sets watches.
-func (r req) paths() (paths []string) {
+func (r req) paths() []string { return r.lists()[0] }
+
+// lists returns the watches on data, on creation and on children in such a body.
+func (r req) lists() (lists [3][]string) {
 	b := r.body[8:] // after the zxid
-	n := binary.BigEndian.Uint32(b)
-	for b = b[4:]; n > 0; n-- {
-		size := binary.BigEndian.Uint32(b)
-		paths, b = append(paths, string(b[4:4+size])), b[4+size:]
+	for i := range lists {
+		n := binary.BigEndian.Uint32(b)
+		for b = b[4:]; n > 0; n-- {
+			size := binary.BigEndian.Uint32(b)
+			lists[i], b = append(lists[i], string(b[4:4+size])), b[4+size:]
+		}
 	}
-	return paths
+	return lists
 }
 
 // TestWatchesThatAreSetAgainTakeNoMoreMemory: after each reconnect, a user of the

@@ -78,7 +78,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			}
 		}
 		nearest := len(watch) - 1
-		r.By.Waits(len(l.q)-1, l.q[watch[nearest]], ahead[nearest].Node.Data)
+		r.By.Waits(len(l.q)-1, entryOf(l.q[watch[nearest]], ahead[nearest].Node))
 		what, err := desk.awaitChange(ctx, ahead, own)
 		switch {
 		case err != nil:

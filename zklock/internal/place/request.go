@@ -32,8 +32,8 @@ type Request struct {
 // Requester is the owner of a request, which the place notifies.
 type Requester interface {
 	// Waits is called each time the place begins to wait for another contender, with that
-	// contender's node and the node's data. position is how many contenders are ahead.
-	Waits(position int, ahead queue.Node, data []byte)
+	// contender. position is how many contenders are ahead.
+	Waits(position int, ahead Entry)
 
 	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
 	// into the hold's token. The session's Mu is held.

@@ -13,100 +13,212 @@ import (
 
 // Queue has all contenders in the queue of a name.
 type Queue struct {
-	Known  []queue.Node   // contenders of the client's dialect, in order; nil: the name has no znode
-	Data   [][]byte       // of each of Known
-	Others [][]queue.Node // contenders of other dialects, by family
+	Known  []Entry   // contenders of the client's dialect, in order; nil: the name has no znode
+	Others [][]Entry // contenders of other dialects, by family, each in order
+}
+
+// Entry is a contender in a queue, as a read of its node has shown it.
+type Entry struct {
+	queue.Node        // its Kind is the one as which the contender counts
+	Data       []byte // of its node; nil if this client may not read it, which only happens among Others
+	Session    int64  // the session that has created the node
+	Zxid       int64  // the transaction that has created the node
+}
+
+// Empty reports whether no contender is in the queue.
+func (q Queue) Empty() bool {
+	for _, same := range q.Others {
+		if len(same) > 0 {
+			return false
+		}
+	}
+	return len(q.Known) == 0
+}
+
+// Nodes returns what queue.Decide needs of entries.
+func Nodes(entries []Entry) []queue.Node {
+	nodes := make([]queue.Node, len(entries))
+	for i := range entries {
+		nodes[i] = entries[i].Node
+	}
+	return nodes
 }
 
 // Contenders returns all contenders in the queue of a name, as of a moment during the
 // call. Contenders that leave before their data is read are left out.
-func (z Znode) Contenders(ctx context.Context) (found Queue, err error) {
-	desk, dir := z.Desk, z.Path
-	var names []string
-	err = desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-		// Without the Sync the server may not know yet what the caller has just seen on
-		// another server.
-		if err = desk.DS.Sync(ctx, dir); err != nil {
-			return err
-		}
-		names, _, err = desk.DS.Children(ctx, dir)
-		return err
-	})
+func (z Znode) Contenders(ctx context.Context) (Queue, error) {
+	// Without the Sync the server may not know yet what the caller has just seen on
+	// another server.
+	if err := z.Sync(ctx); err != nil {
+		return Queue{}, z.Desk.cfg.explain(err, z.Path)
+	}
+	names, err := z.children(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return Queue{}, nil
 	}
 	if err != nil {
-		return Queue{}, desk.cfg.explain(err, dir)
+		return Queue{}, z.Desk.cfg.explain(err, z.Path)
 	}
-	q := make([]queue.Node, 0, len(names))  // not nil: the znode exists
-	var others [queue.Families][]queue.Node // by family
+	found, _ := z.sort(names)
+	q, err := z.read(ctx, found, nil, nil)
+	return q, z.Desk.cfg.explain(err, z.Path)
+}
+
+// Sync waits until the session's server knows what the ensemble has committed.
+func (z Znode) Sync(ctx context.Context) error {
+	return z.Desk.Repeat(ctx, "list", func(ctx context.Context) error { return z.Desk.DS.Sync(ctx, z.Path) })
+}
+
+// children lists the znode's children.
+func (z Znode) children(ctx context.Context) (names []string, err error) {
+	err = z.Desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+		names, _, err = z.Desk.DS.Children(ctx, z.Path)
+		return err
+	})
+	return names, err
+}
+
+// sort finds the contenders among the children of a lock's znode, and puts those of each
+// family into the order of the queue. rest has the other children.
+func (z Znode) sort(names []string) (found families, rest []string) {
+	d := z.Desk.cfg.Dialect
 	for _, name := range names {
-		if c, other, ok := desk.cfg.Dialect.Parse(name); ok {
-			q = append(q, c)
+		if c, other, ok := d.Parse(name); ok {
+			found[d.Family] = append(found[d.Family], c)
 		} else if other != nil {
 			c, _, _ = other.Parse(name)
-			others[other.Family] = append(others[other.Family], c)
+			found[other.Family] = append(found[other.Family], c)
+		} else {
+			rest = append(rest, name)
 		}
 	}
-	queue.Sort(q)
-	read, err := z.readContenders(ctx, q)
-	if err != nil {
-		return Queue{}, desk.cfg.explain(err, dir)
+	for _, same := range found {
+		queue.Sort(same)
 	}
-	present, data := q[:0], make([][]byte, 0, len(q))
-	for i, c := range q {
-		if !read[i].there {
-			continue
-		}
-		d, _ := queue.Decode(read[i].data)
-		c.Kind = queue.Effective(c.Kind, d)
-		present, data = append(present, c), append(data, read[i].data)
-	}
-	return Queue{present, data, others[:]}, nil
+	return found, rest
 }
+
+// families has the contenders of one znode, by family.
+type families [queue.Families][]queue.Node
 
 // maxReads is how many contenders are read at the same time: enough that the round
 // trips to the server add little, and so few that three quarters of session.MaxLone are
 // left for calls that acquire on the session meanwhile.
 const maxReads = session.MaxLone / 4
 
-// contenderData is what a read of a contender found.
-type contenderData struct {
-	there bool // its node still existed
-	data  []byte
+// turns limits the reads of several callers together, if it is not nil.
+type turns chan struct{}
+
+// take waits for a turn, and returns a function that gives it back.
+func (t turns) take(ctx context.Context) (back func(), err error) {
+	if t == nil {
+		return func() {}, nil
+	}
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
-// readContenders reads the data of each contender of q, maxReads of them at the same
-// time. It stops at the first error. It returns when no read is under way any more.
-func (z Znode) readContenders(ctx context.Context, q []queue.Node) ([]contenderData, error) {
-	desk, dir := z.Desk, z.Path
+// read reads the nodes of all contenders, except those of known, which were read before. It
+// reads maxReads at the same time, and stops at the first error. It returns when no read is
+// under way any more.
+func (z Znode) read(ctx context.Context, found families, known map[string]Entry, turns turns) (Queue, error) {
+	own := z.Desk.cfg.Dialect.Family
+	type unread struct {
+		to      *Entry
+		foreign bool
+	}
+	var entries [queue.Families][]Entry
+	var missing []unread
+	for family, same := range found {
+		entries[family] = make([]Entry, len(same)) // not nil: the znode exists
+		for i, n := range same {
+			e := &entries[family][i]
+			if old, ok := known[n.Name]; ok {
+				*e = old
+				continue
+			}
+			e.Node = n
+			missing = append(missing, unread{e, family != int(own)})
+		}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	read := make([]contenderData, len(q))
 	var next atomic.Int64
 	var readers sync.WaitGroup
 	var first sync.Once
 	var failed error
-	for range min(maxReads, len(q)) {
+	for range min(maxReads, len(missing)) {
 		readers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(q)); i = next.Add(1) - 1 {
-				var n driver.Node
-				err := desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-					n, err = desk.DS.Get(ctx, dir+"/"+q[i].Name)
-					return err
-				})
-				switch {
-				case err == nil:
-					read[i] = contenderData{true, n.Data}
-				case !errors.Is(err, driver.ErrNoNode):
+			for i := next.Add(1) - 1; i < int64(len(missing)); i = next.Add(1) - 1 {
+				if err := z.readEntry(ctx, missing[i].to, missing[i].foreign, turns); err != nil {
 					first.Do(func() { failed = err; cancel(err) })
 					return
 				}
 			}
 		})
 	}
-	readers.Wait()
-	return read, failed
+	if readers.Wait(); failed != nil {
+		return Queue{}, failed
+	}
+	q := Queue{Others: make([][]Entry, queue.Families)}
+	for family := range entries {
+		present := entries[family][:0]
+		for _, e := range entries[family] {
+			if e.Name != "" {
+				present = append(present, e)
+			}
+		}
+		if family == int(own) {
+			q.Known = present
+		} else {
+			q.Others[family] = present
+		}
+	}
+	return q, nil
+}
+
+// readEntry reads one contender's node. It clears the entry if the node is gone.
+func (z Znode) readEntry(ctx context.Context, e *Entry, foreign bool, turns turns) error {
+	back, err := turns.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer back()
+	var n driver.Node
+	err = z.Desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+		n, err = z.Desk.DS.Get(ctx, z.Path+"/"+e.Name)
+		return err
+	})
+	switch {
+	case errors.Is(err, driver.ErrNoNode):
+		*e = Entry{}
+		return nil
+	case errors.Is(err, driver.ErrNoAuth) && foreign:
+		return nil
+	case err == nil:
+		e.fill(n, foreign)
+	}
+	return err
+}
+
+// entryOf returns the Entry of a contender whose node was read.
+func entryOf(q queue.Node, n driver.Node) Entry {
+	e := Entry{Node: q}
+	e.fill(n, false)
+	return e
+}
+
+// fill sets what a read of the contender's node has shown.
+func (e *Entry) fill(n driver.Node, foreign bool) {
+	e.Data, e.Session, e.Zxid = n.Data, n.Stat.EphemeralOwner, n.Stat.Czxid
+	if !foreign {
+		d, _ := queue.Decode(n.Data)
+		e.Kind = queue.Effective(e.Kind, d)
+	}
 }
 
 // Delete deletes a contender's node, whichever client has created it.

@@ -259,6 +259,25 @@ func (d *Dialect) Encode(name string) string {
 	return encodeName(name)
 }
 
+// LedgerMark begins the name of a znode below the root that is neither a lock's nor above
+// one.
+const LedgerMark = "~"
+
+// Below returns the name of the lock whose znode is the child node of the znode of above,
+// which is "" for the root. ok is false if the child neither belongs to a lock nor is above
+// one: a queue node, or a ledger.
+func (d *Dialect) Below(above, node string) (name string, ok bool) {
+	if !d.Literal() {
+		return decodeName(node)
+	}
+	if above == "" {
+		name = node
+	} else {
+		name = above + "/" + node
+	}
+	return name, !strings.HasPrefix(name, LedgerMark) && d.CheckName(name) == nil
+}
+
 // ParentMode returns the mode in which the znode of a lock is created.
 func (d *Dialect) ParentMode() driver.Mode {
 	if d == dialectKazoo {

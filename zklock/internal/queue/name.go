@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -99,6 +100,13 @@ func encodeName(name string) string {
 		b.WriteByte(upperHex[c&15])
 	}
 	return b.String()
+}
+
+// decodeName returns the lock name that encodeName maps to node. ok is false if there is
+// none: node belongs to something else.
+func decodeName(node string) (name string, ok bool) {
+	name, err := url.PathUnescape(node)
+	return name, err == nil && CheckName(name) == nil && encodeName(name) == node
 }
 
 func isPlain(c byte) bool {

@@ -11,7 +11,7 @@ import (
 // exists.
 func TestWatchThatFiredUnheardIsStale(t *testing.T) {
 	event := make(chan driver.Event, 1)
-	w := &Watched{path: "/a", armed: make(chan struct{}), Gen: 7, Event: event}
+	w := &Watched{key: watchKey{path: "/a"}, armed: make(chan struct{}), Gen: 7, Event: event}
 	if w.stale(7) {
 		t.Error("a watch that is not armed yet is stale")
 	}

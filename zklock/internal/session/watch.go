@@ -8,28 +8,54 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// watches shares one watch for each path among all waiters of a session on that path. A
+// watches shares one watch for each path among all waiters of a session on that path; the
+// watches on a path's data, on its children and on its existence are different ones. A
 // separate watch for each waiter would cost memory in the server and in the client, and
 // ZooKeeper's clients cannot take a watch back.
 //
 // An entry stays when its last waiter has left, for the next waiter, and is removed when it
 // has fired. So there are never more entries than paths that were waited on and still
-// exist, and a cancelled wait leaves nothing behind that was not there before.
+// exist, or whose creation was waited for, and a cancelled wait leaves nothing behind that
+// was not there before.
 type watches struct {
 	s *Session
 
 	mu      sync.Mutex
-	byPath  map[string]*Watched // guarded by mu
-	sweepAt int                 // guarded by mu; size of byPath at which fired entries are removed
+	byKey   map[watchKey]*Watched // guarded by mu
+	sweepAt int                   // guarded by mu; size of byKey at which fired entries are removed
+}
+
+// watchKey is what a watch is on.
+type watchKey struct {
+	path string
+	of   watchKind
+}
+
+// watchKind says which request of the driver arms a watch.
+type watchKind uint8
+
+const (
+	ofData watchKind = iota
+	ofChildren
+	ofExistence
+)
+
+// String returns the purpose of the request, for hooks.
+func (k watchKind) String() string {
+	if k == ofChildren {
+		return "list"
+	}
+	return "watch"
 }
 
 // Watched is one armed watch.
 type Watched struct {
-	path  string
+	key   watchKey
 	armed chan struct{} // closed once the fields below are set
 
-	Node  driver.Node
-	Gen   uint64 // generation of the connection on which it was read and armed; 0: not certain
+	Node  driver.Node // of a watch on data
+	found bool        // of a watch on existence
+	Gen   uint64      // generation of the connection on which it was read and armed; 0: not certain
 	err   error
 	Event <-chan driver.Event // has one event, for the first that receives, and is then closed
 
@@ -44,20 +70,60 @@ const minSweep = 64
 // true, or an event is about to report its change. read says that this call has read the
 // data. If the znode does not exist, the error matches ErrNoNode, and nothing is armed.
 func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read bool, err error) {
+	return ws.join(ctx, watchKey{path, ofData}, func(ctx context.Context, w *Watched) (event <-chan driver.Event, err error) {
+		w.Node, event, err = ws.s.DS.Watch(ctx, path)
+		return event, err
+	})
+}
+
+// WatchChildren lists the children of path and arms a watch on them, or joins such a watch
+// and lists them then: an entry keeps no names, which may be many. In both cases a later
+// change of the children is about to fire the watch.
+func (ws *watches) WatchChildren(ctx context.Context, path string) (w *Watched, names []string, err error) {
+	w, read, err := ws.join(ctx, watchKey{path, ofChildren}, func(ctx context.Context, _ *Watched) (event <-chan driver.Event, err error) {
+		names, _, event, err = ws.s.DS.WatchChildren(ctx, path)
+		return event, err
+	})
+	if err != nil || read {
+		return w, names, err
+	}
+	err = ws.s.Repeat(ctx, ofChildren.String(), func(ctx context.Context) (err error) {
+		names, _, err = ws.s.DS.Children(ctx, path)
+		return err
+	})
+	return w, names, err
+}
+
+// WatchExists asks whether path exists and arms a watch on that, or joins such a watch that
+// was armed on the present connection and has not fired.
+func (ws *watches) WatchExists(ctx context.Context, path string) (w *Watched, found bool, err error) {
+	w, _, err = ws.join(ctx, watchKey{path, ofExistence}, func(ctx context.Context, w *Watched) (event <-chan driver.Event, err error) {
+		_, w.found, event, err = ws.s.DS.WatchExists(ctx, path)
+		return event, err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return w, w.found, nil
+}
+
+// join returns the armed watch on a key. If there is none, it arms one with request, which
+// also sets the fields of the entry that have what was read.
+func (ws *watches) join(ctx context.Context, key watchKey, request func(context.Context, *Watched) (<-chan driver.Event, error)) (w *Watched, read bool, err error) {
 	s := ws.s
 	for {
 		gen, _ := s.DS.Conn()
 		ws.mu.Lock()
-		if ws.byPath == nil {
-			ws.byPath, ws.sweepAt = make(map[string]*Watched), minSweep
+		if ws.byKey == nil {
+			ws.byKey, ws.sweepAt = make(map[watchKey]*Watched), minSweep
 		}
-		w := ws.byPath[path]
+		w := ws.byKey[key]
 		if w == nil || w.stale(gen) {
-			w = &Watched{path: path, armed: make(chan struct{})}
-			ws.byPath[path] = w
+			w = &Watched{key: key, armed: make(chan struct{})}
+			ws.byKey[key] = w
 			ws.sweepLocked()
 			ws.mu.Unlock()
-			ws.arm(ctx, w)
+			ws.arm(ctx, w, request)
 			return w, true, w.err
 		}
 		ws.mu.Unlock()
@@ -78,11 +144,11 @@ func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read boo
 }
 
 // arm does the read of a new entry.
-func (ws *watches) arm(ctx context.Context, w *Watched) {
+func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Context, *Watched) (<-chan driver.Event, error)) {
 	s := ws.s
-	w.err = s.Repeat(ctx, "watch", func(ctx context.Context) error {
+	w.err = s.Repeat(ctx, w.key.of.String(), func(ctx context.Context) error {
 		before, _ := s.DS.Conn()
-		node, event, err := s.DS.Watch(ctx, w.path)
+		event, err := request(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -94,7 +160,7 @@ func (ws *watches) arm(ctx context.Context, w *Watched) {
 		if after, _ := s.DS.Conn(); after != before {
 			before = 0
 		}
-		w.Node, w.Event, w.Gen = node, event, before
+		w.Event, w.Gen = event, before
 		return nil
 	})
 	if w.err != nil {
@@ -125,6 +191,9 @@ func (w *Watched) Holds(gen uint64) bool {
 	}
 	return w.Gen != 0 && !w.stale(gen)
 }
+
+// Fired reports whether the watch has fired.
+func (w *Watched) Fired() bool { return w.fires() != nil }
 
 // fires returns the event if the watch has fired, and else nil.
 func (w *Watched) fires() *driver.Event {
@@ -158,7 +227,7 @@ func (w *Watched) noteLocked(e driver.Event, ok bool) {
 	case ok:
 		w.fired = &e
 	case w.fired == nil:
-		w.fired = &driver.Event{Type: driver.EventChanged, Path: w.path}
+		w.fired = &driver.Event{Type: driver.EventChanged, Path: w.key.path}
 	}
 }
 
@@ -166,32 +235,32 @@ func (w *Watched) noteLocked(e driver.Event, ok bool) {
 func (ws *watches) Len() int {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return len(ws.byPath)
+	return len(ws.byKey)
 }
 
 // Drop removes an entry, if it is still the entry of its path.
 func (ws *watches) Drop(w *Watched) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.byPath[w.path] == w {
-		delete(ws.byPath, w.path)
+	if ws.byKey[w.key] == w {
+		delete(ws.byKey, w.key)
 	}
 }
 
 // sweepLocked removes entries that fired when no waiter was left. It looks at all entries
 // each time their number has doubled, so that its cost is small on average.
 func (ws *watches) sweepLocked() {
-	if len(ws.byPath) < ws.sweepAt {
+	if len(ws.byKey) < ws.sweepAt {
 		return
 	}
-	for path, w := range ws.byPath {
+	for key, w := range ws.byKey {
 		select {
 		case <-w.armed:
 			if w.err != nil || w.fires() != nil {
-				delete(ws.byPath, path)
+				delete(ws.byKey, key)
 			}
 		default:
 		}
 	}
-	ws.sweepAt = max(minSweep, 2*len(ws.byPath))
+	ws.sweepAt = max(minSweep, 2*len(ws.byKey))
 }

@@ -1,0 +1,88 @@
+package zklock
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/zklock/go-zklock/zklock/internal/place"
+)
+
+// LockInfo is a name that is in use, with its queue.
+type LockInfo struct {
+	// Name is the lock's name.
+	Name string
+
+	// Path is the path of the lock's znode.
+	Path string
+
+	// Contenders are the holders and the waiters, in the order of the queue.
+	Contenders []Contender
+}
+
+// Locks returns the names that are in use below the client's root and start with prefix, in
+// byte order, with their queues. prefix is one of the name and not of the path; "" matches
+// all names. Each name's queue is as of a moment during the iteration, and as
+// [Client.Contenders] returns it. Names without contenders are left out.
+//
+// An error together with a Name is about that name only, such as a missing right; the names
+// that follow come if the loop goes on. An error without a Name ends the sequence. If the
+// root does not exist, the sequence is empty.
+//
+// Locks lists the root, or with a dialect whose names are paths each znode below it, and
+// each name's queue, and reads each contender's node; at most 16 requests are under way at a
+// time. It reads a few names ahead of the loop and keeps no queue that the loop has passed.
+// Its requests have ended when the loop has ended. Each loop over the sequence starts again.
+func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
+	return func(yield func(LockInfo, error) bool) {
+		if c == nil || c.pool == nil {
+			yield(LockInfo{}, operatorError("locks", "", errNoClient))
+			return
+		}
+		ctx, cancel := c.bound(ctx)
+		defer cancel()
+		r := rootReader{client: c}
+		walk := place.Walk{Prefix: prefix, Desk: r.desk}
+		err := walk.Run(ctx, c.places, func(name, path string, q place.Queue, err error) bool {
+			if err != nil {
+				return yield(LockInfo{Name: name, Path: path}, operatorError("locks", name, err))
+			}
+			return yield(LockInfo{Name: name, Path: path, Contenders: rank(q)}, nil)
+		})
+		if err != nil {
+			yield(LockInfo{}, operatorError("locks", "", whyEnded(ctx, err)))
+		}
+	}
+}
+
+// rootReader gives out the session on which all names are read. Its server has all that was
+// committed when the session was first given out: another session's server might lag behind
+// what was read before.
+type rootReader struct {
+	client *Client
+
+	mu     sync.Mutex
+	synced *place.Desk // guarded by mu
+}
+
+// desk returns the session, another one if the former is over.
+func (r *rootReader) desk(ctx context.Context) (*place.Desk, error) {
+	root := r.client.cfg.Root
+	d, err := deskFor(ctx, r.client, root)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	synced := r.synced == d
+	r.mu.Unlock()
+	if synced {
+		return d, nil
+	}
+	if err := (place.Znode{Desk: d, Path: root}).Sync(ctx); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.synced = d
+	r.mu.Unlock()
+	return d, nil
+}
