@@ -52,6 +52,17 @@ func TestDocumentedCommandsWork(t *testing.T) {
 		"zklock run --permits 3 downloads -- ./download":             "downloaded\n",
 		"zklock run --shell nightly-report -- './report | ./upload'": "uploaded of nightly-report\n",
 	}
+	shown := map[string]string{ // with a lock that is held
+		"zklock ls":                    "orders/42  exclusive",
+		"zklock ls -o wide orders/":    "orders/42  exclusive",
+		"zklock who orders/42":         "holds  exclusive",
+		"zklock who --tree orders/42":  "holds exclusive",
+		"zklock who -o json orders/42": `"held":true`,
+		"zklock doctor":                "\nok\n",
+	}
+	url := "zk://" + e.Hosts() + "/documented?tick_time=500ms&session_timeout=6s"
+	holder := start(t, url, nil, "run", "orders/42", "--", "sh", "-c", "echo ready; sleep 1000")
+	eventually(t, "a lock is held", func() bool { return holder.stdout.String() == "ready\n" })
 	ran := 0
 	for _, line := range documented(t, "../../README.md", "../../docs/command.md") {
 		if !strings.HasPrefix(line, "zklock ") {
@@ -61,13 +72,21 @@ func TestDocumentedCommandsWork(t *testing.T) {
 		p := prepared("sh", "-c", line)
 		p.cmd.Dir = dir
 		p.cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary(t))+":"+os.Getenv("PATH"), "ZKLOCK_URL="+urlOf(e.Hosts()))
+		if part := shown[line]; part != "" {
+			p.cmd.Env = append(p.cmd.Env, "ZKLOCK_URL="+url)
+			p.begin(t)
+			if code := p.code(t); code != 0 || !strings.Contains(p.stdout.String(), part) {
+				t.Errorf("%s: %d, %q, %q", line, code, p.stdout.String(), p.stderr.String())
+			}
+			continue
+		}
 		p.begin(t)
 		if code, out := p.code(t), p.stdout.String(); code != 0 || out != want[line] {
 			t.Errorf("%s: %d, %q, %q, want %q", line, code, out, p.stderr.String(), want[line])
 		}
 	}
-	if ran < len(want) {
-		t.Errorf("%d commands were run, want %d or more", ran, len(want))
+	if ran < len(want)+len(shown) {
+		t.Errorf("%d commands were run, want %d or more", ran, len(want)+len(shown))
 	}
 }
 

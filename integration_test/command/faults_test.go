@@ -104,6 +104,24 @@ func freeze(t *testing.T, s *scene) {
 	}
 }
 
+// down kills all servers, and starts them again after the end of the first runs.
+func down(t *testing.T, s *scene) {
+	for _, server := range s.ensemble.Servers() {
+		server.Kill()
+	}
+	for _, p := range s.pairs {
+		p.first.code(t)
+	}
+	for _, server := range s.ensemble.Servers() {
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ensemble.AwaitServing(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 var faults = []fault{
 	{what: "the command ends", inject: end},
 	{what: "the command ends and leaves children", traits: parent, inject: end},
@@ -129,6 +147,7 @@ var faults = []fault{
 	{what: "the follower is cut off from its leader", traits: parent, code: 76, alone: true, inject: cutOff},
 	{what: "the follower of a command that ignores TERM is cut off", traits: stubborn + parent + heirs, code: 76, alone: true, inject: cutOff},
 	{what: "the ensemble is frozen", traits: stubborn + parent, code: 76, inject: freeze},
+	{what: "the ensemble is down", traits: parent, code: 76, inject: down},
 	{what: "the wrapper is stopped for a moment", traits: parent, inject: stopForAMoment},
 }
 

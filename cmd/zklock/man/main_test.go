@@ -16,6 +16,7 @@ func TestManualHasAPageForEachCommand(t *testing.T) {
 	for page, text := range map[string]string{
 		"zklock.1":     "ZKLOCK_URL",
 		"zklock-run.1": "lock was lost",
+		"zklock-who.1": "in the order of the queue",
 	} {
 		got, err := os.ReadFile(filepath.Join(folder, page))
 		if err != nil {

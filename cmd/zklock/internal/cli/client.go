@@ -28,13 +28,33 @@ func (a *app) client(defaults map[string]string, opts ...zklock.Option) (*zklock
 	if err != nil {
 		return nil, err
 	}
+	opts = append([]zklock.Option{zklock.WithLogger(a.messages.logger()), zklock.WithParams(missing(text, defaults))}, opts...)
+	c, err := a.open(text, opts...)
+	if err != nil {
+		return nil, fail(exitConfiguration, err)
+	}
+	return c, nil
+}
+
+// missing returns those of the defaults that a URL does not set.
+func missing(text string, defaults map[string]string) url.Values {
 	params := make(url.Values)
 	for name, value := range defaults {
 		if _, ok := key(text, name); !ok {
 			params.Set(name, value)
 		}
 	}
-	opts = append([]zklock.Option{zklock.WithLogger(a.messages.logger()), zklock.WithParams(params)}, opts...)
+	return params
+}
+
+// reader opens a client for commands that only read, and for release: they do not create the
+// root.
+func (a *app) reader(opts ...zklock.Option) (*zklock.Client, error) {
+	text, err := a.address()
+	if err != nil {
+		return nil, err
+	}
+	opts = append([]zklock.Option{zklock.WithLogger(a.messages.logger()), zklock.WithParams(url.Values{"create_root": {"false"}})}, opts...)
 	c, err := a.open(text, opts...)
 	if err != nil {
 		return nil, fail(exitConfiguration, err)

@@ -64,6 +64,18 @@ func fail(code int, err error) error { return &failure{code: code, err: err} }
 // usage returns an error of the command line.
 func usage(text string) error { return fail(exitUsage, errors.New(text)) }
 
+// failed returns an error of package zklock with the code for it.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	var own *failure
+	if errors.As(err, &own) {
+		return err
+	}
+	return fail(codeOf(err), err)
+}
+
 // codes are the exit codes of errors; the first that matches counts. Some errors match
 // ErrUnavailable because there is no session, and another one that has the reason.
 var codes = []struct {
