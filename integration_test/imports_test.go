@@ -50,6 +50,7 @@ var importRules = map[string]imports{
 	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/internal/run":    {foreign: []string{"golang.org/x/sys"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"cmd/zklock/internal/screen": {foreign: []string{"golang.org/x/sys"}},
 	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"integration_test/bench":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver", "integration_test/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"integration_test/crowd":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},

@@ -93,7 +93,9 @@ func TestListsOfManyNamesAndALongQueue(t *testing.T) {
 	})
 	p.signal(t, syscall.SIGTERM)
 	p.code(t)
-	contender := func(name, n int) string { return fmt.Sprintf("_c_0000000a-%04d-0000-0000-%012d-__WRIT__", name%10000, n) }
+	contender := func(name, n int) string {
+		return fmt.Sprintf("_c_0000000a-%04d-0000-0000-%012d-__WRIT__", name%10000, n)
+	}
 	var requests []*zk.CreateRequest
 	for i := range manyNames {
 		path := fmt.Sprintf("%s/job-%05d", base, i)

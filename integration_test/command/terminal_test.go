@@ -5,6 +5,7 @@ package command_test
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +81,18 @@ func (term *terminal) press(t *testing.T, keys string) {
 func (term *terminal) shows(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the screen shows %q", text), func() bool { return strings.Contains(term.screen.String(), text) })
+}
+
+// signalTo sends a signal to a process.
+func (term *terminal) signalTo(t *testing.T, pid string, sig syscall.Signal) {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(n, sig); err != nil {
+		t.Error(err)
+	}
 }
 
 const (
