@@ -27,9 +27,9 @@ const root = "/command"
 const timeout = 6 * time.Second
 
 // urlOf returns the URL of some servers. The session timeout is short, so that tests in which
-// sessions expire are.
+// sessions expire are. A run that waits while servers are down goes on waiting.
 func urlOf(hosts string) string {
-	return "zk://" + hosts + root + "?tick_time=500ms&session_timeout=" + timeout.String()
+	return "zk://" + hosts + root + "?tick_time=500ms&session_timeout=" + timeout.String() + "&connect_timeout=" + patience.String()
 }
 
 // process is a process of the command under test.

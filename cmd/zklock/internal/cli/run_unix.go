@@ -171,7 +171,8 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) (err
 	if err != nil {
 		return err
 	}
-	defer func() { a.release(lock) }()
+	quiet := false
+	defer func() { a.release(lock, quiet) }()
 	timing, note, err := run.NewTiming(lock.SessionTimeout(), lock.LeastLease(), f.grace)
 	if err != nil {
 		return fail(exitConfiguration, err)
@@ -194,6 +195,7 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) (err
 	case result.Signal != nil:
 		return exit(run.SignalCode(result.Signal))
 	case result.Lost:
+		quiet = true // the exit code says more than a release that is not confirmed
 		return fail(exitLost, lost(lock))
 	}
 	return exit(run.ExitCode(result.Status))
@@ -298,11 +300,12 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 // closed, and with it the node goes.
 const releaseTime = 10 * time.Second
 
-// release gives the locks back, after the last process of the command has ended.
-func (a *app) release(lock *zklock.Lock) {
+// release gives the locks back, after the last process of the command has ended. Unless quiet
+// is set, it reports that the ensemble has not confirmed it.
+func (a *app) release(lock *zklock.Lock, quiet bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
-	if err := lock.Release(ctx); err != nil && !errors.Is(err, zklock.ErrLost) {
+	if err := lock.Release(ctx); err != nil && !quiet && !errors.Is(err, zklock.ErrLost) {
 		a.messages.printf("%s", strings.TrimPrefix(err.Error(), "zklock: "))
 	}
 }
