@@ -175,7 +175,7 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	c.counters.wait(waited)
 	if err != nil {
 		c.counters.failed.Add(1)
-		err = &Error{Op: "acquire", Name: name, Err: err}
+		err = &Error{Op: "acquire", Name: name, Err: r.explain(err)}
 	} else {
 		c.counters.acquired.Add(1)
 	}

@@ -2,10 +2,10 @@ package zklock
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +67,7 @@ const (
 )
 
 func defaultConfig() config {
+	host, _ := os.Hostname() // "" if the system does not know one
 	return config{rules: rules{
 		Settings: place.Settings{
 			Settings: session.Settings{
@@ -75,8 +76,10 @@ func defaultConfig() config {
 				ConnectTimeout:  defaultConnectTimeout,
 				PoolMaxSessions: defaultPoolSessions,
 				Jitter:          session.Jitter,
-				Logger:          slog.New(slog.DiscardHandler),
+				Logger:          defaultLogger,
 			},
+			Host:       host,
+			PID:        os.Getpid(),
 			CreateRoot: true,
 			Dialect:    queue.Default,
 		},

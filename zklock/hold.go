@@ -26,9 +26,9 @@ type hold struct {
 	turnstile  *turnstile // nil if the place is not handed over
 	name       string
 	wants      []place.Want
-	origin     place.Origin // of the request to which the place was granted
 
 	mu      sync.Mutex
+	origin  place.Origin  // guarded by mu; of the request to which the place was granted; SetLabel changes its label
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // guarded by mu; those not yet released, the oldest first
@@ -54,6 +54,13 @@ func (h *hold) currentMode() queue.Mode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.mode
+}
+
+// originOf returns what describes a hold to other contenders.
+func originOf(h *hold) place.Origin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.origin
 }
 
 // join adds a handle and returns its Lock, or nil if the hold is over. ctx is the

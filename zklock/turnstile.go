@@ -269,7 +269,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
 	if hook := t.turnstiles.hooks.handover; hook != nil {
-		hook(next.r.Ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.Mode), Turn: lock.token.Turn, From: h.origin.Trace, To: heir.origin.Trace})
+		hook(next.r.Ctx, HandoverEvent{Name: heir.name, Mode: Mode(next.r.Mode), Turn: lock.token.Turn, From: originOf(h).Trace, To: originOf(heir).Trace})
 	}
 	next.answer <- answer{lock: lock}
 	return true, true
@@ -300,7 +300,8 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	switch {
 	case t.current != nil:
 		h := t.current
-		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), h.origin.Trace, h.origin.Label, true
+		o := originOf(h)
+		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), o.Trace, o.Label, true
 		ahead.Node, ahead.Since = h.place.Node(), h.place.Granted
 	case t.leader != nil:
 		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.Mode), t.leader.r.Origin.Trace, t.leader.r.Origin.Label

@@ -24,6 +24,6 @@ func (t *turnstile) shareForGood(p *place.Place) {
 	if h == nil || !h.shared() || h.isOver() {
 		return
 	}
-	p.BecomeShared(h.origin)
+	p.BecomeShared(originOf(h))
 	t.serveLocked(nil) // a writer in the queue cannot get this node any more, and needs another place
 }

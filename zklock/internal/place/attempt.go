@@ -51,12 +51,10 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 			if r.Mode == queue.Permit && p.nodeWatches != nil {
 				// This place had to wait, so another contender may wait behind it. That
 				// contender is the first in line now, and learns of it by the change of
-				// our node's data. Rewrite repeats the write until it is done or the
+				// our node's data. Amend repeats the write until it is done or the
 				// node is gone. In the latter case the deletion wakes the contender.
-				marked := r.nodeData(desk.Shared)
-				marked.Granted = true
 				granted := p // if the closure captured p itself, each call of Take would put p on the heap
-				desk.Spawn(func() { _ = granted.Rewrite(marked) })
+				desk.Spawn(func() { _ = granted.Amend(desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
 			}
 			return nil, nil
 		}

@@ -110,5 +110,5 @@ func (p *Place) Lose() {
 		t.Vacate()
 	}
 	removeAfterLoss(p)
-	desk.Notices.Lost(session.ReportAll(evicted))
+	desk.Notices.Lost(session.ReportLoss(desk.Session, evicted, errs.ErrNodeDeleted))
 }

@@ -301,13 +301,6 @@ func (p *Pool) discard(s *Session, lost bool) {
 	p.wg.Go(s.shutdown)
 }
 
-// discarded logs the loss of a session, after everything else was reported.
-func (p *Pool) discarded(s *Session, cause error, busy bool) {
-	if isLoss(cause) {
-		p.Settings.Logger.Warn("zklock: session lost, another one takes its place", "session", s.DS.ID(), "cause", cause, "busy", busy)
-	}
-}
-
 // isLoss reports whether cause is a reason for which a session is lost. The others are that
 // the client was closed, and that the session was ended on purpose.
 func isLoss(cause error) bool { return cause != errs.ErrClosed && cause != errs.ErrSessionEnded }

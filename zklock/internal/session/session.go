@@ -320,7 +320,6 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	for _, t := range tenants {
 		t.LeaveLocked()
 	}
-	busy := s.Work > 0
 	spared := len(tenants) > 0 && cause != errs.ErrClosed
 	if spared {
 		s.SpareLocked()
@@ -339,9 +338,9 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	for _, t := range lost {
 		t.Vacate()
 	}
-	s.Notices.Lost(ReportAll(lost))
+	s.Notices.Lost(ReportLoss(s, lost, cause))
 	s.report(state, cause)
-	s.Notices.end(func() { s.Pool.discarded(s, cause, busy) })
+	s.Notices.end()
 }
 
 // shutdown ends the session at the ensemble and waits for all goroutines of the session.
@@ -364,7 +363,7 @@ func (s *Session) shutdown() {
 		}
 	})
 	if err := s.DS.Close(ctx); err != nil {
-		s.settings.Logger.Warn("zklock: session not closed, its nodes stay until it expires", "session", s.DS.ID(), "error", err)
+		s.settings.Logger.Warn("zklock: session not closed, its nodes stay until it expires", "session", HexID(s.DS.ID()), "error", err)
 	}
 	cancel()
 	s.wg.Wait()
