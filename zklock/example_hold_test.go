@@ -134,9 +134,9 @@ func ExampleLock_Txn() {
 	// second written: false released: true
 }
 
-// Work outside the process takes time to end. LeastLease says how much time there is at least
+// Work outside the process takes time to end. LeaseTerms says how much time there is at least
 // while the ensemble answers, and Until, when the lock ends unless it answers again.
-func ExampleLock_LeastLease() {
+func ExampleLock_LeaseTerms() {
 	client, err := zklock.Open("mem://?session_timeout=30s")
 	if err != nil {
 		fmt.Println(err)
@@ -151,8 +151,9 @@ func ExampleLock_LeastLease() {
 	}
 	defer lock.Release(context.Background())
 	const toEnd = 5 * time.Second
-	fmt.Println("session timeout:", lock.SessionTimeout())
-	fmt.Println("time to end the work:", lock.LeastLease() > toEnd)
+	timeout, least := lock.LeaseTerms()
+	fmt.Println("session timeout:", timeout)
+	fmt.Println("time to end the work:", least > toEnd)
 	fmt.Println("has to end now:", time.Until(lock.Until()) < toEnd)
 	// Output:
 	// session timeout: 30s

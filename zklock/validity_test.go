@@ -310,9 +310,9 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 	})
 }
 
-// TestLeastLease: while the ensemble answers, the lease of a lock never gets shorter than
-// LeastLease, for as long as the lock is held. It gets that short, or almost.
-func TestLeastLease(t *testing.T) {
+// TestLeaseTerms: while the ensemble answers, the lease of a lock never gets shorter than
+// LeaseTerms says, for as long as the lock is held. It gets that short, or almost.
+func TestLeaseTerms(t *testing.T) {
 	for _, c := range []struct{ timeout, tick time.Duration }{
 		{30 * time.Second, 3 * time.Second}, {10 * time.Second, 3 * time.Second}, {10 * time.Second, 500 * time.Millisecond},
 		{6 * time.Second, 2 * time.Second}, {1500 * time.Millisecond, 500 * time.Millisecond},
@@ -322,20 +322,21 @@ func TestLeastLease(t *testing.T) {
 			defer e.Close()
 			client := connect(t, e.Connector(), map[string]string{"session_timeout": c.timeout.String(), "tick_time": c.tick.String()})
 			l := mustLock(t)(client.Mutex("x").Acquire(t.Context()))
-			if got := l.SessionTimeout(); got != c.timeout {
-				t.Errorf("SessionTimeout: %v, want %v", got, c.timeout)
+			granted, least := l.LeaseTerms()
+			if granted != c.timeout {
+				t.Errorf("the granted timeout: %v, want %v", granted, c.timeout)
 			}
-			least, shortest := l.LeastLease(), c.timeout
+			shortest := c.timeout
 			for range 3000 {
 				time.Sleep(c.timeout / 300)
 				synctest.Wait()
 				shortest = min(shortest, time.Until(l.Until()))
 			}
 			if shortest < least || shortest > least+c.timeout/5 {
-				t.Errorf("timeout %v, tick %v: the lease got as short as %v, and LeastLease is %v", c.timeout, c.tick, shortest, least)
+				t.Errorf("timeout %v, tick %v: the lease got as short as %v, and at least %v is left", c.timeout, c.tick, shortest, least)
 			}
-			if got := l.LeastLease(); got != least || least <= 0 {
-				t.Errorf("timeout %v: LeastLease is %v, and was %v", c.timeout, got, least)
+			if _, now := l.LeaseTerms(); now != least || least <= 0 {
+				t.Errorf("timeout %v: at least %v is left, and before it was %v", c.timeout, now, least)
 			}
 			mustRelease(t, l)
 		})

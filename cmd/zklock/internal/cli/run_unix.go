@@ -173,7 +173,8 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) (err
 	}
 	quiet := false
 	defer func() { a.release(lock, quiet) }()
-	timing, note, err := run.NewTiming(lock.SessionTimeout(), lock.LeastLease(), f.grace)
+	timeout, least := lock.LeaseTerms()
+	timing, note, err := run.NewTiming(timeout, least, f.grace)
 	if err != nil {
 		return fail(exitConfiguration, err)
 	}
