@@ -181,3 +181,22 @@ func TestTerminalIsGivenToAJobThatComesForward(t *testing.T) {
 	term.shows(t, "code 130")
 	term.code(t)
 }
+
+// TestTerminalStopsTheJobForLong: the lock of a job that is stopped for longer than its session
+// goes to another client. When the job goes on, the command is killed before it can do anything.
+func TestTerminalStopsTheJobForLong(t *testing.T) {
+	e := servers(t)
+	term := onTerminal(t, urlOf(e.Hosts()), "bash", "--norc", "-c", `
+		set -m
+		"$ZKLOCK" run "$LOCK" -- sh -c 'echo begun; while :; do sleep 0.01; n=$((n+1)); [ $n = 1000000 ] && echo never; done'
+		echo "stopped with $?"
+		"$ZKLOCK" run "$LOCK" -- echo "another one"
+		fg
+		echo "code $?"`)
+	term.shows(t, "begun")
+	term.press(t, ctrlZ)
+	term.shows(t, "stopped with 148")
+	term.shows(t, "another one")
+	term.shows(t, "code 76")
+	term.code(t)
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -110,7 +111,7 @@ func TestReadersCreateNoRoot(t *testing.T) {
 }
 
 // TestTreeOfAQueue: readers wait for the nearest writer, writers for the one just ahead, and
-// permits for one another.
+// permits for one another. A number is the depth.
 func TestTreeOfAQueue(t *testing.T) {
 	const w, r, p = zklock.Exclusive, zklock.Shared, zklock.Permit
 	at := func(mode zklock.Mode, held bool, host string) zklock.Contender {
@@ -123,24 +124,22 @@ func TestTreeOfAQueue(t *testing.T) {
 		want  string
 	}{
 		{nil, ""},
-		{[]zklock.Contender{at(w, true, "a"), at(w, false, "b"), at(w, false, "c")}, "a  b    c"},
-		{[]zklock.Contender{at(r, true, "a"), at(r, true, "b"), at(w, false, "c"), at(r, false, "d"), at(r, false, "e"), at(w, false, "f")}, "a b  c    d    e      f"},
-		{[]zklock.Contender{at(p, true, "a"), at(p, true, "b"), at(p, false, "c"), at(p, false, "d")}, "a b  c    d"},
-		{[]zklock.Contender{at(w, true, "a"), foreign, at(w, false, "b")}, "a  b curator"},
+		{[]zklock.Contender{at(w, true, "a"), at(w, false, "b"), at(w, false, "c")}, "0a 1b 2c"},
+		{[]zklock.Contender{at(r, true, "a"), at(r, true, "b"), at(w, false, "c"), at(r, false, "d"), at(r, false, "e"), at(w, false, "f")}, "0a 0b 1c 2d 2e 3f"},
+		{[]zklock.Contender{at(p, true, "a"), at(p, true, "b"), at(p, false, "c"), at(p, false, "d")}, "0a 0b 1c 2d"},
+		{[]zklock.Contender{at(w, true, "a"), foreign, at(w, false, "b")}, "0a 1b 0curator"},
 	} {
-		var b, got strings.Builder
+		var b strings.Builder
 		if err := writeTree(&b, c.queue, time.Now()); err != nil {
 			t.Fatal(err)
 		}
+		var got []string
 		for line := range strings.Lines(b.String()) {
-			depth := len(line) - len(strings.TrimLeft(line, " "))
-			if got.Len() > 0 {
-				got.WriteString(" ")
-			}
-			got.WriteString(strings.Repeat(" ", max(depth-1, 0)) + strings.Fields(line)[0])
+			depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
+			got = append(got, fmt.Sprintf("%d%s", depth, strings.Fields(line)[0]))
 		}
-		if want := c.want; strings.Join(strings.Fields(got.String()), " ") != strings.Join(strings.Fields(want), " ") {
-			t.Errorf("%s, want %s", got.String(), want)
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s, want %s", text, c.want)
 		}
 	}
 	long := make([]zklock.Contender, 5000)
