@@ -66,8 +66,8 @@ func TestLossesAreLoggedByDefault(t *testing.T) {
 		}
 		lines = logged(t, func() {
 			e.Expire(found[0].Session)
-			synctest.Wait()
 			time.Sleep(time.Minute)
+			synctest.Wait()
 		})
 		if len(lines) != 1 || !strings.HasPrefix(lines[0], `level=WARN msg="zklock: session lost, and its locks with it; another session takes its place" session=`+id+` cause=`) ||
 			!strings.Contains(lines[0], ` locks=1000 names="orders/`) || strings.Count(lines[0], "orders/") != 5 || !strings.HasSuffix(lines[0], ` ..."`) {
