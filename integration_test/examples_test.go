@@ -43,6 +43,7 @@ var commands = map[string]string{
 	"zklock who --tree orders/42":    "TestDocumentedCommandsWork",
 	"zklock who -o json orders/42":   "TestDocumentedCommandsWork",
 	"zklock watch -o json orders/42": "TestWatchFollowsAQueue",
+	"zklock page":                    "TestPageServesTheLocks",
 	"zklock top":                     "TestTopShowsTheNamesAndLeavesTheTerminal",
 	"zklock doctor":                  "TestDocumentedCommandsWork",
 	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
