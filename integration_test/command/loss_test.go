@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/integration_test/proxy"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
@@ -115,11 +116,14 @@ func TestRunIsLostOnceTERMWasSent(t *testing.T) {
 // TestGraceIsCapped: a grace that the lease has no time for is shortened, with a warning, and no
 // TERM comes while heartbeats are answered.
 func TestGraceIsCapped(t *testing.T) {
-	e := servers(t)
-	url := "zk://" + e.Hosts() + root + "?tick_time=1900ms&session_timeout=" + timeout.String()
-	p := start(t, url, nil, "run", "--grace", "3s", newName(t), "--", "bash", "-c", traps)
+	// The longer the session timeout, the longer may an answer take on a busy machine.
+	const long = 20 * time.Second
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{MaxSessionTimeout: long})
+	url := "zk://" + e.Hosts() + root + "?tick_time=6s&session_timeout=" + long.String()
+	p := start(t, url, nil, "run", "--grace", "10s", newName(t), "--", "bash", "-c", traps)
 	p.prints(t, "ready\n")
-	time.Sleep(2 * timeout)
+	time.Sleep(long * 5 / 4)
 	p.signal(t, syscall.SIGUSR1)
 	if code := p.code(t); code != 0 || p.stdout.String() != "ready\nUSR1\n" || !strings.Contains(p.stderr.String(), "too long") {
 		t.Errorf("%d, %q, %q", code, p.stdout.String(), p.stderr.String())

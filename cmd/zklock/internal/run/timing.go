@@ -55,8 +55,8 @@ func CheckGrace(timeout, grace time.Duration) error {
 	return nil
 }
 
-// slack is how late the answer to a heartbeat may come without a TERM.
-func (t Timing) slack(timeout time.Duration) time.Duration { return timeout / 30 }
+// slack is how late the answer to a heartbeat may come without a TERM, at least.
+func (t Timing) slack(timeout time.Duration) time.Duration { return timeout / 15 }
 
 // Ready reports whether so much of the lease is left that a command can start: it should not
 // get a TERM before the next heartbeat.

@@ -16,10 +16,10 @@ func TestTimingOfASession(t *testing.T) {
 		{timeout: 30 * time.Second, least: 16500 * ms, wanted: -1, grace: 5 * time.Second, margin: 600 * ms},
 		{timeout: 10 * time.Second, least: 6 * time.Second, wanted: -1, grace: 2500 * ms, margin: 200 * ms},
 		{timeout: 30 * time.Second, least: 16500 * ms, wanted: 0, grace: 0, margin: 600 * ms},
-		{timeout: 30 * time.Second, least: 16500 * ms, wanted: 14 * time.Second, grace: 14 * time.Second, margin: 600 * ms},
-		{timeout: 30 * time.Second, least: 16500 * ms, wanted: 15 * time.Second, grace: 14900 * ms, margin: 600 * ms, note: true},
+		{timeout: 30 * time.Second, least: 16500 * ms, wanted: 13 * time.Second, grace: 13 * time.Second, margin: 600 * ms},
+		{timeout: 30 * time.Second, least: 16500 * ms, wanted: 15 * time.Second, grace: 13900 * ms, margin: 600 * ms, note: true},
 		{timeout: 30 * time.Second, least: 16500 * ms, wanted: 15*time.Second + 1, err: true},
-		{timeout: 1500 * ms, least: 500 * ms, wanted: -1, grace: 350 * ms, margin: 100 * ms}, // capped, but the user has not asked for more
+		{timeout: 1500 * ms, least: 500 * ms, wanted: -1, grace: 300 * ms, margin: 100 * ms}, // capped, but the user has not asked for more
 		{timeout: 600 * ms, least: 100 * ms, wanted: -1, grace: 0, margin: 100 * ms},
 	} {
 		got, note, err := NewTiming(c.timeout, c.least, c.wanted)
