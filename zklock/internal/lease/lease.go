@@ -155,6 +155,15 @@ func (l *Lease) CommitDue() time.Time {
 	return due
 }
 
+// LeastKept returns how much of the lease is left at least while exchanges are answered at
+// once. A heartbeat at the instant t proves a lease until t + Timeout - margin - Tick -
+// ExchangeEvery, as CommitDue explains, and the next one comes within two intervals before
+// that gets too short. A lock may be granted with less, as Least says, until the first
+// heartbeat.
+func (l *Lease) LeastKept() time.Duration {
+	return max(l.Timeout-l.margin()-l.Tick-3*l.ExchangeEvery(), 0)
+}
+
 // SyncEvery returns the interval at which an idle session exchanges a Sync with the
 // leader, so that its first write finds exchanges that prove a usable lease. At that
 // write, p is at most one interval old, and j at most two intervals and a tick. After
