@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,14 +71,14 @@ func TestWakeWhileSyncsAreRefused(t *testing.T) {
 // A waiter that wakes when that is over keeps its place.
 func TestWakeAfterAStall(t *testing.T) {
 	for stall := 3 * time.Second; stall < 8500*time.Millisecond; stall += 250 * time.Millisecond {
-		var until time.Time
+		var until atomic.Int64 // in nanoseconds since the Unix epoch
 		slow := func(faultdriver.Op) faultdriver.Fault {
-			if d := time.Until(until); d > 0 {
+			if d := time.Until(time.Unix(0, until.Load())); d > 0 {
 				return faultdriver.DelayReply(d)
 			}
 			return faultdriver.None()
 		}
-		if lost, inOrder := wake(t, slow, stall, func() { until = time.Now().Add(stall) }); lost > 0 || !inOrder {
+		if lost, inOrder := wake(t, slow, stall, func() { until.Store(time.Now().Add(stall).UnixNano()) }); lost > 0 || !inOrder {
 			t.Errorf("after a stall of %v: %d sessions were lost; got the lock in its turn: %v", stall, lost, inOrder)
 		}
 	}
