@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +79,9 @@ func TestMain(m *testing.M) {
 	if work() {
 		return
 	}
+	// With nohup, this process was started with HUP ignored, and its children would inherit
+	// that. A child begins with the default for a signal that its parent handles.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	code := m.Run()
 	if shared.ensemble != nil {
 		if err := shared.ensemble.Close(); err != nil {
