@@ -1,13 +1,17 @@
 package ensemble_test
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 )
@@ -98,4 +102,43 @@ func TestNothingRunsAfterClose(t *testing.T) {
 		t.Errorf("process %d runs after Close", pid)
 	}
 	must(t, e.Close())
+}
+
+// SIGSTOP is asynchronous: a server that is stopped while it works could answer once more.
+func TestFrozenServerDoesNotAnswer(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	s := e.Server(0)
+	work := make(chan struct{})
+	var workers sync.WaitGroup
+	for range 4 { // keep its threads running
+		workers.Go(func() {
+			for {
+				select {
+				case <-work:
+					return
+				default:
+					_, _ = s.Stats()
+				}
+			}
+		})
+	}
+	defer workers.Wait()
+	defer close(work)
+	for range 30 {
+		must(t, s.Freeze())
+		for range 3 {
+			c, err := net.Dial("tcp", s.Addr())
+			must(t, err)
+			_, err = c.Write([]byte("ruok"))
+			must(t, err)
+			must(t, c.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+			if n, err := c.Read(make([]byte, 4)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("a frozen server answered %d bytes, %v", n, err)
+			}
+			c.Close()
+		}
+		must(t, s.Thaw())
+		must(t, s.AwaitServing())
+	}
 }
