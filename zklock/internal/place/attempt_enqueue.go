@@ -102,26 +102,31 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		case <-desk.Ctx.Done():
 			return nil, false, errs.ErrSessionOver
 		case <-ctx.Done():
-			a.abandon(p, w)
+			a.abandon(p, w, parents)
 			return nil, false, desk.WaitEnded(ctx, began)
 		}
 		err := w.Err
+		desk.freshNames.note(w, parents)
 		switch {
 		case err == nil:
-			return a.created(ctx, p, seen, w.Children)
+			return a.created(ctx, p, parents, seen, w.Children)
 		case errors.Is(err, driver.ErrConnLoss):
 			p.doubtful = true
 			found, err := a.recover(ctx, p)
 			if err != nil {
-				a.abandon(p, nil)
+				a.abandon(p, nil, parents)
 				return nil, false, err
 			}
 			if found {
-				return a.created(ctx, p, seen, nil)
+				return a.created(ctx, p, parents, seen, nil)
+			}
+			if err := a.makeAll(ctx, parents); err != nil {
+				p.unregister()
+				return nil, false, err
 			}
 		case session.Transient(err):
 			if !session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
-				a.abandon(p, nil)
+				a.abandon(p, nil, parents)
 				return nil, false, desk.Interrupted(ctx, began)
 			}
 		case desk.Ended(err):
@@ -129,6 +134,11 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		case a.setRefused(w, parents):
 			// This client may not write that parent. The next try creates without the
 			// set, and the queue is listed instead of counted.
+		case isRefused(w, parents):
+			if err := a.makeRefused(ctx, w, parents); err != nil {
+				p.unregister()
+				return nil, false, err
+			}
 		default:
 			p.unregister()
 			if errors.Is(err, driver.ErrNoNode) {
@@ -142,7 +152,8 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. A warm name needs no set. The nodes of the place that p replaces are deleted first,
+// node. A warm name needs no set, and neither does a parent that is unmade: its create comes
+// right before that of the node. The nodes of the place that p replaces are deleted first,
 // so that they are not counted.
 func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Write {
 	desk, r := a.Desk, a.Request
@@ -157,13 +168,22 @@ func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Wr
 			w.Ops = append(w.Ops, driver.DeleteOp(c.path(), driver.AnyVersion))
 		}
 	}
+	apart := false
 	for i, c := range p.nodes {
+		if parents[i].unmade {
+			w.Ops = append(w.Ops, driver.CreateOp(c.dir, parentMark, driver.Container, cfg.acls()))
+			apart = !desk.freshNames.mayShare()
+		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked && !warm {
+		if parents[i].marked && !warm && !parents[i].unmade {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
-	desk.Commits.Submit(w)
+	if apart {
+		desk.Commits.SubmitApart(w)
+	} else {
+		desk.Commits.Submit(w)
+	}
 	return w
 }
 
@@ -205,14 +225,23 @@ func (p *Place) Add(set map[string]bool) {
 // transaction in the place. children has each parent's count of children, -1 where that
 // is not known. Zxid stays 0 if the driver does not report it and no parent was set. The
 // session's Mu is held.
+//
+// A parent that the same transaction has created has one child: no other client has seen it
+// before the transaction, and a group has no other create below it.
 func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
+	count := int32(-1)
 	for i := range w.Ops {
 		switch w.Ops[i].Kind {
 		case driver.OpCreate:
-			p.nodes[len(children)].settleLocked(w.Results[i].Path)
-			children = append(children, -1)
 			p.Zxid = w.Results[i].Zxid
+			if w.Ops[i].Mode == driver.Container {
+				count, p.parentCzxid = 1, p.Zxid
+				continue
+			}
+			p.nodes[len(children)].settleLocked(w.Results[i].Path)
+			children = append(children, count)
+			count = -1
 		case driver.OpSet:
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
@@ -227,7 +256,7 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 // created completes a place whose nodes exist: the place that it replaces was deleted
 // by the same transaction, and accept checks the new one. seen is the transaction id of
 // the newest creation that this client knew before this one.
-func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []int32) (_ *Place, alone bool, err error) {
+func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
 	if p.parentCzxid == 0 && isProven(ctx, p) {
@@ -241,6 +270,7 @@ func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []i
 	if p.Zxid == 0 {
 		err = a.readZxid(ctx, p)
 	}
+	desk.addMade(parents, p.Zxid)
 	if err == nil {
 		limit := desk.cfg.MaxContenders
 		if requeued {

@@ -26,12 +26,17 @@ type parent struct {
 	path   string
 	marked bool // its data is our mark, and this client may write it: to write the mark again changes nothing
 
+	unmade      bool  // not known to exist: the transaction that creates a contender has to create it, too
 	createdHere bool  // this client has created it, as a container
 	warned      bool  // the log has the warning about children that are not contenders
 	recalls     uint8 // how often a kept place below it was recalled, at most maxRecalls
 
 	// version is the version of the data after this client's last write.
 	version int32
+
+	// czxid is the transaction that has created it together with a contender; 0 if it was
+	// created in another way.
+	czxid int64
 
 	// releasedOn is the id of the session on which this client last released the name;
 	// 0 if it has not released it.
