@@ -119,9 +119,6 @@ func (s *forgetfulSession) Multi(_ context.Context, ops []driver.Op) ([]driver.O
 		switch op.Kind {
 		case driver.OpCreate:
 			results[i].Path = s.create(op.Path, op.Mode)
-			if op.Mode == driver.Container {
-				results[i].Zxid, results[i+1].Zxid = zxid, zxid // instead of a set's Stat
-			}
 		case driver.OpSet:
 			results[i].Stat = driver.Stat{Mzxid: zxid, NumChildren: 1}
 		case driver.OpDelete:

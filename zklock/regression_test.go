@@ -145,7 +145,7 @@ func TestNoAuthOnRootIsClassified(t *testing.T) {
 }
 
 func TestNoAuthCreateIsClassified(t *testing.T) {
-	for _, on := range []faultdriver.Kind{faultdriver.Create, faultdriver.Get, faultdriver.Children, faultdriver.Watch, faultdriver.Multi} {
+	for _, on := range []faultdriver.Kind{faultdriver.Get, faultdriver.Children, faultdriver.Watch, faultdriver.Multi} {
 		t.Run(on.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()

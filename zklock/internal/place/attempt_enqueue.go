@@ -152,9 +152,8 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. A warm name needs no set, and neither does a parent that is unmade: its create comes
-// right before that of the node. The nodes of the place that p replaces are deleted first,
-// so that they are not counted.
+// node. A warm name needs no set. A parent that is unmade is created right before the node.
+// The nodes of the place that p replaces are deleted first, so that they are not counted.
 func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Write {
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
@@ -170,12 +169,12 @@ func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Wr
 	}
 	apart := false
 	for i, c := range p.nodes {
-		if parents[i].unmade {
+		if isUnmade(parents[i]) {
 			w.Ops = append(w.Ops, driver.CreateOp(c.dir, parentMark, driver.Container, cfg.acls()))
 			apart = !desk.freshNames.mayShare()
 		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked && !warm && !parents[i].unmade {
+		if parents[i].marked && !warm {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
@@ -200,8 +199,9 @@ func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
 		}
 		for j := range parents {
 			if parents[j].path == w.Ops[i].Path {
-				parents[j].marked = false
-				desk.parents.add(parents[j])
+				if parents[j].marked = false; !isUnmade(parents[j]) {
+					desk.parents.add(parents[j])
+				}
 				return true
 			}
 		}
@@ -225,23 +225,17 @@ func (p *Place) Add(set map[string]bool) {
 // transaction in the place. children has each parent's count of children, -1 where that
 // is not known. Zxid stays 0 if the driver does not report it and no parent was set. The
 // session's Mu is held.
-//
-// A parent that the same transaction has created has one child: no other client has seen it
-// before the transaction, and a group has no other create below it.
 func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
-	count := int32(-1)
 	for i := range w.Ops {
 		switch w.Ops[i].Kind {
 		case driver.OpCreate:
-			p.Zxid = w.Results[i].Zxid
 			if w.Ops[i].Mode == driver.Container {
-				count, p.parentCzxid = 1, p.Zxid
-				continue
+				continue // a parent
 			}
 			p.nodes[len(children)].settleLocked(w.Results[i].Path)
-			children = append(children, count)
-			count = -1
+			children = append(children, -1)
+			p.Zxid = w.Results[i].Zxid
 		case driver.OpSet:
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
@@ -270,7 +264,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	if p.Zxid == 0 {
 		err = a.readZxid(ctx, p)
 	}
-	desk.addMade(parents, p.Zxid)
+	desk.addMade(parents)
 	if err == nil {
 		limit := desk.cfg.MaxContenders
 		if requeued {

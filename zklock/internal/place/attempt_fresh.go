@@ -12,10 +12,13 @@ import (
 )
 
 // A name is fresh for a client that does not know its znode. Then one transaction creates
-// the znode, with our mark, and the contender below it. If it is applied, the contender is
-// alone in the queue, and the parent's czxid is the transaction's. If the znode exists, the
-// transaction is refused, and the client reads the znode and goes on as for a known name:
-// that is one request for each that a create of the znode alone would have cost.
+// the znode, with our mark, and the contender below it, and sets the znode. If the znode
+// exists, the transaction is refused, and the client reads the znode and goes on as for a
+// known name. That is as many requests as if it had tried to create only the znode first.
+//
+// The set is not needed for the count of children. It gives the znode a version that a znode
+// which another program puts in its place does not have: the reaper relies on that. A read
+// before each removal would cost the servers more.
 //
 // Invariants:
 //   - A transaction with an unknown outcome is not repeated. Once its contender was not
@@ -79,8 +82,6 @@ func (f *freshNames) note(w *session.Write, parents []parent) {
 	f.inARow.Store(0)
 }
 
-func isUnmade(p parent) bool { return p.unmade }
-
 // isRefused reports whether a write certainly failed because it was to create a znode.
 func isRefused(w *session.Write, parents []parent) bool {
 	if !slices.ContainsFunc(parents, isUnmade) {
@@ -106,13 +107,13 @@ func containerAtFault(w *session.Write) int {
 	return -1
 }
 
-// addMade records that the transaction zxid, which has created a place's contenders, has
-// created the parents that were unmade, too. zxid is 0 if it is not known: then the servers
-// remove those parents when they are idle.
-func (d *Desk) addMade(parents []parent, zxid int64) {
+// addMade records that the transaction which has created a place's contenders has created the
+// parents that were unmade, too. It has also set those that are marked, so that the reaper can
+// distinguish them by their version from znodes that another program puts in their place.
+func (d *Desk) addMade(parents []parent) {
 	for i := range parents {
-		if p := &parents[i]; p.unmade {
-			p.unmade, p.createdHere, p.czxid = false, zxid != 0, zxid
+		if p := &parents[i]; isUnmade(*p) {
+			p.version, p.createdHere = 1, p.marked
 			d.parents.add(*p)
 		}
 	}
@@ -138,7 +139,7 @@ func (a Attempt) makeRefused(ctx context.Context, w *session.Write, parents []pa
 // makeAll makes sure that the parents exist which are unmade.
 func (a Attempt) makeAll(ctx context.Context, parents []parent) error {
 	for i := range parents {
-		if !parents[i].unmade {
+		if !isUnmade(parents[i]) {
 			continue
 		}
 		var err error

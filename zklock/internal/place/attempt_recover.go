@@ -83,7 +83,7 @@ func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 			}
 		}
 		if applied {
-			desk.addMade(parents, p.Zxid)
+			desk.addMade(parents)
 			_ = deleteNodes(p)
 		} else {
 			p.unregister()

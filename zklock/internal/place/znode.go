@@ -50,7 +50,7 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 		desk.parents.forget(path)
 	}
 	if !occupied && desk.freshNames.usable(desk.cfg.Dialect) {
-		return parent{path: path, marked: true, unmade: true}, nil
+		return parent{path: path, marked: true, version: unmade}, nil
 	}
 	return z.make(ctx)
 }
