@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// TestWatchFollowsAQueue: the first look, an arrival, a grant, a downgrade and the end of a
-// holder's session are reported, one after the other.
+// TestWatchFollowsAQueue: the first look, an arrival, the holder's new label, a downgrade and the
+// end of a session are reported, one after the other.
 func TestWatchFollowsAQueue(t *testing.T) {
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
@@ -42,6 +42,12 @@ func TestWatchFollowsAQueue(t *testing.T) {
 	next := try(t, within(t), b.RWMutex("x").Reader())
 	receive(t, "the wait", waiting)
 	until("a waiter", func(q []zklock.Contender) bool { return len(q) == 2 && !q[1].Held && q[1].Mode == zklock.Shared })
+	if err := first.SetLabel(within(t), "row 1200 of 9000"); err != nil {
+		t.Fatal(err)
+	}
+	until("the holder's label", func(q []zklock.Contender) bool {
+		return len(q) == 2 && q[0].Label == "row 1200 of 9000" && q[0].Host != ""
+	})
 	if err := first.Downgrade(within(t)); err != nil {
 		t.Fatal(err)
 	}

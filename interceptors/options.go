@@ -50,7 +50,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 	if pick == nil {
 		panic("interceptors: " + interceptor + ": pick is nil: want a function that chooses each call's lock")
 	}
-	c := &config{pick: pick, wait: defaultWait, code: defaultCode, retryDelay: defaultRetryDelay}
+	c := &config{pick: pick, wait: defaultWait, label: methodOf, code: defaultCode, retryDelay: defaultRetryDelay}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(c)
@@ -88,11 +88,14 @@ func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wa
 func WithTry() Option { return WithWait(0) }
 
 // WithLabel sets a text that other processes can read about a call that waits for a
-// lock or holds it, such as a request id; see zklock.WithLabel. By default calls do not
-// have a label. Many goroutines may call label at once.
+// lock or holds it, such as a request id; see zklock.WithLabel. The default is the full name
+// of the call's method. nil leaves the label out. Many goroutines may call label at once.
 func WithLabel(label func(ctx context.Context, call Call) string) Option {
 	return optionFunc(func(c *config) { c.label = label })
 }
+
+// methodOf is the default label of a call.
+func methodOf(_ context.Context, call Call) string { return call.FullMethod }
 
 // WithCode sets the code of a call that did not get its lock because another holder has
 // it. The default is Aborted, with which the caller has to decide whether to start

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -50,6 +51,7 @@ type config struct {
 func newConfig(opts []Option) *config {
 	c := &config{
 		wait:       defaultWait,
+		label:      routeOf,
 		status:     defaultStatus,
 		retryAfter: defaultRetryAfter,
 		bufferBody: defaultBufferBody,
@@ -90,10 +92,26 @@ func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wa
 func WithTry() Option { return WithWait(0) }
 
 // WithLabel sets a text that other processes can read about a request that waits
-// for a lock or holds it, such as a request id; see zklock.WithLabel. By default
-// requests do not have a label. Many goroutines may call label at once.
+// for a lock or holds it, such as a request id; see zklock.WithLabel. The default is the
+// request's method and the pattern of its route, such as "POST /orders/{id}/pay", and only
+// the method if the middleware is in front of the mux, which sets the pattern. nil leaves
+// the label out. Many goroutines may call label at once.
 func WithLabel(label func(*http.Request) string) Option {
 	return optionFunc(func(c *config) { c.label = label })
+}
+
+// routeOf is the default label of a request.
+func routeOf(r *http.Request) string {
+	method, path, found := strings.Cut(r.Pattern, " ")
+	switch {
+	case r.Pattern == "":
+		return r.Method
+	case !found: // the pattern is one for all methods
+		return r.Method + " " + r.Pattern
+	case method == r.Method && path[0] == '/':
+		return r.Pattern // as in most cases
+	}
+	return r.Method + " " + strings.TrimLeft(path, " \t") // such as a HEAD for a GET pattern
 }
 
 // WithErrorHandler sets a function that writes the error responses, instead of the

@@ -62,7 +62,7 @@
 //
 // # Metrics
 //
-// Hooks makes these metrics, except those from zklock.session.count on, which
+// Hooks makes these metrics, except those from zklock.sessions on, which
 // RegisterStats makes:
 //
 //	zklock.acquire.duration       histogram   s            zklock.mode, zklock.outcome, error.type, zklock.name
@@ -77,10 +77,13 @@
 //	zklock.session.lost           counter     {session}
 //	zklock.session.reconnects     counter     {session}
 //	zklock.lease.remaining        histogram   s
-//	zklock.session.count          gauge       {session}    zklock.session.state
+//	zklock.sessions               gauge       {session}    zklock.session.state
 //	zklock.session.draining       gauge       {session}
 //	zklock.session.max            gauge       {session}
 //	zklock.session.opened         counter     {session}
+//	zklock.hold.longest           gauge       s            zklock.client
+//	zklock.wait.longest           gauge       s            zklock.client
+//	zklock.forgotten              counter     {lock}
 //
 // # Attributes
 //
@@ -101,6 +104,7 @@
 //	zklock.release.reason    released or lost
 //	zklock.operation.kind    the purpose of a request to the ensemble: enqueue, release, watch ...
 //	zklock.session.state     connected, suspended or ended
+//	zklock.client            the number of the call of RegisterStats, from 1 on: keeps values apart that cannot be added
 //	zklock.session.id        the id of the session of the last request, in hexadecimal
 //	server.address           the host of the server of the last request
 //	server.port              its port

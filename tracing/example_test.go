@@ -104,8 +104,11 @@ func ExampleRegisterStats() {
 		fmt.Println(m.Name)
 	}
 	// Output:
-	// zklock.session.count
+	// zklock.sessions
 	// zklock.session.draining
 	// zklock.session.max
 	// zklock.session.opened
+	// zklock.hold.longest
+	// zklock.wait.longest
+	// zklock.forgotten
 }

@@ -117,6 +117,11 @@ func (p *process) values() map[string]float64 {
 					isDocumented(p.t, m.Name, dp.Attributes.ToSlice())
 					values[m.Name+text(dp.Attributes)] = float64(dp.Value)
 				}
+			case metricdata.Gauge[float64]:
+				for _, dp := range data.DataPoints {
+					isDocumented(p.t, m.Name, dp.Attributes.ToSlice())
+					values[m.Name+text(dp.Attributes)] = dp.Value
+				}
 			case metricdata.Histogram[float64]:
 				for _, dp := range data.DataPoints {
 					isDocumented(p.t, m.Name, dp.Attributes.ToSlice())

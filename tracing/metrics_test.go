@@ -62,19 +62,19 @@ func TestRegisterStatsReportsSessions(t *testing.T) {
 		}
 		seen := &process{t: t, reader: reader}
 		seen.measured(map[string]float64{
-			"zklock.session.count{session.state=connected}": 1,
-			"zklock.session.count{session.state=suspended}": 0,
-			"zklock.session.count{session.state=ended}":     0,
-			"zklock.session.draining{}":                     0,
-			"zklock.session.max{}":                          float64(p.Stats().MaxSessions + q.Stats().MaxSessions),
-			"zklock.session.opened{}":                       1,
+			"zklock.sessions{session.state=connected}": 1,
+			"zklock.sessions{session.state=suspended}": 0,
+			"zklock.sessions{session.state=ended}":     0,
+			"zklock.session.draining{}":                0,
+			"zklock.session.max{}":                     float64(p.Stats().MaxSessions + q.Stats().MaxSessions),
+			"zklock.session.opened{}":                  1,
 		})
 		e.Partition(memdriver.AroundClients(0))
 		pass(8 * time.Second)
 		seen.measured(map[string]float64{
-			"zklock.session.count{session.state=connected}": 0,
-			"zklock.session.count{session.state=suspended}": 1,
-			"zklock.session.count{session.state=ended}":     0,
+			"zklock.sessions{session.state=connected}": 0,
+			"zklock.sessions{session.state=suspended}": 1,
+			"zklock.sessions{session.state=ended}":     0,
 		})
 		e.Heal()
 		pass(time.Second)
@@ -92,6 +92,51 @@ func TestRegisterStatsReportsSessions(t *testing.T) {
 	if _, err := tracing.RegisterStats(nil); err == nil {
 		t.Error("RegisterStats accepted a nil Client")
 	}
+}
+
+// The longest hold and wait of each client have a series of their own: they cannot be added.
+func TestRegisterStatsReportsTheLongestHoldAndWait(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, q := start(t, e), start(t, e)
+		reader := sdkmetric.NewManualReader()
+		both := tracing.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+		for _, c := range []*zklock.Client{p.Client, q.Client} {
+			registration, err := tracing.RegisterStats(c, both)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = registration.Unregister() }()
+		}
+		seen := &process{t: t, reader: reader}
+		longest := func(metric string) (seconds []float64) {
+			for series, v := range seen.values() {
+				if strings.HasPrefix(series, metric+"{client=") {
+					seconds = append(seconds, v)
+				}
+			}
+			slices.Sort(seconds)
+			return seconds
+		}
+		want := func(metric string, least, most float64) {
+			t.Helper()
+			if got := longest(metric); len(got) != 2 || got[0] != least || got[1] != most {
+				t.Errorf("%s: %v, want %v and %v", metric, got, least, most)
+			}
+		}
+		want("zklock.hold.longest", 0, 0)
+		lock := must(t, t.Context(), p.Mutex("m"))
+		pass(40 * time.Second)
+		waited := make(chan *zklock.Lock)
+		go func() { waited <- must(t, t.Context(), q.Mutex("m")) }()
+		pass(20 * time.Second)
+		want("zklock.hold.longest", 0, 60)
+		want("zklock.wait.longest", 0, 20)
+		release(t, lock)
+		second := <-waited
+		want("zklock.wait.longest", 0, 0)
+		release(t, second)
+		seen.measured(map[string]float64{"zklock.forgotten{}": 0})
+	})
 }
 
 // While two transactions are in flight, further writes of many callers are sent in one

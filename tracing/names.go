@@ -77,14 +77,15 @@ const (
 	MetricSessionReconnects = "zklock.session.reconnects"
 
 	// MetricLeaseRemaining is a histogram of how much of a session's lease was left at
-	// each heartbeat, in seconds.
+	// each heartbeat, in seconds. A session that holds no lock, and is not the first in
+	// line for one, sends no heartbeats.
 	MetricLeaseRemaining = "zklock.lease.remaining"
 )
 
 // The names of metrics made by RegisterStats.
 const (
-	// MetricSessionCount is the number of sessions, by state.
-	MetricSessionCount = "zklock.session.count"
+	// MetricSessions is the number of sessions, by state.
+	MetricSessions = "zklock.sessions"
 
 	// MetricSessionDraining is the number of sessions that end with their last lock.
 	MetricSessionDraining = "zklock.session.draining"
@@ -94,6 +95,19 @@ const (
 
 	// MetricSessionOpened counts the sessions that were opened.
 	MetricSessionOpened = "zklock.session.opened"
+
+	// MetricHoldLongest is how long the oldest lock that is held now has been held, in
+	// seconds; 0 if none is. It shows a holder that hangs, long before its hold is over
+	// and in zklock.hold.duration.
+	MetricHoldLongest = "zklock.hold.longest"
+
+	// MetricWaitLongest is how long the oldest acquisition that waits now for other holders
+	// has waited, in seconds; 0 if none does.
+	MetricWaitLongest = "zklock.wait.longest"
+
+	// MetricForgotten counts locks that the program dropped without a Release. They stay
+	// held until their session ends.
+	MetricForgotten = "zklock.forgotten"
 )
 
 // The keys of attributes.
@@ -140,6 +154,10 @@ const (
 
 	// AttrSessionState is a session's state: connected, suspended or ended.
 	AttrSessionState = attribute.Key("zklock.session.state")
+
+	// AttrClient numbers the calls of RegisterStats in this process, from 1 on. It keeps
+	// values of different Clients apart that must not be added.
+	AttrClient = attribute.Key("zklock.client")
 
 	// AttrSessionID is the id of the session of the last request, in hexadecimal.
 	AttrSessionID = attribute.Key("zklock.session.id")

@@ -3,28 +3,39 @@ package tracing
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// RegisterStats makes metrics of a Client's sessions. They are read from its Stats at
-// each collection. Unregister the Registration after the Client was closed. If several
-// Clients use the same MeterProvider, their values are added. RegisterStats returns an
-// error if c is nil, or if the MeterProvider does.
+// registered counts the calls of RegisterStats, for AttrClient.
+var registered atomic.Int64
+
+// RegisterStats makes metrics of a Client's sessions, of its longest hold and wait, and of
+// its forgotten locks. They are read from its Stats at each collection. Unregister the
+// Registration after the Client was closed. If several Clients use the same MeterProvider,
+// their values are added; those of the longest hold and wait, which cannot be added, have
+// the attribute zklock.client. RegisterStats returns an error if c is nil, or if the
+// MeterProvider does.
 func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error) {
 	if c == nil {
 		return nil, errors.New("tracing: RegisterStats: the Client is nil: want one that Open has made")
 	}
 	m := newConfig(opts).meter()
-	count, err1 := m.Int64ObservableUpDownCounter(MetricSessionCount, metric.WithUnit("{session}"), metric.WithDescription("Sessions with the ensemble."))
+	count, err1 := m.Int64ObservableUpDownCounter(MetricSessions, metric.WithUnit("{session}"), metric.WithDescription("Sessions with the ensemble."))
 	draining, err2 := m.Int64ObservableUpDownCounter(MetricSessionDraining, metric.WithUnit("{session}"), metric.WithDescription("Sessions that end with their last lock."))
 	limit, err3 := m.Int64ObservableUpDownCounter(MetricSessionMax, metric.WithUnit("{session}"), metric.WithDescription("Sessions that the pool may have."))
 	opened, err4 := m.Int64ObservableCounter(MetricSessionOpened, metric.WithUnit("{session}"), metric.WithDescription("Sessions opened."))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	hold, err5 := m.Float64ObservableGauge(MetricHoldLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest lock that is held has been held."))
+	wait, err6 := m.Float64ObservableGauge(MetricWaitLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest acquisition that waits for other holders has waited."))
+	forgotten, err7 := m.Int64ObservableCounter(MetricForgotten, metric.WithUnit("{lock}"), metric.WithDescription("Locks that the program dropped without a Release."))
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return nil, err
 	}
+	client := metric.WithAttributes(AttrClient.String(strconv.FormatInt(registered.Add(1), 10)))
 	connected, suspended, ended := inState(StateConnected), inState(StateSuspended), inState(StateEnded)
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		s := c.Stats()
@@ -34,8 +45,11 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 		o.ObserveInt64(draining, int64(s.Draining))
 		o.ObserveInt64(limit, int64(s.MaxSessions))
 		o.ObserveInt64(opened, int64(s.SessionsOpened))
+		o.ObserveFloat64(hold, s.LongestHold.Seconds(), client)
+		o.ObserveFloat64(wait, s.LongestWait.Seconds(), client)
+		o.ObserveInt64(forgotten, int64(s.Forgotten))
 		return nil
-	}, count, draining, limit, opened)
+	}, count, draining, limit, opened, hold, wait, forgotten)
 }
 
 func inState(state string) metric.MeasurementOption {

@@ -63,7 +63,7 @@ func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 		look.Go(func() {
 			for range 10 {
 				h.Review()
-				h.Since()
+				h.About()
 			}
 		})
 		h.Finish(ErrLeaseOver, time.Now())

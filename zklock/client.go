@@ -166,21 +166,21 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	var waited time.Duration
-	var err error
-	lock := c.acquireKept(ctx, name, mode, wants, cfg)
-	if lock == nil {
-		r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
-			Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
-		r.By = r
-		lock, err = c.acquireLock(ctx, r, cfg)
-		r.endReport(err)
-		waited = r.waitedFor()
-		c.counters.wait(waited)
+	if lock := c.acquireKept(ctx, name, mode, wants, cfg); lock != nil {
+		c.counters.acquired.Add(1)
+		end.Call(AcquireResult{Lock: lock})
+		return lock, nil
 	}
+	r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
+		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
+	r.By = r
+	lock, err := c.acquireLock(ctx, r, cfg)
+	r.endReport(err)
+	waited := r.waitedFor()
+	c.counters.wait(waited)
 	if err != nil {
 		c.counters.failed.Add(1)
-		err = &Error{Op: "acquire", Name: name, Err: err}
+		err = &Error{Op: "acquire", Name: name, Err: r.explain(err)}
 	} else {
 		c.counters.acquired.Add(1)
 	}

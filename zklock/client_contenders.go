@@ -30,7 +30,7 @@ func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, erro
 		return err
 	})
 	if err != nil {
-		return nil, operatorError("contenders", name, err)
+		return nil, &Error{Op: "contenders", Name: queue.Truncate(name, queue.MaxName), Err: err}
 	}
 	return found, nil
 }
@@ -84,7 +84,7 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 		return z.Delete(ctx, node)
 	})
 	if err != nil {
-		return operatorError("break", name, err)
+		return &Error{Op: "break", Name: queue.Truncate(name, queue.MaxName), Err: err}
 	}
 	return nil
 }
@@ -131,23 +131,4 @@ func deskFor(ctx context.Context, c *Client, path string) (*place.Desk, error) {
 		return nil, err
 	}
 	return place.DeskOf(s), nil
-}
-
-// whyEnded returns the error of a sequence that ended with err: if ctx has ended, the
-// context's error and cause.
-func whyEnded(ctx context.Context, err error) error {
-	why := ctx.Err()
-	switch cause := context.Cause(ctx); {
-	case why == nil:
-		return err
-	case cause == errs.ErrClosed, errors.Is(cause, why):
-		return cause
-	default:
-		return fmt.Errorf("%w (%w)", why, cause)
-	}
-}
-
-// operatorError returns the error of an operator's operation.
-func operatorError(op, name string, err error) error {
-	return &Error{Op: op, Name: queue.Truncate(name, queue.MaxName), Err: err}
 }

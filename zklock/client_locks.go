@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // LockInfo is a name that is in use, with its queue.
@@ -36,7 +37,7 @@ type LockInfo struct {
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
 	return func(yield func(LockInfo, error) bool) {
 		if c == nil || c.pool == nil {
-			yield(LockInfo{}, operatorError("locks", "", errNoClient))
+			yield(LockInfo{}, &Error{Op: "locks", Err: errNoClient})
 			return
 		}
 		ctx, cancel := c.bound(ctx)
@@ -45,12 +46,12 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 		walk := place.Walk{Prefix: prefix, Desk: r.desk}
 		err := walk.Run(ctx, c.places, func(name, path string, q place.Queue, err error) bool {
 			if err != nil {
-				return yield(LockInfo{Name: name, Path: path}, operatorError("locks", name, err))
+				return yield(LockInfo{Name: name, Path: path}, &Error{Op: "locks", Name: queue.Truncate(name, queue.MaxName), Err: err})
 			}
 			return yield(LockInfo{Name: name, Path: path, Contenders: rank(q)}, nil)
 		})
 		if err != nil {
-			yield(LockInfo{}, operatorError("locks", "", whyEnded(ctx, err)))
+			yield(LockInfo{}, &Error{Op: "locks", Err: whyEnded(ctx, err)})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -36,7 +37,7 @@ const watchPause = 50 * time.Millisecond
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[[]Contender, error] {
 	return func(yield func([]Contender, error) bool) {
 		if err := operable(c, name); err != nil {
-			yield(nil, operatorError("watch", name, err))
+			yield(nil, &Error{Op: "watch", Name: queue.Truncate(name, queue.MaxName), Err: err})
 			return
 		}
 		ctx, cancel := c.bound(ctx)
@@ -47,7 +48,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[[]Contender, 
 				return // the loop has ended
 			}
 			passing := ctx.Err() == nil && errors.Is(err, errs.ErrUnavailable) && !session.Permanent(err)
-			if !yield(nil, operatorError("watch", name, whyEnded(ctx, err))) || !passing {
+			if !yield(nil, &Error{Op: "watch", Name: queue.Truncate(name, queue.MaxName), Err: whyEnded(ctx, err)}) || !passing {
 				return
 			}
 			w.reported = false // after an error the state is reported, even if it has not changed

@@ -3,10 +3,10 @@ package zklock
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +72,7 @@ const (
 )
 
 func defaultConfig() config {
+	host, _ := os.Hostname() // "" if the system does not know one
 	return config{rules: rules{
 		Settings: place.Settings{
 			Settings: session.Settings{
@@ -80,9 +81,11 @@ func defaultConfig() config {
 				ConnectTimeout:  defaultConnectTimeout,
 				PoolMaxSessions: defaultPoolSessions,
 				Jitter:          session.Jitter,
-				Logger:          slog.New(slog.DiscardHandler),
+				Logger:          defaultLogger,
 			},
 			KeepAfter:  place.KeepAfter,
+			Host:       host,
+			PID:        os.Getpid(),
 			CreateRoot: true,
 			Dialect:    queue.Default,
 		},

@@ -12,21 +12,22 @@ import (
 // all of them. Label, Trace and Since are those of the acquisition for which the node
 // was created. A hand-over inside the process writes nothing to ZooKeeper and leaves
 // them as they are, unless a writer's node becomes a reader's: then they are those of
-// the reader that has the node at that moment.
+// the reader that has the node at that moment. [Lock.SetLabel] replaces the Label.
 type Contender struct {
 	// Node is the name of the queue node, below the lock's znode.
 	Node string
 
-	// Host is the contender's host; "" if its client was opened without WithIdentity.
+	// Host is the contender's host; "" if its client leaves that out: see [WithIdentity].
 	Host string
 
-	// Label is the text that the acquisition gave with WithLabel.
+	// Label is the text that the acquisition gave with WithLabel, or the holder with
+	// Lock.SetLabel.
 	Label string
 
 	// Trace is the traceparent that the acquisition's client got from its Inject hook.
 	Trace string
 
-	// PID is the contender's process id; 0 if its client was opened without WithIdentity.
+	// PID is the contender's process id; 0 if its client leaves that out.
 	PID int
 
 	// Mode is the mode in which the contender holds the lock, or waits for it.

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -11,8 +12,9 @@ import (
 // ErrNotAcquired means that the lock was not acquired because of other contenders:
 // TryAcquire found it taken, or [WithWait] or the context ended the wait. If it was the
 // context, the error also matches the context's error. A wait that ends before the
-// ensemble has answered, on a session that works, fails with ErrNotAcquired too.
-// Nothing is held, and the client removes the queue node, or the node goes with its
+// ensemble has answered, on a session that works, fails with ErrNotAcquired too. The text
+// of a wait's error names the contender that the client waited for when it last looked, and
+// since when that has wanted the lock, or how many contenders were ahead. Nothing is held, and the client removes the queue node, or the node goes with its
 // session.
 var ErrNotAcquired = errs.ErrNotAcquired
 
@@ -97,8 +99,8 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // Error is the error of this package's operations. It adds the operation and the lock
 // to the reason, which [errors.Is] and [errors.As] find.
 type Error struct {
-	// Op is the operation: acquire, break, close, contenders, downgrade, locks, open, ping,
-	// release, shutdown, txn, verify, watch.
+	// Op is the operation: acquire, break, close, contenders, downgrade, label, locks, open,
+	// ping, release, shutdown, txn, verify, watch.
 	Op string
 
 	// Name is the lock's name; "" if the operation is not about a lock.
@@ -118,6 +120,20 @@ func (e *Error) Error() string {
 
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
+
+// whyEnded returns the reason for an operation that ended with err: if ctx has ended, the
+// context's error and cause.
+func whyEnded(ctx context.Context, err error) error {
+	why := ctx.Err()
+	switch cause := context.Cause(ctx); {
+	case why == nil:
+		return err
+	case cause == errs.ErrClosed, errors.Is(cause, why):
+		return cause
+	default:
+		return fmt.Errorf("%w (%w)", why, cause)
+	}
+}
 
 // LostError reports why and when a lock was lost. It matches [ErrLost].
 type LostError struct {

@@ -173,3 +173,33 @@ func ExampleWithFailFast() {
 	// an outage: true
 	// an outage: true
 }
+
+// A holder reports its progress to operators.
+func ExampleLock_SetLabel() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	err = zklock.Do(ctx, client.Mutex("import"), func(ctx context.Context) error {
+		lock, _ := zklock.FromContext(ctx)
+		for row := 0; row <= 9000; row += 3000 {
+			if err := lock.SetLabel(ctx, fmt.Sprintf("row %d of 9000", row)); err != nil {
+				return err
+			}
+		}
+		queue, err := client.Contenders(ctx, "import")
+		if err != nil {
+			return err
+		}
+		fmt.Println(queue[0].Label)
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: row 9000 of 9000
+}

@@ -54,7 +54,7 @@ func ExampleDo() {
 }
 
 func ExampleMutex_Acquire() {
-	client, err := zklock.Open("mem://")
+	client, err := zklock.Open("mem://", zklock.WithIdentity(zklock.Identity{Host: "web-3", PID: 812}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -62,7 +62,7 @@ func ExampleMutex_Acquire() {
 	defer client.Close()
 
 	ctx := context.Background()
-	lock, err := client.Mutex("orders/42").Acquire(ctx)
+	lock, err := client.Mutex("orders/42").Acquire(ctx, zklock.WithLabel("POST /pay"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,7 +81,7 @@ func ExampleMutex_Acquire() {
 	fmt.Println("held:", lock.Valid(), "because", lock.Err())
 	// Output:
 	// held: true
-	// zklock: acquire "orders/42": lock not acquired: the time given to WithWait has passed
+	// zklock: acquire "orders/42": lock not acquired: the time given to WithWait has passed; held by web-3/812 "POST /pay"
 	// not acquired: true
 	// held: false because lock was released already
 }

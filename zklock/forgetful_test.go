@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,10 +18,12 @@ import (
 type forgetful struct {
 	sessions, zxid atomic.Int64
 	seed           maphash.Seed
+	lists          bool // it remembers the newest child below each path
 
 	mu      sync.Mutex
 	watches map[uint64]chan driver.Event // guarded by mu
 	watched int                          // guarded by mu; how many watches were requested
+	child   map[uint64]string            // guarded by mu; the newest child below a path, until it is listed
 }
 
 func (e *forgetful) watch(path string) <-chan driver.Event {
@@ -32,7 +35,8 @@ func (e *forgetful) watch(path string) <-chan driver.Event {
 	return event
 }
 
-// deleted sends the event of a znode's deletion to the watch on it, if there is one.
+// deleted sends the event of a znode's deletion to the watches on it and on its parent's
+// children, if there are any.
 func (e *forgetful) deleted(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,6 +45,24 @@ func (e *forgetful) deleted(path string) {
 		delete(e.watches, key)
 		event <- driver.Event{Type: driver.EventDeleted, Path: path}
 		close(event)
+	}
+	dir := path[:strings.LastIndexByte(path, '/')]
+	key = maphash.String(e.seed, dir+"/")
+	if event := e.watches[key]; event != nil {
+		delete(e.watches, key)
+		event <- driver.Event{Type: driver.EventChildren, Path: dir}
+		close(event)
+	}
+	delete(e.child, maphash.String(e.seed, dir))
+}
+
+// created remembers a node, if lists is set.
+func (e *forgetful) created(path string) {
+	if e.lists {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		slash := strings.LastIndexByte(path, '/')
+		e.child[maphash.String(e.seed, path[:slash])] = path[slash+1:]
 	}
 }
 
@@ -72,6 +94,7 @@ func (s *forgetfulSession) create(path string, mode driver.Mode) string {
 	if mode.Sequential() {
 		// All nodes have the same suffix: no list returns them, so none are compared.
 		path += "0000000001"
+		s.ensemble.created(path)
 	}
 	return path
 }
@@ -105,7 +128,14 @@ func (s *forgetfulSession) Watch(ctx context.Context, path string) (driver.Node,
 }
 
 func (s *forgetfulSession) WatchChildren(_ context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
-	return nil, driver.Stat{}, s.ensemble.watch(path), nil
+	e := s.ensemble
+	event := e.watch(path + "/")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := maphash.String(e.seed, path)
+	name := e.child[key]
+	delete(e.child, key)
+	return []string{name}, driver.Stat{}, event, nil
 }
 
 func (s *forgetfulSession) WatchExists(_ context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
@@ -138,12 +168,12 @@ func (s *forgetfulSession) State() (driver.State, <-chan struct{}) {
 func (s *forgetfulSession) Close(context.Context) error { return nil }
 
 func newForgetful() *forgetful {
-	return &forgetful{seed: maphash.MakeSeed(), watches: make(map[uint64]chan driver.Event)}
+	return &forgetful{seed: maphash.MakeSeed(), watches: make(map[uint64]chan driver.Event), child: make(map[uint64]string)}
 }
 
-func forgetfulClient(t testing.TB) (*zklock.Client, *forgetful) {
+func forgetfulClient(t testing.TB, opts ...zklock.Option) (*zklock.Client, *forgetful) {
 	e := newForgetful()
-	c, err := zklock.OpenConnector(e, zklock.WithRoot("/locks"))
+	c, err := zklock.OpenConnector(e, append(opts, zklock.WithRoot("/locks"))...)
 	if err != nil {
 		t.Fatal(err)
 	}

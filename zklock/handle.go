@@ -35,14 +35,13 @@ func (hd *handle) reason() error {
 	return nil
 }
 
-// reportLost logs the loss of a handle and calls the Lost hook.
+// reportLost calls the Lost hook for the loss of a handle.
 func (hd *handle) reportLost() {
 	err, ok := hd.reason().(*LostError)
 	if !ok {
 		return
 	}
 	ts := hd.hold.turnstiles
-	ts.cfg.Logger.Warn("zklock: lock lost", "cause", err.Cause, "session", hd.hold.place.Desk.DS.ID())
 	if hook := ts.hooks.lost; hook != nil {
 		hook(hd.hookCtx, LostEvent{Lock: hd.lock(), Err: err})
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"weak"
+
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // A Lock that the program drops without a Release stays held, because the work under
@@ -50,13 +52,13 @@ func (hd *handle) forgotten() {
 	}
 	ts := hd.hold.turnstiles
 	ts.counters.forgotten.Add(1)
-	attrs := []any{"held", time.Since(hd.acquired), "session", hd.hold.place.Desk.DS.ID()}
+	attrs := []any{"name", hd.hold.name, "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.place.Desk.DS.ID())}
 	if at := acquireStack(hd.hookCtx); at != nil {
 		attrs = append(attrs, "acquired", at)
 	} else {
 		attrs = append(attrs, "hint", "open the client with WithAcquireStacks to log where the lock was acquired")
 	}
-	ts.cfg.Logger.Error("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
+	ts.cfg.Logger.Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
 }
 
 // stackKey is the context key of an acquisition's stack. A handle keeps the context of
@@ -109,12 +111,12 @@ func (h *hold) Review() {
 	}
 }
 
-// Since implements session.Tenant.
-func (h *hold) Since() time.Time {
+// About implements session.Tenant.
+func (h *hold) About() (name string, since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.handles) == 0 {
-		return time.Time{}
+		return h.name, time.Time{}
 	}
-	return h.handles[0].acquired // the first handle is the oldest
+	return h.name, h.handles[0].acquired // the first handle is the oldest
 }

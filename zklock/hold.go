@@ -26,14 +26,12 @@ type hold struct {
 	turnstile  *turnstile // nil if the place is not handed over
 	name       string
 	wants      []place.Want
-	origin     place.Origin // of the request to which the place was granted
 
 	mu      sync.Mutex
+	origin  place.Origin  // guarded by mu; of the request to which the place was granted; SetLabel changes its label
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // guarded by mu; those not yet released, the oldest first
-	first   handle        // the first of them
-	one     [1]*handle    // guarded by mu; room for handles, for holds with one handle
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int           // guarded by mu; Txns under way
@@ -58,6 +56,13 @@ func (h *hold) currentMode() queue.Mode {
 	return h.mode
 }
 
+// originOf returns what describes a hold to other contenders.
+func originOf(h *hold) place.Origin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.origin
+}
+
 // join adds a handle and returns its Lock, or nil if the hold is over. ctx is the
 // context that the Acquire hook returned.
 func (h *hold) join(ctx context.Context) *Lock {
@@ -70,16 +75,16 @@ func (h *hold) joinLocked(ctx context.Context, now time.Time) *Lock {
 	if h.over {
 		return nil
 	}
-	hd := &h.first
-	if hd.hold == nil {
-		h.handles = h.one[:0]
-	} else {
-		hd = &handle{}
-	}
+	hd := &handle{}
+	h.handles = append(h.handles, hd)
+	return h.handOutLocked(hd, ctx, now)
+}
+
+// handOutLocked completes a new handle, which was acquired at a time, and returns its Lock.
+func (h *hold) handOutLocked(hd *handle, ctx context.Context, now time.Time) *Lock {
 	hd.hold, hd.token, hd.hookCtx, hd.acquired = h, h.token, ctx, now
 	l := &Lock{hd}
 	hd.strong = l
-	h.handles = append(h.handles, hd)
 	return l
 }
 
@@ -101,13 +106,6 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	}
 	h.over = true
 	return true, false
-}
-
-// BeginLocked implements place.Successor.
-func (h *hold) BeginLocked(turn uint32) {
-	h.token.Turn = turn
-	h.first.token = h.token
-	h.turnstiles.tookUp()
 }
 
 // overtaken returns the result of a release if the hold was lost after its handle was

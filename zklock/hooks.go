@@ -189,8 +189,11 @@ type SessionEvent struct {
 	// reported as Expired, even if it has not expired at the ensemble yet.
 	State driver.State
 
-	// Lease is how much of the proven lease is left; 0 if the session neither holds
-	// a lock nor waits for one.
+	// Lease is how much of the proven lease is left; 0 if no lock of the session needs
+	// one. That is so if the session neither holds a lock nor waits for one, and if it
+	// is at rest: callers only wait on it, each further back than the first in line. A
+	// session at rest sends no heartbeats, so it is reported only when its state changes.
+	// It proves a lease when one of its waiters wakes.
 	Lease time.Duration
 
 	// Err is the reason why the session has ended; nil if it has not.

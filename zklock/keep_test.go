@@ -356,7 +356,7 @@ func TestKeptNameOfTheSameClient(t *testing.T) {
 }
 
 // TestKeptPlaceIsLost: the end of the session, or the deletion of the node, ends a kept
-// place. The next holder of the process queues behind whoever came first.
+// place. The next holder of the process queues behind the contenders that came before it.
 func TestKeptPlaceIsLost(t *testing.T) {
 	for what, lose := range map[string]func(e *memdriver.Ensemble){
 		"expired":   func(e *memdriver.Ensemble) { e.ExpireAll() },

@@ -160,5 +160,5 @@ func (s *standby) Report() {}
 // Review implements session.Tenant.
 func (s *standby) Review() {}
 
-// Since implements session.Tenant.
-func (s *standby) Since() time.Time { return time.Time{} }
+// About implements session.Tenant.
+func (s *standby) About() (name string, since time.Time) { return "", time.Time{} }

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"log/slog"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,4 +9,9 @@ import (
 
 // Every goroutine has an owner that waits for its end. So when all clients and ensembles
 // of the tests are closed, none is left.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+//
+// The tests lose thousands of locks. Their log would hide what matters.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}

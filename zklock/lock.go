@@ -8,6 +8,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Lock is a lock that was acquired. It is held until [Lock.Release] is called or until
@@ -130,6 +132,29 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	}
 }
 
+// SetLabel replaces the text that others read about the lock's holder, such as its address or
+// "row 1200 of 9000". It is cut at 256 bytes. [Client.Contenders] returns it, and a
+// [Client.Watch] reports it while the lock is held exclusively.
+//
+// The label belongs to the lock's place in ZooKeeper's queue. Readers of this process that
+// share the place share the label. After a hand-over inside the process others read the
+// last label until the new holder calls SetLabel: a hand-over costs no request.
+//
+// SetLabel costs a read and a write for each of the lock's names, and the next waiter in the
+// queue reads the node again. It returns when the ensemble has confirmed the write. If ctx
+// ends first, or connect_timeout passes, the error says so: others may read either label
+// then, and no late write undoes a later SetLabel. If the lock is not held any more, the
+// error matches [ErrLost] or [ErrReleased]. No other error affects the lock.
+func (l *Lock) SetLabel(ctx context.Context, label string) error {
+	if l == nil || l.handle == nil {
+		return &Error{Op: "label", Err: ErrReleased}
+	}
+	if err := setLabel(ctx, l, queue.Truncate(label, queue.MaxLabel)); err != nil {
+		return &Error{Op: "label", Name: l.hold.name, Err: err}
+	}
+	return nil
+}
+
 // Verify asks a quorum of the ensemble whether the lock's queue node still exists. If it
 // does not, the lock is lost, and the error matches [ErrLost]. After a Release the error
 // matches [ErrReleased]. Any other error means that there was no answer, and the lock
@@ -210,7 +235,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx, l.async)
 	}
 	if err != nil {
-		h.turnstiles.cfg.Logger.Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "session", h.place.Desk.DS.ID())
+		h.turnstiles.cfg.Logger.Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.DS.ID()))
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}

@@ -56,9 +56,9 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		break
 	}
 
-	d := h.turnstiles.places.NodeData(h.origin, queue.Shared)
+	o := originOf(h)
 	done := make(chan error, 1)
-	if !s.Spawn(func() { done <- p.Rewrite(d) }) {
+	if !s.Spawn(func() { done <- p.Amend(s.Ctx, o.Shared) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {

@@ -4,6 +4,7 @@ package zklock_test
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"runtime"
 	"strconv"
@@ -20,7 +21,8 @@ import (
 // keeps for a watch. The tests are not built with the race detector, which needs memory
 // itself.
 const (
-	maxHeld   = 1536 // bytes per held lock
+	maxHeld   = 1568 // bytes per held lock
+	maxKept   = 1664 // bytes per kept name
 	maxWaiter = 1024 // bytes per local waiter, in addition to the goroutine that waits
 
 	freshStack = 2048 // bytes of stack of a goroutine that has done nothing yet
@@ -103,6 +105,43 @@ func TestHeldLocksMemory(t *testing.T) {
 		runtime.KeepAlive(names)
 		t.Logf("bytes per held lock in three rounds: %+v; left after its release: %+v", each, left)
 		check(t, "a held lock", each, left, maxHeld)
+	})
+}
+
+// TestKeptNamesMemory keeps many names on two sessions, each with a watch on its node and one
+// on its queue, in three rounds.
+func TestKeptNamesMemory(t *testing.T) {
+	many := crowdSize(t)
+	synctest.Test(t, func(t *testing.T) {
+		c, e := forgetfulClient(t, zklock.WithParams(url.Values{"keep": {"1m"}, "keep_max": {"1000000"}}), zklock.WithKeepAfter(0))
+		e.lists = true
+		model := watchesAlone(2 * many)
+		names := make([]string, many)
+		var each, left []usage
+		for round := range 3 {
+			for i := range names {
+				names[i] = "orders/" + strconv.Itoa(round) + "/" + strconv.Itoa(i)
+			}
+			before, watched := memory(), e.asked()
+			for _, name := range names {
+				cycle(t, c.Mutex(name))
+			}
+			time.Sleep(5 * time.Second) // in the bubble's time, until the watches are armed
+			synctest.Wait()
+			if n := int64(e.asked() - watched); n != 2*many {
+				t.Errorf("round %d: %d watches, want two for each of %d names", round, n, many)
+			}
+			if n := int64(c.Stats().Kept); n != many {
+				t.Errorf("round %d: %d names are kept, want %d", round, n, many)
+			}
+			kept := memory().minus(before).minus(model)
+			time.Sleep(2 * time.Minute) // until the client has given up and dropped the names
+			synctest.Wait()
+			each, left = append(each, kept.of(many)), append(left, memory().minus(before).of(many))
+		}
+		runtime.KeepAlive(names)
+		t.Logf("bytes per kept name in three rounds: %+v; left after its time: %+v", each, left)
+		check(t, "a kept name", each, left, maxKept)
 	})
 }
 

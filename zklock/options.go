@@ -23,14 +23,15 @@ func WithHooks(h Hooks) Option {
 	return openOption(func(c *config) { c.hooks = JoinHooks(c.hooks, h) })
 }
 
-// WithLogger sets the logger for rare events: a lost lock, a replaced session, clean-up
-// that continues in the background, queue nodes of other recipes. Without this option
-// these are not logged. Passwords and lock names are never logged.
+// WithLogger sets the logger for rare events: lost locks, in one line for all that a session
+// takes with it; a lock that the program dropped without a Release; a replaced session;
+// clean-up that continues in the background; queue nodes of other recipes. The lines have
+// the names of locks, at most five, and the ids of sessions in hexadecimal. Passwords are
+// never logged.
 //
-// The driver of a URL uses the logger too, for its warnings, and for the events of its
-// connections at debug level. Without this option the driver logs to slog's default
-// logger, and so does the client when the servers grant a shorter session timeout than
-// it asked for.
+// Without this option the client logs warnings and errors to slog's default logger, and so
+// does the driver of a URL. With it, the driver also logs the events of its connections at
+// debug level. WithLogger(nil) turns all of that off.
 func WithLogger(l *slog.Logger) Option {
 	return openOption(func(c *config) {
 		if l == nil {
@@ -49,9 +50,10 @@ type Identity struct {
 	PID int
 }
 
-// WithIdentity adds the process's identity to the data of queue nodes, where clients that
-// can read the nodes see it, for example with [Client.Contenders]. Zero fields are not
-// written. Without this option queue nodes do not identify the process.
+// WithIdentity sets the identity of the process in the data of queue nodes, where clients
+// that can read the nodes see it, for example with [Client.Contenders]. By default it is the
+// host's name and the process id. Zero fields are not written, so WithIdentity(Identity{})
+// leaves the identity out.
 func WithIdentity(id Identity) Option {
 	return openOption(func(c *config) { c.Host, c.PID = id.Host, id.PID })
 }

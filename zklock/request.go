@@ -2,6 +2,9 @@ package zklock
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/hook"
@@ -29,7 +32,8 @@ type request struct {
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
 	reported string // the queue node that the hooks were last called with
-	lock     *Lock  // the lock that was granted; the granting goroutine sets it before it notifies the requester's
+	ahead    obstacle
+	lock     *Lock // the lock that was granted; the granting goroutine sets it before it notifies the requester's
 }
 
 // Waits implements place.Requester.
@@ -55,6 +59,7 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 func (r *request) reportWait(position int, ahead Contender) {
 	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
+	r.ahead = obstacle{host: ahead.Host, label: ahead.Label, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, waits: ahead.Node == ""}
 	switch {
 	case !r.waiting:
 		if !r.turnstiles.mustWait(r) {
@@ -75,6 +80,55 @@ func (r *request) endReport(err error) {
 	if r.waiting {
 		r.endWait.Call(WaitResult{Err: err})
 	}
+}
+
+// explain adds to the error of a wait what the request knows of the contenders ahead. It
+// makes no request for that, so the holder may have changed since the request last looked.
+func (r *request) explain(err error) error {
+	if !r.waiting || r.lock != nil || !errors.Is(err, ErrNotAcquired) {
+		return err
+	}
+	o := &r.ahead
+	first := o.position <= 1 || len(r.Wants) == 1 && int(o.position) == r.Wants[0].Kind.Permits
+	if !first || o.waits {
+		return fmt.Errorf("%w; behind %s, %d ahead", err, o.name(), o.position)
+	}
+	if held := time.Duration(time.Now().Unix()-o.since) * time.Second; o.since > 0 && held > 0 {
+		return fmt.Errorf("%w; held by %s for %v", err, o.name(), held)
+	}
+	return fmt.Errorf("%w; held by %s", err, o.name())
+}
+
+// obstacle is what a request remembers of the contender that it waits for. It is small,
+// because there may be thousands of requests.
+type obstacle struct {
+	host, label string
+	since       int64 // in seconds since the Unix epoch; not positive: not known
+	pid         int32
+	position    int32 // how many contenders are ahead
+	foreign     bool
+	waits       bool // it is a goroutine of this process that waits itself
+}
+
+// name returns how an error names the contender. Its texts were written by another client, so
+// they are escaped.
+func (o *obstacle) name() string {
+	name := "another client"
+	quoted := strconv.Quote(o.host)
+	switch host := quoted[1 : len(quoted)-1]; {
+	case o.foreign:
+		name = "a contender of another library"
+	case host != "" && o.pid != 0:
+		name = fmt.Sprintf("%s/%d", host, o.pid)
+	case host != "":
+		name = host
+	case o.pid != 0:
+		name = fmt.Sprintf("process %d", o.pid)
+	}
+	if o.label != "" {
+		name += " " + strconv.Quote(o.label)
+	}
+	return name
 }
 
 // waitedFor returns how long the request waited for other contenders.

@@ -62,6 +62,9 @@ func newProfile(rng *rand.Rand) profile {
 	if rng.IntN(2) == 0 {
 		p.keep = []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 2 * simTimeout}[rng.IntN(3)]
 	}
+	if rng.IntN(3) == 0 {
+		p.clients, p.names = p.clients+3, 1 // so that waiters rest, further back than the first in line
+	}
 	return p
 }
 

@@ -49,8 +49,8 @@ type turnstile struct {
 	turnstiles *turnstiles
 	path       string
 
-	uses    int // guarded by turnstiles.mu; how many acquisitions under way and holds use it
-	waiting int // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
+	uses    int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
+	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
 
 	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
 
@@ -275,7 +275,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Unlock()
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
-	t.turnstiles.reportHandover(next.r.Ctx, lock, h.origin.Trace)
+	t.turnstiles.reportHandover(next.r.Ctx, lock, originOf(h).Trace)
 	next.answer <- answer{lock: lock}
 	return true, true
 }
@@ -304,7 +304,7 @@ func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from strin
 	ts.counters.handovers.Add(1)
 	if hook := ts.hooks.handover; hook != nil {
 		h := lock.hold
-		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.origin.Trace})
+		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: originOf(h).Trace})
 	}
 }
 
@@ -333,7 +333,8 @@ func (t *turnstile) ahead() (position int, ahead Contender) {
 	switch {
 	case t.current != nil:
 		h := t.current
-		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), h.origin.Trace, h.origin.Label, true
+		o := originOf(h)
+		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), o.Trace, o.Label, true
 		ahead.Node, ahead.Since = h.place.Node(), h.place.Granted
 	case t.leader != nil:
 		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.Mode), t.leader.r.Origin.Trace, t.leader.r.Origin.Label

@@ -20,7 +20,7 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, ok bool) {
 	if s == nil || s.place != h.place {
 		s = &standby{keeper: t, place: h.place}
 	}
-	s.trace = h.origin.Trace
+	s.trace = originOf(h).Trace
 	if !place.Keep(h.place, s, t) {
 		return nil, false
 	}
@@ -55,10 +55,12 @@ func (ts *turnstiles) takeKept(ctx context.Context, name string, mode queue.Mode
 		t.mu.Unlock()
 		return nil
 	}
-	now := time.Now()
-	h := &hold{turnstiles: ts, place: s.place, turnstile: t, name: name, wants: wants, mode: mode, origin: ts.origin(ctx, cfg, now), token: Token{Zxid: s.place.Zxid}}
-	lock := h.joinLocked(ctx, now) // no other goroutine knows h
-	if !place.TakeUp(s.place, s, h, mode) {
+	now, trace := time.Now(), s.trace
+	h, next := newSuccessor()
+	h.turnstiles, h.place, h.turnstile, h.name, h.wants, h.mode = ts, s.place, t, name, wants, mode
+	h.origin, h.token.Zxid = ts.origin(ctx, cfg, now), s.place.Zxid
+	lock := h.handOutLocked(h.handles[0], ctx, now) // no other goroutine knows the hold yet
+	if !place.TakeUp(s.place, s, h, next, mode) {
 		t.mu.Unlock()
 		return nil
 	}
@@ -66,8 +68,31 @@ func (ts *turnstiles) takeKept(ctx context.Context, name string, mode queue.Mode
 	ts.kept.remove(s)
 	t.beginLocked(h)
 	t.mu.Unlock()
-	ts.reportHandover(ctx, lock, s.trace)
+	ts.reportHandover(ctx, lock, trace)
 	return lock
+}
+
+// successor is the hold that follows a standby, with its first handle: two fewer allocations
+// than for other holds.
+type successor struct {
+	hold
+	first handle
+	one   [1]*handle // room for hold.handles
+}
+
+// newSuccessor returns the hold of a new successor, with its first handle.
+func newSuccessor() (*hold, place.Successor) {
+	s := &successor{}
+	s.one[0] = &s.first
+	s.handles = s.one[:]
+	return &s.hold, s
+}
+
+// BeginLocked implements place.Successor.
+func (s *successor) BeginLocked(turn uint32) {
+	s.token.Turn = turn
+	s.first.token = s.token
+	s.turnstiles.tookUp()
 }
 
 // tookUp counts a hold that has begun with a kept place. The place's use of its name is now

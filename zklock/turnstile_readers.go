@@ -32,6 +32,6 @@ func (t *turnstile) shareForGoodLocked(p *place.Place) {
 	if h == nil || !h.shared() || h.isOver() {
 		return
 	}
-	p.BecomeShared(h.origin)
+	p.BecomeShared(originOf(h))
 	t.serveLocked(nil) // a writer in the queue cannot get this node any more, and needs another place
 }

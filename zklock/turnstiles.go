@@ -111,7 +111,7 @@ func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, e
 // roomLocked reports whether the request's limit allows one more waiter for a name. The
 // turnstiles' mu is held.
 func (r *request) roomLocked(t *turnstile) bool {
-	return r.maxWaiters == 0 || t.waiting < r.maxWaiters
+	return r.maxWaiters == 0 || int(t.waiting) < r.maxWaiters
 }
 
 // mustWait counts an acquisition as one that has to wait for other contenders. If the

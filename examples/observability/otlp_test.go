@@ -69,7 +69,7 @@ func TestCollectorSeesTheLinkFromWaiterToHolder(t *testing.T) {
 	if blocker.attributes["server.address"] != "127.0.0.1" || acquired.attributes["zklock.outcome"] != "acquired" {
 		t.Errorf("wrong attributes: %v of the holder's acquisition, %v of the waiter's", blocker.attributes, acquired.attributes)
 	}
-	for _, m := range []string{"holder/zklock.acquire.duration", "waiter/zklock.wait.duration", "waiter/zklock.session.open"} {
+	for _, m := range []string{"holder/zklock.acquire.duration", "waiter/zklock.wait.duration", "waiter/zklock.sessions"} {
 		if !collector.metrics[m] {
 			t.Errorf("the collector did not get the metric %s", m)
 		}

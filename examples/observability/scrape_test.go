@@ -102,7 +102,10 @@ func TestScrape(t *testing.T) {
 		`zklock_held{.*zklock_mode="exclusive",zklock_name="orders"} 0`,
 		`zklock_handovers_total{.*} 1`,
 		`zklock_session_lost_total{.*} 1`,
-		`zklock_session_open{.*zklock_session_state="suspended"} 0`,
+		`zklock_sessions{.*zklock_session_state="suspended"} 0`,
+		`zklock_hold_longest_seconds{.*zklock_client="\d+"} 0`,
+		`zklock_wait_longest_seconds{.*zklock_client="\d+"} 0`,
+		`zklock_forgotten_total{.*} 0`,
 	} {
 		if !regexp.MustCompile(want).MatchString(page) {
 			t.Errorf("the page lacks %s", want)

@@ -40,15 +40,11 @@ type telemetry struct {
 	served  chan error   // the result of metrics.Serve
 }
 
-// sessionsOpen renames zklock.session.count. The name follows OpenTelemetry's conventions,
-// but not those of Prometheus: promtool takes the ending _count for a part of a histogram.
-var sessionsOpen = sdkmetric.NewView(sdkmetric.Instrument{Name: tracing.MetricSessionCount}, sdkmetric.Stream{Name: "zklock.session.open"})
-
 // export returns telemetry with the exporters that the flags ask for.
 func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err error) {
 	res := resource.NewWithAttributes(semconv.SchemaURL, semconv.ServiceName(f.name), semconv.ProcessPID(os.Getpid()))
 	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
-	meters := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithView(sessionsOpen)}
+	meters := []sdkmetric.Option{sdkmetric.WithResource(res)}
 	t = &telemetry{propagator: propagation.TraceContext{}, scraped: "none"}
 	if f.otlp != "" {
 		spans, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(f.otlp), otlptracegrpc.WithInsecure())

@@ -291,8 +291,16 @@ var holdMutants = []mutant{
 		name:   "downgrade-not-published",
 		breaks: "a downgrade is not written to the node's data, where other processes would see it",
 		file:   "zklock/lock_downgrade.go",
-		edits:  change(`d := h.turnstiles.places.NodeData(h.origin, queue.Shared)`, `d := h.turnstiles.places.NodeData(h.origin, queue.Exclusive)`),
+		edits:  change("done <- p.Amend(s.Ctx, o.Shared)", "done <- p.Amend(s.Ctx, func(d *queue.Data) { d.Label = o.Label })"),
 		tests:  []string{"TestNodeDataBound"},
+	},
+	{
+		name:   "amend-without-version",
+		breaks: "a late write of a label undoes a downgrade or another label",
+		file:   "zklock/internal/place/place_rewrite.go",
+		edits:  change("is.Encode(), n.Stat.Version)", "is.Encode(), driver.AnyVersion)"),
+		tests:  []string{"TestLabelAndDowngradeKeepEachOther"},
+		by:     core,
 	},
 	{
 		name:   "txn-without-check",
@@ -393,7 +401,7 @@ var ruleMutants = []mutant{
 		name:   "max-waiters-one-more",
 		breaks: "max_waiters lets one waiter too many wait",
 		file:   "zklock/turnstiles.go",
-		edits:  change(`t.waiting < r.maxWaiters`, `t.waiting <= r.maxWaiters`),
+		edits:  change(`int(t.waiting) < r.maxWaiters`, `int(t.waiting) <= r.maxWaiters`),
 		tests:  []string{"TestWaitLimits"},
 	},
 }

@@ -80,7 +80,7 @@ var massMutants = []mutant{
 		breaks: "all readers behind a writer list the queue again when the writer leaves",
 		file:   lineFile,
 		by:     core,
-		edits:  change("return writers <= maxWalkedByReader", "return false"),
+		edits:  change("return writers <= max(maxWalkedByReader, self/listedPerRead)", "return false"),
 		tests:  []string{"TestReadersBehindAWriterDoNotList"},
 	},
 	{

@@ -93,7 +93,7 @@ var frontMutants = []mutant{
 		breaks: "after the wait the waiter does not check whether its own node still exists",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`if seen, err := mine.see(ctx); err != nil || seen == gen && gen != 0 {`, `if _ = mine; gen|1 != 0 {`),
+		edits:  change(`if seen, err = mine.see(ctx); err != nil {`, `if _ = mine; err != nil {`),
 		tests:  []string{"TestOwnNodeDeletedBeforePredecessorLeaves"},
 	},
 	{
@@ -109,8 +109,11 @@ var frontMutants = []mutant{
 		breaks: "the predecessor's absence is read on one connection, and the presence of the waiter's own node on another",
 		file:   acquireFile,
 		by:     core,
-		edits:  change(`seen == gen && gen != 0 {`, `seen|gen|1 != 0 {`),
-		tests:  []string{"TestGrantIsSeenOnOneConnection"},
+		edits: []edit{
+			{`for seen := gen; seen == gen && gen != 0; {`, `for seen := gen; seen|1 != 0; {`},
+			{`if seen == gen && isLeased(p) {`, `if isLeased(p) {`},
+		},
+		tests: []string{"TestGrantIsSeenOnOneConnection"},
 	},
 	{
 		name:   "watch-between-connections",

@@ -13,14 +13,15 @@ import (
 // New makes a gin middleware that holds a lock while the handlers behind it run.
 // pick chooses the lock for each request; if it returns nil, the request is served
 // without a lock. pick must not keep the *gin.Context. The options are those of
-// package middleware.
+// package middleware. The default label is the request's method and its FullPath.
 //
 // New panics if pick is nil.
 func New(pick func(*gin.Context) zklock.Acquirer, opts ...middleware.Option) gin.HandlerFunc {
 	if pick == nil {
 		panic("ginlock: New: pick is nil: want a function that chooses each request's lock")
 	}
-	all := append(append([]middleware.Option(nil), opts...), middleware.WithObserver(record))
+	all := append([]middleware.Option{middleware.WithLabel(routeOf)}, opts...)
+	all = append(all, middleware.WithObserver(record))
 	h := middleware.New(func(r *http.Request) zklock.Acquirer { return pick(callOf(r).gin) }, all...)(http.HandlerFunc(next))
 	return func(c *gin.Context) {
 		call := &call{gin: c}
@@ -62,6 +63,15 @@ func next(w http.ResponseWriter, r *http.Request) {
 	defer func() { c.Request, c.Writer = request, inner }()
 	call.passed = true
 	c.Next()
+}
+
+// routeOf returns the default label of a request: its method and the path of its route.
+func routeOf(r *http.Request) string {
+	c := callOf(r).gin
+	if c.FullPath() == "" { // no route matches the request
+		return r.Method
+	}
+	return r.Method + " " + c.FullPath()
 }
 
 // record adds an error to c.Errors, where gin's loggers look for it.

@@ -33,6 +33,9 @@ var ErrRootMissing = errors.New("root does not exist, and create_root=false")
 var (
 	ErrShrunk       = errors.New("the ensemble shortened the session timeout on a reconnect")
 	ErrSessionEnded = errors.New("session ended")
+
+	// ErrSilent ends a session on which callers only wait, and which proves no lease.
+	ErrSilent = Case(ErrLeaseOver, "the ensemble did not answer for a session timeout")
 )
 
 // special is an error that matches a public error and has another text; see Case.

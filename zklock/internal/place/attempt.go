@@ -64,12 +64,10 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 			if r.Mode == queue.Permit && p.nodeWatches != nil {
 				// This place had to wait, so another contender may wait behind it. That
 				// contender is the first in line now, and learns of it by the change of
-				// our node's data. Rewrite repeats the write until it is done or the
+				// our node's data. Amend repeats the write until it is done or the
 				// node is gone. In the latter case the deletion wakes the contender.
-				marked := r.nodeData(desk.Shared)
-				marked.Granted = true
 				granted := p // if the closure captured p itself, each call of Take would put p on the heap
-				desk.Spawn(func() { _ = granted.Rewrite(marked) })
+				desk.Spawn(func() { _ = granted.Amend(desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
 			}
 			return nil, nil
 		}
@@ -95,8 +93,11 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 //     which no contender was seen ahead: an operator may have deleted one meanwhile, and
 //     two waiters must never both be granted the lock.
 //
-// If the check of one condition had to wait, the others are checked again. Place.Grant
-// checks the lease a last time, in the same step in which the hold begins.
+// The first condition stays true: no contender gets ahead of a node that exists. So a wait
+// for the lease does not make the waiter list its queue again, unless our nodes are then
+// read on another connection. If the lease got too short during the read, the waiter waits
+// for it again, and reads its nodes again. Place.Grant checks the lease a last time, in the
+// same step in which the hold begins.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	desk := a.Desk
 	mine := ownNodesOf(p)
@@ -105,14 +106,16 @@ func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 		if err != nil {
 			return err
 		}
-		if left, _ := desk.Left(); left < desk.Lease.Least() {
+		for seen := gen; seen == gen && gen != 0; {
 			if err := desk.AwaitLease(ctx); err != nil {
 				return err
 			}
-			continue
-		}
-		if seen, err := mine.see(ctx); err != nil || seen == gen && gen != 0 {
-			return err
+			if seen, err = mine.see(ctx); err != nil {
+				return err
+			}
+			if seen == gen && isLeased(p) {
+				return nil
+			}
 		}
 	}
 }

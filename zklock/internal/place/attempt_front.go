@@ -49,10 +49,17 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 // line.removeGone. Each watch also reads the node's data, since a writer may have been
 // downgraded to a reader. Our own nodes are watched too: a waiter whose node was
 // deleted queues again at once.
+//
+// A waiter that is not the first in line rests: it does not need the lease. It needs the
+// lease again as soon as a watch has fired, before it reads anything: so a session at rest
+// proves its lease while the waiter finds out whether its turn has come. A wake-up to read
+// again after a reconnect, or to watch our own nodes, does not end the rest.
 func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
 	desk, r := a.Desk, a.Request
 	mine, own := ownNodesOf(p), []*session.Watched(nil)
 	l := line{p: p, c: c, dialect: desk.cfg.Dialect}
+	rest := rest{place: p}
+	defer rest.end()
 	watchOwn := p.Granted.IsZero() && p.nodeWatches != nil // whether to watch our own nodes
 	for {
 		if err := l.refresh(ctx); err != nil {
@@ -81,7 +88,15 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		if !a.recalls { // a try does not count as a waiter
 			r.By.Waits(len(l.q)-1, entryOf(l.q[watch[nearest]], ahead[nearest].Node))
 		}
+		if l.far() {
+			rest.begin()
+		} else {
+			rest.end()
+		}
 		what, err := desk.awaitChange(ctx, ahead, own)
+		if what != timeToLook {
+			rest.end()
+		}
 		switch {
 		case err != nil:
 			return 0, err
@@ -92,5 +107,27 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		case what == aheadGone:
 			l.removeGone(watch[0], ahead[0].Gen, true)
 		}
+	}
+}
+
+// rest is the rest of a place; see session.Places.
+type rest struct {
+	place *Place
+	rests bool
+}
+
+// begin begins the rest. It does nothing if the place rests.
+func (r *rest) begin() {
+	if !r.rests {
+		r.rests = true
+		r.place.Desk.places().Rest()
+	}
+}
+
+// end ends the rest. It does nothing if the place does not rest.
+func (r *rest) end() {
+	if r.rests {
+		r.rests = false
+		r.place.Desk.places().Stir()
 	}
 }

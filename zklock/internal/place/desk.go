@@ -24,5 +24,8 @@ func newDesk(s *session.Session, shared *Shared) *Desk {
 	return desk
 }
 
+// places returns the count of the session's places.
+func (d *Desk) places() session.Places { return session.Places{Session: d.Session} }
+
 // DeskOf returns a session's desk.
 func DeskOf(s *session.Session) *Desk { return s.User.(*Desk) }

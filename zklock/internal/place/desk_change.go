@@ -115,8 +115,11 @@ func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Ti
 // waitError returns the error of a wait for another holder that ctx or the session's
 // end has ended.
 func (d *Desk) waitError(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
+	switch {
+	case ctx.Err() == nil:
+		return errs.ErrSessionOver
+	case d.places().Silent():
+		return errs.WaitEnded(ctx, errs.ErrUnavailable)
 	}
-	return errs.ErrSessionOver
+	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }

@@ -68,19 +68,17 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	return true
 }
 
-// Successor is a hold that is to follow a tenant that has kept a place.
+// Successor learns that the hold begins which follows a kept place.
 type Successor interface {
-	session.Tenant
-
 	// BeginLocked is called when the hold begins. turn goes into its token. The session's Mu
 	// is held.
 	BeginLocked(turn uint32)
 }
 
-// TakeUp grants a place that was kept by a tenant to a hold, without a request. It checks in
-// the same step what MayPass and Grant check. It returns false, and does nothing, if one of
-// their conditions does not hold.
-func TakeUp(p *Place, from session.Tenant, to Successor, mode queue.Mode) bool {
+// TakeUp grants a place that was kept by the tenant from to the hold to, without a request. It
+// checks in the same step what MayPass and Grant check. It returns false, and does nothing, if
+// one of their conditions does not hold. next learns of the hold's turn.
+func TakeUp(p *Place, from, to session.Tenant, next Successor, mode queue.Mode) bool {
 	desk := p.Desk
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
@@ -89,7 +87,7 @@ func TakeUp(p *Place, from session.Tenant, to Successor, mode queue.Mode) bool {
 	}
 	p.life.moveLocked(held)
 	p.handovers++
-	to.BeginLocked(p.turn)
+	next.BeginLocked(p.turn)
 	p.turn++
 	p.hold = to
 	delete(desk.Tenants, from)

@@ -40,6 +40,10 @@ type line struct {
 const (
 	maxWalkedByWriter = 1
 	maxWalkedByReader = 8
+
+	// A list of so many contenders costs a server about as much as one read of a node. With
+	// more of them in the line, readers walk past more writers.
+	listedPerRead = 500
 )
 
 // removeGone takes out the node at index i, which was found to be gone on connection
@@ -66,7 +70,7 @@ func (l *line) short() bool {
 			writers++
 		}
 	}
-	return writers <= maxWalkedByReader
+	return writers <= max(maxWalkedByReader, self/listedPerRead)
 }
 
 // seen records that a node's state is known on connection gen. read means that it was
@@ -134,4 +138,12 @@ func (l *line) removeOwnGone() {
 	if len(rest) < self {
 		l.q = append(rest, l.q[self])
 	}
+}
+
+// far reports whether the place cannot be granted next, because another contender waits
+// ahead of it. What the waiter does not know makes it only seem further back: the queue may
+// be shorter than the line by now. A place with several names is never far: it may be the
+// first in line for a name whose queue it has not listed yet.
+func (l *line) far() bool {
+	return len(l.p.nodes) == 1 && !queue.First(l.q, len(l.q)-1)
 }

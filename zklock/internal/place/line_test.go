@@ -64,10 +64,23 @@ func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 		{maxWalkedByWriter + 1, queue.Shared, queue.Exclusive, false},
 		{maxWalkedByReader, queue.Exclusive, queue.Shared, true},
 		{maxWalkedByReader + 1, queue.Exclusive, queue.Shared, false},
+		{listedPerRead + 1, queue.Exclusive, queue.Shared, false},
 		{1000, queue.Shared, queue.Shared, true},
 	} {
 		if got := waiting(c.ahead, c.mode, c.self).short(); got != c.walks {
 			t.Errorf("a %v contender behind %d %v ones: walks the line: %v, want %v", c.self, c.ahead, c.mode, got, c.walks)
+		}
+	}
+	for _, c := range []struct {
+		writers int
+		walks   bool
+	}{{20, true}, {21, false}} { // among ten thousand contenders
+		l := waiting(10000-c.writers, queue.Shared, queue.Shared)
+		for range c.writers {
+			l.q = append([]queue.Node{ownNode(1, queue.Exclusive)}, l.q...)
+		}
+		if got := l.short(); got != c.walks {
+			t.Errorf("a reader among ten thousand contenders, behind %d writers: walks the line: %v, want %v", c.writers, got, c.walks)
 		}
 	}
 	l := waiting(2, queue.Exclusive, queue.Exclusive)

@@ -111,7 +111,7 @@ func (g *guard) read(n *guarded) {
 			desk.Spawn(p.Lose) // ending handles and contexts may take a while
 		}
 	case desk.Ctx.Err() == nil:
-		desk.cfg.Logger.Warn("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice", "session", desk.DS.ID(), "cause", logged(err))
+		desk.cfg.Logger.Warn("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice", "session", session.HexID(desk.DS.ID()), "cause", logged(err))
 	}
 }
 

@@ -83,10 +83,7 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	if desk.Over != nil {
 		return nil, false
 	}
-	desk.Work++
-	if desk.Work == 1 {
-		session.Poke(desk.Rouse) // from now on heartbeats are due more often
-	}
+	desk.places().EnterLocked()
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
@@ -140,7 +137,7 @@ func (p *Place) unregister() {
 		delete(desk.enqueued, c.guid.Serial)
 	}
 	sweep := registered && p.doubtful
-	idle := registered && !sweep && desk.LeaveLocked()
+	idle := registered && !sweep && desk.places().LeaveLocked()
 	desk.Mu.Unlock()
 	p.giveUp()
 	if idle {
@@ -150,7 +147,7 @@ func (p *Place) unregister() {
 		for _, c := range p.nodes {
 			desk.Spawn(func() { Znode{desk, c.dir}.sweep() })
 		}
-		desk.Leave()
+		desk.places().Leave()
 	}
 }
 

@@ -39,6 +39,13 @@ func (p *Place) MayJoin(within time.Duration) bool {
 	return p.leasedLocked() && (isOpen(p) || limitedFor(p) < within)
 }
 
+// isLeased reports whether the session's lease is long enough for another holder.
+func isLeased(p *Place) bool {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
+	return p.leasedLocked()
+}
+
 func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
 
 // MayPass reports whether a place may be handed over to a holder of a mode. It checks
@@ -128,5 +135,5 @@ func (p *Place) Lose() {
 		t.Vacate()
 	}
 	removeAfterLoss(p)
-	desk.Notices.Lost(session.ReportAll(evicted))
+	desk.Notices.Lost(session.ReportLoss(desk.Session, evicted, errs.ErrNodeDeleted))
 }

@@ -17,7 +17,7 @@ import (
 // Remove takes a place out of its queues, in the background.
 func (p *Place) Remove() {
 	p.giveUp()
-	p.Desk.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", p.Desk.DS.ID())
+	p.Desk.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", session.HexID(p.Desk.DS.ID()))
 	p.Desk.Spawn(func() { _ = deleteNodes(p) })
 }
 
@@ -35,7 +35,7 @@ func deleteNodes(p *Place) error {
 			return err
 		}
 		if err != nil {
-			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", p.Desk.DS.ID(), "cause", logged(err))
+			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
 			return p.Desk.cfg.explain(err, c.path())
 		}
 	}
@@ -109,7 +109,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 // ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
 func ReleaseAsync(ctx context.Context, p *Place) {
 	releaseAsync(ctx, p, func() {
-		p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", p.Desk.DS.ID())
+		p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(p.Desk.DS.ID()))
 	})
 }
 

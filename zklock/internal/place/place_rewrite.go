@@ -2,20 +2,47 @@ package place
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Rewrite replaces the data of a place's first node. It repeats the write until that is
-// done, the node is gone or the session is over.
-func (p *Place) Rewrite(d queue.Data) error {
-	desk := p.Desk
-	d.Keep = p.keepable
-	return desk.Repeat(desk.Ctx, "mark", func(ctx context.Context) error {
-		_, err := desk.DS.Set(ctx, p.nodes[0].path(), d.Encode(), driver.AnyVersion)
-		return err
+// Amend changes the data of a place's nodes: it reads each of them, calls change, and writes
+// the result if it differs, with the version that it has read, again until no other write
+// came in between. So several writers of one node, such as a holder that sets its label and
+// an operator that asks for the lock, never undo each other's changes. A write whose reply
+// was lost, and which the ensemble applies late, finds a newer version and does nothing.
+//
+// change may be called several times. Amend repeats requests until it is done, ctx or the
+// session has ended, or a node is gone.
+func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
+	for _, c := range p.nodes {
+		if err := p.Desk.amend(ctx, c.path(), change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// amend is Place.Amend for one node.
+func (d *Desk) amend(ctx context.Context, path string, change func(*queue.Data)) error {
+	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
+		for {
+			n, err := d.DS.Get(ctx, path)
+			if err != nil {
+				return err
+			}
+			was, ok := queue.Decode(n.Data)
+			is := was
+			if change(&is); ok && is == was {
+				return nil // an earlier try of this call was applied, or there is nothing to change
+			}
+			if _, err = d.DS.Set(ctx, path, is.Encode(), n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+				return err
+			}
+		}
 	})
 }
 
@@ -32,9 +59,14 @@ func (p *Place) BecomeShared(o Origin) {
 	}
 	desk.Mu.Unlock()
 	if was == queue.Exclusive {
-		d := desk.NodeData(o, queue.Shared)
-		desk.Spawn(func() { _ = p.Rewrite(d) }) // it fails only if the node or the session is gone
+		desk.Spawn(func() { _ = p.Amend(desk.Ctx, o.Shared) }) // it fails only if the node or the session is gone
 	}
+}
+
+// Shared is the change of Place.Amend that turns a writer's node into a reader's, which o
+// describes.
+func (o Origin) Shared(d *queue.Data) {
+	d.Mode, d.Label, d.Trace, d.Since = queue.Shared.String(), o.Label, o.Trace, o.Since
 }
 
 // ShareAt calls do with a writer's place at the time when, or later. do then turns it
@@ -50,7 +82,7 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 }
 
 // LowerLocked turns the place of the writer that holds it into a reader's place for
-// this process. Other processes learn that from the node's data: see Rewrite. It
+// this process. Other processes learn that from the node's data: see Origin.Shared. It
 // returns the turn of the readers that join from then on, which is later than the
 // writer's. The session's Mu is held.
 func (p *Place) LowerLocked() (turn uint32) {

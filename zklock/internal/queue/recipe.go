@@ -42,6 +42,27 @@ func Decide(q []Node, self int) (held bool, watch []int) {
 	return true, nil
 }
 
+// First reports whether the contender at index self is the first in line: no contender ahead
+// of it waits. A shared contender does not count shared ones, which are granted together
+// with it. Of the contenders that do not hold, only the first in line can be granted next.
+//
+// So the first in line is, if the contenders at the front hold:
+//
+//   - of exclusive contenders, the one behind the holder, or behind the shared holders;
+//   - of shared contenders, each one whose nearest exclusive contender is at the front;
+//   - for n permits, the one at index n.
+func First(q []Node, self int) bool {
+	if n := q[self].Kind.Permits; n > 0 {
+		return self <= n
+	}
+	for i := 1; i < self; i++ {
+		if q[i].Kind.Mode == Exclusive {
+			return false // it waits
+		}
+	}
+	return self <= 1 || q[0].Kind.Mode == Shared || q[self].Kind.Mode == Shared
+}
+
 // Conflict returns the first contender ahead of self whose kind is not compatible with that
 // of self: one is for a permit and the other is not, or the two semaphores have different
 // numbers of permits. Contenders of incompatible kinds do not wait for each other, so the

@@ -35,6 +35,39 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 	})
 }
 
+// The first in line is, of the contenders that wait, the one that holds when all holders have
+// left, and with a shared one the shared ones behind it. Of contenders for permits it is the
+// one behind the holders.
+func TestFirstInLineIsNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		permits := rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "permits")
+		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 12).Draw(t, "modes")
+		var q, waiting []Node
+		for i, m := range modes {
+			if permits > 0 {
+				m = Permit
+			}
+			q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: m, Permits: permits}})
+			if held, _ := Decide(q, i); !held {
+				waiting = append(waiting, q[i])
+			}
+		}
+		for self := range q {
+			holds, _ := Decide(q, self)
+			want := holds
+			for i := range waiting {
+				if waiting[i].Name == q[self].Name {
+					next, _ := Decide(waiting, i)
+					want = next && (permits == 0 || i == 0)
+				}
+			}
+			if got := First(q, self); got != want {
+				t.Fatalf("First(%v, %d) with %d permits is %v, want %v", modes, self, permits, got, want)
+			}
+		}
+	})
+}
+
 // In whatever order contenders leave, at least one of those that are left holds, an
 // exclusive one holds alone, and each waiter is woken by the departure that lets it hold.
 func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {

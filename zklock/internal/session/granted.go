@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 )
 
@@ -51,8 +50,7 @@ func (c *Settings) checkTimeout(granted time.Duration) error {
 }
 
 // reportTimeout logs that a session has a shorter timeout than was asked for. Locks work
-// with that. If the program has set no logger, the message goes to slog's default logger:
-// otherwise the operator would not learn of it.
+// with that.
 func (c *Settings) reportTimeout(session int64, granted time.Duration) {
 	asked := c.SessionTimeout.Truncate(time.Millisecond) // the protocol's unit
 	if granted >= asked {
@@ -62,10 +60,6 @@ func (c *Settings) reportTimeout(session int64, granted time.Duration) {
 	if tick := granted / maxGrantTicks; c.TickTime < tick {
 		advice = fmt.Sprintf("%s; unless an operator has set it, the servers' tickTime is %v, and tick_time=%v is too small", advice, tick, c.TickTime)
 	}
-	logger := c.DriverLogger
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.Warn("zklock: the ensemble granted a shorter session timeout than was asked for",
-		"asked", asked, "granted", granted, "session", fmt.Sprintf("%#x", session), "advice", advice)
+	c.Logger.Warn("zklock: the ensemble granted a shorter session timeout than was asked for",
+		"asked", asked, "granted", granted, "session", HexID(session), "advice", advice)
 }

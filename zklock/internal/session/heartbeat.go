@@ -12,7 +12,7 @@ import (
 // heart is the goroutine of a session that keeps its lease proven.
 type heart struct{ *Session }
 
-// beat keeps the lease proven. While there are places it sends a Sync every tenth of the
+// beat keeps the lease proven. While a place needs it, it sends a Sync every tenth of the
 // session timeout, and after some of them a heartbeat: a write, which a quorum has to
 // commit. See lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first
 // write finds earlier exchanges by which it can prove a lease. Any other request that became
@@ -30,6 +30,9 @@ func (s heart) beat() {
 		wait := next.at.Sub(lease.Now())
 		if wait <= 0 {
 			last.at = lease.Now()
+			if next.write {
+				last.wrote = last.at
+			}
 			s.Mu.Lock()
 			s.urgent = false
 			s.Mu.Unlock()
@@ -53,16 +56,17 @@ func (s heart) beat() {
 
 // turn is what the heart does next.
 type turn struct {
-	at    time.Time     // an instant
-	every time.Duration // the interval of exchanges
-	busy  bool          // the session has places
-	sync  bool          // it sends a Sync
-	write bool          // it sends a heartbeat, after the Sync if there is one
+	at     time.Time     // an instant
+	every  time.Duration // the interval of exchanges
+	insist bool          // if the Sync fails, it sends a heartbeat in its place
+	sync   bool          // it sends a Sync
+	write  bool          // it sends a heartbeat, after the Sync if there is one
 }
 
 // attempt is the heart's last turn.
 type attempt struct {
 	at     time.Time // an instant
+	wrote  time.Time // the instant of the last turn with a heartbeat
 	failed bool      // a request was not answered
 }
 
@@ -71,13 +75,19 @@ type attempt struct {
 func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	busy, every := s.Work > 0, s.Lease.SyncEvery()
+	busy, every := s.Work > s.resting, s.Lease.SyncEvery()
 	if busy {
 		every = s.Lease.ExchangeEvery()
 	}
-	if s.urgent {
-		// A caller waits for the lease: the heartbeat does without a Sync of its own.
-		return turn{last.at.Add(lease.MinPeriod), every, busy, !busy, busy}
+	// A server may refuse Syncs. On a session at rest that must not look like silence.
+	insist := busy || s.Work > 0 && Places(s).silentLocked(lease.Now()) >= s.Timeout/2
+	switch {
+	case s.urgent && busy:
+		// A caller waits for the lease: the heartbeat does without a Sync of its own, and
+		// does not keep its distance from the last Sync.
+		return turn{last.wrote.Add(lease.MinPeriod), every, insist, false, true}
+	case s.urgent:
+		return turn{last.at.Add(lease.MinPeriod), every, insist, true, false}
 	}
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
@@ -95,16 +105,16 @@ func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn 
 	if at.Before(again) {
 		at = again
 	}
-	return turn{at, every, busy, true, write}
+	return turn{at, every, insist, true, write}
 }
 
 // exchange sends the requests of a turn, one after the other. It reports whether all were
 // answered. It returns no error: a failure has the effect that the lease runs out, or that
-// the session's state changes. If a Sync fails on a session with places, a heartbeat takes
-// its place.
+// the session's state changes. For next.insist, a heartbeat takes the place of a Sync
+// that fails.
 func (s heart) exchange(next turn) bool {
 	synced := !next.sync || s.request("sync", false)
-	if !next.write && (synced || !next.busy) {
+	if !next.write && (synced || !next.insist) {
 		return synced
 	}
 	if !s.request("heartbeat", true) {

@@ -9,7 +9,7 @@ import (
 )
 
 // keeper is the goroutine of a session that ends the session: when its lease has run out,
-// or when the driver reports its end.
+// when the ensemble does not answer while callers wait, or when the driver reports its end.
 type keeper struct{ *Session }
 
 // keep watches over the session's state and the end of its lease.
@@ -51,18 +51,15 @@ func (s keeper) keep(suspendedThen time.Duration) {
 		}
 
 		s.Mu.Lock()
-		counting, until := s.counting, s.Lease.Until
+		left, cause := Places(s).endsLocked()
 		s.Mu.Unlock()
-		if counting {
-			left := until.Sub(lease.Now())
-			if left <= 0 {
-				s.End(driver.Expired, errs.ErrLeaseOver)
+		if left <= 0 {
+			s.endIf(driver.Expired, cause, func() bool { left, cause = Places(s).endsLocked(); return left <= 0 })
+			if s.IsOver() {
 				return
 			}
-			timer.Reset(left)
-		} else {
-			timer.Stop()
 		}
+		timer.Reset(left)
 		select {
 		case <-changed:
 		case <-s.look:

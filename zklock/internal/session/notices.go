@@ -27,7 +27,7 @@ type notices struct {
 type notice struct {
 	state *State
 	lost  func()
-	end   func()
+	end   bool
 }
 
 // maxNotices is how many states of a session wait at most for a slow hook.
@@ -88,11 +88,11 @@ func (n *notices) Expected() {
 	n.pokeLocked()
 }
 
-// end queues the last notice; f is called after everything else was reported.
-func (n *notices) end(f func()) {
+// end queues the last notice.
+func (n *notices) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addLocked(notice{end: f})
+	n.addLocked(notice{end: true})
 	n.over = true
 }
 
@@ -110,7 +110,7 @@ func (n *notices) pokeLocked() {
 
 // run calls the hooks, until the last notice.
 func (n *notices) run() {
-	var end func()
+	ended := false
 	for range n.wake {
 		n.mu.Lock()
 		queue, due := n.queue, n.due
@@ -120,14 +120,13 @@ func (n *notices) run() {
 			switch {
 			case x.state != nil:
 				n.changed(*x.state)
-			case x.end != nil:
-				end = x.end
+			case x.end:
+				ended = true
 			default:
 				x.lost()
 			}
 		}
-		if end != nil && due == 0 {
-			end()
+		if ended && due == 0 {
 			return
 		}
 	}

@@ -292,20 +292,13 @@ func (p *Pool) discard(s *Session, lost bool) {
 				sl.backOff(s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
 			sl.cut = sl.wanted
-			if cut := s.CutSince(); s.Cause() == errs.ErrLeaseOver && !cut.IsZero() {
+			if cut := s.CutSince(); errors.Is(s.Cause(), errs.ErrLeaseOver) && !cut.IsZero() {
 				sl.cut = cut // the connection was cut before the lease ran out; other ends come from the ensemble
 			}
 		}
 	}
 	delete(p.retired, s)
 	p.wg.Go(s.shutdown)
-}
-
-// discarded logs the loss of a session, after everything else was reported.
-func (p *Pool) discarded(s *Session, cause error, busy bool) {
-	if isLoss(cause) {
-		p.Settings.Logger.Warn("zklock: session lost, another one takes its place", "session", s.DS.ID(), "cause", cause, "busy", busy)
-	}
 }
 
 // isLoss reports whether cause is a reason for which a session is lost. The others are that

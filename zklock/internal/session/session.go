@@ -23,8 +23,9 @@ import (
 //     end of the session wait for Ctx and nothing else; see endIf for the order.
 //   - While the lease counts (see counting), the session ends when Lease.Until is reached.
 //     The keeper ends it, as soon as its timer, a heartbeat's reply or a call of Lock.Valid
-//     shows that the time has come. A lease that has run out is never extended again, so
-//     no caller sees it come back.
+//     shows that the time has come. A lease that has run out while it counted is never
+//     extended again, so no caller sees it come back.
+//   - While a tenant is on the session, the lease counts: a tenant's place does not rest.
 //   - Code that holds Mu only works on memory: it makes no request, calls no hook and does
 //     not wait.
 type Session struct {
@@ -54,12 +55,14 @@ type Session struct {
 	Mu       sync.Mutex
 	Lease    lease.Lease         // guarded by Mu
 	heard    time.Time           // guarded by Mu; an instant: when an exchange was last answered
+	waits    time.Time           // guarded by Mu; an instant: since when, as far as the keeper has noticed, places wait without a lease; zero: they do not
 	spared   time.Time           // guarded by Mu; an instant: until then the nodes of lost locks stay
 	gen      uint64              // guarded by Mu; generation of the connection that the lease's chain belongs to
 	moved    chan struct{}       // guarded by Mu; closed and replaced when gen grows
 	renewed  chan struct{}       // guarded by Mu; closed and replaced when the lease changes
 	Work     int                 // guarded by Mu; number of places, each from before its creation until it is gone
-	counting bool                // guarded by Mu; the lease counts: there are places, and the session ends with the lease
+	resting  int                 // guarded by Mu; number of these that do not need the lease for now; see Places
+	counting bool                // guarded by Mu; the lease counts: a place needs it, and the session ends with the lease
 	urgent   bool                // guarded by Mu; the next heartbeat must not wait for its time
 	Tenants  map[Tenant]struct{} // guarded by Mu
 	Over     error               // guarded by Mu; why the session has ended; nil: it has not
@@ -97,30 +100,6 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.wg.Go(func() { keeper{s}.keep(suspendedThen) })
 	s.wg.Go(heart{s}.beat)
 	return s
-}
-
-// Leave takes a place that is gone out of the count in Work.
-func (s *Session) Leave() {
-	s.Mu.Lock()
-	idle := s.LeaveLocked()
-	s.Mu.Unlock()
-	if idle {
-		s.Pool.Retire(s)
-	}
-}
-
-// LeaveLocked is Leave for a caller that holds Mu. If it returns true, the caller has to
-// call Pool.Retire after it has unlocked Mu. Without places the lease does not count:
-// nothing can be lost with it.
-func (s *Session) LeaveLocked() (idle bool) {
-	s.Work--
-	if s.Work > 0 {
-		return false
-	}
-	s.counting = false
-	s.Lease.Until = time.Time{}
-	s.publishLocked()
-	return true
 }
 
 // publishLocked copies the end of the lease to where Alive reads it.
@@ -203,15 +182,9 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	}
 	before := s.Lease.Until
 	s.Lease.Acknowledged(sent, answered, committed)
-	began := committed && !s.counting && s.Work > 0 && answered.Before(s.Lease.Until)
-	if began {
-		s.counting = true // AwaitLease has to be woken, even if the end of the lease is the same
-	}
+	began := committed && !s.counting && s.Work > s.resting && answered.Before(s.Lease.Until)
 	if began || s.counting && !s.Lease.Until.Equal(before) {
-		s.publishLocked()
-		close(s.renewed)
-		s.renewed = make(chan struct{})
-		Poke(s.look)
+		countLocked(s) // AwaitLease has to be woken, even if the end of the lease is the same
 	}
 }
 
@@ -320,7 +293,6 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	for _, t := range tenants {
 		t.LeaveLocked()
 	}
-	busy := s.Work > 0
 	spared := len(tenants) > 0 && cause != errs.ErrClosed
 	if spared {
 		s.SpareLocked()
@@ -339,9 +311,9 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	for _, t := range lost {
 		t.Vacate()
 	}
-	s.Notices.Lost(ReportAll(lost))
+	s.Notices.Lost(ReportLoss(s, lost, cause))
 	s.report(state, cause)
-	s.Notices.end(func() { s.Pool.discarded(s, cause, busy) })
+	s.Notices.end()
 }
 
 // shutdown ends the session at the ensemble and waits for all goroutines of the session.
@@ -364,7 +336,7 @@ func (s *Session) shutdown() {
 		}
 	})
 	if err := s.DS.Close(ctx); err != nil {
-		s.settings.Logger.Warn("zklock: session not closed, its nodes stay until it expires", "session", s.DS.ID(), "error", err)
+		s.settings.Logger.Warn("zklock: session not closed, its nodes stay until it expires", "session", HexID(s.DS.ID()), "error", err)
 	}
 	cancel()
 	s.wg.Wait()

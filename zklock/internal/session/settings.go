@@ -42,7 +42,7 @@ type State struct {
 	ID     int64
 	Server string // the server that it is connected to, as far as known
 	State  driver.State
-	Lease  time.Duration // how much of the lease is left; 0 if nothing is held or queued
+	Lease  time.Duration // how much of the lease is left; 0 if no place needs it
 	Err    error         // why the session has ended; nil if it has not
 }
 

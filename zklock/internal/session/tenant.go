@@ -1,8 +1,12 @@
 package session
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Tenant is something that is held on a session and ends with it: a hold. A session may have
@@ -22,14 +26,16 @@ type Tenant interface {
 	// Vacate lets waiters of this process go on.
 	Vacate()
 
-	// Report reports the loss to hooks and the log.
+	// Report reports the loss to hooks.
 	Report()
 
 	// Review looks for handles that callers have dropped.
 	Review()
 
-	// Since returns when the oldest handle was acquired; zero if there is none.
-	Since() time.Time
+	// About returns the lock's name, and when the oldest handle was acquired; zero if there
+	// is none. A tenant without a name is a place that is kept: no caller has a Lock of it,
+	// and its loss is not reported.
+	About() (name string, since time.Time)
 }
 
 // Evict ends tenants as lost, except for those that are over already, and returns the ones
@@ -46,14 +52,54 @@ func Evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	return lost
 }
 
-// ReportAll returns a function that reports the loss of each tenant.
-func ReportAll(lost []Tenant) func() {
+// ReportLoss returns a function that reports the loss of each tenant of a session, which ended
+// with cause. It logs one line for all of them, and one for a session that is lost without any.
+func ReportLoss(s *Session, lost []Tenant, cause error) func() {
 	return func() {
+		lost = slices.DeleteFunc(lost, func(t Tenant) bool { name, _ := t.About(); return name == "" })
+		if text := lossText(len(lost), cause); text != "" {
+			s.settings.Logger.Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
+		}
 		for _, t := range lost {
 			t.Report()
 		}
 	}
 }
+
+// lossText returns the text of the log line for the loss of n tenants; "" for none.
+func lossText(n int, cause error) string {
+	switch {
+	case isLoss(cause) && cause != errs.ErrNodeDeleted && n > 0:
+		return "zklock: session lost, and its locks with it; another session takes its place"
+	case isLoss(cause) && cause != errs.ErrNodeDeleted:
+		return "zklock: session lost, another one takes its place"
+	case n == 1:
+		return "zklock: lock lost"
+	case n > 1:
+		return "zklock: locks lost"
+	}
+	return ""
+}
+
+// maxLoggedNames is how many names a log line has at most.
+const maxLoggedNames = 5
+
+// someNames returns the names of the first tenants, sorted, for the log.
+func someNames(all []Tenant) string {
+	var names []string
+	for _, t := range all[:min(len(all), maxLoggedNames)] {
+		name, _ := t.About()
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(all) > maxLoggedNames {
+		names = append(names, "...")
+	}
+	return strings.Join(names, " ")
+}
+
+// HexID returns a session's id for the log, as ZooKeeper's own tools print it.
+func HexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
 // tenantsNow returns the present tenants of the session.
 func (s *Session) tenantsNow() []Tenant {
@@ -76,7 +122,7 @@ func (s *Session) review() {
 // Longest returns for how long the oldest handle of the session has been held.
 func (s *Session) Longest() (d time.Duration) {
 	for _, t := range s.tenantsNow() {
-		if since := t.Since(); !since.IsZero() {
+		if _, since := t.About(); !since.IsZero() {
 			d = max(d, time.Since(since))
 		}
 	}

@@ -1,0 +1,69 @@
+package integration_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// TestThousandWaitersSendNoWrites: a thousand sessions want one name. While they wait, only
+// the holder and the first in line write to the server.
+func TestThousandWaitersSendNoWrites(t *testing.T) {
+	const clients = 1000
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	p, err := proxy.NewCounting(e.Hosts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	hooks, waiting := waits()
+	open := func() *zklock.Client {
+		return dial(t, p.Addr(), quick("pool_max_sessions", "1"), zklock.WithHooks(hooks))
+	}
+	holder, first := open(), open()
+	held := acquire(t, holder.Mutex("x"))
+	next := try(t, within(t), first.Mutex("x"))
+	receive(t, "the first in line", waiting)
+	ctx, cancel := context.WithCancel(context.Background())
+	var waiters sync.WaitGroup
+	defer waiters.Wait()
+	defer cancel()
+	for range clients - 2 {
+		c := open()
+		waiters.Go(func() {
+			if l, err := c.Mutex("x").Acquire(ctx); err == nil {
+				_ = l.Release(context.Background())
+			}
+		})
+	}
+	for range clients - 2 {
+		receive(t, "a waiter", waiting)
+	}
+	time.Sleep(15 * time.Second) // the leases that creations have proven would have been renewed by now
+
+	before := p.Counts()
+	time.Sleep(20 * time.Second)
+	d := p.Counts().Sub(before)
+	t.Logf("in 20s: %v", d)
+	writes := 0
+	for op, n := range d.Requests {
+		if !slices.Contains([]string{"ping", "sync", "getData", "getChildren", "getChildren2", "exists"}, op) {
+			writes += n
+		}
+	}
+	if writes < 8 || writes > 26 { // one in 1.8s to 2s, each
+		t.Errorf("%d writes in 20s, want about 20, of the holder and the first in line", writes)
+	}
+	if n := d.Requests["sync"]; n < clients*5 {
+		t.Errorf("%d Syncs in 20s, want 5 of each session at least", n)
+	}
+	release(t, held)
+	release(t, next.must(t))
+}

@@ -1,0 +1,156 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+)
+
+// While every place rests the lease does not count. It counts again at once if enough is left
+// for a grant. With less, the session might end before a heartbeat could be answered: the
+// lease counts again from the next committed write.
+func TestRestedLeaseCountsAgain(t *testing.T) {
+	for _, c := range []struct {
+		left   time.Duration
+		counts bool
+	}{{3 * time.Second, true}, {time.Second, false}, {-time.Minute, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := busySession(&onConn{generation: 1}, c.left)
+			s.counting = c.left > 0
+			(Places{s}).EnterLocked()
+			(Places{s}).Rest()
+			if s.counting != (c.left > 0) {
+				t.Errorf("a lease of %v counts: %v, although one of two places needs it", c.left, s.counting)
+			}
+			(Places{s}).Rest()
+			if s.counting || s.Alive() {
+				t.Errorf("a lease of %v counts although both places rest", c.left)
+			}
+			(Places{s}).Stir()
+			if s.counting != c.counts || s.urgent == c.counts {
+				t.Errorf("a lease of %v counts after the rest: %v, and the next heartbeat is urgent: %v", c.left, s.counting, s.urgent)
+			}
+			time.Sleep(4 * time.Second) // longer than what was left
+			if c.counts {
+				return
+			}
+			_, renewed := s.Left()
+			gen, sent := s.BeforeExchange()
+			s.Exchanged(gen, sent, false)
+			if s.counting {
+				t.Error("a lease counts from a Sync")
+			}
+			s.Exchanged(gen, lease.Now(), true)
+			if !s.counting || s.LeftLocked() <= 0 {
+				t.Error("no lease counts from the next committed write")
+			}
+			select {
+			case <-renewed:
+			default:
+				t.Error("goroutines that wait for a lease are not woken")
+			}
+		})
+	}
+}
+
+// A goroutine that waits for a lease wakes when the lease begins to count, even if its end is
+// the same as before.
+func TestLeaseThatBeginsToCountIsNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busySession(&onConn{generation: 1}, 10*time.Second)
+		s.counting = false
+		until, renewed := s.Lease.Until, s.renewed
+		gen, sent := s.BeforeExchange()
+		s.Exchanged(gen, sent, true)
+		select {
+		case <-renewed:
+		default:
+			t.Error("no news of the lease")
+		}
+		if !s.counting || !s.Lease.Until.Equal(until) {
+			t.Errorf("the lease counts: %v, and its end has moved by %v", s.counting, s.Lease.Until.Sub(until))
+		}
+	})
+}
+
+// A committed write of a session at rest proves a lease that does not count.
+func TestWriteDuringARestDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busySession(&onConn{generation: 1}, time.Second)
+		(Places{s}).Rest()
+		gen, sent := s.BeforeExchange()
+		s.Exchanged(gen, sent, true)
+		if s.counting {
+			t.Error("the lease of a session at rest counts")
+		}
+		(Places{s}).EnterLocked()
+		if !s.counting {
+			t.Error("the lease does not count when a place needs it")
+		}
+		if (Places{s}).LeaveLocked() || s.counting {
+			t.Error("the lease counts when the only place that needed it has left")
+		}
+		s.resting--
+		if !(Places{s}).LeaveLocked() || !s.Lease.Until.IsZero() {
+			t.Error("the lease is kept after the last place has left")
+		}
+	})
+}
+
+// The session ends with its lease if that counts, and else a session timeout after the last
+// answer, if there are places.
+func TestSilentSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busySession(&onConn{generation: 1}, time.Second)
+		ends := func(when string, want time.Duration, why error) {
+			t.Helper()
+			if left, cause := (Places{s}).endsLocked(); left != want || cause != why {
+				t.Errorf("%s: the session ends after %v, with cause %v; want %v and %v", when, left, cause, want, why)
+			}
+			if silent := why == errs.ErrSilent && want <= s.Timeout/2; (Places{s}).Silent() != silent {
+				t.Errorf("%s: Silent is %v, want %v", when, !silent, silent)
+			}
+		}
+		ends("with a lease", time.Second, errs.ErrLeaseOver)
+		(Places{s}).Rest()
+		ends("at the beginning of a rest", s.Timeout, errs.ErrSilent)
+		time.Sleep(time.Second)
+		ends("after a second", s.Timeout-time.Second, errs.ErrSilent)
+		gen, sent := s.BeforeExchange()
+		s.Exchanged(gen, sent, false)
+		time.Sleep(s.Timeout / 2)
+		ends("half a session timeout after a Sync", s.Timeout/2, errs.ErrSilent)
+		s.resting--
+		(Places{s}).LeaveLocked()
+		ends("without a place", s.Timeout, nil)
+		time.Sleep(time.Minute)
+		(Places{s}).EnterLocked()
+		ends("with a new place, after a minute of silence", s.Timeout, errs.ErrSilent)
+		if !errors.Is(errs.ErrSilent, errs.ErrLeaseOver) {
+			t.Error("the cause does not match ErrLeaseOver")
+		}
+	})
+}
+
+// A heartbeat for which a caller waits comes the least interval of exchanges after the last
+// heartbeat, however short ago the last Sync was. A Sync keeps its distance from both.
+func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busySession(&onConn{generation: 1}, time.Second)
+		s.urgent = true
+		now := lease.Now()
+		last := attempt{at: now, wrote: now.Add(-lease.MinPeriod / 2)}
+		never := func(time.Duration) time.Duration { return 0 }
+		if next := (heart{s}).plan(last, never); !next.write || !next.at.Equal(last.wrote.Add(lease.MinPeriod)) {
+			t.Errorf("next %+v, want a heartbeat %v after the last one", next, lease.MinPeriod)
+		}
+		(Places{s}).Rest()
+		if next := (heart{s}).plan(last, never); next.write || !next.at.Equal(now.Add(lease.MinPeriod)) {
+			t.Errorf("at rest: next %+v, want a Sync %v after the last exchange", next, lease.MinPeriod)
+		}
+	})
+}

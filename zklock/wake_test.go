@@ -1,0 +1,132 @@
+package zklock_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// What it costs when waiters wake and are granted the lock: in requests, and in round trips of
+// 2ms from the release on, that of the release and its event included. After a minute's rest
+// the lease has run out. One heartbeat of each session proves it again while the waiter
+// reads, and costs no further round trip to a single server.
+func TestCostOfAWake(t *testing.T) {
+	const trip = 2 * time.Millisecond
+	type requests struct{ lists, reads, heartbeats int } // of all waiters that are granted the lock
+	for _, test := range []struct {
+		what    string
+		rest    time.Duration // before each release
+		writers int           // that hold the lock one after the other; the last one's release is measured
+		next    int           // waiters that are granted the lock then
+		readers bool
+		want    requests
+		trips   int
+	}{
+		{"the first in line", time.Minute, 1, 1, false, requests{0, 1, 0}, 2},
+		{"the third", 0, 2, 1, false, requests{0, 2, 0}, 3},
+		{"the third, after a rest", time.Minute, 2, 1, false, requests{0, 2, 1}, 3},
+		{"the thirtieth", 0, 29, 1, false, requests{1, 1, 0}, 3},
+		{"the thirtieth, after a rest", time.Minute, 29, 1, false, requests{1, 1, 1}, 3},
+		{"readers behind two writers", 0, 2, 50, true, requests{0, 100, 0}, 3},
+		{"readers behind two writers, after a rest", time.Minute, 2, 50, true, requests{0, 100, 50}, 3},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithLatency(trip / 2))
+				w := lineUp(t, e, test.writers+test.next, func(i int, c *zklock.Client) zklock.Acquirer {
+					if test.readers && i >= test.writers {
+						return c.RWMutex("x").Reader()
+					}
+					return c.Mutex("x")
+				})
+				defer w.leave()
+				for _, got := range w.locks[:test.writers-1] {
+					time.Sleep(test.rest)
+					mustRelease(t, soon(t, "a writer", got))
+				}
+				last := soon(t, "the last writer", w.locks[test.writers-1])
+				time.Sleep(test.rest)
+				w.asked.take()
+				var locks []*zklock.Lock
+				began, took := time.Now(), time.Duration(0)
+				d := cost(e, func() {
+					mustRelease(t, last)
+					for _, got := range w.locks[test.writers:] {
+						locks = append(locks, soon(t, "a waiter", got))
+					}
+					took = time.Since(began)
+				})
+				got, asked := requests{d.Children, d.Watches + d.Gets, 0}, w.asked.take()
+				for i := range w.locks[test.writers:] {
+					got.heartbeats += asked[fmt.Sprint(test.writers+i, " heartbeat")]
+				}
+				if trips := int(took / trip); got != test.want || trips != test.trips {
+					t.Errorf("%+v in %d round trips, want %+v in %d", got, trips, test.want, test.trips)
+				}
+				for _, l := range locks {
+					mustRelease(t, l)
+				}
+			})
+		})
+	}
+}
+
+// A thousand readers of a hundred clients, each with a place of its own, wait behind two
+// writers. When the second writer leaves, none of them lists the queue.
+//
+//	ZKLOCK_WAITERS=10000 go test ./zklock -run WaitersMakeNoLists   ten thousand, in a minute
+func TestWaitersMakeNoLists(t *testing.T) {
+	clients, each := 100, 10
+	if s := os.Getenv("ZKLOCK_WAITERS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("ZKLOCK_WAITERS: %v", err)
+		}
+		each = n / clients
+	}
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		first := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
+		second := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
+		var got []chan *zklock.Lock
+		for i := range clients {
+			c := connect(t, e.Connector(), map[string]string{"handover_time": "0s"})
+			for range each {
+				l := make(chan *zklock.Lock, 1)
+				go func() { l <- mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithoutHandover())) }()
+				got = append(got, l)
+			}
+			if i%10 == 9 {
+				synctest.Wait()
+			}
+		}
+		time.Sleep(time.Minute)
+		mustRelease(t, first)
+		writer := soon(t, "the second writer", second)
+		time.Sleep(time.Minute)
+		var locks []*zklock.Lock
+		d := cost(e, func() {
+			mustRelease(t, writer)
+			for _, l := range got {
+				locks = append(locks, soon(t, "a reader", l))
+			}
+		})
+		t.Logf("%d waiters: %+v", len(got), d)
+		readers := clients * each
+		// Two waiters of a session may ask for the same node at the same time.
+		if d.Children > 0 || d.Watches+d.Gets > 3*readers || d.Writes() > clients+2 || d.Events > readers+clients {
+			t.Errorf("%d waiters of %d clients made %d lists, %d reads and %d writes; want no list, three reads each at most and a heartbeat for each client",
+				readers, clients, d.Children, d.Watches+d.Gets, d.Writes())
+		}
+		for _, l := range locks {
+			go mustRelease(t, l)
+		}
+		synctest.Wait()
+	})
+}
