@@ -26,7 +26,7 @@ func TestFreshNamesOfTwoClientsOnThreeServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range count {
-			n := (n + i*10) % count // ahead of each other by turns
+			n := (n + i*10) % count // so that each client is first for some names
 			wg.Go(func() {
 				l, err := c.Mutex(fmt.Sprint("fresh-", n)).Acquire(within(t))
 				if err != nil {
@@ -52,10 +52,9 @@ func TestFreshNamesOfTwoClientsOnThreeServers(t *testing.T) {
 	}
 }
 
-// TestFreshNamesAreContainersOfOneTransaction: on a real server the znode of a name and its
-// first contender come from one transaction, also for many names at once, and the server
-// removes the znode as it removes every container.
-func TestFreshNamesAreContainersOfOneTransaction(t *testing.T) {
+// TestFreshNamesAreOneTransactionEach: on a real server the znode of a name and its
+// first contender come from one transaction, also for many names at once.
+func TestFreshNamesAreOneTransactionEach(t *testing.T) {
 	c := calmDial(t, calm(t))
 	const count = 200
 	before := c.proxy.Counts()
