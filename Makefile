@@ -100,6 +100,10 @@ server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is in
 	@$(GO) build -o bin/server ./integration_test/server
 	@exec bin/server -port $(PORT)
 
+.PHONY: man
+man: ## the manual pages of the command zklock, in bin/man
+	cd cmd/zklock/man && $(GO) run . $(CURDIR)/bin/man
+
 .PHONY: integration
 integration: install ## the tests that need a real ZooKeeper, one by one
 	$(TEST) -p=1 -timeout=30m -v ./integration_test/...
@@ -160,6 +164,10 @@ mutants: ## put deliberate bugs into the core, each of which a test has to find;
 .PHONY: soak
 soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in total
 	@.ci/soak $(SOAK)
+
+.PHONY: soak-command
+soak-command: install ## COUNT runs of zklock run for each fault: was a command left when the next one started?
+	ZKLOCK_COMMAND_RUNS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^Test(CommandIsDead|FrozenWrapper)' ./integration_test/command
 
 .PHONY: cover
 cover: install ## the coverage of the tests, by function: cover.out

@@ -17,18 +17,24 @@ var unclear = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|nobod
 // quoted is what a text has from elsewhere: code, names, links, and comments for tests.
 var quoted = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|\\]\\([^)]*\\)|<!--.*?-->|<[^>\n]*>|https?://\\S+")
 
+// whoCommand is the name of a command, or of its manual.
+var whoCommand = regexp.MustCompile(`\bzklock[ -]who\b`)
+
 // there begins a phrase such as "there is no server", which is plain English.
 var there = regexp.MustCompile(`(?i)\bthere (is|are) no\b`)
 
 // plain removes quotations from a text and keeps its lines.
 func plain(text string) string {
 	text = quoted.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+	text = whoCommand.ReplaceAllString(text, "zklock -")
 	return there.ReplaceAllString(text, "there is none")
 }
 
-// names are texts that have one of the words because another program calls something so.
+// names are texts that have one of the words because a program calls something so. Texts that
+// begin with the command who are command lines.
 var names = map[string]bool{
 	`"anyone"`: true, // an identity of ZooKeeper's
+	`"who"`:    true, // a command
 }
 
 // TestDocumentedInPlainWords: a sentence names its actor, the client, the holder, the
@@ -107,7 +113,7 @@ func prose(code []byte) map[int]string {
 		if tok == token.EOF {
 			return lines
 		}
-		if tok != token.COMMENT && tok != token.STRING || names[text] {
+		if tok != token.COMMENT && tok != token.STRING || names[text] || strings.HasPrefix(text, `"who `) {
 			continue
 		}
 		for i, line := range strings.Split(text, "\n") {

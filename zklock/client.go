@@ -256,9 +256,10 @@ func (c *Client) acquireKept(ctx context.Context, name string, mode queue.Mode, 
 		return nil
 	}
 	lock := c.turnstiles.takeKept(ctx, name, mode, wants, cfg)
-	if lock != nil {
-		lock.async = cfg.async
+	if lock == nil || lock.Err() != nil { // it was lost since the grant
+		return nil
 	}
+	lock.async = cfg.async
 	return lock
 }
 

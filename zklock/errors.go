@@ -92,6 +92,16 @@ var ErrUnknownOutcome = errors.New("outcome unknown: the operations may have bee
 // authenticate. Trying again does not help.
 var ErrNoAuth = errs.ErrNoAuth
 
+// ErrSessionTimeout means that locks cannot work with the session timeout that the servers
+// have granted: it is too short for tick_time, or so long that tick_time seems to be less
+// than the servers' tickTime. An operator has to change session_timeout or tick_time, or the
+// servers' limits. The error can also match [ErrUnavailable].
+var ErrSessionTimeout = errs.ErrSessionTimeout
+
+// ErrRootMissing means that the root does not exist, and that the URL forbids the client to
+// create it, with create_root=false. No name is in use then.
+var ErrRootMissing = errs.ErrRootMissing
+
 // ErrMaxHold is the cause with which adapters end a context when its lock was held for
 // longer than their option WithMaxHold allows.
 var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")

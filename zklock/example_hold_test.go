@@ -134,6 +134,33 @@ func ExampleLock_Txn() {
 	// second written: false released: true
 }
 
+// Work outside the process takes time to end. LeaseTerms says how much time there is at least
+// while the ensemble answers, and Until, when the lock ends unless it answers again.
+func ExampleLock_LeaseTerms() {
+	client, err := zklock.Open("mem://?session_timeout=30s")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	lock, err := client.Mutex("nightly").Acquire(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Release(context.Background())
+	const toEnd = 5 * time.Second
+	timeout, least := lock.LeaseTerms()
+	fmt.Println("session timeout:", timeout)
+	fmt.Println("time to end the work:", least > toEnd)
+	fmt.Println("has to end now:", time.Until(lock.Until()) < toEnd)
+	// Output:
+	// session timeout: 30s
+	// time to end the work: true
+	// has to end now: false
+}
+
 // A resource that stores tokens as strings parses and compares them. The strings sort in
 // the same order as the tokens.
 func ExampleParseToken() {

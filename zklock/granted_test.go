@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -61,6 +62,9 @@ func TestGrantedTimeout(t *testing.T) {
 				err := call()
 				if (err != nil) != (c.refused != nil) {
 					t.Errorf("%s: %s: %v", c.what, verb, err)
+				}
+				if errors.Is(err, zklock.ErrSessionTimeout) != (c.refused != nil) {
+					t.Errorf("%s: %s: %v, which matches ErrSessionTimeout: %v", c.what, verb, err, c.refused == nil)
 				}
 				for _, want := range c.refused {
 					if err != nil && !strings.Contains(err.Error(), want) {

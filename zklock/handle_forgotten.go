@@ -32,6 +32,13 @@ func (hd *handle) lock() *Lock {
 	return &Lock{hd}
 }
 
+// letGoOfContext drops what a released handle refers to, for a hold that others still have.
+func (hd *handle) letGoOfContext() {
+	hd.mu.Lock()
+	defer hd.mu.Unlock()
+	hd.hookCtx, hd.strong = nil, nil
+}
+
 // letGo makes the reference to the Lock weak, and has the garbage collector call
 // forgotten when the caller has dropped the Lock.
 func (hd *handle) letGo() {

@@ -102,6 +102,7 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	// that the clean-up refers to may refer to the Lock, or it is never collected.
 	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })
 	if len(h.handles) > 0 {
+		hd.letGoOfContext() // a successor's first handle lives as long as the hold
 		return false, false
 	}
 	h.over = true

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
@@ -15,18 +16,19 @@ import (
 // Invariants:
 //   - A standby is in the list if and only if it is the standby of its turnstile. Both change
 //     under that turnstile's mu.
-//   - While the list is not empty, run is running, or the pool is closed.
+//   - While the list is not empty, run is running or about to start, or the pool is closed.
 //   - After close, no place is kept.
+//   - No other mutex is locked while mu is held. Callers hold the mutex of a turnstile.
 type kept struct {
 	keep time.Duration // 0: none is kept
 	max  int
 	pool *session.Pool
 
 	mu          sync.Mutex
-	first, last *standby // guarded by mu; list of those that have a kept place, the one kept longest first
-	n           int      // guarded by mu; the length of the list
-	running     bool     // guarded by mu
-	closed      bool     // guarded by mu
+	first, last *standby     // guarded by mu; list of those that have a kept place, the one kept longest first
+	n           atomic.Int64 // the length of the list; changed under mu
+	running     bool         // guarded by mu
+	closed      bool         // guarded by mu
 }
 
 // keeper is what a kept place was kept for: its name's turnstile.
@@ -49,12 +51,13 @@ type standby struct {
 }
 
 // add adds a standby. It returns false if nothing is kept any more. oldest, if not nil, is a
-// standby whose place has to leave the queue because there are too many.
-func (k *kept) add(s *standby) (oldest *standby, ok bool) {
+// standby whose place has to leave the queue because there are too many. If start is true,
+// the caller has to call k.start.
+func (k *kept) add(s *standby) (oldest *standby, start, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return nil, false
+		return nil, false, false
 	}
 	s.since = time.Now()
 	if s.previous = k.last; k.last != nil {
@@ -63,14 +66,36 @@ func (k *kept) add(s *standby) (oldest *standby, ok bool) {
 		k.first = s
 	}
 	k.last = s
-	if k.n++; k.n > k.max {
+	if k.n.Add(1) > int64(k.max) {
 		oldest = k.first
 	}
-	if !k.running {
-		k.running = k.pool.Spawn(k.run)
-	}
-	return oldest, true
+	start = !k.running
+	k.running = true
+	return oldest, start, true
 }
+
+// excess returns the standby that has been kept longest, if there are too many; else nil.
+func (k *kept) excess() *standby {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.n.Load() > int64(k.max) {
+		return k.first
+	}
+	return nil
+}
+
+// settle does what follows from add.
+func (k *kept) settle(oldest *standby, start bool) {
+	if start {
+		k.start()
+	}
+	for ; oldest != nil; oldest = k.excess() {
+		oldest.keeper.retire(oldest, false)
+	}
+}
+
+// start starts run. If the pool is closed, its sessions end, and the kept places with them.
+func (k *kept) start() { k.pool.Spawn(k.run) }
 
 // remove takes a standby out.
 func (k *kept) remove(s *standby) {
@@ -87,15 +112,11 @@ func (k *kept) remove(s *standby) {
 		k.last = s.previous
 	}
 	s.previous, s.next = nil, nil
-	k.n--
+	k.n.Add(-1)
 }
 
-// len returns how many places are kept.
-func (k *kept) len() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.n
-}
+// len returns how many places are kept. It locks no mutex.
+func (k *kept) len() int { return int(k.n.Load()) }
 
 // close makes all kept places leave the queue.
 func (k *kept) close() {

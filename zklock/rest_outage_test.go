@@ -168,8 +168,8 @@ func TestRefusedSyncsDoNotEndARest(t *testing.T) {
 		if n := c.Stats().SessionsLost; n != 0 {
 			t.Errorf("%d sessions were lost in ten minutes", n)
 		}
-		if most := 10*60*0.55*2 + 10*60/5; d.Writes() > int(most) {
-			t.Errorf("%d writes in ten minutes, want %v at most: one in half a session timeout of the session at rest", d.Writes(), most)
+		if most := 10*60*0.55*2 + 10*60/3; d.Writes() > int(most) {
+			t.Errorf("%d writes in ten minutes, want %v at most: one in two intervals of Syncs of the session at rest", d.Writes(), most)
 		}
 		mustRelease(t, held)
 		mustRelease(t, soon(t, "the second", second))

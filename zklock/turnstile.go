@@ -49,8 +49,9 @@ type turnstile struct {
 	turnstiles *turnstiles
 	path       string
 
-	uses    int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
-	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
+	uses        int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
+	standbyUses bool  // guarded by turnstiles.mu; one of the uses is the standby's
+	waiting     int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
 
 	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
 
@@ -256,11 +257,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.endLocked(h)
 	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
 		t.serveLocked(nil)
-		oldest, kept := t.keepLocked(h)
+		oldest, start, kept := t.keepLocked(h)
 		t.mu.Unlock()
-		if oldest != nil {
-			oldest.keeper.retire(oldest, false)
-		}
+		t.turnstiles.kept.settle(oldest, start)
 		return kept, kept
 	}
 	next := t.queue.Front().Value.(*ticket)

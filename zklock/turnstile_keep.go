@@ -9,12 +9,12 @@ import (
 )
 
 // keepLocked keeps the place of a hold that is over, if no goroutine of this process wants
-// the name. It returns false if the place has to leave ZooKeeper's queue. oldest, if not nil,
-// has to be retired when mu is not held any more.
-func (t *turnstile) keepLocked(h *hold) (oldest *standby, ok bool) {
+// the name. It returns false if the place has to leave ZooKeeper's queue. The caller calls
+// kept.settle with the other results when mu is not held any more.
+func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
 	ts := t.turnstiles
 	if ts.kept.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
-		return nil, false
+		return nil, false, false
 	}
 	s := t.last
 	if s == nil || s.place != h.place {
@@ -22,15 +22,15 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, ok bool) {
 	}
 	s.trace = originOf(h).Trace
 	if !place.Keep(h.place, s, t) {
-		return nil, false
+		return nil, false, false
 	}
-	if oldest, ok = ts.kept.add(s); !ok {
+	if oldest, start, ok = ts.kept.add(s); !ok {
 		h.place.EndHold(s)
-		return nil, false
+		return nil, false, false
 	}
 	t.standby, t.last = s, s
-	ts.use(t)
-	return oldest, true
+	ts.keepUse(t)
+	return oldest, start, true
 }
 
 // unkeepLocked ends the time of a standby. Its place is spent then.
@@ -43,22 +43,27 @@ func (t *turnstile) unkeepLocked(s *standby) {
 // takeKept acquires a name that the client keeps, without a request, and without most of what
 // other acquisitions need. It returns nil if that is not possible.
 func (ts *turnstiles) takeKept(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) *Lock {
+	if ts.cfg.maxNames > 0 || ts.closing.Err() != nil {
+		return nil // startWaiting checks these
+	}
 	ts.mu.Lock()
 	t := ts.byPath[wants[0].Path]
 	ts.mu.Unlock()
-	if t == nil {
+	if t == nil || !keeps(t) {
 		return nil
 	}
+	now := time.Now()
+	h, next := newSuccessor()
+	h.turnstiles, h.turnstile, h.name, h.wants, h.mode = ts, t, name, wants, mode
+	h.origin = ts.origin(ctx, cfg, now) // without mu: it calls a hook
 	t.mu.Lock()
 	s := t.standby
 	if s == nil {
 		t.mu.Unlock()
 		return nil
 	}
-	now, trace := time.Now(), s.trace
-	h, next := newSuccessor()
-	h.turnstiles, h.place, h.turnstile, h.name, h.wants, h.mode = ts, s.place, t, name, wants, mode
-	h.origin, h.token.Zxid = ts.origin(ctx, cfg, now), s.place.Zxid
+	trace := s.trace
+	h.place, h.token.Zxid = s.place, s.place.Zxid
 	lock := h.handOutLocked(h.handles[0], ctx, now) // no other goroutine knows the hold yet
 	if !place.TakeUp(s.place, s, h, next, mode) {
 		t.mu.Unlock()
@@ -92,15 +97,23 @@ func newSuccessor() (*hold, place.Successor) {
 func (s *successor) BeginLocked(turn uint32) {
 	s.token.Turn = turn
 	s.first.token = s.token
-	s.turnstiles.tookUp()
+	s.turnstiles.tookUp(s.turnstile)
+}
+
+// keeps reports whether the client keeps a name.
+func keeps(t *turnstile) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.standby != nil
 }
 
 // tookUp counts a hold that has begun with a kept place. The place's use of its name is now
 // the hold's.
-func (ts *turnstiles) tookUp() {
+func (ts *turnstiles) tookUp(t *turnstile) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.held++
+	ts.countUsesLocked(t, 0, false)
 }
 
 // takeUpLocked grants a kept place to a request. If that is not possible, it returns the
@@ -108,7 +121,7 @@ func (ts *turnstiles) tookUp() {
 func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
 	s := t.standby
 	t.unkeepLocked(s)
-	defer t.turnstiles.endUse(t)
+	defer t.turnstiles.endKeepUse(t)
 	switch passable, granted := t.grantLocked(s.place, r); {
 	case granted:
 		return true, nil
@@ -132,7 +145,7 @@ func (t *turnstile) retire(s *standby, lost bool) {
 	if !lost {
 		place.ReleaseKept(s.place)
 	}
-	t.turnstiles.endUse(t)
+	t.turnstiles.endKeepUse(t)
 }
 
 // Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
@@ -140,23 +153,20 @@ func (t *turnstile) retire(s *standby, lost bool) {
 func (t *turnstile) Recalled(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	place.Recall(p)
+	place.Recall(p, !t.turnstiles.localContenders(t))
 	if s := t.standby; s != nil && s.place == p {
 		t.unkeepLocked(s)
 		place.ReleaseKept(p)
-		t.turnstiles.endUse(t)
+		t.turnstiles.endKeepUse(t)
 		return
 	}
 	t.shareForGoodLocked(p)
 }
 
 // makeWay makes the places leave ZooKeeper's queue that this client keeps for the names of a
-// request, and waits until they are gone. The request takes a separate place, and would wait
-// for them, or conflict with them.
-func (ts *turnstiles) makeWay(ctx context.Context, r *request) {
-	if ts.kept.keep == 0 {
-		return
-	}
+// request. The request takes a separate place, and would wait for them, or conflict with
+// them. The deletes are sent before the request's create, which does not wait for them.
+func (ts *turnstiles) makeWay(r *request) {
 	for _, w := range r.Wants {
 		ts.mu.Lock()
 		t := ts.byPath[w.Path]
@@ -164,28 +174,30 @@ func (ts *turnstiles) makeWay(ctx context.Context, r *request) {
 		t.mu.Lock()
 		s := t.standby
 		t.mu.Unlock()
-		if s == nil {
-			continue
-		}
-		t.retire(s, false)
-		select {
-		case <-ts.places.ReleasesDone(w.Path):
-		case <-ctx.Done():
-			return
+		if s != nil {
+			t.retire(s, false)
 		}
 	}
 }
 
-// use counts one more use of a turnstile.
-func (ts *turnstiles) use(t *turnstile) {
+// keepUse counts the use of a turnstile by its standby.
+func (ts *turnstiles) keepUse(t *turnstile) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	t.uses++
+	ts.countUsesLocked(t, 1, true)
 }
 
-// endUse ends a use of a turnstile.
-func (ts *turnstiles) endUse(t *turnstile) {
+// endKeepUse ends the use of a turnstile by its standby.
+func (ts *turnstiles) endKeepUse(t *turnstile) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.endUseLocked(t)
+	ts.countUsesLocked(t, -1, false)
+}
+
+// localContenders reports whether more than one goroutine of this process uses a name, apart
+// from those that share a hold.
+func (ts *turnstiles) localContenders(t *turnstile) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return t.uses > 1
 }

@@ -97,7 +97,8 @@ func (r *request) outage(ctx context.Context, err error) error {
 func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
 	defer t.turnstiles.waitSeparately(r)()
-	t.turnstiles.makeWay(ctx, r)
+	r.Keep = false
+	t.turnstiles.makeWay(r)
 	left, err := t.take(ctx, r, nil)
 	if left != nil {
 		left.Remove()

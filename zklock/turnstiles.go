@@ -24,11 +24,12 @@ type turnstiles struct {
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
 	close   context.CancelCauseFunc // ends closing
 
-	mu       sync.Mutex
-	byPath   map[string]*turnstile // guarded by mu
-	held     int                   // guarded by mu; how many holds there are
-	underway map[*request]struct{} // guarded by mu; acquisitions under way
-	idle     chan struct{}         // guarded by mu; if not nil, closed when byPath becomes empty
+	mu          sync.Mutex
+	byPath      map[string]*turnstile // guarded by mu
+	held        int                   // guarded by mu; how many holds there are
+	unusedNames int                   // guarded by mu; how many turnstiles have a standby and no other use
+	underway    map[*request]struct{} // guarded by mu; acquisitions under way
+	idle        chan struct{}         // guarded by mu; if not nil, closed when byPath becomes empty
 }
 
 func (ts *turnstiles) init(c *common, p *session.Pool, hooks observers) {
@@ -87,13 +88,13 @@ func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, e
 	for _, w := range r.Wants {
 		t := ts.byPath[w.Path]
 		switch {
-		case t == nil:
+		case t == nil || isUnusedLocked(t):
 			fresh++
 		case !r.Try && w.Kind.Mode != queue.Shared && !r.roomLocked(t):
 			return nil, errs.ErrCrowded // it would have to wait behind those that wait already
 		}
 	}
-	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && len(ts.byPath)-ts.kept.len()+fresh > limit {
+	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && len(ts.byPath)-ts.unusedNames+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	ts.underway[r] = struct{}{}
@@ -103,7 +104,7 @@ func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, e
 			t = &turnstile{turnstiles: ts, path: w.Path}
 			ts.byPath[w.Path] = t
 		}
-		t.uses++
+		ts.countUsesLocked(t, 1, t.standbyUses)
 	}
 	return ts.byPath[r.Wants[0].Path], nil
 }
@@ -163,7 +164,8 @@ func (ts *turnstiles) granted(h *hold, r *request) {
 	defer ts.mu.Unlock()
 	ts.held++
 	for _, w := range h.wants {
-		ts.byPath[w.Path].uses++
+		t := ts.byPath[w.Path]
+		ts.countUsesLocked(t, 1, t.standbyUses)
 	}
 	ts.servedLocked(r)
 }
@@ -226,10 +228,25 @@ func (ts *turnstiles) endUsesLocked(h *hold) {
 	}
 }
 
-// endUseLocked ends one use of a turnstile. A turnstile without uses is removed. If it was
-// the last, Shutdown is notified.
-func (ts *turnstiles) endUseLocked(t *turnstile) {
-	t.uses--
+// endUseLocked ends one use of a turnstile.
+func (ts *turnstiles) endUseLocked(t *turnstile) { ts.countUsesLocked(t, -1, t.standbyUses) }
+
+// isUnusedLocked reports whether the client keeps a name and does not use it. turnstiles.mu is
+// held.
+func isUnusedLocked(t *turnstile) bool { return t.standbyUses && t.uses == 1 }
+
+// countUsesLocked changes the number of a turnstile's uses by n. standby says whether one of
+// them is then the standby's. A turnstile without uses is removed. If it was the last,
+// Shutdown is notified.
+func (ts *turnstiles) countUsesLocked(t *turnstile, n int32, standby bool) {
+	if isUnusedLocked(t) {
+		ts.unusedNames--
+	}
+	t.uses += n
+	t.standbyUses = standby
+	if isUnusedLocked(t) {
+		ts.unusedNames++
+	}
 	if t.uses > 0 {
 		return
 	}

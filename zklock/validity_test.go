@@ -309,3 +309,36 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 		reenter(ctx, "the end of a lease that no goroutine has noticed")
 	})
 }
+
+// TestLeaseTerms: while the ensemble answers, the lease of a lock never gets shorter than
+// LeaseTerms says, for as long as the lock is held. It gets that short, or almost.
+func TestLeaseTerms(t *testing.T) {
+	for _, c := range []struct{ timeout, tick time.Duration }{
+		{30 * time.Second, 3 * time.Second}, {10 * time.Second, 3 * time.Second}, {10 * time.Second, 500 * time.Millisecond},
+		{6 * time.Second, 2 * time.Second}, {1500 * time.Millisecond, 500 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New(memdriver.WithTickTime(c.tick))
+			defer e.Close()
+			client := connect(t, e.Connector(), map[string]string{"session_timeout": c.timeout.String(), "tick_time": c.tick.String()})
+			l := mustLock(t)(client.Mutex("x").Acquire(t.Context()))
+			granted, least := l.LeaseTerms()
+			if granted != c.timeout {
+				t.Errorf("the granted timeout: %v, want %v", granted, c.timeout)
+			}
+			shortest := c.timeout
+			for range 3000 {
+				time.Sleep(c.timeout / 300)
+				synctest.Wait()
+				shortest = min(shortest, time.Until(l.Until()))
+			}
+			if shortest < least || shortest > least+c.timeout/5 {
+				t.Errorf("timeout %v, tick %v: the lease got as short as %v, and at least %v is left", c.timeout, c.tick, shortest, least)
+			}
+			if _, now := l.LeaseTerms(); now != least || least <= 0 {
+				t.Errorf("timeout %v: at least %v is left, and before it was %v", c.timeout, now, least)
+			}
+			mustRelease(t, l)
+		})
+	}
+}

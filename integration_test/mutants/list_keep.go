@@ -143,7 +143,7 @@ var keepMutants = []mutant{
 		breaks: "more than keep_max places are kept",
 		file:   keptFile,
 		by:     core,
-		edits:  change("k.n > k.max {", "k.n > k.max && false {"),
+		edits:  []edit{{"k.n.Add(1) > int64(k.max)", "k.n.Add(1) < 0"}, {"k.n.Load() > int64(k.max)", "false"}},
 		tests:  []string{"TestKeepMax"},
 	},
 	{
@@ -159,7 +159,7 @@ var keepMutants = []mutant{
 		breaks: "a semaphore or an All of the same client meets a place that the client only keeps",
 		file:   "zklock/turnstile_take.go",
 		by:     core,
-		edits:  change("\tt.turnstiles.makeWay(ctx, r)\n", ""),
+		edits:  change("\tt.turnstiles.makeWay(r)\n", ""),
 		tests:  []string{"TestKeptNameOfTheSameClient"},
 	},
 	{

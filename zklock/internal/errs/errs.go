@@ -26,8 +26,12 @@ var (
 )
 
 // ErrRootMissing means that the root does not exist and that create_root=false forbids the
-// client to create it.
-var ErrRootMissing = errors.New("root does not exist, and create_root=false")
+// client to create it. ErrSessionTimeout means that locks cannot work with the session timeout
+// that the ensemble has granted. Package zklock exports both.
+var (
+	ErrRootMissing    = errors.New("root does not exist, and create_root=false")
+	ErrSessionTimeout = errors.New("locks cannot work with the granted session timeout")
+)
 
 // Causes of a loss that are so rare that package zklock does not export them.
 var (

@@ -155,6 +155,15 @@ func (l *Lease) CommitDue() time.Time {
 	return due
 }
 
+// LeastKept returns how much of the lease is left at least while exchanges are answered at
+// once. A heartbeat at the instant t proves a lease until t + Timeout - margin - Tick -
+// ExchangeEvery, as CommitDue explains, and the next one comes within two intervals before
+// that gets too short. A lock may be granted with less, as Least says, until the first
+// heartbeat.
+func (l *Lease) LeastKept() time.Duration {
+	return max(l.Timeout-l.margin()-l.Tick-3*l.ExchangeEvery(), 0)
+}
+
 // SyncEvery returns the interval at which an idle session exchanges a Sync with the
 // leader, so that its first write finds exchanges that prove a usable lease. At that
 // write, p is at most one interval old, and j at most two intervals and a tick. After
@@ -166,6 +175,25 @@ func (l *Lease) SyncEvery() time.Duration {
 // MinPeriod is the shortest interval of exchanges. It limits the load that
 // sessions with short timeouts put on the ensemble.
 const MinPeriod = 200 * time.Millisecond
+
+// Lasts reports whether what is proven may begin to count at the instant now: enough is left
+// for a grant, and a heartbeat can extend it before it ends. A heartbeat extends it if its j
+// is a later exchange than that which proves Until. After a gap in the chain, there is none
+// that was answered a tick before: the lease could run out although every heartbeat is
+// answered.
+func (l *Lease) Lasts(now time.Time) bool {
+	if l.Until.Sub(now) < l.Least() {
+		return false
+	}
+	next := now // the exchange that comes next is the j of a later heartbeat at the latest
+	for _, e := range l.chain {
+		if e.sent.Add(l.Timeout - l.margin()).After(l.Until) {
+			next = e.answered
+			break
+		}
+	}
+	return !l.Until.Before(next.Add(l.Tick + l.ExchangeEvery()))
+}
 
 // Least returns how much of the lease has to be left for a lock to be granted.
 func (l *Lease) Least() time.Duration { return l.Timeout / 4 }

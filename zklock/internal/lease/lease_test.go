@@ -102,8 +102,43 @@ func TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite(t *testing.T) {
 		write := last + every - time.Nanosecond // right before the next Sync
 		l.Until = time.Time{}
 		l.Acknowledged(at(write), at(write+time.Millisecond), true)
-		if left := l.Until.Sub(at(write + time.Millisecond)); left < l.Least() {
-			t.Errorf("timeout %v, tick %v: %v of the lease left after the first write, want at least %v", c.timeout, c.tick, left, l.Least())
+		if left := l.Until.Sub(at(write + time.Millisecond)); left < l.Least() || !l.Lasts(at(write+time.Millisecond)) {
+			t.Errorf("timeout %v, tick %v: %v of the lease left after the first write, want at least %v, and that it lasts", c.timeout, c.tick, left, l.Least())
 		}
+	}
+}
+
+// TestLeaseLasts: what is proven may count if it can be extended before it ends. After a gap in
+// the chain that takes a tick.
+func TestLeaseLasts(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	chain := func(exchanges ...int) *Lease {
+		l := &Lease{Timeout: 10 * time.Second, Tick: 3 * time.Second}
+		l.Connected(at(0), at(0), true)
+		for _, ms := range exchanges {
+			l.Acknowledged(at(ms), at(ms), false)
+		}
+		return l
+	}
+	now := at(60_000)
+	steady := chain(52_000, 53_750, 55_500, 57_250, 59_000) // as an idle session sends them
+	steady.Acknowledged(now, now, true)
+	gap := chain(52_000, 53_000, 53_750, 59_990)
+	gap.Acknowledged(now, now, true)
+	for what, x := range map[string]struct {
+		l    *Lease
+		want bool
+	}{"a steady chain": {steady, true}, "a chain with a gap": {gap, false}, "a new session": {chain(), false}} {
+		left := x.l.Until.Sub(now)
+		if got := x.l.Lasts(now); got != x.want {
+			t.Errorf("%s: Lasts is %v with %v left, want %v", what, got, left, x.want)
+		}
+	}
+	if l := chain(); !l.Lasts(at(100)) {
+		t.Error("the lease of a new session does not last")
+	}
+	if left := gap.Until.Sub(now); left < gap.Least() {
+		t.Errorf("%v are left of the chain with a gap, want enough for a grant", left)
 	}
 }

@@ -95,13 +95,17 @@ func TakeUp(p *Place, from, to session.Tenant, next Successor, mode queue.Mode) 
 	return true
 }
 
-// Recall records that another contender is, or may be, in the queue of a place.
-func Recall(p *Place) {
+// Recall records that another contender is, or may be, in the queue of a place. stranger says
+// that it cannot be another place of this client: then the name needs more uses in a row
+// before it is kept again.
+func Recall(p *Place, stranger bool) {
 	desk := p.Desk
 	desk.Mu.Lock()
 	p.others, p.handovers, p.recalled = true, 0, time.Since(p.Granted)
 	desk.Mu.Unlock()
-	desk.parents.noteRecall(p.nodes[0].dir)
+	if stranger {
+		desk.parents.noteRecall(p.nodes[0].dir)
+	}
 }
 
 // IsOpen reports whether the client watches for other contenders in the queue of a place,

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -127,7 +128,7 @@ func (g *guard) list(n *guarded) {
 		names, _, n.event, err = desk.DS.WatchChildren(ctx, c.dir)
 		return err
 	})
-	if p.life.ending() || desk.Ctx.Err() != nil {
+	if p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver) {
 		n.place = nil
 		return
 	}

@@ -113,6 +113,7 @@ func (p *Place) Deleted() bool { return p.life.state() == deleted }
 func (p *Place) Lose() {
 	desk := p.Desk
 	desk.Mu.Lock()
+	wasHeld := p.life.state() == held
 	if !p.life.moveLocked(deleted) {
 		desk.Mu.Unlock()
 		return
@@ -123,7 +124,9 @@ func (p *Place) Lose() {
 		desk.Notices.Expect()
 		defer desk.Notices.Expected()
 		delete(desk.Tenants, h)
-		desk.SpareLocked() // before any caller learns of the loss, and so before a caller can close the session
+		if wasHeld {
+			desk.SpareLocked() // before any caller learns of the loss, and so before a caller can close the session
+		}
 	}
 	desk.Mu.Unlock()
 	if h == nil {

@@ -31,22 +31,6 @@ func (sh *Shared) Serve(pool *session.Pool, inUse func(path string) bool) {
 	sh.parents.onCreate = sh.reaper.start
 }
 
-// ReleasesDone returns a channel that is closed when the releases below a path that run in the
-// background are done. If there are none, the channel is closed already.
-func (sh *Shared) ReleasesDone(path string) <-chan struct{} {
-	if left := sh.parents.left(path); left != nil {
-		return left
-	}
-	return done
-}
-
-// done is a closed channel.
-var done = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
 // TokensRegressed reports whether the ensemble's transaction ids have run backwards.
 func (sh *Shared) TokensRegressed() bool { return sh.zxids.regressed.Load() }
 

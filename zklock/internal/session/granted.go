@@ -1,17 +1,18 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // errSessionTimeout means that the ensemble has granted a session timeout that is too short.
-var errSessionTimeout = errors.New("session timeout too short")
+var errSessionTimeout = errs.Case(errs.ErrSessionTimeout, "session timeout too short")
 
 // errTickTime means that tick_time seems to be smaller than the servers' tickTime, by the
 // session timeout that they have granted.
-var errTickTime = errors.New("tick_time too small")
+var errTickTime = errs.Case(errs.ErrSessionTimeout, "tick_time too small")
 
 const (
 	// A server grants no session timeout that is shorter than its minSessionTimeout, or

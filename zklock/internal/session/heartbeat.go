@@ -26,16 +26,14 @@ func (s heart) beat() {
 	early := s.settings.early()
 	// Each turn checks the context: a hook may have taken longer than a period.
 	for s.Ctx.Err() == nil {
-		next := s.plan(last, early)
-		wait := next.at.Sub(lease.Now())
+		now := lease.Now()
+		next := s.plan(now, last, early)
+		wait := next.at.Sub(now)
 		if wait <= 0 {
 			last.at = lease.Now()
 			if next.write {
 				last.wrote = last.at
 			}
-			s.Mu.Lock()
-			s.urgent = false
-			s.Mu.Unlock()
 			last.failed = !s.exchange(next)
 			early = s.settings.early()
 			continue
@@ -72,7 +70,7 @@ type attempt struct {
 
 // plan decides what the heart does next. A turn that has failed is not repeated before an
 // interval has passed.
-func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn {
+func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.Duration) turn {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	busy, every := s.Work > s.resting, s.Lease.SyncEvery()
@@ -80,14 +78,16 @@ func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn 
 		every = s.Lease.ExchangeEvery()
 	}
 	// A server may refuse Syncs. On a session at rest that must not look like silence.
-	insist := busy || s.Work > 0 && Places(s).silentLocked(lease.Now()) >= s.Timeout/2
+	// After a gap in the chain, the first heartbeats would prove too little for a grant.
+	insist := busy || s.Work > 0 && (last.failed || Places(s).silentLocked(now) >= s.Timeout/2)
 	switch {
 	case s.urgent && busy:
 		// A caller waits for the lease: the heartbeat does without a Sync of its own, and
 		// does not keep its distance from the last Sync.
-		return turn{last.wrote.Add(lease.MinPeriod), every, insist, false, true}
+		return s.urge(now, turn{at: last.wrote.Add(lease.MinPeriod), every: every, write: true})
 	case s.urgent:
-		return turn{last.at.Add(lease.MinPeriod), every, insist, true, false}
+		// Many sessions may come back at the same moment: none writes in place of a Sync.
+		return s.urge(now, turn{at: last.at.Add(lease.MinPeriod), every: every, sync: true})
 	}
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
@@ -106,6 +106,15 @@ func (s heart) plan(last attempt, early func(time.Duration) time.Duration) turn 
 		at = again
 	}
 	return turn{at, every, insist, true, write}
+}
+
+// urge returns an urgent turn. If it is due now, it is not urgent any more: what becomes
+// urgent later needs another turn. Mu is held.
+func (s heart) urge(now time.Time, next turn) turn {
+	if !next.at.After(now) {
+		s.urgent = false
+	}
+	return next
 }
 
 // exchange sends the requests of a turn, one after the other. It reports whether all were

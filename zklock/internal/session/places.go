@@ -91,7 +91,7 @@ func (s Places) pauseLocked() {
 // what was proven before. With less the session might end before a heartbeat could be
 // answered: then the lease counts from the next committed write. Mu is held.
 func (s Places) resumeLocked() {
-	if s.Over == nil && !s.Lease.Until.IsZero() && s.Lease.Until.Sub(lease.Now()) >= s.Lease.Least() {
+	if s.Over == nil && s.Lease.Lasts(lease.Now()) {
 		countLocked(s.Session)
 	}
 	Poke(s.Rouse) // from now on exchanges are due more often

@@ -363,7 +363,7 @@ func (p *Pool) Close() {
 // Permanent reports whether trying again does not help against err.
 func Permanent(err error) bool {
 	for _, e := range []error{
-		errSessionTimeout, errTickTime, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
 	} {
 		if errors.Is(err, e) {

@@ -182,7 +182,9 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	}
 	before := s.Lease.Until
 	s.Lease.Acknowledged(sent, answered, committed)
-	began := committed && !s.counting && s.Work > s.resting && answered.Before(s.Lease.Until)
+	// A lease that is too short does not begin to count: the session might end with it
+	// although all heartbeats are answered.
+	began := committed && !s.counting && s.Work > s.resting && s.Lease.Lasts(answered)
 	if began || s.counting && !s.Lease.Until.Equal(before) {
 		countLocked(s) // AwaitLease has to be woken, even if the end of the lease is the same
 	}
@@ -293,7 +295,7 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	for _, t := range tenants {
 		t.LeaveLocked()
 	}
-	spared := len(tenants) > 0 && cause != errs.ErrClosed
+	spared := slices.ContainsFunc(tenants, isHeld) && cause != errs.ErrClosed
 	if spared {
 		s.SpareLocked()
 	}

@@ -56,7 +56,7 @@ func Evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 // with cause. It logs one line for all of them, and one for a session that is lost without any.
 func ReportLoss(s *Session, lost []Tenant, cause error) func() {
 	return func() {
-		lost = slices.DeleteFunc(lost, func(t Tenant) bool { name, _ := t.About(); return name == "" })
+		lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
 		if text := lossText(len(lost), cause); text != "" {
 			s.settings.Logger.Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
 		}
@@ -64,6 +64,12 @@ func ReportLoss(s *Session, lost []Tenant, cause error) func() {
 			t.Report()
 		}
 	}
+}
+
+// isHeld reports whether a tenant has handles, unlike a place that is only kept.
+func isHeld(t Tenant) bool {
+	name, _ := t.About()
+	return name != ""
 }
 
 // lossText returns the text of the log line for the loss of n tenants; "" for none.

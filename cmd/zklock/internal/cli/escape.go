@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// escape returns a text as it is printed: names, labels and hosts come from other programs, and
+// could have sequences that control a terminal. Characters that are not printed are escaped
+// as in Go, and so are backslashes, so that the result is unambiguous.
+func escape(s string) string {
+	if !strings.ContainsFunc(s, needsEscape) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + strconv.FormatUint(0x100+uint64(s[i]), 16)[1:])
+		case needsEscape(r):
+			quoted := strconv.QuoteToASCII(string(r))
+			b.WriteString(quoted[1 : len(quoted)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// needsEscape reports whether a character is not printed as it is. Besides control characters
+// these are those that change the direction of a text or have no width.
+func needsEscape(r rune) bool {
+	return r == '\\' || r != ' ' && !unicode.IsPrint(r)
+}

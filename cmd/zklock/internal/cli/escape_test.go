@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+)
+
+func TestEscape(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                      "",
+		"orders/42 für alle":    "orders/42 für alle",
+		"a\nb\tc\r":             `a\nb\tc\r`,
+		"\x1b[2J\x1b]0;title\a": `\x1b[2J\x1b]0;title\a`,
+		"\u009b31m":             `\u009b31m`,
+		"a\\nb":                 `a\\nb`,
+		"\u202eabc\u200b":       `\u202eabc\u200b`,
+		"\xff\xfe":              `\xff\xfe`,
+		"\u00a0\u2028":          `\u00a0\u2028`,
+		"\x00\x7f":              `\x00\x7f`,
+		"日本 🔒":                  "日本 🔒",
+	} {
+		if got := escape(text); got != want {
+			t.Errorf("escape(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+// FuzzEscape: what is printed has only printable characters, and different texts stay different.
+func FuzzEscape(f *testing.F) {
+	f.Add("a\x1b[0m", "a\\x1b[0m")
+	f.Add("\xff", "\ufffd")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		got := escape(a)
+		if i := strings.IndexFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("escape(%q) has %q", a, got[i:])
+		}
+		if a != b && got == escape(b) {
+			t.Errorf("%q and %q are both %s", a, b, got)
+		}
+	})
+}

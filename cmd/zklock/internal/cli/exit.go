@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Exit codes. They never change: scripts depend on them. A command that runs under a lock has
+// its own, and 128+n if signal n has ended it.
+const (
+	exitOK            = 0
+	exitToDo          = 1  // doctor: there is something to do
+	exitUsage         = 64 // lock names included
+	exitUnreachable   = 69
+	exitNotAcquired   = 75 // unless -E sets another one
+	exitLost          = 76
+	exitRights        = 77
+	exitConfiguration = 78 // a URL, wherever it comes from; a session that is too short
+	exitFailure       = 125
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// exitTable is the part of the help that lists the exit codes.
+const exitTable = `Exit codes:
+  0-255  the command's own
+  128+n  signal n has ended the command, or the wait for the lock
+  75     not acquired (-E sets another one)
+  76     the lock was lost, or TERM was sent because the lease was not renewed
+  64     usage, a bad lock name included
+  69     the ensemble cannot be reached
+  77     rights are missing
+  78     configuration: the URL, a session that is too short, a name in use as another kind of lock
+  125    zklock itself has failed
+  126    the command cannot be executed
+  127    the command was not found`
+
+// failure is an error with the exit code for it.
+type failure struct {
+	code   int
+	err    error // nil: nothing is printed
+	silent bool
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.err.Error() }
+
+// Unwrap returns the error.
+func (f *failure) Unwrap() error { return f.err }
+
+// exit returns an error that ends the program with a code and prints nothing.
+func exit(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &failure{code: code, err: errors.New("no message"), silent: true}
+}
+
+// fail returns an error that ends the program with a code.
+func fail(code int, err error) error { return &failure{code: code, err: err} }
+
+// usage returns an error of the command line.
+func usage(text string) error { return fail(exitUsage, errors.New(text)) }
+
+// failed returns an error of package zklock with the code for it.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	var own *failure
+	if errors.As(err, &own) {
+		return err
+	}
+	return fail(codeOf(err), err)
+}
+
+// codes are the exit codes of errors; the first that matches counts. Some errors match
+// ErrUnavailable because there is no session, and another one that has the reason.
+var codes = []struct {
+	err  error
+	code int
+}{
+	{zklock.ErrSessionTimeout, exitConfiguration},
+	{driver.ErrTLS, exitConfiguration},
+	{zklock.ErrNoAuth, exitRights},
+	{zklock.ErrRootMissing, exitConfiguration},
+	{zklock.ErrInvalidName, exitUsage},
+	{zklock.ErrUnavailable, exitUnreachable},
+	{zklock.ErrConflict, exitConfiguration},
+	{zklock.ErrTooManyWaiters, exitNotAcquired},
+	{zklock.ErrNotAcquired, exitNotAcquired},
+	{zklock.ErrLost, exitLost},
+}
+
+func codeOf(err error) int {
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	return exitFailure
+}

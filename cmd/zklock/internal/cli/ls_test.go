@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+func TestLsListsTheNamesInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c := queued(t, e)
+		hold(t, c.RWMutex("prices").Reader())
+		hold(t, client(t, e).RWMutex("prices").Reader())
+		queue, err := c.Contenders(t.Context(), "orders/42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for args, want := range map[string]string{
+			"ls":         "NAME MODE HOLDER AGE WAITERS LONGEST WAIT\norders/42 exclusive web-3/812 5s 1 5s\nprices shared web-3/812 and 1 more 0s 0 -",
+			"ls orders":  "NAME MODE HOLDER AGE WAITERS LONGEST WAIT\norders/42 exclusive web-3/812 5s 1 5s",
+			"ls nothing": "",
+			"ls -o wide o": "NAME MODE HOLDER AGE WAITERS LONGEST WAIT LABEL NODE SESSION PATH\norders/42 exclusive web-3/812 5s 1 5s POST /pay\\x1b[2J " +
+				node(queue[0]) + " " + hexID(queue[0].Session) + " /zklock/orders%2F42",
+		} {
+			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || squeeze(out) != want || stderr != "" {
+				t.Errorf("%s: %d, %s, %q\nwant %s", args, code, squeeze(out), stderr, want)
+			}
+		}
+		_, out, _ := command(t, e, "ls", "-o", "json")
+		var got []lockJSON
+		if err := json.Unmarshal([]byte(out), &got); err != nil || len(got) != 2 || got[1].Name != "prices" || len(got[1].Contenders) != 2 {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// TestLsUsageErrors: mistakes on the command line have the code 64, and one line.
+func TestLsUsageErrors(t *testing.T) {
+	e := memdriver.New()
+	defer e.Close()
+	for _, args := range []string{"ls a b", "ls -o yaml", "ls --bogus", "who", "who a b", "who a/../b", "who --tree -o json x", "release x", "release x y",
+		"release x y@", "release x y@0", "release x y@-5", "release x @5", "release x y@xyz", "bogus", "doctor now"} {
+		code, out, stderr := command(t, e, strings.Fields(args)...)
+		if code != 64 || out != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "zklock: ") {
+			t.Errorf("%s: %d, %q, %q", args, code, out, stderr)
+		}
+	}
+}
+
+// brokenPipe is an output whose reader has left.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestLsReportsThatItCannotWrite: an output that is not complete is a failure.
+func TestLsReportsThatItCannotWrite(t *testing.T) {
+	e := memdriver.New()
+	defer e.Close()
+	open := func(_ string, opts ...zklock.Option) (*zklock.Client, error) {
+		return zklock.OpenConnector(e.Connector(), opts...)
+	}
+	for _, args := range []string{"ls -o json", "who -o json x"} {
+		var stderr strings.Builder
+		if code := execute(t.Context(), strings.Fields(args), brokenPipe{}, &stderr, env("mem://"), open); code != 125 || !strings.Contains(stderr.String(), "write the output") {
+			t.Errorf("%s: %d, %s", args, code, stderr.String())
+		}
+	}
+}
+
+// TestReleaseTakesTheVeryNode: a node whose zxid is another one, or that has left, stays or stays
+// away, and the exit code is 1.
+func TestReleaseTakesTheVeryNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c := queued(t, e)
+		queue, err := c.Contenders(t.Context(), "orders/42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		holder := queue[0]
+		release := func(id string) (int, string) {
+			code, out, stderr := command(t, e, "release", "orders/42", id)
+			if out != "" {
+				t.Errorf("printed %q", out)
+			}
+			return code, stderr
+		}
+		if code, text := release(fmt.Sprintf("%s@%#x", holder.Node, holder.Zxid+1)); code != 1 || !strings.Contains(text, "another contender") {
+			t.Errorf("another zxid: %d, %s", code, text)
+		}
+		if code, text := release("no-such-node@0x1"); code != 1 || !strings.Contains(text, "has left") {
+			t.Errorf("another node: %d, %s", code, text)
+		}
+		if now, err := c.Contenders(t.Context(), "orders/42"); err != nil || len(now) != 2 {
+			t.Fatalf("%v, %v, want that both are there", now, err)
+		}
+		if code, text := release(node(holder)); code != 0 || text != "" {
+			t.Errorf("%d, %s", code, text)
+		}
+		if code, _ := release(fmt.Sprintf("%s@%x", holder.Node, holder.Zxid)); code != 1 {
+			t.Errorf("a second time: %d", code)
+		}
+	})
+}
+
+// TestSessionTimeoutOfRun: a URL that sets the key keeps it.
+func TestSessionTimeoutOfRun(t *testing.T) {
+	for text, want := range map[string]string{
+		"zk://h/x":                     "30s",
+		"zk://h/x?tick_time=1s":        "30s",
+		"zk://h/x?session_timeout=12s": "",
+		"zk://u:session_timeout=1@h/x?session%5Ftimeout=": "",
+	} {
+		a := &app{messages: newMessages(io.Discard), getenv: env(text), open: func(u string, opts ...zklock.Option) (*zklock.Client, error) {
+			if u != text {
+				t.Errorf("opens %s", u)
+			}
+			return nil, fmt.Errorf("not opened, with %d options", len(opts))
+		}}
+		_, err := a.client(map[string]string{"session_timeout": "30s"})
+		if f := asFailure(err); f == nil || f.code != 78 {
+			t.Errorf("%s: %v", text, err)
+		}
+		if params := missing(text, map[string]string{"session_timeout": "30s"}); params.Get("session_timeout") != want {
+			t.Errorf("%s: %v, want %q", text, params, want)
+		}
+		a.messages.close()
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+func init() { subcommands = append(subcommands, (*app).releaseCommand) }
+
+func (a *app) releaseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release NAME NODE@ZXID",
+		Short: "Delete a contender's node, as a last resort",
+		Long: `Delete the node of one contender from the queue of a lock, as a last resort: of a holder that hangs, or
+of a process that is gone and whose session has not expired yet.
+
+Deleting the node of a holder ends exclusion. A holder that still runs notices only after the next
+one may have the lock. Only the tokens protect the resource then. A waiter queues again at the end.
+
+NODE@ZXID is the node as zklock who prints it. If the queue does not have that very node, nothing
+is deleted, and the exit code is 1.`,
+		Args: names(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, zxid, err := parseNode(args[1])
+			if err != nil {
+				return fail(exitUsage, err)
+			}
+			c, err := a.reader()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return failed(release(cmd.Context(), c, args[0], name, zxid))
+		},
+	}
+}
+
+// parseNode parses NODE@ZXID.
+func parseNode(text string) (node string, zxid int64, err error) {
+	at := strings.LastIndexByte(text, '@')
+	if at > 0 {
+		digits := strings.TrimPrefix(text[at+1:], "0x")
+		if z, err := strconv.ParseUint(digits, 16, 63); err == nil && z > 0 {
+			return text[:at], int64(z), nil
+		}
+	}
+	return "", 0, fmt.Errorf("%q is not a node with its zxid: copy NODE from the list of the queue, such as _c_…-0000000003@0x10000002a", text)
+}
+
+// release deletes a node from the queue of a name, if it is the very one.
+//
+// The name of a node has the id of its session and a serial number. So no other node gets that
+// name between the look and the deletion.
+func release(ctx context.Context, c *zklock.Client, name, node string, zxid int64) error {
+	queue, err := queueOf(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(queue, func(c zklock.Contender) bool { return c.Node == node })
+	if i < 0 {
+		return fail(exitToDo, fmt.Errorf("nothing was deleted: the queue of %q does not have the node %s: it has left", name, node))
+	}
+	if queue[i].Zxid != zxid {
+		return fail(exitToDo, fmt.Errorf("nothing was deleted: the node %s in the queue of %q has the zxid %s and not %s: it is another contender", node, name, hexID(queue[i].Zxid), hexID(zxid)))
+	}
+	if err := c.Break(ctx, name, node); errors.Is(err, driver.ErrNoNode) {
+		return fail(exitToDo, fmt.Errorf("nothing was deleted: the node %s has just left the queue of %q", node, name))
+	} else if err != nil {
+		return err
+	}
+	return nil
+}

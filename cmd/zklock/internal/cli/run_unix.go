@@ -1,0 +1,312 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func init() { subcommands = append(subcommands, (*app).runCommand) }
+
+// subprocess does the work of a process that this program starts for its own use.
+func subprocess() (code int, ran bool) {
+	if run.IsGuard() {
+		run.BeGuard()
+	}
+	return 0, false
+}
+
+// runFlags are the flags of run.
+type runFlags struct {
+	shared   bool
+	permits  int
+	wait     time.Duration
+	limited  bool // wait is set
+	try      bool
+	grace    time.Duration
+	shell    bool
+	label    string
+	exitCode int
+}
+
+const runHelp = `Run a command under one or several locks. The command is dead before another client can have
+the locks: it is never left behind.
+
+The command has its own process group. If standard input is the terminal, that group is in its
+foreground. Standard input, output and error pass through. When the command has ended, what is
+left of its group gets TERM and, after the grace, KILL. Then the locks are released.
+
+If the ensemble cannot renew the lease in time, because it cannot be reached, the group gets
+TERM at the end of the lease less the grace, and KILL just before its end. If the connection
+comes back before that, nothing happens.
+
+TERM, INT, HUP, QUIT, USR1 and USR2 go to the command. They are never followed by KILL: a command
+that ignores them keeps the lock. While zklock waits for the lock, TERM, INT and HUP end the wait.
+
+If zklock itself is killed with KILL, a guard process kills the group, on Linux. Nothing can be
+promised if zklock is stopped or frozen, or if an operator deletes the lock's node ("zklock
+release"): in these cases pass ZKLOCK_TOKEN to the resource, which can refuse a late write. Not
+covered are processes that leave the group (setsid, daemons) and processes of another user that
+zklock may not kill (sudo).
+
+The command finds in its environment ZKLOCK_NAME and ZKLOCK_PATH, the names and their znodes, one
+a line in the order given, and ZKLOCK_TOKEN, the fencing token.
+
+zklock asks for a session timeout of 30s, unless the URL sets one.
+
+` + exitTable
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run NAME [NAME...] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command under a lock",
+		Long:  runHelp,
+		Example: `  zklock run nightly-report -- ./report --all
+  zklock run --try -E 0 nightly-report -- ./report      # nothing to do if another one runs
+  zklock run --shell orders/42 -- 'dump | upload'
+  zklock run --permits 3 downloads -- ./download`,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.limited = cmd.Flags().Changed("wait")
+			if !cmd.Flags().Changed("grace") {
+				f.grace = -1
+			}
+			names, command, err := f.check(args, cmd.ArgsLenAtDash())
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("permits") && f.permits < 1 {
+				return usage("--permits wants a number of 1 or more")
+			}
+			return a.run(cmd.Context(), f, names, command)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.shared, "shared", false, "share the lock with other shared holders")
+	flags.IntVar(&f.permits, "permits", 0, "hold one of this many permits of the name")
+	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for the lock; 0 is --try (default: without end)")
+	flags.BoolVar(&f.try, "try", false, "do not wait for the lock")
+	flags.DurationVar(&f.grace, "grace", 0, "how long the command has between TERM and KILL (default: a quarter of the session timeout, at most 5s)")
+	flags.BoolVar(&f.shell, "shell", false, "the command is one argument, which sh -c runs")
+	flags.StringVar(&f.label, "label", "", "what others read of the holder (default: the name of the command)")
+	flags.IntVarP(&f.exitCode, "exit-code", "E", exitNotAcquired, "the exit code if the lock was not acquired")
+	return cmd
+}
+
+// check returns the names and the command of a command line.
+func (f *runFlags) check(args []string, dash int) (names, command []string, err error) {
+	if dash < 0 {
+		return nil, nil, usage("there is no -- between the names and the command: zklock run NAME -- COMMAND")
+	}
+	names, command = args[:dash], args[dash:]
+	switch {
+	case len(names) == 0:
+		return nil, nil, usage("there is no name of a lock before --")
+	case len(command) == 0 || command[0] == "":
+		return nil, nil, usage("there is no command after --")
+	case f.shell && len(command) != 1:
+		return nil, nil, usage("--shell takes one argument: quote the command line")
+	case f.permits != 0 && len(names) > 1:
+		return nil, nil, usage("--permits takes one name")
+	case f.permits != 0 && f.shared:
+		return nil, nil, usage("--permits and --shared do not go together")
+	case f.limited && f.try:
+		return nil, nil, usage("--wait and --try do not go together")
+	case f.wait < 0:
+		return nil, nil, usage("--wait is less than 0")
+	case f.grace < -1:
+		return nil, nil, usage("--grace is less than 0")
+	case f.exitCode < 0 || f.exitCode > 255:
+		return nil, nil, usage("-E wants a number from 0 to 255")
+	case f.permits > zklock.MaxPermits:
+		return nil, nil, usage(fmt.Sprintf("--permits is at most %d", zklock.MaxPermits))
+	}
+	for _, name := range names {
+		if err := zklock.CheckName(name); err != nil {
+			return nil, nil, fail(exitUsage, fmt.Errorf("%q: %w", name, err))
+		}
+	}
+	if f.shell {
+		command = []string{"/bin/sh", "-c", command[0]}
+	}
+	return names, command, nil
+}
+
+// run runs a command under locks.
+func (a *app) run(ctx context.Context, f runFlags, names, command []string) (err error) {
+	path, err := run.LookUp(command[0])
+	if err != nil {
+		return startFailure(err)
+	}
+	if text, err := a.address(); err == nil {
+		if err := run.CheckGrace(asked(text), f.grace); err != nil {
+			return fail(exitConfiguration, err)
+		}
+	}
+	signals := run.CatchSignals()
+	host, _ := os.Hostname()
+	client, err := a.client(map[string]string{"session_timeout": runSession},
+		zklock.WithIdentity(zklock.Identity{Host: host, PID: os.Getpid()}))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if errClose := client.Close(); errClose != nil {
+			a.messages.printf("%v", errClose)
+		}
+	}()
+	lock, err := f.acquire(ctx, client, signals, names, command[0])
+	if err != nil {
+		return err
+	}
+	quiet := false
+	defer func() { a.release(lock, quiet) }()
+	timeout, least := lock.LeaseTerms()
+	timing, note, err := run.NewTiming(timeout, least, f.grace)
+	if err != nil {
+		return fail(exitConfiguration, err)
+	}
+	if note != "" {
+		a.messages.printf("%s", note)
+	}
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = client.Mutex(name).Path()
+	}
+	result, err := run.Run(run.Config{
+		Command: run.Command{Path: path, Args: command,
+			Env: run.Environment(strings.Join(names, "\n"), strings.Join(paths, "\n"), lock.Token().String())},
+		Lease: lock, Timing: timing, Signals: signals, Log: a.messages.printf,
+	})
+	switch {
+	case err != nil:
+		return startFailure(err)
+	case result.Signal != nil:
+		return exit(run.SignalCode(result.Signal))
+	case result.Lost:
+		quiet = true // the exit code says more than a release that is not confirmed
+		return fail(exitLost, lost(lock))
+	}
+	return exit(run.ExitCode(result.Status))
+}
+
+// asked returns the session timeout that run asks for with a URL. The servers never grant a
+// longer one. For a URL that Open rejects the result is of no use.
+func asked(text string) time.Duration {
+	value, ok := key(text, "session_timeout")
+	if !ok {
+		value = runSession
+	}
+	d, _ := time.ParseDuration(value)
+	return d
+}
+
+// lost returns the error for a lock that was lost while the command ran.
+func lost(lock *zklock.Lock) error {
+	if err := lock.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the ensemble did not renew its lease in time for the command to end", zklock.ErrLost)
+}
+
+// startFailure returns the error for a command that cannot be started.
+func startFailure(err error) error {
+	switch {
+	case errors.Is(err, run.ErrNotFound):
+		return fail(exitNotFound, err)
+	case errors.Is(err, run.ErrNotExecutable):
+		return fail(exitNotExecutable, err)
+	}
+	return fail(exitFailure, err)
+}
+
+// acquirer returns what the flags ask for.
+func (f *runFlags) acquirer(client *zklock.Client, names []string) zklock.Acquirer {
+	if f.permits > 0 {
+		return client.Semaphore(names[0], f.permits)
+	}
+	each := make([]zklock.Acquirer, len(names))
+	for i, name := range names {
+		if each[i] = client.Mutex(name); f.shared {
+			each[i] = client.RWMutex(name).Reader()
+		}
+	}
+	if len(each) == 1 {
+		return each[0]
+	}
+	return zklock.All(each...)
+}
+
+// acquire acquires the locks. A signal ends the wait.
+func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *run.Signals, names []string, command string) (*zklock.Lock, error) {
+	label := f.label
+	if label == "" {
+		label = filepath.Base(command)
+	}
+	opts := []zklock.AcquireOption{zklock.WithLabel(label)}
+	if f.try || f.limited {
+		opts = append(opts, zklock.WithWait(f.wait))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type outcome struct {
+		lock *zklock.Lock
+		err  error
+	}
+	acquired := make(chan outcome, 1)
+	acquirer := f.acquirer(client, names)
+	go func() {
+		lock, err := acquirer.Acquire(ctx, opts...)
+		acquired <- outcome{lock, err}
+	}()
+	for {
+		select {
+		case o := <-acquired:
+			if o.err == nil {
+				return o.lock, nil
+			}
+			code := codeOf(o.err)
+			if code == exitNotAcquired {
+				code = f.exitCode
+			}
+			return nil, fail(code, o.err)
+		case sig := <-signals.Caught():
+			if !run.EndsWait(sig) {
+				continue // there is no command yet that could get it
+			}
+			cancel()
+			if o := <-acquired; o.err == nil {
+				release, cancel := context.WithTimeout(context.Background(), releaseTime)
+				defer cancel()
+				_ = o.lock.Release(release) // Close does it at the latest
+			}
+			return nil, exit(run.SignalCode(sig))
+		}
+	}
+}
+
+// releaseTime bounds the wait for the confirmation of a release. Afterwards the session is
+// closed, and with it the node goes.
+const releaseTime = 10 * time.Second
+
+// release gives the locks back, after the last process of the command has ended. Unless quiet
+// is set, it reports that the ensemble has not confirmed it.
+func (a *app) release(lock *zklock.Lock, quiet bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	if err := lock.Release(ctx); err != nil && !quiet && !errors.Is(err, zklock.ErrLost) {
+		a.messages.printf("%s", strings.TrimPrefix(err.Error(), "zklock: "))
+	}
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// overview is what top shows at a moment: the names with the most waiters, and among these the
+// ones that have been held for the longest time.
+type overview struct {
+	limit    int // of rows
+	names    int
+	waiters  int
+	rows     []overviewRow
+	at       time.Time
+	problems int
+	problem  error // the first
+}
+
+// overviewRow is a name.
+type overviewRow struct {
+	name    string
+	mode    string
+	holder  string
+	since   time.Time // of the first holder; zero: not known
+	waiters int
+	waiting time.Time // of the first waiter; zero: none, or not known
+	label   string
+}
+
+// look reads the names in use. It keeps as many rows as are shown, and a few more.
+func look(ctx context.Context, c *zklock.Client, prefix string, limit int) overview {
+	o := overview{limit: limit, at: time.Now()}
+	for info, err := range c.Locks(ctx, prefix) {
+		if err != nil {
+			if !isRootMissing(err) {
+				if o.problems++; o.problem == nil {
+					o.problem = err
+				}
+			}
+			continue
+		}
+		o.add(info)
+	}
+	o.trim()
+	return o
+}
+
+func (o *overview) add(info zklock.LockInfo) {
+	r := overviewRow{name: info.Name, mode: "-", holder: "-", label: "-"}
+	holders := 0
+	for _, c := range info.Contenders {
+		switch {
+		case c.Held:
+			if holders++; holders == 1 {
+				r.mode, r.holder, r.since, r.label = c.Mode.String(), owner(c), c.Since, dash(c.Label)
+			}
+		default:
+			if r.waiters++; r.waiters == 1 {
+				r.waiting = c.Since
+			}
+		}
+	}
+	if holders > 1 {
+		r.holder += fmt.Sprintf(" and %d more", holders-1)
+	}
+	o.names++
+	o.waiters += r.waiters
+	if o.rows = append(o.rows, r); len(o.rows) >= 4*max(o.limit, 1) {
+		o.trim()
+	}
+}
+
+// trim sorts the rows and removes those that are not shown.
+func (o *overview) trim() {
+	slices.SortStableFunc(o.rows, func(a, b overviewRow) int {
+		return cmp.Or(cmp.Compare(b.waiters, a.waiters), a.since.Compare(b.since), cmp.Compare(a.name, b.name))
+	})
+	o.rows = o.rows[:min(len(o.rows), max(o.limit, 0))]
+}
+
+// lines returns the lines of the screen, each cut at a width.
+func (o *overview) lines(width int) []string {
+	head := fmt.Sprintf("%s  %d names in use, %d waiters", o.at.Format("15:04:05"), o.names, o.waiters)
+	if o.problem != nil {
+		head = fmt.Sprintf("%s  %s", o.at.Format("15:04:05"), escape(o.problem.Error()))
+	}
+	var b strings.Builder
+	t := newTable(&b, "NAME", "MODE", "HOLDER", "AGE", "WAITERS", "LONGEST WAIT", "LABEL")
+	for _, r := range o.rows {
+		_ = t.row(escape(r.name), r.mode, r.holder, age(r.since, o.at), strconv.Itoa(r.waiters), age(r.waiting, o.at), r.label) // a Builder does not fail
+	}
+	_ = t.end()
+	lines := append([]string{head, ""}, strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")...)
+	for i := range lines {
+		lines[i] = cut(lines[i], width)
+	}
+	return append(lines, "", cut("q ends", width))
+}
+
+// cut returns the first n characters of a text.
+func cut(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:max(n, 0)])
+}

@@ -1,0 +1,113 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/go-zklock/cmd/zklock/internal/screen"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func init() { subcommands = append(subcommands, (*app).topCommand) }
+
+func (a *app) topCommand() *cobra.Command {
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "top [PREFIX]",
+		Short: "Show the busiest names, live",
+		Long: `Show the names with the most waiters, and those that have been held for the longest time, again and
+again. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usage("the arguments are not those of: " + cmd.UseLine())
+			case every < minEvery:
+				return usage(fmt.Sprintf("--every is at least %v", minEvery))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.reader(zklock.WithLogger(nil)) // a message would disturb the screen
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return top(cmd.Context(), c, strings.Join(args, ""), every)
+		},
+	}
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "the time between two looks")
+	return cmd
+}
+
+// minEvery limits what a screen costs the servers.
+const minEvery = 200 * time.Millisecond
+
+// top shows overviews until a key or a signal ends it.
+func top(ctx context.Context, c *zklock.Client, prefix string, every time.Duration) error {
+	s, err := screen.Open(os.Stdin, os.Stdout)
+	if errors.Is(err, screen.ErrNoTerminal) {
+		return usage("top needs a terminal: use ls in scripts")
+	} else if err != nil {
+		return fail(exitFailure, err)
+	}
+	defer s.Close()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		awaitQuit(os.Stdin)
+	}()
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	for ctx.Err() == nil {
+		const otherLines = 5 // around the rows
+		width, height := s.Size()
+		o := look(ctx, c, prefix, height-otherLines)
+		if ctx.Err() != nil {
+			break
+		}
+		if err := s.Draw(o.lines(width)); err != nil {
+			return written(err)
+		}
+		timer := time.NewTimer(every)
+		select {
+		case <-timer.C:
+		case <-resized:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// awaitQuit returns when a key that ends top was pressed, or when there are no more keys. The
+// goroutine that calls it ends with the process: a read of a terminal cannot be taken back.
+func awaitQuit(keys io.Reader) {
+	const ctrlC = 3
+	b := make([]byte, 64)
+	for {
+		n, err := keys.Read(b)
+		for _, key := range b[:n] {
+			if key == 'q' || key == 'Q' || key == ctrlC {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func TestEventsOfAQueue(t *testing.T) {
+	at := func(node string, held bool, label string) zklock.Contender {
+		return zklock.Contender{Node: node, Zxid: 7, Held: held, Label: label}
+	}
+	a, b, c := at("a", true, ""), at("b", false, ""), at("c", false, "")
+	granted, labelled := at("b", true, ""), at("b", true, "row 2")
+	again := b
+	again.Zxid = 8
+	for _, step := range []struct {
+		before, after []zklock.Contender
+		first         bool
+		want          string
+	}{
+		{nil, nil, true, ""},
+		{nil, []zklock.Contender{a, b}, true, "present a, present b"},
+		{nil, []zklock.Contender{a}, false, "arrived a"},
+		{[]zklock.Contender{a, b}, []zklock.Contender{a, b}, false, ""},
+		{[]zklock.Contender{a, b}, []zklock.Contender{granted, c}, false, "left a, granted b, arrived c"},
+		{[]zklock.Contender{granted}, []zklock.Contender{labelled}, false, "changed b"},
+		{[]zklock.Contender{b}, []zklock.Contender{again}, false, "left b, arrived b"},
+		{[]zklock.Contender{a}, nil, false, "left a"},
+	} {
+		var got []string
+		for _, e := range events(step.before, step.after, step.first) {
+			got = append(got, e.what+" "+e.contender.Node)
+		}
+		if text := strings.Join(got, ", "); text != step.want {
+			t.Errorf("%s, want %s", text, step.want)
+		}
+	}
+}
+
+// TestEventsWhileTheEnsembleIsGone: the loss is reported once, and afterwards all that is there.
+func TestEventsWhileTheEnsembleIsGone(t *testing.T) {
+	var b strings.Builder
+	w := &eventWriter{w: &b, f: formatJSON, name: "x"}
+	holder := zklock.Contender{Node: "a", Zxid: 1 << 60, Held: true, Label: "\x1b"}
+	now := time.Unix(1e9, 0)
+	gone := errors.New("gone")
+	for _, err := range []error{w.unknown(gone, now), w.unknown(gone, now), w.show([]zklock.Contender{holder}, now), w.show([]zklock.Contender{holder}, now),
+		w.unknown(gone, now), w.unknown(gone, now), w.show(nil, now), w.show([]zklock.Contender{holder}, now)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		var e eventJSON
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if (e.Contender == nil) != (e.Event == "unknown") || e.Time != "2001-09-09T01:46:40Z" || e.Name != "x" {
+			t.Errorf("%s", line)
+		}
+		if e.Contender != nil && e.Contender.Zxid != "0x1000000000000000" {
+			t.Errorf("%s", line)
+		}
+		got = append(got, e.Event)
+	}
+	if text := strings.Join(got, " "); text != "unknown present unknown arrived" {
+		t.Errorf("%s", text)
+	}
+	b.Reset()
+	w = &eventWriter{w: &b, f: formatTable, name: "x"}
+	if err := w.show([]zklock.Contender{holder}, now); err != nil || strings.Contains(b.String(), "\x1b") || !strings.HasSuffix(b.String(), "  a@0x1000000000000000\n") {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
+// TestOverviewShowsTheBusiest: of many names, those with the most waiters, and then the oldest.
+func TestOverviewShowsTheBusiest(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	o := overview{limit: 3, at: now}
+	for i := range 1000 {
+		info := zklock.LockInfo{Name: fmt.Sprintf("n%03d", i), Contenders: []zklock.Contender{{Held: true, Mode: zklock.Exclusive, Host: "h", Since: now.Add(-time.Duration(i) * time.Second)}}}
+		if i == 500 || i == 600 {
+			for range i / 100 {
+				info.Contenders = append(info.Contenders, zklock.Contender{Since: now.Add(-time.Minute)})
+			}
+		}
+		o.add(info)
+		if len(o.rows) > 4*o.limit {
+			t.Fatalf("%d rows are kept", len(o.rows))
+		}
+	}
+	o.trim()
+	lines := o.lines(40)
+	text := squeeze(strings.Join(lines, "\n"))
+	want := "1000 names in use, 11 waiters\n\nNAME MODE HOLDER AGE WAITERS\nn600 exclusive h 10m0s 6\nn500 exclusive h 8m20s 5\nn999 exclusive h 16m39s 0\n\nq ends"
+	if _, text, _ = strings.Cut(text, " "); text != want {
+		t.Errorf("%s\nwant %s", text, want)
+	}
+	for _, line := range lines {
+		if len(line) > 40 {
+			t.Errorf("%q is too long", line)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+func init() { subcommands = append(subcommands, (*app).whoCommand) }
+
+func (a *app) whoCommand() *cobra.Command {
+	var f format
+	var tree bool
+	cmd := &cobra.Command{
+		Use:   "who NAME",
+		Short: "Show which processes hold a lock and wait for it",
+		Long: `Show which processes hold a lock and wait for it, in the order of the queue. AGE is the time since
+the process asked for the lock, by the clocks of both machines. A state of "keeps" means that the
+process may keep the lock between uses.
+
+NODE identifies one contender, as zklock release takes it.`,
+		Example: "  zklock who orders/42\n  zklock who -o json orders/42 | jq '.contenders[] | select(.held) | .host'",
+		Args:    names(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if tree && f == formatJSON {
+				return usage("--tree and -o json do not go together")
+			}
+			c, err := a.reader()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			queue, err := queueOf(cmd.Context(), c, args[0])
+			if err != nil {
+				return failed(err)
+			}
+			out := bufio.NewWriter(a.out)
+			switch {
+			case f == formatJSON:
+				err = writeJSON(out, jsonOf(args[0], c.Mutex(args[0]).Path(), queue))
+			case tree:
+				err = writeTree(out, queue, time.Now())
+			default:
+				err = writeQueue(out, queue, time.Now(), f == formatWide)
+			}
+			return written(err, out.Flush())
+		},
+	}
+	f.addTo(cmd, formatTable, formatWide, formatJSON)
+	cmd.Flags().BoolVar(&tree, "tree", false, "show for which contender each one waits")
+	return cmd
+}
+
+// queueOf returns the queue of a name; an empty one if the root does not exist.
+func queueOf(ctx context.Context, c *zklock.Client, name string) ([]zklock.Contender, error) {
+	queue, err := c.Contenders(ctx, name)
+	if isRootMissing(err) {
+		return nil, nil
+	}
+	return queue, err
+}
+
+// names is a check of arguments that are names of locks.
+func names(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usage("the arguments are not those of: " + cmd.UseLine())
+		}
+		if len(args) > 0 {
+			if err := zklock.CheckName(args[0]); err != nil {
+				return fail(exitUsage, fmt.Errorf("%q: %w", args[0], err))
+			}
+		}
+		return nil
+	}
+}
+
+// written returns the error of a command that has written its output.
+func written(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return fail(exitFailure, fmt.Errorf("write the output: %w", err))
+		}
+	}
+	return nil
+}
+
+// writeQueue writes a queue as a table.
+func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool) error {
+	title := []string{"STATE", "MODE", "AGE", "OWNER", "LABEL", "NODE"}
+	if wide {
+		title = append(title, "SESSION", "REVOKED", "TRACE")
+	}
+	t := newTable(w, title...)
+	for _, c := range queue {
+		row := []string{state(c), c.Mode.String(), age(c.Since, now), owner(c), dash(c.Label), node(c)}
+		if wide {
+			row = append(row, hexID(c.Session), dash(c.Revoked), dash(c.Trace))
+		}
+		if err := t.row(row...); err != nil {
+			return err
+		}
+	}
+	return t.end()
+}
+
+// maxIndent limits the depth to which a tree is indented: a queue of writers is as deep as it
+// is long.
+const maxIndent = 20
+
+// writeTree writes each contender below the one for which it waits.
+func writeTree(w io.Writer, queue []zklock.Contender, now time.Time) error {
+	children := make([][]int, len(queue))
+	var roots []int
+	for i := range queue {
+		if p := blocker(queue, i); p >= 0 {
+			children[p] = append(children[p], i)
+		} else {
+			roots = append(roots, i)
+		}
+	}
+	type entry struct{ i, depth int }
+	var stack []entry
+	push := func(of []int, depth int) {
+		for n := len(of) - 1; n >= 0; n-- {
+			stack = append(stack, entry{of[n], depth})
+		}
+	}
+	for push(roots, 0); len(stack) > 0; {
+		e := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		c := queue[e.i]
+		indent := strings.Repeat("  ", min(e.depth, maxIndent))
+		if e.depth > maxIndent {
+			indent += fmt.Sprintf("(%d) ", e.depth)
+		}
+		if _, err := fmt.Fprintf(w, "%s%s %s %s, %s, %s\n", indent, owner(c), state(c), c.Mode, dash(c.Label), age(c.Since, now)); err != nil {
+			return err
+		}
+		push(children[e.i], e.depth+1)
+	}
+	return nil
+}
+
+// blocker returns the contender for which another one waits: for a writer the one just ahead,
+// for a reader the nearest writer ahead, for a permit the last one that holds, or the one just
+// ahead. It returns -1 for one that does not wait. Contenders of other libraries do not count
+// for zklock's, and the other way round.
+func blocker(queue []zklock.Contender, i int) int {
+	if queue[i].Held {
+		return -1
+	}
+	for p := i - 1; p >= 0; p-- {
+		if queue[p].Foreign == queue[i].Foreign && (queue[i].Mode != zklock.Shared || queue[p].Mode == zklock.Exclusive) {
+			return p
+		}
+	}
+	return -1
+}

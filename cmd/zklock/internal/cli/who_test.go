@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// queued is a queue of a holder and a waiter, five seconds old.
+func queued(t *testing.T, e *memdriver.Ensemble) *zklock.Client {
+	t.Helper()
+	c := client(t, e, zklock.WithIdentity(zklock.Identity{Host: "web-3", PID: 812}))
+	hold(t, c.Mutex("orders/42"), zklock.WithLabel("POST /pay\x1b[2J"))
+	other := client(t, e, zklock.WithIdentity(zklock.Identity{Host: "web-4"}))
+	wait(t, c, "orders/42", 2, other.Mutex("orders/42"))
+	time.Sleep(5 * time.Second)
+	return c
+}
+
+func TestWhoShowsTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c := queued(t, e)
+		queue, err := c.Contenders(t.Context(), "orders/42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []struct{ flags, want string }{
+			{"", "STATE MODE AGE OWNER LABEL NODE\n" +
+				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + "\n" +
+				"waits exclusive 5s web-4 - " + node(queue[1])},
+			{"-o wide", "STATE MODE AGE OWNER LABEL NODE SESSION REVOKED TRACE\n" +
+				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + " " + hexID(queue[0].Session) + " - -\n" +
+				"waits exclusive 5s web-4 - " + node(queue[1]) + " " + hexID(queue[1].Session) + " - -"},
+			{"--tree", "web-3/812 holds exclusive, POST /pay\\x1b[2J, 5s\nweb-4 waits exclusive, -, 5s"},
+		} {
+			code, out, stderr := command(t, e, append([]string{"who", "orders/42"}, strings.Fields(f.flags)...)...)
+			if got := squeeze(out); code != 0 || got != f.want || stderr != "" {
+				t.Errorf("%s: %d, %s, %q\nwant %s", f.flags, code, got, stderr, f.want)
+			}
+		}
+	})
+}
+
+// squeeze removes what aligns columns.
+func squeeze(text string) string {
+	var all []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		all = append(all, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(all, "\n")
+}
+
+// TestWhoAsJSON: keys in lower case, ids in hexadecimal text, times in RFC 3339, lists that are
+// never null.
+func TestWhoAsJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c := queued(t, e)
+		queue, err := c.Contenders(t.Context(), "orders/42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, out, _ := command(t, e, "who", "-o", "json", "orders/42")
+		var got struct {
+			Name, Path string
+			Contenders []map[string]any
+		}
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || strings.Count(out, "\n") != 1 {
+			t.Fatalf("%d, %v: %s", code, err, out)
+		}
+		want := map[string]any{"node": queue[0].Node, "zxid": hexID(queue[0].Zxid), "session": hexID(queue[0].Session), "host": "web-3", "pid": 812.0,
+			"label": "POST /pay\x1b[2J", "trace": "", "mode": "exclusive", "held": true, "kept": false, "foreign": false, "revoked": "",
+			"since": queue[0].Since.UTC().Format(time.RFC3339Nano)}
+		if len(got.Contenders) != 2 || len(got.Contenders[0]) != len(want) || got.Name != "orders/42" || got.Path != "/zklock/orders%2F42" {
+			t.Fatalf("%s", out)
+		}
+		for key, value := range want {
+			if got.Contenders[0][key] != value {
+				t.Errorf("%s: %v, want %v", key, got.Contenders[0][key], value)
+			}
+		}
+		if _, out, _ := command(t, e, "who", "-o", "json", "unused"); out != `{"name":"unused","path":"/zklock/unused","contenders":[]}`+"\n" {
+			t.Errorf("a name that is not in use: %s", out)
+		}
+	})
+}
+
+// TestReadersCreateNoRoot: without a root, all lists are empty, and there is no root afterwards.
+func TestReadersCreateNoRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		for args, want := range map[string]string{"ls": "", "ls -o json": "[]\n", "who x": "", "who --tree x": "", "who -o json x": `{"name":"x","path":"/zklock/x","contenders":[]}` + "\n"} {
+			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || out != want || stderr != "" {
+				t.Errorf("%s: %d, %q, %q", args, code, out, stderr)
+			}
+		}
+		if after := e.Dump(); strings.Contains(after, "zklock") {
+			t.Errorf("there is a root: %s", after)
+		}
+	})
+}
+
+// TestTreeOfAQueue: readers wait for the nearest writer, writers for the one just ahead, and
+// permits for one another. A number is the depth.
+func TestTreeOfAQueue(t *testing.T) {
+	const w, r, p = zklock.Exclusive, zklock.Shared, zklock.Permit
+	at := func(mode zklock.Mode, held bool, host string) zklock.Contender {
+		return zklock.Contender{Mode: mode, Held: held, Host: host}
+	}
+	foreign := at(w, true, "curator")
+	foreign.Foreign = true
+	for _, c := range []struct {
+		queue []zklock.Contender
+		want  string
+	}{
+		{nil, ""},
+		{[]zklock.Contender{at(w, true, "a"), at(w, false, "b"), at(w, false, "c")}, "0a 1b 2c"},
+		{[]zklock.Contender{at(r, true, "a"), at(r, true, "b"), at(w, false, "c"), at(r, false, "d"), at(r, false, "e"), at(w, false, "f")}, "0a 0b 1c 2d 2e 3f"},
+		{[]zklock.Contender{at(p, true, "a"), at(p, true, "b"), at(p, false, "c"), at(p, false, "d")}, "0a 0b 1c 2d"},
+		{[]zklock.Contender{at(w, true, "a"), foreign, at(w, false, "b")}, "0a 1b 0curator"},
+	} {
+		var b strings.Builder
+		if err := writeTree(&b, c.queue, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(b.String()) {
+			depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
+			got = append(got, fmt.Sprintf("%d%s", depth, strings.Fields(line)[0]))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s, want %s", text, c.want)
+		}
+	}
+	long := make([]zklock.Contender, 5000)
+	for i := range long {
+		long[i] = at(w, i == 0, "h")
+	}
+	var b strings.Builder
+	if err := writeTree(&b, long, time.Now()); err != nil || b.Len() > 1<<20 || !strings.Contains(b.String(), "(4999) h waits") {
+		t.Errorf("a queue of 5000: %d bytes, %v", b.Len(), err)
+	}
+}

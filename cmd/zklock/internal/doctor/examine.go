@@ -1,0 +1,200 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Patient is the ensemble to examine, as a client's URL describes it.
+type Patient struct {
+	Client         *zklock.Client // with create_root=false
+	URL            driver.URL
+	Driver         driver.Driver
+	SessionTimeout time.Duration // asked for
+	TickTime       time.Duration
+	PoolSessions   int
+}
+
+const (
+	// limit bounds the ping.
+	limit = 10 * time.Second
+
+	// serverLimit bounds the examination of one server. All servers are examined at the same
+	// time.
+	serverLimit = 5 * time.Second
+)
+
+// Examine examines the servers, the rights on the root, and the queues.
+func Examine(ctx context.Context, p Patient) Report {
+	var r Report
+	servers := lookAtAll(ctx, p)
+	r.reach(servers)
+	r.session(p, servers)
+	r.connections(p, servers)
+	if r.ping(ctx, p) {
+		r.queues(ctx, p.Client)
+	}
+	return r
+}
+
+// reach reports which servers can be reached, and what their versions mean.
+func (r *Report) reach(servers []server) {
+	for _, s := range servers {
+		switch {
+		case s.err != nil:
+			advice := fmt.Sprintf("start the server %s, or correct the URL", s.host)
+			switch {
+			case errors.Is(s.err, driver.ErrAuthFailed):
+				advice = "correct the user and the password"
+			case errors.Is(s.err, driver.ErrTLS):
+				advice = "correct the scheme, the certificates, or the keys tls_… of the URL"
+			}
+			r.toDo("server", fmt.Sprintf("%s gives out no session: %v", s.host, s.err), advice)
+		case s.srvr["mode"] == "":
+			r.ok("server", "%s gives out sessions, %v for one; its version is not known, because it does not answer srvr", s.host, s.took.Round(time.Millisecond))
+		default:
+			r.ok("server", "%s: %v, %s, %v for a session", s.host, s.version, s.srvr["mode"], s.took.Round(time.Millisecond))
+		}
+	}
+	seen := make(map[version]bool)
+	for _, s := range servers {
+		if v := s.version; v != (version{}) && !seen[v] {
+			seen[v] = true
+			for _, a := range advisories {
+				if a.affects(v) {
+					r.warn("version", fmt.Sprintf("%v: %s: %s", v, a.id, a.text), a.advice)
+				}
+			}
+			if v.less(version{3, 5, 3}) {
+				r.warn("containers", fmt.Sprintf("%v has no container znodes: the znodes of locks stay", v), "upgrade the servers")
+			} else {
+				r.ok("containers", "%v has container znodes", v)
+			}
+		}
+	}
+	if len(seen) > 1 {
+		r.warn("version", "the servers have different versions", "finish the upgrade")
+	}
+}
+
+// session reports whether the servers' settings fit tick_time and session_timeout.
+func (r *Report) session(p Patient, servers []server) {
+	said := make(map[string]bool)
+	once := func(add func(what, text, advice string), what, text, advice string) {
+		if !said[text] {
+			said[text] = true
+			add(what, text, advice)
+		}
+	}
+	checked := false
+	for _, s := range servers {
+		if s.err != nil {
+			continue
+		}
+		tick, sure := s.tick()
+		checked = checked || tick > 0
+		switch {
+		case tick > p.TickTime && sure:
+			once(r.toDo, "tick_time", fmt.Sprintf("the servers' tickTime is %v, and tick_time=%v is less: leases could outlast their sessions", tick, p.TickTime),
+				fmt.Sprintf("set tick_time=%v in the URL of all clients", tick))
+		case tick > p.TickTime:
+			once(r.warn, "tick_time", fmt.Sprintf("the shortest session timeout that the servers grant is %v: unless their minSessionTimeout is set, their tickTime is %v, and tick_time=%v is too small", s.shortest, tick, p.TickTime),
+				fmt.Sprintf("compare the servers' tickTime, or allow the command conf in their 4lw.commands.whitelist; if it is %v, set tick_time=%v in the URL of all clients", tick, tick))
+		}
+		switch {
+		case s.granted > p.SessionTimeout:
+			once(r.toDo, "session_timeout", fmt.Sprintf("the servers grant %v, and session_timeout=%v asks for less", s.granted, p.SessionTimeout),
+				fmt.Sprintf("set session_timeout=%v, or more, in the URL", s.granted))
+		case s.granted < 3*p.TickTime:
+			once(r.toDo, "session_timeout", fmt.Sprintf("the servers grant %v, and locks need at least three times tick_time=%v", s.granted, p.TickTime),
+				"raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller")
+		case s.granted < p.SessionTimeout:
+			once(r.warn, "session_timeout", fmt.Sprintf("the servers grant %v, and session_timeout=%v asks for more", s.granted, p.SessionTimeout),
+				"raise the servers' maxSessionTimeout, or ask for less")
+		default:
+			text := fmt.Sprintf("%v, as asked for", s.granted)
+			once(func(what, text, _ string) { r.ok(what, "%s", text) }, "session_timeout", text, "")
+		}
+	}
+	if checked && !r.has("tick_time") {
+		r.ok("tick_time", "%v is not less than the servers' tickTime", p.TickTime)
+	}
+}
+
+// has reports whether there is a finding.
+func (r *Report) has(what string) bool {
+	for _, f := range r.Findings {
+		if f.What == what {
+			return true
+		}
+	}
+	return false
+}
+
+// connections reports how many clients a server admits from one host.
+func (r *Report) connections(p Patient, servers []server) {
+	said := make(map[int]bool)
+	for _, s := range servers {
+		if s.err != nil {
+			continue
+		}
+		most, known := s.number("maxClientCnxns")
+		if !known {
+			most = -1
+		}
+		if said[most] {
+			continue
+		}
+		said[most] = true
+		processes := most / max(p.PoolSessions, 1)
+		switch {
+		case !known:
+			r.ok("maxClientCnxns", "%s does not say it: allow the command conf in 4lw.commands.whitelist to have it checked", s.host)
+		case most == 0:
+			r.ok("maxClientCnxns", "no limit")
+		case processes < 5:
+			r.warn("maxClientCnxns", fmt.Sprintf("%d: only %d processes of one host, with %d sessions each, can connect to a server", most, processes, p.PoolSessions), "raise maxClientCnxns in zoo.cfg")
+		default:
+			r.ok("maxClientCnxns", "%d: room for %d processes of one host with %d sessions each", most, processes, p.PoolSessions)
+		}
+	}
+}
+
+// ping reports whether a quorum answers, and the rights on the root. It reports whether the
+// queues can be read.
+func (r *Report) ping(ctx context.Context, p Patient) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := p.Client.Ping(ctx)
+	switch {
+	case err == nil:
+		r.ok("quorum", "a quorum of the servers answers")
+		r.ok("rights", "all that locks need on %s", p.URL.Root)
+		return true
+	case errors.Is(err, zklock.ErrRootMissing):
+		r.ok("quorum", "the servers answer")
+		r.warn("root", fmt.Sprintf("the root %s does not exist: no lock was used there, or the URL has another root", p.URL.Root), "compare the roots in the URLs; the first client that acquires a lock creates the root")
+		return false
+	case errors.Is(err, zklock.ErrSessionTimeout):
+		if !r.hasToDo() {
+			r.toDo("session_timeout", err.Error(), "change session_timeout or tick_time in the URL, as the text says")
+		}
+		return false
+	case errors.Is(err, zklock.ErrNoAuth):
+		r.toDo("rights", err.Error(), fmt.Sprintf("grant this user the rights on %s, or set the user in the URL", p.URL.Root))
+		return true // perhaps the queues can be read
+	case errors.Is(err, driver.ErrTLS):
+		r.toDo("tls", err.Error(), "correct the certificates or the keys tls_… of the URL")
+		return false
+	}
+	r.NoQuorum = true
+	r.toDo("quorum", fmt.Sprintf("no quorum answers: %v", err), "start enough servers for a quorum, and look at their logs")
+	return false
+}
+
+func (r *Report) hasToDo() bool { return len(r.Advice()) > 0 }

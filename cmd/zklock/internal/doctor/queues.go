@@ -1,0 +1,118 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+const (
+	// shown is how many examples a finding has.
+	shown = 3
+
+	// maxSequence is the last number that ZooKeeper gives to a sequential node.
+	maxSequence = 1<<31 - 1
+
+	// skew is by how much the clock of a contender may be ahead of this machine's.
+	skew = 5 * time.Second
+)
+
+// examples counts what was found, and keeps the first few.
+type examples struct {
+	n     int
+	texts []string
+}
+
+func (e *examples) add(format string, args ...any) {
+	if e.n++; e.n <= shown {
+		e.texts = append(e.texts, fmt.Sprintf(format, args...))
+	}
+}
+
+// String returns the examples in one line.
+func (e *examples) String() string {
+	text := strings.Join(e.texts, ", ")
+	if e.n > shown {
+		text += fmt.Sprintf(" and %d more", e.n-shown)
+	}
+	return text
+}
+
+// queues reports what is wrong with the names in use.
+func (r *Report) queues(ctx context.Context, c *zklock.Client) { r.queuesAt(ctx, c, time.Now()) }
+
+// queuesAt is queues at a time by this machine's clock. It keeps only a few examples in memory.
+func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) {
+	var names, contenders int
+	var orphans, foreign, used, ahead, unread examples
+	for info, err := range c.Locks(ctx, "") {
+		switch {
+		case errors.Is(err, zklock.ErrRootMissing):
+			continue
+		case err != nil:
+			unread.add("%v", err)
+			continue
+		}
+		names++
+		contenders += len(info.Contenders)
+		isUsed := false
+		for _, q := range info.Contenders {
+			at := fmt.Sprintf("%q %s@%#x", info.Name, q.Node, q.Zxid)
+			if q.Session == 0 && q.Zxid != 0 {
+				orphans.add("%s", at)
+			}
+			if q.Foreign {
+				foreign.add("%s", at)
+			}
+			if !isUsed && sequence(q.Node) > maxSequence/10*9 {
+				isUsed = true
+				used.add("%q is at %d", info.Name, sequence(q.Node))
+			}
+			if d := q.Since.Sub(now); d > skew {
+				ahead.add("%s/%d by %v", q.Host, q.PID, d.Truncate(time.Second))
+			}
+		}
+	}
+	r.ok("queues", "%d names in use, with %d contenders", names, contenders)
+	if unread.n > 0 {
+		r.toDo("queues", fmt.Sprintf("%d names or more cannot be read: %v", unread.n, &unread), "grant READ on them, and look at the servers' logs")
+	}
+	if orphans.n > 0 {
+		r.toDo("orphans", fmt.Sprintf("%d contenders belong to no session, so they never go: %v", orphans.n, &orphans), "find the program that makes them, stop it, and delete them with zklock release NAME NODE@ZXID")
+	} else {
+		r.ok("orphans", "none: every contender goes with its session")
+	}
+	if foreign.n > 0 {
+		r.warn("foreign", fmt.Sprintf("%d contenders are those of other libraries or dialects: %v", foreign.n, &foreign), "set dialect to that of the other library, in the URL of all zklock clients, or use another root")
+	} else {
+		r.ok("foreign", "none: all contenders are of the client's dialect")
+	}
+	if used.n > 0 {
+		r.toDo("sequence", fmt.Sprintf("the sequence numbers of %d names are almost used up: %v", used.n, &used), "stop using these names until their znodes are gone, or delete the znodes")
+	} else {
+		r.ok("sequence", "no name has used up its sequence numbers")
+	}
+	if ahead.n > 0 {
+		r.warn("clock", fmt.Sprintf("the clocks of %d contenders are ahead of this machine's: %v", ahead.n, &ahead), "synchronize the clocks: locks do not depend on that, but the ages in lists do")
+	} else {
+		r.ok("clock", "no contender's clock is ahead of this machine's")
+	}
+}
+
+// sequence returns the sequence number in the name of a queue node; 0 if there is none.
+func sequence(node string) int64 {
+	const digits = 10
+	if len(node) < digits {
+		return 0
+	}
+	n, err := strconv.ParseInt(node[len(node)-digits:], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

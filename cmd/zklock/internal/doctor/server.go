@@ -1,0 +1,108 @@
+package doctor
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// server is what is known of one server.
+type server struct {
+	host     string
+	err      error         // why it gives out no session
+	took     time.Duration // to open a session
+	granted  time.Duration // for the session timeout that clients ask for
+	shortest time.Duration // that it grants
+	longest  time.Duration // that it grants
+	srvr     map[string]string
+	conf     map[string]string // empty unless the server's whitelist has conf
+	version  version
+}
+
+// lookAtAll looks at all servers of a URL at the same time.
+func lookAtAll(ctx context.Context, p Patient) []server {
+	hosts := p.URL.Hosts
+	if len(hosts) == 0 {
+		hosts = []string{"127.0.0.1"}
+	}
+	servers := make([]server, len(hosts))
+	var wg sync.WaitGroup
+	for i, host := range hosts {
+		wg.Go(func() { servers[i] = lookAt(ctx, p, host) })
+	}
+	wg.Wait()
+	return servers
+}
+
+// lookAt looks at one server.
+func lookAt(ctx context.Context, p Patient, host string) server {
+	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	defer cancel()
+	s := server{host: host}
+	u := p.URL
+	u.Hosts = []string{host}
+	began := time.Now()
+	if s.granted, s.err = grant(ctx, p.Driver, u, p.SessionTimeout); s.err != nil {
+		return s
+	}
+	s.took = time.Since(began)
+	if text, err := ask(ctx, u, host, "srvr"); err == nil {
+		s.srvr = fields(text, ":")
+		s.version = parseVersion(s.srvr["zookeeper version"])
+	}
+	if text, err := ask(ctx, u, host, "conf"); err == nil {
+		s.conf = fields(text, "=")
+	}
+	if s.conf["ticktime"] == "" {
+		// By default a server grants from two to twenty ticks.
+		s.shortest, _ = grant(ctx, p.Driver, u, time.Millisecond)
+		s.longest, _ = grant(ctx, p.Driver, u, 24*time.Hour)
+	}
+	return s
+}
+
+// grant opens a session with one server, closes it, and returns the session timeout that the
+// server has granted.
+func grant(ctx context.Context, d driver.Driver, u driver.URL, asked time.Duration) (time.Duration, error) {
+	connector, err := d.OpenConnector(u)
+	if err != nil {
+		return 0, err
+	}
+	defer connector.Close()
+	session, err := connector.Connect(ctx, asked)
+	if err != nil {
+		return 0, err
+	}
+	granted := session.Timeout()
+	_ = session.Close(ctx) // it has nothing; else it expires
+	return granted, nil
+}
+
+// tick returns the server's tickTime, and whether that is certain; 0 if it is not known.
+func (s *server) tick() (tick time.Duration, certain bool) {
+	if ms, ok := s.number("tickTime"); ok {
+		return time.Duration(ms) * time.Millisecond, true
+	}
+	return s.shortest / 2, s.shortest > 0 && s.longest == 10*s.shortest
+}
+
+// number returns a number of the server's configuration.
+func (s *server) number(key string) (int, bool) {
+	n, err := strconv.Atoi(s.conf[strings.ToLower(key)])
+	return n, err == nil
+}
+
+// fields parses lines of the form key, separator, value. Keys are in lower case.
+func fields(text, separator string) map[string]string {
+	m := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, separator); ok {
+			m[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
+		}
+	}
+	return m
+}

@@ -1,0 +1,34 @@
+//go:build unix && !linux
+
+package run
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	getTermios = unix.TIOCGETA
+	setTermios = unix.TIOCSETA
+)
+
+// executable returns this program's file.
+func executable() (string, error) { return os.Executable() }
+
+// nameProcess does nothing: these systems name a process after its file.
+func nameProcess(string) {}
+
+// dieWithWrapper does nothing: these systems cannot do it.
+func dieWithWrapper(*syscall.SysProcAttr) {}
+
+// guardedToTheEnd says that the guard has to end before the wrapper can see whether its group
+// is empty: the system does not say which processes a group has.
+const guardedToTheEnd = false
+
+// members reports whether a process group has a process. The guard must have ended.
+func members(group, _ int) (bool, error) {
+	return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH), nil
+}

@@ -1,0 +1,243 @@
+//go:build unix
+
+package run
+
+import (
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Config is what Run needs.
+type Config struct {
+	Command Command
+	Lease   Lease
+	Timing  Timing
+	Signals *Signals
+	Log     func(format string, args ...any) // must not block
+}
+
+// Result is the end of a command.
+type Result struct {
+	Status syscall.WaitStatus // of the command's first process
+	Lost   bool               // the lock was lost, or TERM was sent for the lease, before the last process had ended
+	Signal os.Signal          // came before the command was started, which therefore was not; else nil
+}
+
+const (
+	// look is how often the loop looks at the lease and the clock at least: a timer does not
+	// run while the machine is suspended.
+	look = 250 * time.Millisecond
+
+	// Once the command has ended, the loop looks whether the group is empty, first after
+	// firstPoll, and then less and less often, down to lastPoll.
+	firstPoll = 5 * time.Millisecond
+	lastPoll  = 100 * time.Millisecond
+
+	// stopTime is how long a wrapper that has asked to be stopped waits for that. If its
+	// group has no shell that could continue it, the kernel does not stop it.
+	stopTime = 500 * time.Millisecond
+)
+
+// Run starts the command, and returns when the command and all other processes of its group
+// have ended. It returns an error if the command could not be started.
+func Run(c Config) (Result, error) {
+	runtime.LockOSThread() // the command dies with the thread that has started it
+	defer runtime.UnlockOSThread()
+	r := &runner{Config: c, terminal: openTerminal()}
+	if ready, sig := r.isReady(); !ready {
+		return Result{Lost: sig == nil, Signal: sig}, nil
+	}
+	g, err := startGroup(c.Command, c.Log, r.terminal.give)
+	// From here on the wrapper is in the background, where it may have something to report.
+	signal.Ignore(syscall.SIGTTOU)
+	if err != nil {
+		r.terminal.take()
+		return Result{}, err
+	}
+	r.group = g
+	r.loop()
+	g.close()
+	r.terminal.take()
+	if r.status.Signaled() {
+		r.terminal.restore()
+	}
+	return Result{Status: r.status, Lost: r.lost || !c.Lease.Valid()}, nil
+}
+
+// runner is a command that runs. Only the goroutine of Run uses it.
+type runner struct {
+	Config
+	group    *group
+	terminal terminal
+	status   syscall.WaitStatus
+
+	lost   bool      // TERM or KILL was sent for the lease
+	asked  bool      // TERM was sent to the group
+	killAt time.Time // when KILL follows; zero: not known yet
+
+	resumeAt time.Time // when a wrapper goes on that could not be stopped; zero: it has not asked for that
+	warned   time.Time // when it was last logged that processes do not end
+}
+
+// isReady waits until so much of the lease is left that the command can start. It reports
+// false if the lock was lost, or for a signal that ends the wait for the lock.
+func (r *runner) isReady() (bool, os.Signal) {
+	tick := time.NewTicker(firstPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case sig := <-r.Signals.caught:
+			if EndsWait(sig) {
+				return false, sig
+			}
+			continue
+		default:
+		}
+		if r.Timing.Ready(time.Until(r.Lease.Until())) {
+			return true, nil
+		}
+		select {
+		case <-tick.C:
+		case <-r.Lease.Done():
+			return false, nil
+		}
+	}
+}
+
+// loop does what the lease, the signals and the command's processes demand, until the last
+// of these has ended.
+func (r *runner) loop() {
+	changes, done := make(chan change), make(chan struct{})
+	defer close(done)
+	go reap(changes, done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	lost, poll := r.Lease.Done(), firstPoll
+	for {
+		// First of all, also after the wrapper was stopped.
+		wait := r.heedLease(time.Now())
+		if r.group.main == 0 {
+			if r.group.isEmpty() {
+				return
+			}
+			r.sweep(time.Now())
+			wait, poll = min(wait, poll), min(2*poll, lastPoll)
+		}
+		timer.Reset(min(wait, look))
+		select {
+		case <-timer.C:
+		case <-lost:
+			lost = nil
+		case c := <-changes:
+			if r.group.note(c) {
+				r.noteMain(c.status)
+			}
+		case sig := <-r.Signals.caught:
+			r.group.toMain(sig.(syscall.Signal))
+		case <-r.Signals.continued:
+			r.heedLease(time.Now())
+			r.resume()
+		}
+		if !r.resumeAt.IsZero() && time.Now().After(r.resumeAt) {
+			r.heedLease(time.Now())
+			r.resume()
+		}
+	}
+}
+
+// heedLease sends the signals that the lease demands, and returns for how long the answer
+// stays the same at least.
+//
+// Once TERM was sent for the lease, KILL comes at the time that was set then, even if the
+// lease is proven for longer by now: the grace is over.
+func (r *runner) heedLease(now time.Time) time.Duration {
+	left := time.Duration(0)
+	if until := r.Lease.Until(); !until.IsZero() {
+		left = until.Sub(now)
+	}
+	demand, wait := r.Timing.demands(left)
+	switch {
+	case demand == kill:
+		if !r.lost {
+			r.Log("the lock is lost: the command is killed")
+		}
+		r.lost = true
+		r.group.kill()
+		return lastPoll
+	case demand == terminate && !r.lost:
+		r.Log("the ensemble has not renewed the lease: the command gets TERM, and KILL in %v", wait.Truncate(time.Millisecond))
+		r.lost = true
+		r.ask(now.Add(wait))
+	}
+	if r.asked {
+		if !now.Before(r.killAt) {
+			r.group.kill()
+			return lastPoll
+		}
+		return min(wait, r.killAt.Sub(now))
+	}
+	return wait
+}
+
+// ask sends TERM to the group, and sets the time of KILL, unless an earlier one is set.
+func (r *runner) ask(killAt time.Time) {
+	if !r.asked || killAt.Before(r.killAt) {
+		r.killAt = killAt
+	}
+	r.asked = true
+	r.group.terminate()
+}
+
+// sweep ends the processes that the command has left behind.
+func (r *runner) sweep(now time.Time) {
+	if !r.asked {
+		r.ask(now.Add(r.Timing.Grace))
+	}
+	const patience = 10 * time.Second
+	if late := now.Sub(r.killAt); late > patience && now.Sub(r.warned) > patience {
+		r.warned = now
+		r.Log("processes of the command's group %d do not end, %v after KILL: the lock stays held meanwhile", r.group.id, late.Truncate(time.Second))
+	}
+}
+
+// noteMain notes a change of the command's first process.
+func (r *runner) noteMain(status syscall.WaitStatus) {
+	if !status.Stopped() {
+		r.status = status
+		return
+	}
+	sig := status.StopSignal()
+	if !r.terminal.is || sig == syscall.SIGSTOP {
+		return
+	}
+	if sig != syscall.SIGTSTP && r.terminal.foreground() {
+		r.resume() // it wants the terminal, which the wrapper got from the shell meanwhile
+		return
+	}
+	r.terminal.suspend()
+	r.resumeAt = time.Now().Add(stopTime)
+}
+
+// resume lets a command go on that the terminal has stopped.
+func (r *runner) resume() {
+	r.resumeAt = time.Time{}
+	if !r.terminal.is {
+		return
+	}
+	r.terminal.give(r.group.id)
+	r.group.signal(syscall.SIGCONT)
+}
+
+// ExitCode returns the exit code that a shell reports for a status.
+func ExitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// SignalCode returns the exit code of a process that a signal has ended.
+func SignalCode(sig os.Signal) int { return 128 + int(sig.(syscall.Signal)) }

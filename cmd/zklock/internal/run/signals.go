@@ -1,0 +1,46 @@
+//go:build unix
+
+package run
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// forwarded are the signals that go to the command.
+var forwarded = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+
+// Signals are the signals that the wrapper gets. There is one in a process: it changes what
+// signals do to the process.
+type Signals struct {
+	caught    chan os.Signal // those in forwarded, in the order in which they came
+	continued chan os.Signal // CONT
+	pipe      chan os.Signal // PIPE, which is not read
+}
+
+// CatchSignals begins to catch signals. A signal that the wrapper was started to ignore, as
+// nohup does it, stays ignored, by the command too.
+func CatchSignals() *Signals {
+	s := &Signals{caught: make(chan os.Signal, 64), continued: make(chan os.Signal, 1), pipe: make(chan os.Signal, 1)}
+	for _, sig := range forwarded {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.caught, sig)
+		}
+	}
+	signal.Notify(s.continued, syscall.SIGCONT)
+	// A message to a reader that is gone must not end the wrapper. If the signal was ignored,
+	// the command would ignore it too.
+	if !signal.Ignored(syscall.SIGPIPE) {
+		signal.Notify(s.pipe, syscall.SIGPIPE)
+	}
+	return s
+}
+
+// Caught returns the channel of the signals that a command would get.
+func (s *Signals) Caught() <-chan os.Signal { return s.caught }
+
+// EndsWait reports whether a signal ends the wait for the lock.
+func EndsWait(sig os.Signal) bool {
+	return sig == syscall.SIGTERM || sig == syscall.SIGINT || sig == syscall.SIGHUP
+}

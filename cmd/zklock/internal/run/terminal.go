@@ -1,0 +1,68 @@
+//go:build unix
+
+package run
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is the terminal at standard input, if there is one. The command's group is in its
+// foreground while the wrapper's own would be without the command.
+type terminal struct {
+	fd    int
+	is    bool          // it is a terminal, and that of the wrapper's session
+	given bool          // the command's group is in the foreground, as far as the wrapper knows
+	state *unix.Termios // as it was before the command's group got it
+}
+
+// openTerminal returns the terminal at standard input.
+func openTerminal() terminal {
+	t := terminal{fd: 0}
+	_, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	t.is = err == nil
+	return t
+}
+
+// foreground reports whether the wrapper's own group is in the foreground.
+func (t *terminal) foreground() bool {
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	return err == nil && group == syscall.Getpgrp()
+}
+
+// give puts a group into the foreground, if the wrapper is there.
+func (t *terminal) give(group int) {
+	if !t.is {
+		return
+	}
+	now, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	t.given = err == nil && now == group
+	if err == nil && now == syscall.Getpgrp() {
+		t.state, _ = unix.IoctlGetTermios(t.fd, getTermios)
+		t.given = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
+	}
+}
+
+// take puts the wrapper's own group into the foreground again. The wrapper must ignore TTOU by
+// now: otherwise it would be stopped, because it is in the background.
+func (t *terminal) take() {
+	if t.given {
+		t.given = false
+		_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, syscall.Getpgrp())
+	}
+}
+
+// restore sets the terminal's modes as they were: a command that was killed could not do so.
+func (t *terminal) restore() {
+	if t.state != nil && t.foreground() {
+		_ = unix.IoctlSetTermios(t.fd, setTermios, t.state)
+	}
+}
+
+// suspend gives the terminal back to the shell, as the key for it demands: the whole job stops,
+// the wrapper with it.
+func (t *terminal) suspend() {
+	t.take()
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+}

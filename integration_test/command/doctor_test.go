@@ -1,0 +1,192 @@
+//go:build linux
+
+package command_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// examined runs doctor and returns its exit code, the lines of what it found, and what it ends
+// with.
+func examined(t *testing.T, url string) (code int, found, end string) {
+	t.Helper()
+	code, stdout, stderr := finish(t, url, nil, "doctor")
+	if stderr != "" {
+		t.Errorf("doctor printed %q", stderr)
+	}
+	found, end, _ = strings.Cut(stdout, "\n\n")
+	return code, found, strings.TrimSpace(end)
+}
+
+// TestDoctorFindsAnEnsembleHealthy: every server is reached, warnings do not count, and the
+// report ends with ok. It says the same as JSON.
+func TestDoctorFindsAnEnsembleHealthy(t *testing.T) {
+	e := servers(t)
+	if _, _, err := run(t, e, "warm", "true"); err != nil {
+		t.Fatal(err)
+	}
+	code, found, end := examined(t, urlOf(e.Hosts()))
+	if code != 0 || end != "ok" || strings.Contains(found, "to do") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+	for _, s := range e.Servers() {
+		if !strings.Contains(found, s.Addr()+": ZooKeeper 3.") {
+			t.Errorf("nothing of %s:\n%s", s.Addr(), found)
+		}
+	}
+	for _, text := range []string{"follower", "leader", "has container znodes", "6s, as asked for", "500ms is not less", "maxClientCnxns", "a quorum of the servers answers", "all that locks need on " + root, "sequence", "clock", "orphans", "foreign"} {
+		if !strings.Contains(found, text) {
+			t.Errorf("nothing of %q:\n%s", text, found)
+		}
+	}
+	if affected := strings.Contains(found, "ZooKeeper 3.8.0"); strings.Contains(found, "warning  version") != affected || strings.Contains(found, "ZOOKEEPER-4785") != affected {
+		t.Errorf("the advisories for 3.8.0:\n%s", found)
+	}
+	code, stdout, _ := finish(t, urlOf(e.Hosts()), nil, "doctor", "-o", "json")
+	var report struct {
+		Findings []struct{ Level, What, Text, Advice string }
+		NoQuorum bool
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 || len(report.Findings) < 10 || report.NoQuorum {
+		t.Errorf("%d, %v: %s", code, err, stdout)
+	}
+}
+
+// run runs a command under a lock.
+func run(t *testing.T, e *ensemble.Ensemble, name string, command ...string) (code int, stdout string, err error) {
+	t.Helper()
+	code, stdout, stderr := finish(t, urlOf(e.Hosts()), nil, append([]string{"run", name, "--"}, command...)...)
+	if code != 0 {
+		t.Errorf("%v: %d, %s", command, code, stderr)
+	}
+	return code, stdout, nil
+}
+
+// TestDoctorFindsServersThatAreDown: one of three is something to do; without a quorum the exit
+// code is 69.
+func TestDoctorFindsServersThatAreDown(t *testing.T) {
+	e := servers(t)
+	followers := e.Followers()
+	defer func() {
+		for _, s := range followers {
+			if !s.Running() {
+				if err := s.Start(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := e.AwaitServing(); err != nil {
+			t.Error(err)
+		}
+	}()
+	followers[0].Kill()
+	code, found, end := examined(t, urlOf(e.Hosts()))
+	if code != 1 || !strings.Contains(end, "start the server "+followers[0].Addr()) || strings.Contains(end, "2.") || !strings.Contains(found, "a quorum of the servers answers") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+	followers[1].Kill()
+	code, found, end = examined(t, urlOf(e.Hosts()))
+	if code != 69 || !strings.Contains(end, "start enough servers for a quorum") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+}
+
+// TestDoctorFindsMissingRights: the root belongs to another user.
+func TestDoctorFindsMissingRights(t *testing.T) {
+	e := servers(t)
+	owner, err := zklock.Open("zk://owner:secret@" + e.Hosts() + "/of-the-owner?tick_time=500ms&session_timeout=6s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	if err := owner.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	code, found, end := examined(t, "zk://"+e.Hosts()+"/of-the-owner?tick_time=500ms&session_timeout=6s")
+	if code != 1 || !strings.Contains(end, "grant this user the rights on /of-the-owner") || !strings.Contains(found, "no READ on /of-the-owner") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+	code, found, end = examined(t, "zk://owner:secret@"+e.Hosts()+"/of-the-owner?tick_time=500ms&session_timeout=6s")
+	if code != 0 || end != "ok" {
+		t.Errorf("the owner: %d, %q:\n%s", code, end, found)
+	}
+}
+
+// TestDoctorComparesTheTicks: tick_time is less than the servers' tickTime. A server that does not
+// show its configuration shows its ticks by the session timeouts that it grants.
+func TestDoctorComparesTheTicks(t *testing.T) {
+	e := servers(t)
+	code, found, end := examined(t, "zk://"+e.Hosts()+root+"?tick_time=499ms&session_timeout=6s")
+	if code != 1 || !strings.Contains(end, "set tick_time=500ms") || strings.Contains(end, "2.") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+	code, found, end = examined(t, "zk://"+e.Hosts()+root+"?tick_time=500ms&session_timeout=60s")
+	if code != 0 || end != "ok" || !strings.Contains(found, "the servers grant 10s, and session_timeout=1m0s asks for more") {
+		t.Errorf("a session timeout that is too long: %d, %q:\n%s", code, end, found)
+	}
+	code, found, end = examined(t, "zk://"+e.Hosts()+root+"?tick_time=4s&session_timeout=60s")
+	if code != 1 || !strings.Contains(found, "locks need at least three times tick_time=4s") || strings.Contains(end, "2.") {
+		t.Errorf("a tick_time that is too long: %d, %q:\n%s", code, end, found)
+	}
+
+	silent := ensemble.Start(t, ensemble.Config{Extra: []string{"4lw.commands.whitelist=srvr"}})
+	url := "zk://" + silent.Hosts() + root + "?session_timeout=6s&tick_time="
+	if code, found, end := examined(t, url+"400ms"); code != 1 || !strings.Contains(end, "set tick_time=500ms") || !strings.Contains(found, "allow the command conf") {
+		t.Errorf("a server that does not answer conf: %d, %q:\n%s", code, end, found)
+	}
+	if code, found, end := examined(t, url+"500ms"); code != 0 || end != "ok" {
+		t.Errorf("a server that does not answer conf: %d, %q:\n%s", code, end, found)
+	}
+	limited := ensemble.Start(t, ensemble.Config{MinSessionTimeout: 1500 * ms, Extra: []string{"4lw.commands.whitelist=srvr", "maxClientCnxns=9"}})
+	url = "zk://" + limited.Hosts() + root + "?session_timeout=6s&tick_time=500ms"
+	if code, found, end := examined(t, url); code != 0 || end != "ok" || !strings.Contains(found, "unless their minSessionTimeout is set") {
+		t.Errorf("a server with a longer minSessionTimeout: %d, %q:\n%s", code, end, found)
+	}
+	few := ensemble.Start(t, ensemble.Config{Extra: []string{"maxClientCnxns=9"}})
+	if code, found, _ := examined(t, "zk://"+few.Hosts()+root+"?session_timeout=6s&tick_time=500ms"); code != 0 || !strings.Contains(found, "only 4 processes of one host") {
+		t.Errorf("few connections: %d\n%s", code, found)
+	}
+}
+
+// TestDoctorFindsOrphansAndForeigners: a contender that is not ephemeral blocks its name for ever;
+// one of another library is a warning.
+func TestDoctorFindsOrphansAndForeigners(t *testing.T) {
+	e := ensemble.Start(t, ensemble.Config{})
+	if _, _, err := run(t, e, "x", "true"); err != nil {
+		t.Fatal(err)
+	}
+	raw := dialRaw(t, e.Hosts())
+	if _, err := raw.Create(root+"/x", []byte("zklock"), 0, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists {
+		t.Fatal(err)
+	}
+	if _, err := raw.Create(root+"/x/_c_0123456789abcdef0123456789abcdef-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	code, found, end := examined(t, urlOf(e.Hosts()))
+	if code != 0 || end != "ok" || !strings.Contains(found, "1 contenders are those of other libraries") {
+		t.Errorf("a foreign contender: %d, %q:\n%s", code, end, found)
+	}
+	orphan := root + "/x/_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__0000000099"
+	if _, err := raw.Create(orphan, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	code, found, end = examined(t, urlOf(e.Hosts()))
+	if code != 1 || !strings.Contains(end, "zklock release NAME NODE@ZXID") || !strings.Contains(found, "1 contenders belong to no session") {
+		t.Fatalf("an orphan: %d, %q:\n%s", code, end, found)
+	}
+	_, id, _ := strings.Cut(found, `no session, so they never go: "x" `)
+	id, _, _ = strings.Cut(id, "\n")
+	if code, _, stderr := finish(t, urlOf(e.Hosts()), nil, "release", "x", strings.TrimSpace(id)); code != 0 {
+		t.Errorf("release of %q, as the report says: %d, %s", id, code, stderr)
+	}
+	if there, _, err := raw.Exists(orphan); there || err != nil {
+		t.Errorf("the orphan is still there, %v", err)
+	}
+}
