@@ -54,7 +54,7 @@ func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
 			t.Errorf("Acquire beyond the limit: %v, %v, want ErrTooManyWaiters", l, err)
 		}
 		eventually(t, "the node of the contender beyond the limit is gone", func() bool { return len(contenders(t, conn, m)) == limit })
-		want := cost{map[string]int{"createContainer": 1, "getData": 1, "multi": 1, "delete": 1}, enqueuing, 0} // a znode that another client created is read once
+		want := cost{map[string]int{"getData": 1, "multi": 2, "delete": 1}, refusedFirst, 0} // a znode that another client created is read once
 		if got := c.since(before); !got.equal(want) {
 			t.Errorf("Acquire beyond the limit: %v, want %v", got, want)
 		}

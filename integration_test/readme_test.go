@@ -71,7 +71,7 @@ func TestReadmeSnippetsWork(t *testing.T) {
 			}
 			inMemory := strings.NewReplacer(url, "mem:///shop/locks", driver, "zklock/memdriver").Replace(s.text)
 			programs["first"] = s.text // run on a server below
-			programs["first-mem"] = inMemory + "\n// Output:\n// alone with order 42, token 0000000100000005.00000000\n"
+			programs["first-mem"] = inMemory + "\n// Output:\n// alone with order 42, token 0000000100000004.00000000\n"
 		case s.language == "diff":
 			programs[s.name] = surround(t, s.name, side(s.text, '+'))
 			if s.name != "from-redsync" { // this module does not depend on redsync

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -126,15 +127,17 @@ func TestLocksCountsItsRequests(t *testing.T) {
 		}}
 		holder := connect(t, e.Connector(), nil)
 		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
+		var waiters sync.WaitGroup
+		defer waiters.Wait() // after the holder has released all names
 		for i := range names {
 			name := fmt.Sprintf("%03d", i)
 			defer mustRelease(t, mustLock(t)(holder.Mutex(name).Acquire(t.Context())))
 			if i%2 == 0 {
-				go func() {
+				waiters.Go(func() {
 					if l, err := c.Mutex(name).Acquire(t.Context()); err == nil {
 						mustRelease(t, l)
 					}
-				}()
+				})
 			}
 		}
 		if err := c.Ping(t.Context()); err != nil {

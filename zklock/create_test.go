@@ -44,8 +44,8 @@ func TestLostCreateIsFoundAgain(t *testing.T) {
 		if took := time.Since(began); took > 500*time.Millisecond {
 			t.Errorf("acquiring took %v, want at most 500ms: the first heartbeat renews the whole lease", took)
 		}
-		if d.MultiOps-d.Multis != 1 || d.Syncs != 1 { // heartbeats have one operation
-			t.Errorf("the requests were %+v, want one transaction of two operations, and one Sync to find its node", d)
+		if d.MultiOps-d.Multis != 2 || d.Syncs != 1 { // heartbeats have one operation
+			t.Errorf("the requests were %+v, want one transaction of three operations, and one Sync to find its node", d)
 		}
 		if !strings.Contains(e.Dump(), "__WRIT__0000000000") || nodes(e) != 1 {
 			t.Errorf("want one node, the first of its queue:\n%s", e.Dump())

@@ -41,8 +41,10 @@ func TestLateTwinOfASettledCreate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
 				gate := &faultdriver.Gate{}
-				faults := about(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.Late(gate))))
+				faults := faultdriver.NewToggle(about(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.Late(gate)))))
 				a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil), connect(t, e.Connector(), nil)
+				mustRelease(t, mustLock(t)(a.Mutex("x").Acquire(t.Context()))) // the znode exists from now on
+				faults.On()
 				l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
 				apply := func() {
 					if gate.Release() != 1 || nodes(e) == 0 {

@@ -145,7 +145,7 @@ func TestNoAuthOnRootIsClassified(t *testing.T) {
 }
 
 func TestNoAuthCreateIsClassified(t *testing.T) {
-	for _, on := range []faultdriver.Kind{faultdriver.Create, faultdriver.Get, faultdriver.Children, faultdriver.Watch, faultdriver.Multi} {
+	for _, on := range []faultdriver.Kind{faultdriver.Get, faultdriver.Children, faultdriver.Watch, faultdriver.Multi} {
 		t.Run(on.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
@@ -250,10 +250,12 @@ func TestConnectTimeoutBoundsLocalWaitersToo(t *testing.T) {
 func TestConnectTimeoutStartsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		b := connect(t, e.Connector(), nil)
+		outage := faultdriver.NewToggle(faultdriver.On(faultdriver.Connect, faultdriver.Hang())) // no other session can be opened
+		b := connect(t, faultdriver.Wrap(e.Connector(), outage), nil)
 		if err := b.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		outage.On()
 		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
 		began := time.Now()
 		_, err := b.Mutex("x").Acquire(t.Context())

@@ -67,7 +67,7 @@ var createMutants = []mutant{
 		breaks: "the data of a parent that another program created is overwritten",
 		file:   "zklock/internal/place/znode.go",
 		by:     core,
-		edits:  change(`found.marked, err = z.claim(ctx)`, `found.marked, err = true, nil`),
+		edits:  change(`marked, err := z.claim(ctx)`, `marked, err := true, error(nil)`),
 		tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
 	},
 	{
@@ -147,7 +147,7 @@ var createMutants = []mutant{
 		breaks: "a caller that gives up while its create is under way leaves its node in the queue",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("case <-ctx.Done():\n\t\t\ta.abandon(p, w)", "case <-ctx.Done():\n\t\t\tp.giveUp()"),
+		edits:  change("case <-ctx.Done():\n\t\t\ta.abandon(p, w, parents)", "case <-ctx.Done():\n\t\t\tp.giveUp()"),
 		tests:  []string{"TestCreateCancelledUnderWayLeavesNothing"},
 	},
 }

@@ -76,7 +76,7 @@ var driverMutants = []mutant{
 		name:   "no-watches-after-credentials",
 		breaks: "a session with credentials does not set its watches again on a new connection",
 		file:   "zklock/zkdriver/conn.go",
-		edits:  change("return c.setWatches(c.session.Timeout())", "return nil"),
+		edits:  change("return frame, c.setWatches(c.session.Timeout())", "return frame, nil"),
 		tests:  []string{"TestWatchesAreSetBeforeAnythingElse"},
 	},
 	{

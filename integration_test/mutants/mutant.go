@@ -30,7 +30,7 @@ func change(from, to string) []edit { return []edit{{from, to}} }
 // all returns all mutants, in the order of their subjects.
 func all() []numbered {
 	var list []numbered
-	for i, m := range slices.Concat(leaseMutants, sessionMutants, restMutants, queueMutants, frontMutants, createMutants, warmMutants, keepMutants, commitMutants,
+	for i, m := range slices.Concat(leaseMutants, sessionMutants, restMutants, queueMutants, frontMutants, createMutants, freshMutants, warmMutants, keepMutants, commitMutants,
 		removeMutants, handoverMutants, inheritMutants, holdMutants, lossMutants, massMutants, ruleMutants, viewMutants, driverMutants) {
 		list = append(list, numbered{m, i + 1})
 	}

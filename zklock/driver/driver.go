@@ -185,8 +185,12 @@ type Session interface {
 	//
 	// results is empty if the request was not sent or if its outcome is unknown. If the
 	// driver itself refuses ops, for example as malformed, it may return results or not.
-	// Package zklock takes results as known only if there is one for each op. A container
-	// cannot be created here: that is [ErrBadArguments].
+	// Package zklock takes results as known only if there is one for each op.
+	//
+	// A container can be created here if the driver and the server can do it. The znode is
+	// then the same as one that Create makes. If the driver cannot, it sends nothing and
+	// returns [ErrBadArguments]. If the server cannot, the operation is refused with
+	// [ErrUnimplemented].
 	//
 	// A driver may send a single create, delete or set as the plain request for it, which
 	// has the same effect as a transaction of one operation and costs the servers less.

@@ -56,8 +56,8 @@ var ErrAuthFailed = errors.New("authentication failed")
 // [CreatorACL] from a session without an identity.
 var ErrInvalidACL = errors.New("invalid access list")
 
-// ErrBadArguments means that the request is malformed: it has an invalid path, for
-// example, or creates a container inside a transaction.
+// ErrBadArguments means that the request is malformed, for example because it has an
+// invalid path, or that the driver cannot make it: see [Session].Multi.
 var ErrBadArguments = errors.New("bad arguments")
 
 // ErrUnimplemented means that the server does not know the operation.

@@ -95,7 +95,7 @@ type Op struct {
 	// Data is the znode's new content, for OpCreate and OpSet.
 	Data []byte
 
-	// Mode is the kind of znode, for OpCreate. It must not be Container.
+	// Mode is the kind of znode, for OpCreate. For Container see [Session].Multi.
 	Mode Mode
 
 	// ACL is the access list, for OpCreate.

@@ -153,6 +153,22 @@ func containerTests() []test {
 			e.delete(s, e.path("used/child"))
 			e.fires(events, driver.EventDeleted, e.path("used"))
 		}},
+		{"container/that a transaction has created is removed in the same way", func(e *env) {
+			s := e.connectContainers()
+			if !e.canMake(s) {
+				e.skip("the driver or the server cannot create a container in a transaction")
+			}
+			e.multi(s, persistent(e.path("plain")), persistent(e.path("plain/child")), container(e.path("unused")))
+			e.delete(s, e.path("plain/child"))
+			for _, name := range []string{"first", "second"} {
+				results := e.multi(s, container(e.path(name)), driver.CreateOp(e.path(name)+"/n-", nil, driver.EphemeralSequential, everyone()))
+				e.delete(s, results[1].Path)
+				e.until("the empty container is removed", func() bool { return !e.exists(s, e.path(name)) })
+			}
+			if got := e.names(s, e.root); !equal(got, "plain", "unused") {
+				e.Fatalf("the nodes left are %q, want plain and unused", got)
+			}
+		}},
 	}
 }
 

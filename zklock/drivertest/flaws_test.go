@@ -93,7 +93,7 @@ func (f flaw) pattern() string {
 }
 
 func flaws() []flaw {
-	return []flaw{
+	return append(containerFlaws(), []flaw{
 		{name: "none"},
 		{"a set does not count the node created with it", with(func(s *faulty) {
 			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
@@ -351,5 +351,5 @@ func flaws() []flaw {
 		{"close never returns an error", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return glad{s}
 		}, []string{"close/of a session that is cut off does not outlast its context", "close/reports a request in flight as ErrConnLoss"}},
-	}
+	}...)
 }

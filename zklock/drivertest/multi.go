@@ -290,16 +290,6 @@ func multiTests() []test {
 				driver.CheckOp(e.path("lock"), driver.AnyVersion), driver.SetOp(e.root, []byte("late"), driver.AnyVersion))
 			e.data(other, e.root, "held")
 		}},
-		{"multi/with a container is ErrBadArguments and applies nothing", func(e *env) {
-			s := e.connect()
-			_, err := s.Multi(e.ctx, []driver.Op{
-				persistent(e.path("a")), driver.CreateOp(e.path("c"), nil, driver.Container, everyone()),
-			})
-			e.is(err, driver.ErrBadArguments, "multi with a container")
-			if got := e.names(s, e.root); len(got) != 0 {
-				e.Fatalf("a refused multi created %q", got)
-			}
-		}},
 		{"multi/of many operations is applied as a whole", func(e *env) {
 			s := e.connect()
 			var ops []driver.Op

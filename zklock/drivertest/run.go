@@ -66,6 +66,7 @@ func tests() []test {
 		statTests(),
 		sequenceTests(),
 		multiTests(),
+		multiContainerTests(),
 		errorTests(),
 		aclTests(),
 		watchTests(),

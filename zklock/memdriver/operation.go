@@ -9,7 +9,7 @@ import (
 )
 
 func (t *tree) create(tx *txn, op *driver.Op, result *driver.OpResult) error {
-	if nameless(op.Path) || op.Mode > driver.Container || op.Mode == driver.Container && tx.multi {
+	if nameless(op.Path) || op.Mode > driver.Container {
 		return driver.ErrBadArguments
 	}
 	acl, err := fixACL(op.ACL, tx.ids)

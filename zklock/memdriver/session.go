@@ -247,7 +247,7 @@ func (s *session) refuse(ops []driver.Op, at int, err error) ([]driver.OpResult,
 // wellFormed does the check of a client before it sends a transaction.
 func wellFormed(op *driver.Op) bool {
 	if op.Kind == driver.OpCreate {
-		return validCreatePath(op.Path, op.Mode) && op.Mode < driver.Container
+		return validCreatePath(op.Path, op.Mode) && op.Mode <= driver.Container
 	}
 	return validPath(op.Path)
 }

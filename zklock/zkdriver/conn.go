@@ -104,7 +104,7 @@ func (c *conn) next() error {
 		r := parseReply(frame)
 		own := r.xid <= setWatchesXid // the reply to a request of setWatches, of which the client knows nothing
 		if own || r.xid >= 0 {
-			if err := c.answered(r, frame); err != nil {
+			if frame, err = c.answered(r, frame); err != nil {
 				return err
 			}
 		}
@@ -119,14 +119,15 @@ func (c *conn) next() error {
 	}
 }
 
-// answered processes the reply to a request.
-func (c *conn) answered(r reply, frame []byte) error {
+// answered processes the reply to a request. It returns the frame for the client: see
+// checkBody.
+func (c *conn) answered(r reply, frame []byte) ([]byte, error) {
 	c.mu.Lock()
 	req, ok := c.pending[r.xid]
 	delete(c.pending, r.xid)
 	c.mu.Unlock()
 	if !ok {
-		return nil // the client ignores it too
+		return frame, nil // the client ignores it too
 	}
 	if req.opcode != opSetAuth { // its reply arrives before the watches are set, and shows no state
 		c.session.zxid.note(r.zxid)
@@ -139,8 +140,9 @@ func (c *conn) answered(r reply, frame []byte) error {
 		c.session.dialer.answered()
 	}
 	if r.code == 0 {
-		if err := checkBody(req.opcode, frame); err != nil {
-			return err
+		var err error
+		if frame, err = checkBody(req.opcode, frame); err != nil {
+			return nil, err
 		}
 	}
 	switch {
@@ -151,12 +153,12 @@ func (c *conn) answered(r reply, frame []byte) error {
 	case req.opcode == opClose && r.code == 0:
 		c.session.confirmClose()
 	case req.opcode == opSetAuth && r.code == 0:
-		return c.setWatches(c.session.Timeout())
+		return frame, c.setWatches(c.session.Timeout())
 	case req.opcode == opSetWatch && r.code != 0:
 		// Without the reconnect, the watches would be dead until the next one.
-		return fmt.Errorf("the server refused to set the session's watches again: error code %d", r.code)
+		return nil, fmt.Errorf("the server refused to set the session's watches again: error code %d", r.code)
 	}
-	return nil
+	return frame, nil
 }
 
 // Write implements net.Conn. It never returns an error: the client deadlocks if a

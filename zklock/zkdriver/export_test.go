@@ -53,7 +53,7 @@ func (m *meter) Read(p []byte) (int, error) {
 }
 
 // CheckBody is checkBody for tests.
-func CheckBody(opcode int32, frame []byte) error { return checkBody(opcode, frame) }
+func CheckBody(opcode int32, frame []byte) ([]byte, error) { return checkBody(opcode, frame) }
 
 // WatchChannels returns how many channels wait for events of a session's watches.
 func WatchChannels(s driver.Session) (n int) {

@@ -36,6 +36,8 @@ const (
 	opCheck     = 13
 	opDelete    = 2
 	opMulti     = 14
+	opCreate2   = 15
+	opContainer = 19
 	opSetAuth   = 100
 	opSetWatch  = 101
 	opClose     = -11
@@ -96,25 +98,30 @@ func parseReply(frame []byte) reply {
 
 // checkBody refuses a reply that would crash the client. The client makes slices of
 // any length that a reply claims, and does not recover from an index out of range in
-// the answer to a transaction.
-func checkBody(opcode int32, frame []byte) error {
-	body := frame[prefixLen+replyHeaderLen:]
+// the answer to a transaction. checkBody returns the frame for the client, which may be a
+// shorter one in the same memory: see readable.
+func checkBody(opcode int32, frame []byte) ([]byte, error) {
+	const bodyAt = prefixLen + replyHeaderLen
+	body := frame[bodyAt:]
 	switch opcode {
 	case opGetData:
 		if _, ok := skipBuffer(body); !ok {
-			return fmt.Errorf("%w: data longer than its frame", errBadFrame)
+			return nil, fmt.Errorf("%w: data longer than its frame", errBadFrame)
 		}
 	case opChildren2:
 		// Each name begins with a length field of four bytes.
 		if len(body) < 4 || int64(binary.BigEndian.Uint32(body)) > int64(len(body)/4) {
-			return fmt.Errorf("%w: more children than the frame can hold", errBadFrame)
+			return nil, fmt.Errorf("%w: more children than the frame can hold", errBadFrame)
 		}
 	case opMulti:
-		if !checkMulti(body) {
-			return fmt.Errorf("%w: truncated results of a transaction", errBadFrame)
+		n, ok := readable(body)
+		if !ok {
+			return nil, fmt.Errorf("%w: truncated results of a transaction", errBadFrame)
 		}
+		frame = frame[:bodyAt+n]
+		binary.BigEndian.PutUint32(frame, uint32(len(frame)-prefixLen))
 	}
-	return nil
+	return frame, nil
 }
 
 // skipBuffer skips a length field and as many bytes. A negative length means null.
@@ -131,41 +138,6 @@ func skipBuffer(b []byte) ([]byte, bool) {
 		return nil, false
 	}
 	return b[n:], true
-}
-
-// checkMulti checks the results of a transaction, up to the header that marks their
-// end.
-func checkMulti(b []byte) bool {
-	const header = 4 + 1 + 4 // type, done, error
-	for {
-		if len(b) < header {
-			return false
-		}
-		kind, done := int32(binary.BigEndian.Uint32(b)), b[4] != 0
-		if b = b[header:]; done {
-			return true
-		}
-		size := 0
-		switch kind {
-		case opErrorRes:
-			size = 4
-		case opSetData:
-			size = statLen
-		case opCreate:
-			rest, ok := skipBuffer(b)
-			if !ok {
-				return false
-			}
-			b = rest
-		case opDelete, opCheck:
-		default:
-			return true // the client stops here too, with an error
-		}
-		if len(b) < size {
-			return false
-		}
-		b = b[size:]
-	}
 }
 
 // request is the header of a frame to the server.

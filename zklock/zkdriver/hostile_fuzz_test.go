@@ -41,6 +41,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte{0, 4, 0x7f, 0xff, 0xff, 0xff, 0, 4, 0xff, 0xff, 0xff, 0xff, 0, 4, 0x80, 0, 0, 0})
 	f.Add([]byte{0, 9, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x90, 0, 0x9b, 0, 0xa0, 1, 1})
 	f.Add([]byte{0x90, 0})
+	f.Add(append([]byte{0, 84, 0, 0, 0, 15, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2, '/', 'a'}, append(stat, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 4<<10 {
 			return
@@ -104,6 +105,7 @@ func requests(s driver.Session) {
 		func(ctx context.Context) {
 			_, _ = s.Multi(ctx, []driver.Op{
 				driver.CreateOp("/a", nil, driver.EphemeralSequential, nil),
+				driver.CreateOp("/b", nil, driver.Container, nil),
 				driver.SetOp("/a", nil, driver.AnyVersion),
 				driver.DeleteOp("/a", driver.AnyVersion),
 				driver.CheckOp("/a", driver.AnyVersion),

@@ -20,7 +20,7 @@ var errUnreadable = errors.New("results do not match the transaction")
 // Multi implements driver.Session. A single operation that has a request of its own is
 // sent as that request.
 func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
-	if len(ops) == 1 && ops[0].Kind != driver.OpCheck && ops[0].Mode != driver.Container {
+	if len(ops) == 1 && ops[0].Kind != driver.OpCheck {
 		return s.single(ctx, &ops[0])
 	}
 	var zxid int64
@@ -115,6 +115,11 @@ func failedMulti(c call, ops []driver.Op, responses []zk.MultiResponse, err erro
 		if fault < 0 && r.Error != nil && !rolledBack(r.Error) {
 			fault = i
 			reason, _ := translate(r.Error)
+			if ops[i].Mode == driver.Container && errors.Is(reason, driver.ErrBadArguments) {
+				// A server without containers does not know the mode. There is no other
+				// reason: convertOp has checked the path.
+				reason = both(driver.ErrUnimplemented, r.Error)
+			}
 			results[i].Err = reason
 			continue
 		}
@@ -144,10 +149,6 @@ func convertOp(op driver.Op) (size int, request any, err error) {
 	size = pathSize(op.Path) + 4
 	switch op.Kind {
 	case driver.OpCreate:
-		if op.Mode == driver.Container {
-			// The client could not read the result of creating one.
-			return 0, nil, fmt.Errorf("%w: a container cannot be created in a transaction", driver.ErrBadArguments)
-		}
 		flags, err := createFlags(op.Mode)
 		if err != nil {
 			return 0, nil, err

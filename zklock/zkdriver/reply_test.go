@@ -45,6 +45,8 @@ func TestHostileReplies(t *testing.T) {
 		"too many results": {"multi", func(l *link, r req) {
 			l.reply(r, 0, slicesOf(multiHeader(2, false), multiHeader(2, false), multiHeader(2, false), multiHeader(-1, true)))
 		}},
+		"half a container":  {"multi", func(l *link, r req) { l.reply(r, 0, slicesOf(multiHeader(15, false), str("/a"), make([]byte, 67))) }},
+		"giant container":   {"multi", func(l *link, r req) { l.reply(r, 0, slicesOf(multiHeader(19, false), huge, make([]byte, 80))) }},
 		"results of others": {"multi", func(l *link, r req) { l.reply(r, 0, slicesOf(multiHeader(1, false), huge)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,4 +217,67 @@ func TestMultiResults(t *testing.T) {
 		t.Errorf("results %v", results)
 	}
 	matches(t, err, driver.ErrConnLoss)
+}
+
+// A server's result for a container has another type than that of other creates, and a
+// Stat. A transaction with containers has the same results as any other.
+func TestResultsOfContainers(t *testing.T) {
+	var answer []byte
+	p := newPeer(t, func(l *link) {
+		l.greet(sid)
+		for {
+			r, ok := l.read()
+			if !ok {
+				return
+			}
+			if r.op == opMulti {
+				l.replyAt(9, r, 0, answer)
+				continue
+			}
+			l.succeed(r)
+		}
+	})
+	s := connect(t, p.url())
+	ops := []driver.Op{
+		driver.CreateOp("/a", nil, driver.Container, driver.OpenACL(driver.PermAll)),
+		driver.CreateOp("/a/n-", nil, driver.EphemeralSequential, driver.OpenACL(driver.PermAll)),
+		driver.SetOp("/a", nil, driver.AnyVersion),
+		driver.CreateOp("/b", nil, driver.Container, driver.OpenACL(driver.PermAll)),
+		driver.DeleteOp("/c", driver.AnyVersion),
+	}
+	stat := bytes.Repeat([]byte{0, 0, 0, 1}, 68/4)
+	for _, kind := range []int32{15, 19, 1} {
+		made := func(path string) []byte {
+			if kind == 1 {
+				return slicesOf(multiHeader(kind, false), str(path))
+			}
+			return slicesOf(multiHeader(kind, false), str(path), stat)
+		}
+		answer = slicesOf(made("/a"), multiHeader(1, false), str("/a/n-7"), multiHeader(5, false), stat, made("/b"), multiHeader(2, false), multiHeader(-1, true))
+		results, err := s.Multi(within(t, 5*time.Second), ops)
+		if err != nil || len(results) != len(ops) {
+			t.Fatalf("type %d: error %v with %d results", kind, err, len(results))
+		}
+		for i, path := range []string{"/a", "/a/n-7", "", "/b", ""} {
+			if r := results[i]; r.Path != path || r.Err != nil || r.Zxid != 9 || (i == 2) != (r.Stat.Version == 1) {
+				t.Errorf("type %d: result %d is %+v", kind, i, r)
+			}
+		}
+	}
+
+	// Servers without containers do not know the mode.
+	answer = nil
+	for _, code := range []int32{-8, -2, -2, -2, -2} {
+		answer = binary.BigEndian.AppendUint32(append(answer, multiHeader(-1, false)...), uint32(code))
+	}
+	answer = append(answer, multiHeader(-1, true)...)
+	results, err := s.Multi(within(t, 5*time.Second), ops)
+	matches(t, err, driver.ErrUnimplemented, zk.ErrBadArguments)
+	if len(results) != len(ops) || errors.Is(err, driver.ErrBadArguments) {
+		t.Fatalf("error %v with %d results", err, len(results))
+	}
+	matches(t, results[0].Err, driver.ErrUnimplemented)
+	for _, r := range results[1:] {
+		matches(t, r.Err, driver.ErrRolledBack)
+	}
 }

@@ -229,7 +229,7 @@ func TestRefusedBeforeTheSend(t *testing.T) {
 	}
 	_, err := s.Create(ctx, "/a", nil, driver.Mode(99), nil)
 	matches(t, err, driver.ErrBadArguments)
-	_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/a", nil, driver.Container, nil)})
+	_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/a", nil, driver.Mode(99), nil)})
 	matches(t, err, driver.ErrBadArguments)
 	_, err = s.Multi(ctx, []driver.Op{{Path: "/a"}})
 	matches(t, err, driver.ErrBadArguments)

@@ -102,26 +102,31 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		case <-desk.Ctx.Done():
 			return nil, false, errs.ErrSessionOver
 		case <-ctx.Done():
-			a.abandon(p, w)
+			a.abandon(p, w, parents)
 			return nil, false, desk.WaitEnded(ctx, began)
 		}
 		err := w.Err
+		desk.freshNames.note(w, parents)
 		switch {
 		case err == nil:
-			return a.created(ctx, p, seen, w.Children)
+			return a.created(ctx, p, parents, seen, w.Children)
 		case errors.Is(err, driver.ErrConnLoss):
 			p.doubtful = true
 			found, err := a.recover(ctx, p)
 			if err != nil {
-				a.abandon(p, nil)
+				a.abandon(p, nil, parents)
 				return nil, false, err
 			}
 			if found {
-				return a.created(ctx, p, seen, nil)
+				return a.created(ctx, p, parents, seen, nil)
+			}
+			if err := a.makeAll(ctx, parents); err != nil {
+				p.unregister()
+				return nil, false, err
 			}
 		case session.Transient(err):
 			if !session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
-				a.abandon(p, nil)
+				a.abandon(p, nil, parents)
 				return nil, false, desk.Interrupted(ctx, began)
 			}
 		case desk.Ended(err):
@@ -129,6 +134,11 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		case a.setRefused(w, parents):
 			// This client may not write that parent. The next try creates without the
 			// set, and the queue is listed instead of counted.
+		case isRefused(w, parents):
+			if err := a.makeRefused(ctx, w, parents); err != nil {
+				p.unregister()
+				return nil, false, err
+			}
 		default:
 			p.unregister()
 			if errors.Is(err, driver.ErrNoNode) {
@@ -142,8 +152,8 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. A warm name needs no set. The nodes of the place that p replaces are deleted first,
-// so that they are not counted.
+// node. A warm name needs no set. A parent that is unmade is created right before the node.
+// The nodes of the place that p replaces are deleted first, so that they are not counted.
 func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Write {
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
@@ -157,13 +167,22 @@ func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Wr
 			w.Ops = append(w.Ops, driver.DeleteOp(c.path(), driver.AnyVersion))
 		}
 	}
+	apart := false
 	for i, c := range p.nodes {
+		if isUnmade(parents[i]) {
+			w.Ops = append(w.Ops, driver.CreateOp(c.dir, parentMark, driver.Container, cfg.acls()))
+			apart = !desk.freshNames.mayShare()
+		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].marked && !warm {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
-	desk.Commits.Submit(w)
+	if apart {
+		desk.Commits.SubmitApart(w)
+	} else {
+		desk.Commits.Submit(w)
+	}
 	return w
 }
 
@@ -180,8 +199,9 @@ func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
 		}
 		for j := range parents {
 			if parents[j].path == w.Ops[i].Path {
-				parents[j].marked = false
-				desk.parents.add(parents[j])
+				if parents[j].marked = false; !isUnmade(parents[j]) {
+					desk.parents.add(parents[j])
+				}
 				return true
 			}
 		}
@@ -210,6 +230,9 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 	for i := range w.Ops {
 		switch w.Ops[i].Kind {
 		case driver.OpCreate:
+			if w.Ops[i].Mode == driver.Container {
+				continue // a parent
+			}
 			p.nodes[len(children)].settleLocked(w.Results[i].Path)
 			children = append(children, -1)
 			p.Zxid = w.Results[i].Zxid
@@ -227,7 +250,7 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 // created completes a place whose nodes exist: the place that it replaces was deleted
 // by the same transaction, and accept checks the new one. seen is the transaction id of
 // the newest creation that this client knew before this one.
-func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []int32) (_ *Place, alone bool, err error) {
+func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
 	if p.parentCzxid == 0 && isProven(ctx, p) {
@@ -241,6 +264,7 @@ func (a Attempt) created(ctx context.Context, p *Place, seen int64, children []i
 	if p.Zxid == 0 {
 		err = a.readZxid(ctx, p)
 	}
+	desk.addMade(parents)
 	if err == nil {
 		limit := desk.cfg.MaxContenders
 		if requeued {

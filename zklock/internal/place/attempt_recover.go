@@ -52,8 +52,9 @@ func (a Attempt) recover(ctx context.Context, p *Place) (found bool, err error) 
 }
 
 // abandon is Place.Remove for a place whose creation may still be under way, as w, or may
-// have had an unknown outcome. The place that it replaces leaves the queue with it.
-func (a Attempt) abandon(p *Place, w *session.Write) {
+// have had an unknown outcome. The place that it replaces leaves the queue with it. The
+// caller must not use parents any more.
+func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 	desk := p.Desk
 	p.giveUp()
 	desk.Spawn(func() {
@@ -82,6 +83,7 @@ func (a Attempt) abandon(p *Place, w *session.Write) {
 			}
 		}
 		if applied {
+			desk.addMade(parents)
 			_ = deleteNodes(p)
 		} else {
 			p.unregister()

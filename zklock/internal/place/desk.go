@@ -9,6 +9,7 @@ type Desk struct {
 	*Shared
 
 	ownWatches ownWatches
+	freshNames freshNames
 
 	enqueued map[uint64]*contender // guarded by the session's Mu; the registered contenders, by serial number
 	serial   uint64                // guarded by the session's Mu; the newest serial number

@@ -30,7 +30,8 @@ type parent struct {
 	warned      bool  // the log has the warning about children that are not contenders
 	recalls     uint8 // how often a kept place below it was recalled, at most maxRecalls
 
-	// version is the version of the data after this client's last write.
+	// version is the version of the data after this client's last write; unmade if the
+	// znode is not known to exist.
 	version int32
 
 	// releasedOn is the id of the session on which this client last released the name;
@@ -41,6 +42,12 @@ type parent struct {
 
 	warmth *warmth // what our last contender below it proves, now that it is gone; nil: nothing
 }
+
+// unmade is the version of a parent that the transaction which creates a contender has to
+// create, too. No such parent is stored.
+const unmade int32 = -1
+
+func isUnmade(p parent) bool { return p.version == unmade }
 
 // maxParents bounds the cache to some tens of megabytes.
 const maxParents = 1 << 17

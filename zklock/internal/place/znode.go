@@ -28,9 +28,8 @@ type Znode struct {
 	Path string
 }
 
-// ensure makes sure that a lock's znode exists, and finds out whether it has our mark.
-// It is created as a container, which servers remove once it has had children and is
-// empty again. Servers before 3.5.1 have no containers: there it is persistent.
+// ensure returns what is known about a lock's znode. If nothing is known, the znode is
+// unmade, or ensure makes sure that it exists: see freshNames.
 //
 // A znode that this client has not used for a while may have been replaced by another
 // program, so its data is read again before it is written. See parents.find for occupied.
@@ -50,6 +49,18 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 		}
 		desk.parents.forget(path)
 	}
+	if !occupied && desk.freshNames.usable(desk.cfg.Dialect) {
+		return parent{path: path, marked: true, version: unmade}, nil
+	}
+	return z.make(ctx)
+}
+
+// make makes sure that a lock's znode exists, with a request of its own, and finds out
+// whether it has our mark. It is created as a container, which servers remove once it has
+// had children and is empty again. Servers before 3.5.1 have no containers: there it is
+// persistent.
+func (z Znode) make(ctx context.Context) (parent, error) {
+	desk, path := z.Desk, z.Path
 	found := parent{path: path, marked: true}
 	mode := desk.cfg.Dialect.ParentMode()
 	create := func() error {
@@ -70,12 +81,23 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 		err = z.create(ctx, parentMark, driver.Persistent)
 	}
 	if errors.Is(err, driver.ErrNodeExists) {
-		found.marked, err = z.claim(ctx)
+		return z.adopt(ctx)
 	}
 	if err != nil {
 		return parent{}, desk.cfg.explain(err, path)
 	}
 	desk.parents.add(found)
+	return found, nil
+}
+
+// adopt returns what a read shows about a lock's znode that another client has created.
+func (z Znode) adopt(ctx context.Context) (parent, error) {
+	marked, err := z.claim(ctx)
+	if err != nil {
+		return parent{}, z.Desk.cfg.explain(err, z.Path)
+	}
+	found := parent{path: z.Path, marked: marked}
+	z.Desk.parents.add(found)
 	return found, nil
 }
 

@@ -63,6 +63,7 @@ type committer struct {
 	settle func(group []*Write) // records the created nodes, before the members are answered
 	ctx    context.Context      // the session's
 	wg     *sync.WaitGroup      // the session's; joined after ctx has ended
+	lone   chan struct{}        // the session's
 
 	mu      sync.Mutex
 	pending []*Write // guarded by mu
@@ -73,12 +74,9 @@ type committer struct {
 // Submit queues w and returns at once. w.Done is closed when w is answered. If the committer
 // is closed, w fails with driver.ErrClosed.
 func (c *committer) Submit(w *Write) {
-	w.Done = make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		w.Err = driver.ErrClosed
-		close(w.Done)
+	if !c.accept(w) {
 		return
 	}
 	c.pending = append(c.pending, w)
@@ -89,10 +87,40 @@ func (c *committer) Submit(w *Write) {
 	c.wg.Go(c.fly)
 }
 
-// Apart sends writes that create nothing, in groups that no other caller's writes join. It
-// returns when all of them are answered.
+// accept prepares w to be sent. If the committer is closed, accept answers w and returns
+// false. The caller holds mu.
+func (c *committer) accept(w *Write) bool {
+	w.Done = make(chan struct{})
+	if c.closed {
+		w.Err = driver.ErrClosed
+		close(w.Done)
+	}
+	return !c.closed
+}
+
+// SubmitApart is Submit for a write that is likely to be refused: it has a transaction of
+// its own, so that no other write has to be sent again. These transactions do not wait for
+// those of groups. They count as lone requests, of which at most MaxLone are under way.
+func (c *committer) SubmitApart(w *Write) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.accept(w) {
+		return
+	}
+	c.wg.Go(func() {
+		select {
+		case c.lone <- struct{}{}:
+			defer func() { <-c.lone }()
+		case <-c.ctx.Done(): // the write is answered without a request
+		}
+		c.Apart([]*Write{w})
+	})
+}
+
+// Apart sends writes in groups that no other caller's writes join. It returns when all of
+// them are answered.
 func (c *committer) Apart(writes []*Write) {
-	apart := committer{multi: c.multi, settle: func([]*Write) {}, ctx: c.ctx, pending: writes}
+	apart := committer{multi: c.multi, settle: c.settle, ctx: c.ctx, pending: writes}
 	for group := apart.next(); group != nil; group = apart.next() {
 		apart.send(group)
 	}

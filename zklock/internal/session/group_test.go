@@ -75,6 +75,48 @@ func TestLoneWriteGoesAtOnce(t *testing.T) {
 	})
 }
 
+// A write that is sent apart does not wait for the transactions under way and shares none,
+// but at most as many as lone requests are under way at the same time. It is settled once.
+func TestWriteApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights, settled := groups(t.Context(), &wg, "")
+		c.lone = make(chan struct{}, 2)
+		land := busy(t, c, flights)
+		writes := []*Write{creation("/x", "1"), creation("/y", "1"), creation("/z", "1")}
+		for _, w := range writes {
+			c.SubmitApart(w)
+		}
+		synctest.Wait()
+		for _, want := range []int{2, 2, 1} {
+			if len(flights) != want {
+				t.Fatalf("%d transactions are under way, want %d", len(flights), want)
+			}
+			f := <-flights
+			if got := paths(f); len(got) != 1 {
+				t.Errorf("a transaction has %v, want one write", got)
+			}
+			f.answer <- nil
+			synctest.Wait()
+		}
+		land()
+		wg.Wait()
+		for _, w := range writes {
+			if <-w.Done; w.Err != nil {
+				t.Error(w.Err)
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *Write) bool { return s != w })); n != 1 {
+				t.Errorf("%s was settled %d times", w.Ops[0].Path, n)
+			}
+		}
+		c.close()
+		refused := creation("/x", "2")
+		if c.SubmitApart(refused); !errors.Is(refused.Err, driver.ErrClosed) {
+			t.Errorf("after close: %v, want ErrClosed", refused.Err)
+		}
+	})
+}
+
 // A group never exceeds maxGroupBytes. A single write that is larger is sent alone.
 func TestGroupHasASize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

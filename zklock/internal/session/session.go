@@ -46,7 +46,7 @@ type Session struct {
 
 	Rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
 	look  chan struct{} // cap 1: wakes the keeper, which then checks the state and the lease
-	lone  chan struct{} // cap MaxLone: one element for each request of Once that is under way
+	lone  chan struct{} // cap MaxLone: one element for each request of Once, or transaction of SubmitApart, that is under way
 
 	// proven is Lease.Until in nanoseconds since born, while the lease counts and the
 	// session is not over, and else 0. It changes together with them, under Mu.
@@ -88,7 +88,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	}
 	s.Ctx, s.stop = context.WithCancel(context.Background())
 	s.Watches.s = s
-	s.Commits = committer{multi: transactions{s}.multi, settle: transactions{s}.settle, ctx: s.Ctx, wg: &s.wg}
+	s.Commits = committer{multi: transactions{s}.multi, settle: transactions{s}.settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
 	s.Lease = lease.Lease{Timeout: s.settings.LeaseTimeout(s.Timeout), Tick: s.settings.TickTime}
 	gen, handshake := ds.Conn()
 	s.gen = gen

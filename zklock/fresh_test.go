@@ -1,0 +1,348 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// makers is a connector whose sessions pass each transaction that creates a container to
+// multi, and each create of a single container to create; nil changes nothing. It counts
+// both.
+type makers struct {
+	driver.Connector
+	multi  func(s driver.Session, ctx context.Context, ops []driver.Op) ([]driver.OpResult, error)
+	create error
+
+	multis, creates atomic.Int64
+}
+
+func (m *makers) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := m.Connector.Connect(ctx, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &maker{s, m}, nil
+}
+
+type maker struct {
+	driver.Session
+	of *makers
+}
+
+func (s *maker) Create(ctx context.Context, path string, data []byte, mode driver.Mode, acl []driver.ACL) (string, error) {
+	if mode == driver.Container {
+		s.of.creates.Add(1)
+		if s.of.create != nil {
+			return "", s.of.create
+		}
+	}
+	return s.Session.Create(ctx, path, data, mode, acl)
+}
+
+func isContainer(op driver.Op) bool { return op.Mode == driver.Container }
+
+func (s *maker) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+	if slices.ContainsFunc(ops, isContainer) {
+		s.of.multis.Add(1)
+		if s.of.multi != nil {
+			return s.of.multi(s.Session, ctx, ops)
+		}
+	}
+	return s.Session.Multi(ctx, ops)
+}
+
+// refuses returns a function for makers.multi: the server refuses the container.
+func refuses(err error) func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error) {
+	return func(_ driver.Session, _ context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+		results := make([]driver.OpResult, len(ops))
+		for i := range results {
+			results[i].Err = driver.ErrRolledBack
+		}
+		results[slices.IndexFunc(ops, isContainer)].Err = err
+		return results, err
+	}
+}
+
+// The first acquisition of a name that no client uses is one request. If the znode exists,
+// that is as many requests as if the client had tried to create only the znode.
+func TestFreshNameIsOneTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		for _, client := range []*zklock.Client{c, other} {
+			if err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var l *zklock.Lock
+		acquire := func(a zklock.Acquirer) func() {
+			return func() { l = mustLock(t)(a.Acquire(t.Context())) }
+		}
+		release := func() { mustRelease(t, l) }
+		all := func(c *zklock.Client, names ...string) zklock.Acquirer {
+			var list []zklock.Acquirer
+			for _, name := range names {
+				list = append(list, c.Mutex(name))
+			}
+			return zklock.All(list...)
+		}
+		one := memdriver.Ops{Multis: 1, MultiOps: 3}
+		wantCost(t, "a fresh name", cost(e, acquire(c.Mutex("a"))), one)
+		if want := "version 1 \"zklock\""; !strings.Contains(e.Dump(), want) || !strings.Contains(e.Dump(), "a container") {
+			t.Errorf("want a container with %s:\n%s", want, e.Dump())
+		}
+		wantCost(t, "its release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 1})
+		wantCost(t, "its second use", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Multis: 1, MultiOps: 2})
+		release()
+		wantCost(t, "a name that exists", cost(e, acquire(other.Mutex("a"))), memdriver.Ops{Multis: 2, MultiOps: 5, Gets: 1})
+		release()
+		wantCost(t, "four fresh names", cost(e, acquire(all(c, "w", "x", "y", "z"))), memdriver.Ops{Multis: 1, MultiOps: 12})
+		release()
+		wantCost(t, "four names, of which two exist", cost(e, acquire(all(other, "u", "w", "v", "x"))), memdriver.Ops{Multis: 3, MultiOps: 12 + 11 + 10, Gets: 2})
+		release()
+		wantCost(t, "a try of a fresh name", cost(e, func() { l = mustLock(t)(c.Mutex("b").TryAcquire(t.Context())) }), memdriver.Ops{Multis: 1, MultiOps: 3, Children: 1})
+		release()
+		if err := e.Delete("/zklock/b"); err != nil { // as the server does with an idle container
+			t.Fatal(err)
+		}
+		wantCost(t, "a name that was removed", cost(e, acquire(c.Mutex("b"))), memdriver.Ops{Multis: 2, MultiOps: 5})
+		release()
+	})
+}
+
+// The second use of a name and those after it have the same cost as if the znode had been
+// created by itself: the first one counts among those after which a name gets warm.
+func TestFreshNameGetsWarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		m := connect(t, e.Connector(), nil).Mutex("a")
+		for range 3 {
+			mustRelease(t, mustLock(t)(m.Acquire(t.Context())))
+		}
+		wantCost(t, "a warm name", cost(e, func() { mustRelease(t, mustLock(t)(m.Acquire(t.Context()))) }), memdriver.Ops{Multis: 2, MultiOps: 2})
+	})
+}
+
+// A driver or server may not be able to create a container in a transaction, or may not
+// allow it. The client tries once on a session, and then creates znodes by themselves.
+func TestFreshNamesWithoutContainersInTransactions(t *testing.T) {
+	for what, test := range map[string]struct {
+		multi  func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error)
+		create error
+		tries  int64
+	}{
+		"the driver refuses it, without results": {func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error) {
+			return nil, driver.ErrBadArguments
+		}, nil, 1},
+		"the driver refuses it, with results": {refuses(driver.ErrBadArguments), nil, 1},
+		"the server does not know it":         {refuses(driver.ErrUnimplemented), driver.ErrUnimplemented, 1},
+		"it is not allowed":                   {refuses(driver.ErrNoAuth), nil, 1},
+		"the connection is lost": {func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error) {
+			return nil, driver.ErrConnLoss
+		}, nil, 2},
+		"the reply is never readable": {func(s driver.Session, ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+			_, _ = s.Multi(ctx, ops)
+			return nil, driver.ErrConnLoss
+		}, nil, 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				m := &makers{Connector: e.Connector(), multi: test.multi, create: test.create}
+				c, other := connect(t, m, nil), connect(t, e.Connector(), nil)
+				for i, name := range names(5) {
+					l := mustLock(t)(c.Mutex(name).Acquire(t.Context()))
+					if _, err := other.Mutex(name).TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+						t.Errorf("a try of %s while it is held: %v", name, err)
+					}
+					mustRelease(t, l)
+					if n, want := m.multis.Load(), min(int64(i)+1, test.tries); n != want {
+						t.Errorf("%d transactions with a container for %d names, want %d", n, i+1, want)
+					}
+				}
+				both := zklock.All(c.Mutex("x"), c.Mutex("y"))
+				mustRelease(t, mustLock(t)(both.Acquire(t.Context())))
+				time.Sleep(time.Minute)
+				if n := nodes(e); n != 0 || m.multis.Load() != test.tries {
+					t.Errorf("%d transactions with a container; left behind:\n%s", m.multis.Load(), e.Dump())
+				}
+			})
+		})
+	}
+}
+
+// A client that may not create znodes below the root gets ErrNoAuth, as without the
+// transaction, and tries that once only.
+func TestFreshNameWithoutRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		m := &makers{Connector: e.Connector(), multi: refuses(driver.ErrNoAuth), create: driver.ErrNoAuth}
+		c := connect(t, m, nil)
+		for _, name := range names(3) {
+			if _, err := c.Mutex(name).Acquire(t.Context()); !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "/zklock/"+name) {
+				t.Errorf("acquire: %v, want ErrNoAuth and the path", err)
+			}
+		}
+		if m.multis.Load() != 1 || m.creates.Load() != 3 {
+			t.Errorf("%d transactions and %d creates, want 1 and 3", m.multis.Load(), m.creates.Load())
+		}
+	})
+}
+
+// The root was removed while the client had a session. It is created again, and fresh names
+// are one transaction again.
+func TestFreshNameBelowAMissingRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Delete("/zklock"); err != nil {
+			t.Fatal(err)
+		}
+		both := mustLock(t)(zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(t.Context()))
+		mustRelease(t, both)
+		wantCost(t, "the next fresh name", cost(e, func() { mustRelease(t, mustLock(t)(c.Mutex("c").Acquire(t.Context()))) }), memdriver.Ops{Multis: 2, MultiOps: 4})
+	})
+}
+
+// In the other dialects a lock's znode may be below others, or is persistent. They create it
+// by itself.
+func TestFreshNamesOfOtherDialects(t *testing.T) {
+	for _, dialect := range allDialects {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			m := &makers{Connector: e.Connector()}
+			c := inDialect(t, m, dialect)
+			mustRelease(t, mustLock(t)(c.Mutex("a/b").Acquire(t.Context())))
+			if n := m.multis.Load(); n != 0 != (dialect == "zklock") {
+				t.Errorf("dialect %s: %d transactions with a container", dialect, n)
+			}
+		})
+	}
+}
+
+// Two clients use the same fresh names at the same time. For each name one of them creates
+// the znode, and at any time at most one holds the lock.
+func TestTwoClientsOfTheSameFreshNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 1000
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+		defer e.Close()
+		holders := make([]atomic.Int32, count)
+		tokens := make([][]zklock.Token, count)
+		var wg sync.WaitGroup
+		for range 2 {
+			c := connect(t, e.Connector(), nil)
+			for i, name := range names(count) {
+				wg.Go(func() {
+					l, err := c.Mutex(name).Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if n := holders[i].Add(1); n != 1 {
+						t.Errorf("%s has %d holders", name, n)
+					}
+					tokens[i] = append(tokens[i], l.Token()) // by one holder at a time
+					time.Sleep(time.Millisecond)
+					holders[i].Add(-1)
+					if err := l.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		for i, of := range tokens {
+			if len(of) != 2 || of[0].Compare(of[1]) >= 0 {
+				t.Errorf("name %d: tokens %v, want two that rise", i, of)
+			}
+		}
+		if n := nodes(e); n != 0 {
+			t.Errorf("%d nodes left", n)
+		}
+	})
+}
+
+// The znodes of both clients' names belong to the client that has created them, and to
+// another program if that has. A client reads a znode that it has not created, and does not
+// write what is not zklock's.
+func TestFreshNameOfAnotherProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, operator := connect(t, e.Connector(), nil), plain(t, e)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := operator.Create(t.Context(), "/zklock/x", []byte("notes"), driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		wantCost(t, "a name whose znode is another program's", cost(e, func() {
+			mustRelease(t, mustLock(t)(zklock.All(c.Mutex("x"), c.Mutex("y")).Acquire(t.Context())))
+		}), memdriver.Ops{Multis: 3, MultiOps: 6 + 4 + 2, Gets: 1, Children: 2, Watches: 2, Events: 2})
+		time.Sleep(time.Minute)
+		if n, err := operator.Get(t.Context(), "/zklock/x"); err != nil || n.Stat.Version != 0 || string(n.Data) != "notes" {
+			t.Errorf("the znode has %q, version %d, %v; want it unchanged", n.Data, n.Stat.Version, err)
+		}
+	})
+}
+
+// Writes for fresh names share a transaction with others only after some of them were
+// applied: a driver that cannot make containers would refuse the others with them. After a
+// name that exists they are sent by themselves again.
+func TestFreshNamesShareTransactionsOnceTheyWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		var mu sync.Mutex
+		sizes := map[int]int{} // transactions by the number of containers
+		m := &makers{Connector: e.Connector(), multi: func(s driver.Session, ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+			n := 0
+			for _, op := range ops {
+				if isContainer(op) {
+					n++
+				} else if n == 0 {
+					n = 1000 // another member
+				}
+			}
+			mu.Lock()
+			sizes[n]++
+			mu.Unlock()
+			return s.Multi(ctx, ops)
+		}}
+		c, other := connect(t, m, nil), connect(t, e.Connector(), nil)
+		burst := func(from, to int) {
+			t.Helper()
+			clear(sizes)
+			var wg sync.WaitGroup
+			for i := from; i < to; i++ {
+				wg.Go(func() { mustRelease(t, mustLock(t)(c.Mutex(fmt.Sprint("n", i)).Acquire(t.Context()))) })
+			}
+			wg.Wait()
+		}
+		if burst(0, 32); sizes[1] != 32 || len(sizes) != 1 {
+			t.Errorf("transactions of the first fresh names by size: %v, want 32 of size 1", sizes)
+		}
+		if burst(32, 64); sizes[1] == 32 {
+			t.Errorf("transactions of later fresh names by size: %v, want groups", sizes)
+		}
+		mustRelease(t, mustLock(t)(other.Mutex("n64").Acquire(t.Context())))
+		mustRelease(t, mustLock(t)(c.Mutex("n64").Acquire(t.Context())))
+		if burst(65, 97); sizes[1] != 32 || len(sizes) != 1 {
+			t.Errorf("transactions after a name that existed by size: %v, want 32 of size 1", sizes)
+		}
+	})
+}

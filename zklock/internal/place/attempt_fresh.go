@@ -1,0 +1,151 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// A name is fresh for a client that does not know its znode. Then one transaction creates
+// the znode, with our mark, and the contender below it, and sets the znode. If the znode
+// exists, the transaction is refused, and the client reads the znode and goes on as for a
+// known name. That is as many requests as if it had tried to create only the znode first.
+//
+// The set is not needed for the count of children. It gives the znode a version that a znode
+// which another program puts in its place does not have: the reaper relies on that. A read
+// before each removal would cost the servers more.
+//
+// Invariants:
+//   - A transaction with an unknown outcome is not repeated. Once its contender was not
+//     found, the znodes are made with requests of their own. So a late twin of it is refused
+//     as long as the znode exists; and a server that cuts connections because of it does so
+//     once for a name, and not again and again.
+//   - A driver may refuse a whole group because of a container in it. So these transactions
+//     share groups only after shareAfter of them in a row were applied on the session. Then
+//     most names are new, and few members of a group are at fault.
+//
+// Everything but an existing znode, or a missing root, turns them off on the session.
+
+// shareAfter is the number of fresh names in a row after which the writes for the next ones
+// may share a transaction with other writes.
+const shareAfter = 8
+
+// maxUnclear is how many unknown outcomes turn the transactions off if none was answered
+// before: the server may be unable to answer them.
+const maxUnclear = 2
+
+// freshNames is what a session knows about transactions that create a znode and a contender.
+type freshNames struct {
+	off      atomic.Bool  // they do not work, or are not allowed
+	answered atomic.Bool  // one of them had a definite outcome
+	unclear  atomic.Int32 // unknown outcomes before that
+	inARow   atomic.Int32 // how many were applied since the last one that was not
+}
+
+// usable reports whether the znode of a name of a dialect may be created together with the
+// first contender: it has to be a container, and there must be no znodes between it and the
+// root.
+func (f *freshNames) usable(d *queue.Dialect) bool {
+	return !f.off.Load() && !d.Literal() && d.ParentMode() == driver.Container
+}
+
+// mayShare reports whether the next transaction may be part of a group.
+func (f *freshNames) mayShare() bool { return f.inARow.Load() >= shareAfter }
+
+// note records the outcome of a write, if it was to create znodes.
+func (f *freshNames) note(w *session.Write, parents []parent) {
+	if !slices.ContainsFunc(parents, isUnmade) {
+		return
+	}
+	switch at := containerAtFault(w); {
+	case w.Err == nil:
+		f.answered.Store(true)
+		f.inARow.Add(1)
+		return
+	case errors.Is(w.Err, driver.ErrConnLoss):
+		if !f.answered.Load() && f.unclear.Add(1) >= maxUnclear {
+			f.off.Store(true)
+		}
+	case at >= 0:
+		f.answered.Store(true)
+		if !errors.Is(w.Err, driver.ErrNodeExists) && !errors.Is(w.Err, driver.ErrNoNode) {
+			f.off.Store(true)
+		}
+	case isRefused(w, parents): // by the driver
+		f.off.Store(true)
+	}
+	f.inARow.Store(0)
+}
+
+// isRefused reports whether a write certainly failed because it was to create a znode.
+func isRefused(w *session.Write, parents []parent) bool {
+	if !slices.ContainsFunc(parents, isUnmade) {
+		return false
+	}
+	if len(w.Results) != len(w.Ops) { // the driver has refused it
+		return errors.Is(w.Err, driver.ErrBadArguments) || errors.Is(w.Err, driver.ErrUnimplemented)
+	}
+	return containerAtFault(w) >= 0
+}
+
+// containerAtFault returns the index of the operation that creates a znode and was the reason
+// why a write was refused; -1 if there is none.
+func containerAtFault(w *session.Write) int {
+	if len(w.Results) != len(w.Ops) {
+		return -1
+	}
+	for i, op := range w.Ops {
+		if err := w.Results[i].Err; op.Mode == driver.Container && err != nil && !errors.Is(err, driver.ErrRolledBack) {
+			return i
+		}
+	}
+	return -1
+}
+
+// addMade records that the transaction which has created a place's contenders has created the
+// parents that were unmade, too. It has also set those that are marked, so that the reaper can
+// distinguish them by their version from znodes that another program puts in their place.
+func (d *Desk) addMade(parents []parent) {
+	for i := range parents {
+		if p := &parents[i]; isUnmade(*p) {
+			p.version, p.createdHere = 1, p.marked
+			d.parents.add(*p)
+		}
+	}
+}
+
+// makeRefused is called when a write was refused because of a znode that it was to create. It
+// makes sure that this znode exists; if such writes do not work at all, that all of them do.
+func (a Attempt) makeRefused(ctx context.Context, w *session.Write, parents []parent) (err error) {
+	at := containerAtFault(w)
+	if at < 0 || a.Desk.freshNames.off.Load() {
+		return a.makeAll(ctx, parents)
+	}
+	i := slices.IndexFunc(parents, func(p parent) bool { return p.path == w.Ops[at].Path })
+	z := Znode{a.Desk, parents[i].path}
+	if errors.Is(w.Err, driver.ErrNodeExists) {
+		parents[i], err = z.adopt(ctx)
+	} else {
+		parents[i], err = z.make(ctx)
+	}
+	return err
+}
+
+// makeAll makes sure that the parents exist which are unmade.
+func (a Attempt) makeAll(ctx context.Context, parents []parent) error {
+	for i := range parents {
+		if !isUnmade(parents[i]) {
+			continue
+		}
+		var err error
+		if parents[i], err = (Znode{a.Desk, parents[i].path}).make(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
