@@ -75,7 +75,7 @@ func TestNothingIsAnsweredFromMemory(t *testing.T) {
 		if got := leader(t, op); got != "a" {
 			t.Errorf("leader %q, want a", got)
 		}
-		release := e.HoldRequests(sessionOf(t, op, "a"))
+		e.Partition(memdriver.AroundSession(sessionOf(t, op, "a")))
 		term := <-second // the first term's session has expired, and its client cannot know
 		if first.Valid() {
 			t.Error("the first term is valid while another candidate leads")
@@ -88,7 +88,7 @@ func TestNothingIsAnsweredFromMemory(t *testing.T) {
 		if got := leader(t, a); got != "b" && got != "unknown" {
 			t.Errorf("the former leader: leader %q, want b or unknown", got)
 		}
-		release()
+		e.Heal()
 		resign(t, term)
 		before := e.Ops()
 		if got := leader(t, op); got != "nobody" {
