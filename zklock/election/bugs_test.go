@@ -91,8 +91,8 @@ func TestNothingIsAnsweredFromMemory(t *testing.T) {
 		e.Heal()
 		resign(t, term)
 		before := e.Ops()
-		if got := leader(t, op); got != "nobody" {
-			t.Errorf("leader %q, want nobody", got)
+		if got := leader(t, op); got != "no leader" {
+			t.Errorf("leader %q, want no leader", got)
 		}
 		if n := e.Ops().Syncs - before.Syncs; n == 0 {
 			t.Error("Leader has asked no quorum")
@@ -100,21 +100,21 @@ func TestNothingIsAnsweredFromMemory(t *testing.T) {
 	})
 }
 
-// etcd's observers never learned that nobody leads.
-func TestObserversLearnThatNobodyLeads(t *testing.T) {
+// etcd's observers never learned that no candidate leads.
+func TestObserversLearnThatThereIsNoLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a := election.New(connect(t, e), "x", election.WithValue("a"))
 		v := observe(t, election.New(connect(t, e), "x"))
-		v.next(t, "before the first candidate", "nobody")
+		v.next(t, "before the first candidate", "no leader")
 		term := campaign(t, a)
 		v.next(t, "the first term", "a")
 		resign(t, term)
-		v.next(t, "a resignation", "nobody")
+		v.next(t, "a resignation", "no leader")
 		campaign(t, a)
 		v.next(t, "the second term", "a")
 		e.Expire(sessionOf(t, a, "a"))
-		v.next(t, "an expiry", "nobody")
+		v.next(t, "an expiry", "no leader")
 	})
 }
 
@@ -149,7 +149,7 @@ func TestAFailedResignationIsNotForgotten(t *testing.T) {
 	})
 }
 
-// etcd left the node of a candidate that had given up, which then led for nobody.
+// etcd left the node of a candidate that had given up, which then led without knowing.
 func TestACandidateThatGivesUpLeavesNoNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

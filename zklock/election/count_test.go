@@ -151,7 +151,7 @@ func TestATermCountsItsRequests(t *testing.T) {
 			}
 		}
 		v := observe(t, election.New(op, "x"))
-		v.next(t, "nobody leads", "nobody")
+		v.next(t, "before the first term", "no leader")
 		first := campaign(t, election.New(a, "x", election.WithValue("a")))
 		second := standing(t, election.New(b, "x", election.WithValue("b")))
 		v.next(t, "a term", "a")

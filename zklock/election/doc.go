@@ -8,7 +8,7 @@
 //	})
 //
 // [Election.Run] stands for election again and again. [Election.Campaign] stands once and
-// returns a [Term]. [Election.Leader] and [Election.Observe] show other processes who leads:
+// returns a [Term]. [Election.Leader] and [Election.Observe] show the leader to other processes:
 // the value that the leader gave, and the token of its term.
 //
 // # Terms

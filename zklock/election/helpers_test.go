@@ -105,7 +105,7 @@ func none[T any](t *testing.T, what string, c <-chan T) {
 	}
 }
 
-// leader returns who leads in the form of a view's states.
+// leader returns the leader in the form of a view's states.
 func leader(t *testing.T, e *election.Election) string {
 	t.Helper()
 	l, err := e.Leader(t.Context())
@@ -115,7 +115,7 @@ func leader(t *testing.T, e *election.Election) string {
 func state(l election.Leader, err error) string {
 	switch {
 	case errors.Is(err, election.ErrNoLeader):
-		return "nobody"
+		return "no leader"
 	case errors.Is(err, zklock.ErrUnavailable):
 		return "unknown"
 	case err != nil:

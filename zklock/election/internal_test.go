@@ -20,7 +20,7 @@ func TestLeaderOf(t *testing.T) {
 		in   []zklock.Contender
 		want int64
 	}{
-		{"nobody", nil, 0},
+		{"no leader", nil, 0},
 		{"a candidate that waits", []zklock.Contender{{Zxid: 1, Mode: zklock.Exclusive}}, 0},
 		{"the first", []zklock.Contender{held(1, false), {Zxid: 2}}, 1},
 		{"a reader", []zklock.Contender{{Zxid: 1, Held: true, Mode: zklock.Shared}, {Zxid: 2}}, 0},

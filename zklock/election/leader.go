@@ -32,7 +32,7 @@ type Leader struct {
 }
 
 // leaderOf returns the leader among contenders. Readers and permits of the name do not lead.
-// A contender of another dialect is in nobody's way, and is the leader only if none of this
+// A contender of another dialect excludes none of this one, and is the leader only if none of this
 // dialect is.
 func leaderOf(contenders []zklock.Contender) (l Leader, ok bool) {
 	for _, c := range contenders {

@@ -22,7 +22,7 @@ func TestObserveReportsTheLeaderOnly(t *testing.T) {
 		}
 		a, b, c := candidate("a"), candidate("b"), candidate("c")
 		v := observe(t, candidate(""))
-		v.next(t, "a name that is not in use", "nobody")
+		v.next(t, "a name that is not in use", "no leader")
 		first := campaign(t, a)
 		v.next(t, "a leader", "a")
 		second, third := standing(t, b), standing(t, c)
@@ -40,7 +40,7 @@ func TestObserveReportsTheLeaderOnly(t *testing.T) {
 			t.Errorf("a reader while a candidate leads: %v", err)
 		}
 		resign(t, <-third)
-		v.next(t, "the last resignation", "nobody")
+		v.next(t, "the last resignation", "no leader")
 		if reader, err = connect(t, e).RWMutex("x").Reader().Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +88,8 @@ func TestObserveLeavesOutNoTermThatLasts(t *testing.T) {
 			time.Sleep(time.Second)
 			return got
 		}
-		if got := next(); got != "nobody" {
-			t.Errorf("first state %q, want nobody", got)
+		if got := next(); got != "no leader" {
+			t.Errorf("first state %q, want no leader", got)
 		}
 		var term *election.Term
 		for round := range 10 {
@@ -111,8 +111,8 @@ func TestObserveLeavesOutNoTermThatLasts(t *testing.T) {
 		}
 		resign(t, term)
 		time.Sleep(time.Second)
-		if got := next(); got != "nobody" {
-			t.Errorf("last state %q, want nobody", got)
+		if got := next(); got != "no leader" {
+			t.Errorf("last state %q, want no leader", got)
 		}
 		cancel()
 		<-done
@@ -128,7 +128,9 @@ func TestObserveGoesOnAfterAnOutage(t *testing.T) {
 		term := campaign(t, a)
 		v := observe(t, election.New(connect(t, e), "x"))
 		v.next(t, "a leader", "a")
-		outage := func() { e.Partition(memdriver.AroundClients(0), memdriver.AroundClients(1), memdriver.AroundClients(2)) }
+		outage := func() {
+			e.Partition(memdriver.AroundClients(0), memdriver.AroundClients(1), memdriver.AroundClients(2))
+		}
 		outage()
 		time.Sleep(time.Second)
 		e.Heal()
@@ -155,7 +157,7 @@ func TestObserveGoesOnAfterAnOutage(t *testing.T) {
 				t.Errorf("reported %q before the end of the outage, want unknown", got)
 			}
 		}
-		v.next(t, "the end of an outage", "nobody")
+		v.next(t, "the end of an outage", "no leader")
 	})
 }
 
