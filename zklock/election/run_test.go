@@ -74,7 +74,9 @@ func TestRunEndsWhenItCanNeverLead(t *testing.T) {
 			{"the lock of an outer context", inside, election.New(c, "x"), lead, zklock.ErrDeadlock},
 		} {
 			began := time.Now()
-			if err := x.e.Run(x.ctx, x.lead); !errors.Is(err, x.want) {
+			ctx, cancel := context.WithTimeout(x.ctx, time.Hour)
+			defer cancel()
+			if err := x.e.Run(ctx, x.lead); !errors.Is(err, x.want) {
 				t.Errorf("%s: %v, want %v", x.what, err, x.want)
 			}
 			if d := time.Since(began); d != 0 {
@@ -93,7 +95,7 @@ func TestRunEndsWithItsClient(t *testing.T) {
 		c := connect(t, memdriver.New())
 		lead, began := terms()
 		r := run(t, election.New(c, "x"), lead)
-		<-began
+		begun(t, began)
 		closed := time.Now()
 		if err := c.Close(); err != nil {
 			t.Error(err)
