@@ -30,7 +30,9 @@ func TestNoOtherLeadsUntilTheWorkHasEnded(t *testing.T) {
 		second := standing(t, b)
 		first.stop()
 		time.Sleep(time.Hour / 2)
-		none(t, "another leads while the first works", second)
+		if len(second) > 0 { // a receive would take the term
+			t.Error("another leads while the first works")
+		}
 		close(work)
 		resign(t, <-second)
 		if <-first.done; !errors.Is(first.err, context.Canceled) {
