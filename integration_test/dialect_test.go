@@ -21,10 +21,13 @@ var recipes = []struct {
 	{"curator", "write", []string{"zklock"}, "zklock"},
 	{"curator", "read", []string{"zklock"}, "zklock"},
 	{"curator", "mutex", []string{"curator", "zk"}, "curator"},
+	{"curator", "selector", []string{"curator", "zk"}, "curator"},
+	{"curator", "latch", []string{"latch"}, "latch"},
 	{"gozk", "lock", []string{"curator", "zk"}, "zk"},
 	{"kazoo", "lock", []string{"kazoo"}, "kazoo"},
 	{"kazoo", "write", []string{"kazoo"}, "kazoo"},
 	{"kazoo", "read", []string{"kazoo"}, "kazoo"},
+	{"kazoo", "election", []string{"kazoo"}, "kazoo"},
 }
 
 // TestDialects runs three processes of each of the other libraries together with zklock.
@@ -37,7 +40,7 @@ func TestDialects(t *testing.T) {
 		"kazoo":   kazooPeers(t, 3, hosts),
 	}
 	clients, keepers := map[string]*zklock.Client{}, map[string]*zklock.Client{}
-	for _, dialect := range []string{"zklock", "curator", "zk", "kazoo"} {
+	for _, dialect := range []string{"zklock", "curator", "zk", "kazoo", "latch"} {
 		c, err := zklock.Open("zk://" + hosts + root + "?tick_time=500ms&dialect=" + dialect)
 		if err != nil {
 			t.Fatal(err)
@@ -187,6 +190,7 @@ func TestDialects(t *testing.T) {
 	}{
 		{"read-write", map[string][]string{"curator": {"write", "read", "write"}, "zklock-zklock": {"write", "write", "read"}}},
 		{"mutex", map[string][]string{"curator": {"mutex"}, "gozk": {"lock"}, "curator-zklock": {"write"}, "zk-zklock": {"write"}}},
+		{"latch", map[string][]string{"curator": {"latch"}, "latch-zklock": {"write"}}},
 		{"kazoo", map[string][]string{"kazoo": {"lock"}, "kazoo-zklock": {"write"}}},
 	} {
 		t.Run("contest/"+contest.name, func(t *testing.T) {

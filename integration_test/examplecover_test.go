@@ -13,8 +13,9 @@ import (
 // shownTypes are the types whose methods users call, by package. An example has to use each
 // of these methods, too.
 var shownTypes = map[string][]string{
-	"zklock":       {"Client", "Lock", "Mutex", "RWMutex", "Token"},
-	"zklock/fence": {"Guard"},
+	"zklock":          {"Client", "Lock", "Mutex", "RWMutex", "Token"},
+	"zklock/election": {"Election", "Term"},
+	"zklock/fence":    {"Guard"},
 }
 
 // notShown are functions that need no example, with the reason.

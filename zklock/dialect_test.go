@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-var allDialects = []string{"zklock", "curator", "zk", "kazoo"}
+var allDialects = []string{"zklock", "curator", "zk", "kazoo", "latch"}
 
 // foreignSession is a session of another program. It creates nodes as other libraries do.
 type foreignSession struct {
@@ -81,6 +81,7 @@ func TestForeignHolderIsWaitedForOrConflictsInEveryDialect(t *testing.T) {
 		{"go-zookeeper lock", "_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-", []string{"curator", "zk"}, "zk"},
 		{"kazoo lock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__lock__", []string{"kazoo"}, "kazoo"},
 		{"kazoo read lock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__rlock__", []string{"kazoo"}, "kazoo"},
+		{"Curator leader latch", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-latch-", []string{"latch"}, "latch"},
 	} {
 		for _, dialect := range allDialects {
 			t.Run(recipe.name+"/"+dialect, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestKindsThatADialectCannotExpressConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ensemble := memdriver.New()
 		defer ensemble.Close()
-		for dialect, refused := range map[string]int{"zklock": 0, "kazoo": 1, "curator": 2, "zk": 2} {
+		for dialect, refused := range map[string]int{"zklock": 0, "kazoo": 1, "curator": 2, "zk": 2, "latch": 2} {
 			c := inDialect(t, ensemble.Connector(), dialect)
 			got := 0
 			for _, a := range []zklock.Acquirer{c.Mutex(dialect + "1"), c.RWMutex(dialect + "2").Writer(), c.RWMutex(dialect + "3").Reader(), c.Semaphore(dialect+"4", 2)} {

@@ -1,8 +1,12 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.retry.RetryOneTime;
@@ -10,14 +14,14 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 
 /**
- * A process that acquires and releases Curator's locks. It reads commands from
+ * A process that acquires and releases Curator's locks and elections. It reads commands from
  * standard input; peer_test.go lists them. Everything runs in a single thread,
  * because a lock of Curator's belongs to the thread that acquired it.
  */
 public class CuratorPeer {
     private final CuratorFramework client;
     private final String id;
-    private InterProcessMutex held;
+    private Exclusion held;
 
     private CuratorPeer(String hosts, String id) {
         this.id = id;
@@ -45,14 +49,74 @@ public class CuratorPeer {
         System.out.flush();
     }
 
-    private InterProcessMutex lock(String kind, String path) {
+    /** What Curator's locks and elections have in common. */
+    private interface Exclusion {
+        void acquire() throws Exception;
+
+        void release() throws Exception;
+    }
+
+    private static Exclusion of(InterProcessMutex lock) {
+        return new Exclusion() {
+            public void acquire() throws Exception {
+                lock.acquire();
+            }
+
+            public void release() throws Exception {
+                lock.release();
+            }
+        };
+    }
+
+    private Exclusion latch(String path) {
+        LeaderLatch latch = new LeaderLatch(client, path, id);
+        return new Exclusion() {
+            public void acquire() throws Exception {
+                latch.start();
+                latch.await();
+            }
+
+            public void release() throws Exception {
+                latch.close();
+            }
+        };
+    }
+
+    /** A selector leads in a thread of its own, until release lets its listener return. */
+    private Exclusion selector(String path) {
+        CountDownLatch leads = new CountDownLatch(1);
+        CountDownLatch done = new CountDownLatch(1);
+        LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+            public void takeLeadership(CuratorFramework c) throws Exception {
+                leads.countDown();
+                done.await();
+            }
+        });
+        selector.setId(id);
+        return new Exclusion() {
+            public void acquire() throws Exception {
+                selector.start();
+                leads.await();
+            }
+
+            public void release() {
+                done.countDown(); // a close would interrupt the thread, which has to delete its node
+            }
+        };
+    }
+
+    private Exclusion lock(String kind, String path) {
         switch (kind) {
         case "mutex":
-            return new InterProcessMutex(client, path);
+            return of(new InterProcessMutex(client, path));
         case "read":
-            return new InterProcessReadWriteLock(client, path).readLock();
+            return of(new InterProcessReadWriteLock(client, path).readLock());
         case "write":
-            return new InterProcessReadWriteLock(client, path).writeLock();
+            return of(new InterProcessReadWriteLock(client, path).writeLock());
+        case "latch":
+            return latch(path);
+        case "selector":
+            return selector(path);
         }
         throw new IllegalArgumentException(kind);
     }
@@ -68,7 +132,7 @@ public class CuratorPeer {
             return "released";
         case "contend":
             for (int i = Integer.parseInt(words[3]); i > 0; i--) {
-                InterProcessMutex lock = lock(words[1], words[2]);
+                Exclusion lock = lock(words[1], words[2]);
                 lock.acquire();
                 String seen = inside(words[1].equals("read"), words[4]);
                 lock.release();

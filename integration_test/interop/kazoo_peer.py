@@ -1,4 +1,4 @@
-"""A process that acquires and releases kazoo's locks.
+"""A process that acquires and releases kazoo's locks and elections.
 
 It reads commands from standard input; peer_test.go lists them. Arguments: the
 servers, and a name for the process.
@@ -12,10 +12,32 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
 
 
+class Office:
+    """kazoo's Election, which leads in a thread of its own until release."""
+
+    def __init__(self, election):
+        self.election = election
+
+    def acquire(self):
+        self.leads, self.done = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self.election.run, args=(self.lead,), daemon=True)
+        self.thread.start()
+        self.leads.wait()
+
+    def lead(self):
+        self.leads.set()
+        self.done.wait()
+
+    def release(self):
+        self.done.set()
+        self.thread.join()
+
+
 def main(hosts, name):
     client = KazooClient(hosts=hosts, timeout=10.0)
     client.start(timeout=30)
     kinds = {"lock": client.Lock, "read": client.ReadLock, "write": client.WriteLock}
+    kinds["election"] = lambda path, name: Office(client.Election(path, name))
     locks = {}
 
     def lock(kind, path):

@@ -13,12 +13,14 @@ import (
 // contenders wait for those of zklock, and those of zklock for its contenders:
 //
 //	                                       dialect=
-//	together with                          zklock     curator    zk         kazoo
-//	Curator's InterProcessReadWriteLock    excludes   conflict   conflict   conflict
-//	Curator's InterProcessMutex            conflict   excludes   excludes   conflict
-//	go-zookeeper's Lock                    conflict   excludes   excludes   conflict
-//	kazoo's Lock                           conflict   conflict   conflict   excludes
-//	kazoo's ReadLock and WriteLock         conflict   conflict   conflict   excludes
+//	together with                          zklock     curator    zk         kazoo      latch
+//	Curator's InterProcessReadWriteLock    excludes   conflict   conflict   conflict   conflict
+//	Curator's InterProcessMutex            conflict   excludes   excludes   conflict   conflict
+//	Curator's LeaderSelector               conflict   excludes   excludes   conflict   conflict
+//	go-zookeeper's Lock                    conflict   excludes   excludes   conflict   conflict
+//	kazoo's Lock                           conflict   conflict   conflict   excludes   conflict
+//	kazoo's ReadLock and WriteLock         conflict   conflict   conflict   excludes   conflict
+//	Curator's LeaderLatch                  conflict   conflict   conflict   conflict   excludes
 //
 // No node name satisfies two recipes at once. Where the table says conflict, an acquisition
 // fails with ErrConflict when it sees such a contender in the queue, and the error names the
@@ -34,7 +36,8 @@ import (
 //     With versions of Curator that put the reader's node at the writer's position, later
 //     writers wait for that reader. With versions that put it at the end of the queue, such
 //     as 5.4.0, the next writer gets in.
-//   - curator, zk: a Mutex, alone and in All. Readers and permits fail with ErrConflict.
+//   - curator, zk, latch: a Mutex, alone and in All, and so an election. Readers and permits
+//     fail with ErrConflict.
 //   - kazoo: mutexes, readers and writers, but no permits. kazoo's plain Lock does not wait
 //     for readers, not even for kazoo's own: together with readers, use its WriteLock. Its
 //     ReadLock also waits for writers that came after it, which wait for it: that is a
@@ -43,8 +46,8 @@ import (
 // In all dialects but zklock, a name is a literal path below the root, made of real znodes:
 // the lock orders/42 is <root>/orders/42. A name that ZooKeeper does not accept as a path,
 // or that has a segment which could be taken for a queue node, fails with ErrInvalidName. In
-// curator and zk, a lock below another lock would be taken for one of its contenders; that
-// fails with ErrConflict. A lock above others that is made after them ignores them. The data
+// curator, zk and latch, a lock below another lock would be taken for one of its contenders;
+// that fails with ErrConflict. A lock above others that is made after them ignores them. The data
 // of a lock's znode is overwritten only if it is empty or is zklock's own mark. In kazoo
 // these znodes are persistent and stay, because kazoo's locks create them once and rely on
 // them.
@@ -59,13 +62,14 @@ type Dialect struct {
 // locks with one recipe.
 var (
 	Default        = &Dialect{"zklock", familyReadWrite, []Mode{Exclusive, Shared, Permit}, "Curator's InterProcessReadWriteLock"}
-	dialectCurator = &Dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex"}
+	dialectCurator = &Dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex and LeaderSelector"}
 	dialectZK      = &Dialect{"zk", familyMutex, []Mode{Exclusive}, "go-zookeeper's Lock"}
 	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, []Mode{Exclusive, Shared}, "kazoo's Lock, ReadLock and WriteLock"}
+	dialectLatch   = &Dialect{"latch", familyLatch, []Mode{Exclusive}, "Curator's LeaderLatch"}
 )
 
 // Dialects has all dialects, the default first.
-var Dialects = []*Dialect{Default, dialectCurator, dialectZK, dialectKazoo}
+var Dialects = []*Dialect{Default, dialectCurator, dialectZK, dialectKazoo, dialectLatch}
 
 // ParseDialect returns the dialect with that name.
 func ParseDialect(name string) (*Dialect, error) {
@@ -83,18 +87,21 @@ func ParseDialect(name string) (*Dialect, error) {
 //	familyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>, __READ__ alike
 //	familyMutex       [_c_<uuid or 32 hex digits>-]lock-<10 digits>
 //	FamilyKazoo       <32 hex digits>__lock__<10 digits>, __rlock__ alike
+//	familyLatch       [_c_<uuid>-]latch-<10 digits>
 type family uint8
 
 const (
 	familyReadWrite family = iota
 	familyMutex
 	FamilyKazoo
+	familyLatch
 	Families = iota // the number of families
 )
 
 // Markers in the node names of the families that are not the default dialect's.
 const (
 	mutexMarker     = "lock-"
+	latchMarker     = "latch-"
 	kazooMarker     = "__lock__"
 	kazooReadMarker = "__rlock__"
 	uuidHexLen      = 32
@@ -119,6 +126,8 @@ func (d *Dialect) Prefix(g GUID, k Kind) string {
 	switch d {
 	case dialectCurator:
 		return protectedPrefix + g.String() + "-" + mutexMarker
+	case dialectLatch:
+		return protectedPrefix + g.String() + "-" + latchMarker
 	case dialectZK:
 		return protectedPrefix + g.hex() + "-" + mutexMarker
 	case dialectKazoo:
@@ -156,6 +165,8 @@ func dialectOf(head string, f family) *Dialect {
 		return Default
 	case f == FamilyKazoo:
 		return dialectKazoo
+	case f == familyLatch:
+		return dialectLatch
 	case len(guidText(head, f)) == uuidHexLen:
 		return dialectZK
 	}
@@ -187,7 +198,7 @@ func classify(node string) (head, suffix string, k Kind, f family, ok bool) {
 		text string
 		mode Mode
 		f    family
-	}{{kazooReadMarker, Shared, FamilyKazoo}, {kazooMarker, Exclusive, FamilyKazoo}, {mutexMarker, Exclusive, familyMutex}} {
+	}{{kazooReadMarker, Shared, FamilyKazoo}, {kazooMarker, Exclusive, FamilyKazoo}, {mutexMarker, Exclusive, familyMutex}, {latchMarker, Exclusive, familyLatch}} {
 		i := strings.LastIndex(node, m.text)
 		if i < 0 {
 			continue

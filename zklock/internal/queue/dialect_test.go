@@ -24,6 +24,7 @@ var recipes = []struct {
 	{"zk.Lock", "_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-0000000003", Exclusive, "curator zk", "zk"},
 	{"kazoo Lock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__lock__0000000003", Exclusive, "kazoo", "kazoo"},
 	{"kazoo ReadLock", "1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed__rlock__0000000003", Shared, "kazoo", "kazoo"},
+	{"LeaderLatch", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-latch-0000000003", Exclusive, "latch", "latch"},
 }
 
 func TestEveryRecipeCountsInItsDialectsAndIsForeignInTheOthers(t *testing.T) {
@@ -68,7 +69,7 @@ func TestOwnNamesReadBack(t *testing.T) {
 func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {
 	for _, name := range []string{
 		"lock-0000000001", "orders/_c_1b9d6bcdbbfd4b2d9b5dab8dfbbd4bed-lock-0000000003", "a__lock__0000000003/b", "a__rlock__0000000003",
-		"a__WRIT__", "_c_x-__READ__0000000001", "block--000000001", "lock--2147483648", "a\ue000", "a\ufff0", "a\U0001F512",
+		"a__WRIT__", "_c_x-__READ__0000000001", "block--000000001", "a/latch-0000000001", "lock--2147483648", "a\ue000", "a\ufff0", "a\U0001F512",
 	} {
 		for _, d := range Dialects {
 			err := d.CheckName(name)
@@ -77,7 +78,7 @@ func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"orders/42", "block-1", "lock-", "lock-000000001", "a__lock__", "ähnlich 100%"} {
+	for _, name := range []string{"orders/42", "block-1", "lock-", "lock-000000001", "latch-", "latch-1", "a__lock__", "ähnlich 100%"} {
 		for _, d := range Dialects {
 			if err := d.CheckName(name); err != nil {
 				t.Errorf("dialect %s, name %q: %v", d.Name, name, err)

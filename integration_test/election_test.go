@@ -1,0 +1,89 @@
+package integration_test
+
+import (
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/election"
+)
+
+// TestElections lets zklock's candidates and those of other libraries stand in one election.
+// Each leads while the other waits, and tokens rise.
+func TestElections(t *testing.T) {
+	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
+	curator, kazoo := curatorPeers(t, 1, hosts)[0], kazooPeers(t, 1, hosts)[0]
+	curator.expect(t, "ready")
+	kazoo.expect(t, "ready")
+	for _, c := range []struct {
+		p             *peer
+		kind, dialect string
+	}{{curator, "selector", "curator"}, {curator, "latch", "latch"}, {kazoo, "election", "kazoo"}} {
+		t.Run(c.kind, func(t *testing.T) {
+			client, err := zklock.Open("zk://"+hosts+root+"?tick_time=500ms", zklock.WithParams(url.Values{"dialect": {c.dialect}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			e := election.New(client, c.kind, election.WithValue("ours"))
+			candidates := func(n int) {
+				t.Helper()
+				eventually(t, "the election has the expected number of candidates", func() bool {
+					all, err := e.Candidates(within(t))
+					return err == nil && len(all) == n
+				})
+			}
+			term, err := e.Campaign(within(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.p.send("acquire %s %s", c.kind, client.Mutex(c.kind).Path())
+			candidates(2)
+			c.p.silent(t)
+			if l, err := e.Leader(within(t)); err != nil || l.Value != "ours" || l.Token != term.Token() {
+				t.Errorf("leader %+v, %v, want ours with the token %v", l, err, term.Token())
+			}
+			if err := term.Resign(within(t)); err != nil {
+				t.Error(err)
+			}
+			c.p.expect(t, "held")
+
+			theirs, err := e.Leader(within(t))
+			if err != nil || theirs.Value != "" || theirs.Token.Compare(term.Token()) <= 0 {
+				t.Errorf("leader %+v, %v, want one of the other library, and a token greater than %v", theirs, err, term.Token())
+			}
+			next := make(chan *election.Term, 1)
+			ctx := within(t)
+			go func() {
+				defer close(next)
+				term, err := e.Campaign(ctx)
+				if err != nil {
+					t.Errorf("campaign: %v", err)
+					return
+				}
+				next <- term
+			}()
+			candidates(2)
+			select {
+			case <-next:
+				t.Error("zklock's candidate leads at the same time as the other library's")
+			default:
+			}
+			c.p.send("release")
+			c.p.expect(t, "released")
+			if term = <-next; term == nil {
+				return
+			}
+			if term.Token().Compare(theirs.Token) <= 0 {
+				t.Errorf("token %v after %v", term.Token(), theirs.Token)
+			}
+			if err := term.Resign(within(t)); err != nil {
+				t.Error(err)
+			}
+			if _, err := e.Leader(within(t)); !errors.Is(err, election.ErrNoLeader) {
+				t.Errorf("after the last term: %v, want %v", err, election.ErrNoLeader)
+			}
+		})
+	}
+}

@@ -1,0 +1,39 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// ErrStop ends a candidacy: if the function of [Election.Run] returns an error that matches
+// ErrStop, Run resigns and returns nil.
+var ErrStop = errors.New("the leader has ended its candidacy")
+
+// ErrNoLeader means that no candidate leads at the moment.
+var ErrNoLeader = errors.New("no candidate leads")
+
+// Mistakes in the program.
+var (
+	errNoLead     = misuse("the function is nil: pass the work of the leader")
+	errNoElection = misuse("the Election was not made by New")
+)
+
+// misuse returns an error for a mistake in the program.
+func misuse(text string) error {
+	return fmt.Errorf("%w: %w: %s", zklock.ErrConflict, zklock.ErrMisuse, text)
+}
+
+// final are the errors after which a candidate of this client can never lead.
+var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrTokenRegression}
+
+// isFinal reports whether standing again is useless after err.
+func isFinal(err error) bool {
+	for _, f := range final {
+		if errors.Is(err, f) {
+			return true
+		}
+	}
+	return false
+}

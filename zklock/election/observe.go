@@ -1,0 +1,73 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Observe returns the leader: at once, and again after each change of the leader or of its
+// value. An error that matches [ErrNoLeader] says that no candidate leads.
+//
+// The tokens never fall, and rise with each term. Changes that follow each other fast, or
+// while the loop is busy, may be reported as one; the last state is always reported. A term
+// that lasts until the observer has read it is never left out. The absence of a leader
+// between two terms may be.
+//
+// An error that matches [zklock.ErrUnavailable] says that the leader is not known at the
+// moment: an observer has to forget the former. Neither it nor ErrNoLeader ends the
+// sequence. If the loop goes on, the state is reported again when it is known. Any other
+// error ends the sequence, as for [zklock.Client.Watch], which also says what an observer
+// costs; in addition [zklock.ErrTokenRegression], if the token of a leader is lower than
+// one that was reported before, as after a restore from an older snapshot. Each loop over
+// the sequence starts again.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		if e == nil {
+			yield(Leader{}, e.failed("observe", errNoElection))
+			return
+		}
+		o := observer{election: e}
+		for contenders, err := range e.client.Watch(ctx, e.name) {
+			if err != nil {
+				o.reported = false // after an error the state is reported, even if it has not changed
+				if !yield(Leader{}, err) {
+					return
+				}
+				continue
+			}
+			now, changed, err := o.see(contenders)
+			if changed && !yield(now, err) || errors.Is(err, zklock.ErrTokenRegression) {
+				return
+			}
+		}
+	}
+}
+
+// observer is one loop over the sequence of an Observe.
+type observer struct {
+	election *Election
+	reported bool         // last was reported, and no error of the Watch since
+	last     Leader       // what was reported last; zero if no candidate led
+	newest   zklock.Token // the greatest token that was reported
+}
+
+// see returns what a queue says of the leader, and whether that has to be reported.
+func (o *observer) see(contenders []zklock.Contender) (now Leader, changed bool, err error) {
+	now, leads := leaderOf(contenders)
+	if o.reported && now == o.last {
+		return now, false, nil
+	}
+	o.reported, o.last = true, now
+	switch {
+	case !leads:
+		return now, true, o.election.failed("observe", ErrNoLeader)
+	case now.Token.Compare(o.newest) < 0:
+		return Leader{}, true, o.election.failed("observe", fmt.Errorf("%w: the leader has the token %v after %v", zklock.ErrTokenRegression, now.Token, o.newest))
+	}
+	o.newest = now.Token
+	return now, true, nil
+}

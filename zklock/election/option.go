@@ -1,0 +1,71 @@
+package election
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Option is a setting of an [Election].
+type Option interface{ apply(*settings) }
+
+type option func(*settings)
+
+func (o option) apply(s *settings) { o(s) }
+
+// settings are what options set.
+type settings struct {
+	value      string
+	stuckAfter time.Duration
+	stuck      func(*Term)
+	logger     *slog.Logger
+}
+
+// stuckAfter is the time for which a leader may go on after the end of its context before
+// that is logged, unless WithStuck sets another.
+const stuckAfter = 10 * time.Second
+
+// WithValue sets the text that other processes read of this candidate when it leads, such
+// as its address. Without it, or with "", [Leader] has the host and the process id in the
+// form host/pid, as far as the client's identity has them; see [zklock.WithIdentity].
+//
+// A value is never cut. It has up to 256 bytes of valid UTF-8; characters that JSON escapes,
+// such as quotes, < and &, count as many bytes as their escapes have. With any other value
+// the candidacy fails with an error that matches [zklock.ErrConflict].
+func WithValue(value string) Option { return option(func(s *settings) { s.value = value }) }
+
+// WithStuck sets a function that [Election.Run] calls, once a term, when the leader's
+// function has not returned within d after its context ended. If the lock is still held at
+// that moment, no other candidate can lead until the function returns; if it was lost,
+// another may lead already. The function can end the process, for example.
+//
+// It runs on a goroutine of its own. Run waits for it before it goes on. d is 10 seconds by
+// default, and if it is zero or less. Run logs a leader that is stuck with or without this
+// option; f may be nil.
+func WithStuck(d time.Duration, f func(*Term)) Option {
+	return option(func(s *settings) {
+		if d <= 0 {
+			d = stuckAfter
+		}
+		s.stuckAfter, s.stuck = d, f
+	})
+}
+
+// WithLogger sets the logger of [Election.Run]: for errors of the leader's function, for
+// candidacies that failed, and for leaders that are stuck. By default it is slog's default
+// logger. WithLogger(nil) turns the log off.
+func WithLogger(l *slog.Logger) Option {
+	return option(func(s *settings) {
+		if l == nil {
+			l = slog.New(slog.DiscardHandler)
+		}
+		s.logger = l
+	})
+}
+
+// log returns the logger.
+func (s *settings) log() *slog.Logger {
+	if s.logger == nil {
+		return slog.Default()
+	}
+	return s.logger
+}

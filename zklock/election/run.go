@@ -1,0 +1,129 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Run stands for election again and again, and calls lead, on the caller's goroutine, for
+// each term. The context of lead carries the term's lock (see [zklock.FromContext]). It ends
+// with ctx, and when the term ends, which is before another candidate can lead. lead has to
+// return then. Run resigns only when lead has returned: no other candidate leads while lead
+// works, unless the lock was lost. After that it pauses for about a second and stands again;
+// pauses after terms of less than 30 seconds double, up to 30 seconds, unless the lock was
+// lost.
+//
+// Run returns:
+//
+//   - when ctx has ended and lead has returned, with an error that matches that of ctx
+//   - nil, if lead returned an error that matches [ErrStop]
+//   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
+//     [zklock.ErrConflict], [zklock.ErrDeadlock] or [zklock.ErrTokenRegression], if the
+//     candidacy fails with it: standing again would never help. A client that is closed
+//     during a pause is noticed when the pause has ended.
+//
+// Nothing else ends it. Other errors of candidacies and of lead are logged. The loss of a
+// term is logged by the client. If lead panics, Run resigns, and the panic goes on.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
+	if e == nil {
+		return e.failed("run", errNoElection)
+	}
+	if lead == nil {
+		return e.failed("run", errNoLead)
+	}
+	for b := (backoff{}); ; {
+		short, err := e.stand(ctx, lead)
+		switch {
+		case errors.Is(err, ErrStop):
+			return nil
+		case ctx.Err() != nil:
+			return e.failed("run", ended(ctx))
+		case err != nil:
+			return err
+		}
+		rest(ctx, b.next(short))
+	}
+}
+
+// ended returns why ctx has ended.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w (%w)", err, cause)
+}
+
+// stand is one candidacy, and the term that follows. Its error ends Run: ErrStop, or one
+// that is final. short means that the next pause should be longer than the last.
+func (e *Election) stand(ctx context.Context, lead func(context.Context, *Term) error) (short bool, err error) {
+	t, err := e.Campaign(ctx)
+	switch {
+	case err != nil && (ctx.Err() != nil || isFinal(err)):
+		return false, err
+	case err != nil:
+		e.log().Warn("election: candidacy failed; the candidate stands again", "election", e.name, "error", err)
+		return !errors.Is(err, zklock.ErrUnavailable), nil // an outage ends by itself
+	}
+	began := time.Now()
+	err = e.serve(ctx, t, lead)
+	lost := t.Err()
+	switch {
+	case errors.Is(err, ErrStop):
+		return false, ErrStop
+	case errors.Is(lost, zklock.ErrClosed):
+		return false, e.failed("run", lost)
+	}
+	return !errors.Is(lost, zklock.ErrLost) && time.Since(began) < longTerm, nil
+}
+
+// serve calls lead for a term, and resigns when lead has returned or panicked, and not
+// before. It returns the error of lead.
+func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
+	// Release waits no longer than a session timeout. The client logs a release that is not
+	// confirmed, and goes on with it in the background. It logs a loss, too.
+	defer func() { _ = t.Release(context.WithoutCancel(ctx)) }()
+	inner, cancel := t.Context(ctx)
+	defer cancel()
+	if inner.Err() != nil {
+		return nil // a candidate that can lead no more never leads
+	}
+	defer e.attend(inner, t)()
+	err = lead(inner, t)
+	because := inner.Err() != nil && (errors.Is(err, inner.Err()) || errors.Is(err, context.Cause(inner)))
+	if err != nil && !because && !errors.Is(err, ErrStop) {
+		e.log().Warn("election: the leader's function failed; it resigns", "election", e.name, "token", t.Token(), "error", err)
+	}
+	return err
+}
+
+// attend reports a leader that goes on for too long after its context has ended. The caller
+// calls the function that it returns when the leader's function has returned. That function
+// waits for attend's goroutine.
+func (e *Election) attend(ctx context.Context, t *Term) (stop func()) {
+	returned, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-returned:
+			return
+		case <-ctx.Done():
+		}
+		timer := time.NewTimer(e.stuckAfter)
+		defer timer.Stop()
+		select {
+		case <-returned:
+			return
+		case <-timer.C:
+		}
+		e.log().Error("election: the leader's function has not returned after the end of its context", "election", e.name, "token", t.Token(), "after", e.stuckAfter, "held", t.Valid())
+		if e.stuck != nil {
+			e.stuck(t)
+		}
+	}()
+	return func() { close(returned); <-done }
+}

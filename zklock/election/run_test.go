@@ -1,0 +1,166 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/election"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Run returns nil when the leader stops, after it has resigned.
+func TestRunStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a := election.New(connect(t, e), "x", election.WithValue("a"))
+		calls := 0
+		err := a.Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+			if l, ok := zklock.FromContext(ctx); !ok || l != term.Lock {
+				t.Error("the leader's context does not carry the term's lock")
+			}
+			if got := leader(t, a); got != "a" {
+				t.Errorf("leader %q, want a", got)
+			}
+			if calls++; calls < 3 {
+				return nil
+			}
+			return fmt.Errorf("done: %w", election.ErrStop)
+		})
+		if err != nil || calls != 3 {
+			t.Errorf("Run: %v after %d terms, want nil after 3", err, calls)
+		}
+		if n := nodes(e); n != 0 {
+			t.Errorf("%d nodes after Run, want none", n)
+		}
+	})
+}
+
+// Errors that never end end Run at once.
+func TestRunEndsWhenItCanNeverLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e)
+		closed := connect(t, e)
+		if err := closed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		lead := func(context.Context, *election.Term) error { t.Error("lead was called"); return election.ErrStop }
+		carries, err := c.Mutex("x").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside, cancel := carries.Context(t.Context())
+		defer cancel()
+		for _, x := range []struct {
+			what string
+			ctx  context.Context
+			e    *election.Election
+			lead func(context.Context, *election.Term) error
+			want error
+		}{
+			{"a closed client", t.Context(), election.New(closed, "x"), lead, zklock.ErrClosed},
+			{"an invalid name", t.Context(), election.New(c, ""), lead, zklock.ErrInvalidName},
+			{"no client", t.Context(), election.New(nil, "x"), lead, zklock.ErrInvalidName},
+			{"no election", t.Context(), nil, lead, zklock.ErrMisuse},
+			{"no function", t.Context(), election.New(c, "x"), nil, zklock.ErrMisuse},
+			{"a long value", t.Context(), election.New(c, "x", election.WithValue(strings.Repeat("x", 300))), lead, zklock.ErrConflict},
+			{"the lock of an outer context", inside, election.New(c, "x"), lead, zklock.ErrDeadlock},
+		} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(x.ctx, time.Hour)
+			defer cancel()
+			if err := x.e.Run(ctx, x.lead); !errors.Is(err, x.want) {
+				t.Errorf("%s: %v, want %v", x.what, err, x.want)
+			}
+			if d := time.Since(began); d != 0 {
+				t.Errorf("%s: Run has waited %v", x.what, d)
+			}
+		}
+		if err := carries.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that is closed during a term ends Run when the leader has returned.
+func TestRunEndsWithItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New())
+		lead, began := terms()
+		r := run(t, election.New(c, "x"), lead)
+		begun(t, began)
+		closed := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if <-r.done; !errors.Is(r.err, zklock.ErrClosed) || time.Since(closed) != 0 {
+			t.Errorf("Run: %v after %v, want %v at once", r.err, time.Since(closed), zklock.ErrClosed)
+		}
+	})
+}
+
+// A panic of the leader resigns, and goes on.
+func TestAPanicResigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var second <-chan *election.Term
+		func() {
+			defer func() {
+				if got := recover(); got != "no" {
+					t.Errorf("recovered %v, want the leader's panic", got)
+				}
+			}()
+			_ = election.New(connect(t, e), "x").Run(t.Context(), func(context.Context, *election.Term) error {
+				second = standing(t, election.New(connect(t, e), "x"))
+				panic("no")
+			})
+		}()
+		resign(t, <-second)
+	})
+}
+
+// Errors of leaders and candidacies are logged, and end nothing. The end of the context is
+// not a failure of the leader.
+func TestRunLogsFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var log strings.Builder
+		logger := election.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+		a := election.New(connect(t, e), "x", logger, election.WithValue("a"))
+		began := make(chan struct{}, 100)
+		r := run(t, a, func(ctx context.Context, _ *election.Term) error {
+			if began <- struct{}{}; len(began) == 1 {
+				return errors.New("no database")
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		time.Sleep(time.Minute)
+		outage := []memdriver.Cut{memdriver.AroundClients(0), memdriver.AroundClients(1), memdriver.AroundClients(2)}
+		e.Partition(outage...)
+		time.Sleep(10 * time.Minute)
+		e.Heal()
+		time.Sleep(2 * time.Minute)
+		if got := leader(t, a); got != "a" || len(began) != 3 {
+			t.Errorf("leader %q after %d terms, want a after 3", got, len(began))
+		}
+		r.stop()
+		<-r.done
+		if n := strings.Count(log.String(), "no database"); n != 1 {
+			t.Errorf("%d lines on the leader's error, want 1", n)
+		}
+		if n := strings.Count(log.String(), "function failed"); n != 1 {
+			t.Errorf("%d lines on failures of the leader, want 1:\n%s", n, log.String())
+		}
+		if !strings.Contains(log.String(), "candidacy failed") {
+			t.Errorf("no line on a candidacy that failed:\n%s", log.String())
+		}
+	})
+}

@@ -1,0 +1,29 @@
+package election
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// maxValue is the greatest length of a value, in bytes of JSON. The core cuts longer labels,
+// and all texts of a node whose data exceeds its limit. A value within maxValue fits in any
+// case, so it is never cut.
+const maxValue = 256
+
+// checkValue returns why a value cannot be read by others as it is.
+func checkValue(value string) error {
+	if !utf8.ValidString(value) {
+		return fmt.Errorf("%w: the value is not valid UTF-8: encode it", zklock.ErrConflict)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("%w: the value: %w", zklock.ErrConflict, err)
+	}
+	if n := len(text) - len(`""`); n > maxValue {
+		return fmt.Errorf("%w: the value has %d bytes with its escapes, and at most %d fit: shorten it", zklock.ErrConflict, n, maxValue)
+	}
+	return nil
+}
