@@ -206,7 +206,7 @@ func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg 
 func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (lock *Lock, err error) {
 	defer func() {
 		if lock != nil {
-			lock.async = cfg.async
+			lock.setUp(cfg)
 		}
 	}()
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
@@ -259,7 +259,7 @@ func (c *Client) acquireKept(ctx context.Context, name string, mode queue.Mode, 
 	if lock == nil || lock.Err() != nil { // it was lost since the grant
 		return nil
 	}
-	lock.async = cfg.async
+	lock.setUp(cfg)
 	return lock
 }
 

@@ -71,6 +71,8 @@ type Place struct {
 
 	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
+
+	revocation atomic.Pointer[string] // set under Desk.Mu; why the holder is asked to give the lock back; nil: it is not
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
@@ -105,9 +107,9 @@ func (p *Place) move(to state) bool {
 }
 
 // mustRequeue reports whether the place was held before and is not reserved. Then it
-// has to be replaced by a new place at the tail of the queue.
+// has to be replaced by a new place at the tail of the queue. So does a revoked one.
 func (p *Place) mustRequeue() bool {
-	return !p.Granted.IsZero() && p.life.state() != reserved
+	return !p.Granted.IsZero() && (p.life.state() != reserved || isRevoked(p))
 }
 
 // Reserve keeps a spent place for the next goroutine of this process, which may hold it
