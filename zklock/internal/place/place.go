@@ -107,9 +107,9 @@ func (p *Place) move(to state) bool {
 }
 
 // mustRequeue reports whether the place was held before and is not reserved. Then it
-// has to be replaced by a new place at the tail of the queue. So does a revoked one.
+// has to be replaced by a new place at the tail of the queue.
 func (p *Place) mustRequeue() bool {
-	return !p.Granted.IsZero() && (p.life.state() != reserved || isRevoked(p))
+	return !p.Granted.IsZero() && p.life.state() != reserved
 }
 
 // Reserve keeps a spent place for the next goroutine of this process, which may hold it
