@@ -8,6 +8,26 @@ const (
 	grantFile       = "zklock/internal/place/place_grant.go"
 )
 
+// healthyMutants report a client as ready that is not.
+var healthyMutants = []mutant{
+	{
+		name:   "healthy-while-silent",
+		breaks: "a client is ready although the ensemble has not answered for longer than a session timeout",
+		file:   "zklock/internal/session/healthy.go",
+		by:     core,
+		edits:  change("lease.Now().Sub(last) < s.Timeout && ", ""),
+		tests:  []string{"TestHealthyDuringASilentOutage"},
+	},
+	{
+		name:   "healthy-opens-nothing",
+		breaks: "a client that is only asked whether it is ready never opens a session",
+		file:   "zklock/internal/session/healthy.go",
+		by:     core,
+		edits:  change("s, o, err := p.look(p.slot(\"\"))", "var s *Session\n\tvar err error\n\to := &opening{done: make(chan struct{})}"),
+		tests:  []string{"TestHealthy"},
+	},
+}
+
 // revokeMutants miss a request to give a lock back, or let it reach more or less than it was
 // meant for.
 var revokeMutants = []mutant{
