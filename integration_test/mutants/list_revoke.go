@@ -15,7 +15,7 @@ var healthyMutants = []mutant{
 		breaks: "a client is ready although the ensemble has not answered for longer than a session timeout",
 		file:   "zklock/internal/session/healthy.go",
 		by:     core,
-		edits:  change("lease.Now().Sub(last) < s.Timeout && ", ""),
+		edits:  change("lease.Now().Sub(last) < s.Timeout && ", "lease.Now().Sub(last) < 100*s.Timeout && "),
 		tests:  []string{"TestHealthyDuringASilentOutage"},
 	},
 	{
