@@ -161,7 +161,7 @@ var revokeMutants = []mutant{
 	},
 	{
 		name:   "revoke-without-a-reason-lost",
-		breaks: "a request without a reason is none",
+		breaks: "a request without a reason does not count",
 		file:   queueRevokeFile,
 		by:     core,
 		edits:  change("d.Revoked = noReason\n", "d.Revoked = \"\"\n"),

@@ -8,8 +8,8 @@ import (
 )
 
 // Healthy returns nil if the ensemble has answered on one of the pool's sessions within that
-// session's timeout, and no lease that counts there has run out. It makes no request. If there
-// is no session, it starts to open one, and does not wait for it.
+// session's timeout, and no lease that counts there has run out. It makes no request. Without a
+// session it starts to open one, and does not wait for it.
 func (p *Pool) Healthy() error {
 	all := p.All()
 	for _, s := range all {
