@@ -42,6 +42,7 @@ var importRules = map[string]imports{
 	"zklock/memdriver":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/faultdriver":      {ours: []string{"zklock/driver"}},
 	"zklock/drivertest":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"zklock/zklocktest":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/memdriver"}},
 	"zklock/inspect":          {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/zkdriver":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"middleware":              {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/naming"}},

@@ -157,6 +157,31 @@ func (c *Client) ping(ctx context.Context) error {
 	}
 }
 
+// Healthy is a check for readiness probes, which is cheap enough to be called at any time: it
+// makes no request and does not wait. It returns nil if the ensemble has answered on one of the
+// client's sessions within that session's timeout. Otherwise the error matches
+// [ErrUnavailable], or [ErrClosed] after Close or Shutdown.
+//
+// A client opens its sessions when they are first needed. If it has none yet, or has lost all,
+// Healthy starts to open one, and returns ErrUnavailable until it is there. [Client.Ping]
+// checks more: that a quorum answers at this moment, and the client's rights.
+func (c *Client) Healthy() error {
+	if err := c.healthy(); err != nil {
+		return &Error{Op: "healthy", Err: err}
+	}
+	return nil
+}
+
+func (c *Client) healthy() error {
+	switch {
+	case c == nil || c.pool == nil:
+		return errNoClient
+	case c.turnstiles.closing.Err() != nil:
+		return errs.ErrClosed
+	}
+	return c.pool.Healthy()
+}
+
 // errNoClient is what the methods of a zero Client return.
 var errNoClient = errors.New("the Client was not made by Open or OpenConnector")
 
@@ -206,7 +231,7 @@ func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg 
 func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (lock *Lock, err error) {
 	defer func() {
 		if lock != nil {
-			lock.async = cfg.async
+			lock.setUp(cfg)
 		}
 	}()
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
@@ -259,7 +284,7 @@ func (c *Client) acquireKept(ctx context.Context, name string, mode queue.Mode, 
 	if lock == nil || lock.Err() != nil { // it was lost since the grant
 		return nil
 	}
-	lock.async = cfg.async
+	lock.setUp(cfg)
 	return lock
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,17 +77,71 @@ func rank(queued place.Queue) []Contender {
 // that still runs loses the lock, but its Done closes only after another client may
 // have been granted the lock. A waiter queues again at the end. If the queue
 // does not have the node, the error matches [driver.ErrNoNode].
+//
+// node may be followed by "@" and the contender's Zxid in hexadecimal, as the command zklock
+// prints it: fmt.Sprintf("%s@%#x", c.Node, c.Zxid). Then nothing is deleted, and the error
+// matches driver.ErrNoNode, if the queue has another node with this name by now.
+//
+// [Client.Revoke] is the gentle way.
 func (c *Client) Break(ctx context.Context, name, node string) error {
 	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
-		if _, other, ok := c.cfg.Dialect.Parse(node); strings.Contains(node, "/") || !ok && other == nil {
-			return fmt.Errorf("%w: %q is not the name of a queue node: pass the Node of a Contender that Contenders returned", errs.ErrConflict, node)
+		node, zxid, err := c.parseNode(node)
+		if err != nil {
+			return err
 		}
-		return z.Delete(ctx, node)
+		return z.Delete(ctx, node, zxid)
 	})
 	if err != nil {
 		return &Error{Op: "break", Name: queue.Truncate(name, queue.MaxName), Err: err}
 	}
 	return nil
+}
+
+// Revoke asks the holder that has a queue node to give the lock back. node is as in
+// [Client.Break], and reason is a text for the holder, which is cut at 256 bytes. Revoke writes
+// the request into the node, so it needs the right WRITE there, and returns when the ensemble
+// has confirmed it. If the queue does not have the node, the error matches [driver.ErrNoNode].
+//
+// The holder decides what to do. One that has acquired with [WithRevocable] learns of the
+// request. Any other holder keeps the lock, and so does one that ignores the request: Break is
+// for that. Once the holder's client has read the request, it does not pass the node on to
+// other goroutines, does not let further readers of its process join, and does not keep the
+// node after its use. A waiter is asked when it has become the holder.
+//
+// A contender of Curator gets the message of Curator's own Revoker, without the reason. That
+// Revoker can revoke locks of zklock, too: the Revoked of a [Contender] is "__REVOKE__" then,
+// and the node does not show any more which process holds the lock. For contenders of
+// go-zookeeper and kazoo, which cannot be asked, the error matches [ErrConflict].
+func (c *Client) Revoke(ctx context.Context, name, node, reason string) error {
+	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
+		node, zxid, err := c.parseNode(node)
+		if err != nil {
+			return err
+		}
+		return z.Revoke(ctx, node, zxid, reason)
+	})
+	if err != nil {
+		return &Error{Op: "revoke", Name: queue.Truncate(name, queue.MaxName), Err: err}
+	}
+	return nil
+}
+
+// parseNode parses NODE or NODE@ZXID. Without a ZXID it returns 0 for that. NODE alone never
+// ends like that: it ends with a sequence number.
+func (c *Client) parseNode(text string) (node string, zxid int64, err error) {
+	isNode := func(node string) bool {
+		_, other, ok := c.cfg.Dialect.Parse(node)
+		return !strings.Contains(node, "/") && (ok || other != nil)
+	}
+	if isNode(text) {
+		return text, 0, nil
+	}
+	if at := strings.LastIndexByte(text, '@'); at > 0 && isNode(text[:at]) {
+		if z, err := strconv.ParseUint(strings.TrimPrefix(text[at+1:], "0x"), 16, 63); err == nil && z > 0 {
+			return text[:at], int64(z), nil
+		}
+	}
+	return "", 0, fmt.Errorf("%w: %q is not the name of a queue node: pass the Node of a Contender that Contenders returned", errs.ErrConflict, text)
 }
 
 // operate runs an operator's operation on a name, and again on another session if the

@@ -98,7 +98,7 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 				t.Errorf("%T: %v", a, err)
 			}
 		}
-		for _, err := range []error{c.Ping(ctx), c.Close(), c.Shutdown(ctx), c.Break(ctx, "x", "y")} {
+		for _, err := range []error{c.Ping(ctx), c.Close(), c.Shutdown(ctx), c.Break(ctx, "x", "y"), c.Revoke(ctx, "x", "y", "r"), c.Healthy()} {
 			if err == nil {
 				t.Error("a method of a nil or zero Client returned no error")
 			}

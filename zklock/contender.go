@@ -58,7 +58,7 @@ type Contender struct {
 	Kept bool
 
 	// Revoked is the reason with which an operator has asked the holder to give the lock
-	// back; "" if none has.
+	// back; "" if none has. See [Client.Revoke].
 	Revoked string
 }
 
@@ -70,7 +70,8 @@ func contenderOf(e place.Entry) Contender {
 		c.Foreign = true
 		return c
 	}
-	c.Host, c.PID, c.Label, c.Trace, c.Kept = d.Host, d.PID, d.Label, d.Trace, d.Keep
+	c.Host, c.PID, c.Label, c.Trace, c.Kept, c.Revoked = d.Host, d.PID, d.Label, d.Trace, d.Keep, d.Revoked
+	c.Foreign = d.Revoked == queue.CuratorRevokes && !e.Ours()
 	if d.Since > 0 {
 		c.Since = time.UnixMilli(d.Since)
 	}

@@ -26,6 +26,11 @@ var ErrLost = errors.New("lock lost")
 // which the lock's contexts end when it is released.
 var ErrReleased = errors.New("lock was released already")
 
+// ErrRevoked means that an operator has asked for the lock: see [Client.Revoke]. It is matched
+// by the cause with which the contexts of a lock with [WithRevocable] end; the text of that
+// cause has the operator's reason. The lock is still held.
+var ErrRevoked = errors.New("lock revoked: its holder is asked to give it back")
+
 // ErrReleasePending means that the lock was given back, but that the ensemble has not
 // confirmed the release. The release continues in the background until the queue node
 // or its session is gone; other contenders wait for the lock until then. The error can
@@ -109,8 +114,8 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // Error is the error of this package's operations. It adds the operation and the lock
 // to the reason, which [errors.Is] and [errors.As] find.
 type Error struct {
-	// Op is the operation: acquire, break, close, contenders, downgrade, label, locks, open,
-	// ping, release, shutdown, txn, verify, watch.
+	// Op is the operation: acquire, break, close, contenders, downgrade, healthy, label, locks, open,
+	// ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
 	// Name is the lock's name; "" if the operation is not about a lock.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"slices"
@@ -166,6 +168,34 @@ func ExampleClient_Stats() {
 	stats := client.Stats()
 	fmt.Println("held:", stats.Held, "lost:", stats.Lost)
 	// Output: held: 1 lost: 0
+}
+
+// A readiness probe calls Healthy. The first call begins to open a session.
+func ExampleClient_Healthy() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ready := func(w http.ResponseWriter, r *http.Request) {
+		if err := client.Healthy(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}
+	if err := client.Ping(context.Background()); err != nil { // waits for a session
+		fmt.Println(err)
+	}
+	probe := func() int {
+		w := httptest.NewRecorder()
+		ready(w, httptest.NewRequest(http.MethodGet, "/ready", nil))
+		return w.Code
+	}
+	fmt.Println("ready:", probe())
+	client.Close()
+	fmt.Println("after Close:", probe())
+	// Output:
+	// ready: 200
+	// after Close: 503
 }
 
 // Before a program ends, Shutdown lets holders finish, for as long as its context allows.

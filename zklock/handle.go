@@ -16,13 +16,14 @@ type handle struct {
 	token    Token
 	hookCtx  context.Context       // what the Acquire hook returned; see withStack
 	acquired time.Time             // when it was acquired
-	async    bool                  // WithAsyncRelease; set before its caller has the Lock
 	err      atomic.Pointer[error] // why it is not held any more, nil while it is; set once, under mu
 
 	mu       sync.Mutex
 	done     chan struct{}                                        // guarded by mu; made when Done is first called, closed when err is set
+	async    bool                                                 // WithAsyncRelease; set before its caller has the Lock
 	released bool                                                 // guarded by mu; Release was called
-	contexts map[*context.CancelCauseFunc]context.CancelCauseFunc // guarded by mu; to cancel when err is set
+	revoked  *revocation                                          // guarded by mu; nil without WithRevocable
+	contexts map[*context.CancelCauseFunc]context.CancelCauseFunc // guarded by mu; to cancel when err is set, or revoked.err
 	strong   *Lock                                                // guarded by mu; nil after letGo
 	weak     weak.Pointer[Lock]                                   // guarded by mu; set by letGo
 }

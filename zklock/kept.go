@@ -166,6 +166,9 @@ func (k *kept) oldest() (s *standby, wait time.Duration) {
 // LeaveLocked implements session.Tenant.
 func (s *standby) LeaveLocked() { s.place.EndHoldLocked(s) }
 
+// Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
+func (s *standby) Revoke(reason string) { s.keeper.retire(s, false) }
+
 // MarkLost implements session.Tenant.
 func (s *standby) MarkLost() bool { return true }
 

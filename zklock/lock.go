@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -119,13 +120,14 @@ func (l *Lock) Err() error { return l.handle.reason() }
 
 // Context returns a context that is derived from parent, carries the lock (see
 // [FromContext]) and ends when the lock stops being held, with the lock's Err as its
-// cause. Call the CancelFunc when the context is not needed any more, to free its
+// cause. With [WithRevocable] it also ends when the lock is revoked, with a cause that matches
+// [ErrRevoked]; the lock is still held then. Call the CancelFunc when the context is not needed any more, to free its
 // memory; it does not release the lock.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
 	key := &cancel
 	l.mu.Lock()
-	if err := l.reason(); err != nil {
+	if err := cmp.Or(l.reason(), l.revoked.reason()); err != nil {
 		l.mu.Unlock()
 		cancel(err)
 		return ctx, func() {}

@@ -69,3 +69,36 @@ func TestTryAcquireDoesNotWait(t *testing.T) {
 		_ = l.Release(t.Context())
 	})
 }
+
+// The methods Do work like the function: each holds its lock while the function runs, and
+// releases it. Of a nil or zero lock they return an error.
+func TestDoMethods(t *testing.T) {
+	c := open(t, "mem://")
+	held := errors.New("held")
+	for what, do := range map[string]func(context.Context, func(context.Context) error, ...zklock.AcquireOption) error{
+		"Mutex": c.Mutex("m").Do, "Writer": c.RWMutex("rw").Writer().Do, "Reader": c.RWMutex("rw").Reader().Do, "Semaphore": c.Semaphore("s", 2).Do,
+	} {
+		var inner *zklock.Lock
+		err := do(t.Context(), func(ctx context.Context) error {
+			var ok bool
+			if inner, ok = zklock.FromContext(ctx); ok && inner.Valid() {
+				return held
+			}
+			return nil
+		}, zklock.WithLabel("l"))
+		if err != held || inner.Err() != zklock.ErrReleased {
+			t.Errorf("%s: %v; the lock afterwards: %v", what, err, inner.Err())
+		}
+		if err := do(t.Context(), nil); !errors.Is(err, zklock.ErrMisuse) {
+			t.Errorf("%s without a function: %v", what, err)
+		}
+	}
+	for what, do := range map[string]func(context.Context, func(context.Context) error, ...zklock.AcquireOption) error{
+		"nil Mutex": (*zklock.Mutex)(nil).Do, "nil Reader": (*zklock.Reader)(nil).Do, "nil Semaphore": (*zklock.Semaphore)(nil).Do, "zero Mutex": (&zklock.Mutex{}).Do,
+	} {
+		err := do(t.Context(), func(context.Context) error { t.Error("the function was called"); return nil })
+		if !errors.Is(err, zklock.ErrInvalidName) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -102,6 +102,7 @@ type acquireConfig struct {
 	reenter    bool
 	alone      bool // WithoutHandover
 	async      bool // WithAsyncRelease
+	revocable  bool
 	failFast   bool
 	maxWaiters int // 0: only the client's limit
 }
@@ -171,6 +172,20 @@ func WithoutHandover() AcquireOption {
 // for the last one that is released.
 func WithAsyncRelease() AcquireOption {
 	return acquireOption(func(c *acquireConfig) { c.async = true })
+}
+
+// WithRevocable makes the client watch for requests to give the lock back: see
+// [Client.Revoke]. When there is one, [Lock.Revoked] is closed, and the contexts of
+// [Lock.Context] and [Do] end with a cause that matches [ErrRevoked]. The lock stays held
+// until the program releases it, so there is time to bring the work to a good end. No other
+// acquisition of this client gets the queue node after that: other processes have their turn.
+//
+// The option costs one read, right after the acquisition and in the background, unless the
+// client reads the queue node anyway because the acquisition has waited or the lock is held for
+// long. Without the option the client learns of a request only when it reads the node for
+// another reason, and then does not pass the node on.
+func WithRevocable() AcquireOption {
+	return acquireOption(func(c *acquireConfig) { c.revocable = true })
 }
 
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to

@@ -298,7 +298,7 @@ var holdMutants = []mutant{
 		name:   "amend-without-version",
 		breaks: "a late write of a label undoes a downgrade or another label",
 		file:   "zklock/internal/place/place_rewrite.go",
-		edits:  change("is.Encode(), n.Stat.Version)", "is.Encode(), driver.AnyVersion)"),
+		edits:  change("path, data, n.Stat.Version)", "path, data, driver.AnyVersion)"),
 		tests:  []string{"TestLabelAndDowngradeKeepEachOther"},
 		by:     core,
 	},

@@ -71,6 +71,10 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 			}
 			return nil, nil
 		}
+		if passedOnRevoked(p) {
+			p.Remove()
+			return nil, errs.ErrNodeGone // the request takes another place
+		}
 		alone = false // Grant failed: wait, if only for a longer lease
 	}
 	if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {

@@ -53,7 +53,7 @@ type Keeper interface {
 func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	desk := p.Desk
 	desk.Mu.Lock()
-	if !p.keepable || p.others || p.doubtfulTxn.Load() || p.turn >= lastTurn || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
+	if !p.keepable || p.others || p.doubtfulTxn.Load() || isRevoked(p) || p.turn >= lastTurn || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
 		desk.Mu.Unlock()
 		return false
 	}

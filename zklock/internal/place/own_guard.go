@@ -17,7 +17,8 @@ import (
 const maxGuarded = 64
 
 // guard is a goroutine that watches nodes of this client until their places are given up.
-// If another client has deleted a node, the guard reports that to the node's place. For a
+// If another client has deleted a node, the guard reports that to the node's place, and also
+// if the node's data asks the holder to give the lock back. For a
 // kept place it also watches the queue: if the place is not alone there any more, the guard
 // recalls it. The guard ends when it has no nodes left, or when the session ends.
 type guard struct {
@@ -95,14 +96,16 @@ func (g *guard) gather() bool {
 func (g *guard) read(n *guarded) {
 	desk, p := g.watches.desk, n.place
 	n.shared, n.event = nil, nil
+	var read driver.Node
 	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
 		// If the connection changes meanwhile, the watch counts as armed on the older
 		// one, so that the node is read once more.
 		n.gen, _ = desk.DS.Conn()
-		_, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path())
+		read, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path())
 		return err
 	})
 	if err == nil {
+		noteRevocation(p, read.Data)
 		return
 	}
 	n.place, n.event = nil, nil

@@ -14,7 +14,7 @@ import (
 // A place that was granted after a wait already has watches on its nodes. A place that
 // was granted at once gets them a sixth of the session timeout later, whichever
 // goroutine holds it by then: a watch on every lock that is held briefly would halve
-// the throughput.
+// the throughput. A holder that wants to learn of a revocation gets them at once: see Attend.
 //
 // Invariants:
 //   - A granted place is in the list of due places, or in ready, or guards have its nodes.
@@ -28,7 +28,7 @@ type ownWatches struct {
 
 	mu          sync.Mutex
 	first, last *Place   // guarded by mu; list of due places: due delay after their grant, in that order
-	ready       []*Place // guarded by mu; places whose nodes are watched already
+	ready       []*Place // guarded by mu; places whose nodes are watched already, or are to be watched at once
 	armed       bool     // guarded by mu; run's timer is set, and fires no later than first is due
 	withRoom    []*guard // guarded by mu; guards that can take more nodes
 }
@@ -56,6 +56,17 @@ func (o *ownWatches) add(p *Place) {
 	if rouse {
 		session.Poke(o.added)
 	}
+}
+
+// hurry makes a place ready that is due later.
+func (o *ownWatches) hurry(p *Place) {
+	o.mu.Lock()
+	if p.due {
+		o.unlinkLocked(p)
+		o.ready = append(o.ready, p)
+	}
+	o.mu.Unlock()
+	session.Poke(o.added)
 }
 
 // remove takes a place that is given up out of the list of due places. If a guard has its
@@ -134,6 +145,7 @@ func (o *ownWatches) entrust(p *Place) {
 		n := guarded{place: p, index: i}
 		if p.nodeWatches != nil {
 			n.shared, n.event, n.gen = p.nodeWatches[i], p.nodeWatches[i].Event, p.nodeWatches[i].Gen
+			noteRevocation(p, n.shared.Node.Data)
 		}
 		o.give(n)
 	}

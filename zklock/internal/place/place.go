@@ -71,6 +71,8 @@ type Place struct {
 
 	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
+
+	revocation atomic.Pointer[string] // set under Desk.Mu; why the holder is asked to give the lock back; nil: it is not
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says

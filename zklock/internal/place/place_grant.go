@@ -16,7 +16,7 @@ func (p *Place) Grant(by Requester) bool {
 	desk := p.Desk
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
-	if !p.leasedLocked() || !p.life.moveLocked(held) {
+	if passedOnRevoked(p) || !p.leasedLocked() || !p.life.moveLocked(held) {
 		return false
 	}
 	if p.Granted.IsZero() {
@@ -32,11 +32,12 @@ func (p *Place) Grant(by Requester) bool {
 }
 
 // MayJoin reports whether another reader may join the readers that hold a place: the lease
-// is long enough, and the time within has not passed since the limits of hand-over count.
+// is long enough, the place is not revoked, and the time within has not passed since the
+// limits of hand-over count.
 func (p *Place) MayJoin(within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked() && (isOpen(p) || limitedFor(p) < within)
+	return !isRevoked(p) && p.leasedLocked() && (isOpen(p) || limitedFor(p) < within)
 }
 
 // isLeased reports whether the session's lease is long enough for another holder.
@@ -49,8 +50,8 @@ func isLeased(p *Place) bool {
 func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
 
 // MayPass reports whether a place may be handed over to a holder of a mode. It checks
-// that the node grants the mode, that no Txn under the place is in doubt, that there are
-// turns left, and that the hand-over is fair to other processes: that the time within has
+// that the node grants the mode, that no Txn under the place is in doubt, that the
+// place is not revoked, that there are turns left, and that the hand-over is fair to other processes: that the time within has
 // not passed since the first grant, and that there were fewer than limit hand-overs if
 // other contenders queue, or may queue. While the client watches for other contenders, and
 // there are none, no limit counts. After a recall the limits count from that moment on. It
@@ -71,9 +72,9 @@ func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 
 // grantsLocked reports whether a place that was held before can have a holder of a mode,
 // however long that has been: the node grants the mode, no Txn under the place is in doubt,
-// and there are turns left. The session's Mu is held.
+// the place is not revoked, and there are turns left. The session's Mu is held.
 func grantsLocked(p *Place, mode queue.Mode) bool {
-	return (p.nodes[0].kind.Mode != queue.Shared || mode == queue.Shared) && !p.doubtfulTxn.Load() && p.turn < lastTurn
+	return (p.nodes[0].kind.Mode != queue.Shared || mode == queue.Shared) && !p.doubtfulTxn.Load() && !isRevoked(p) && p.turn < lastTurn
 }
 
 // lastTurn is the turn of a place's last holder. A Downgrade needs one turn more.

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -28,18 +29,30 @@ func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 
 // amend is Place.Amend for one node.
 func (d *Desk) amend(ctx context.Context, path string, change func(*queue.Data)) error {
+	return d.rewrite(ctx, path, func(n driver.Node) ([]byte, error) {
+		was, ok := queue.Decode(n.Data)
+		is := was
+		if change(&is); ok && is == was {
+			return n.Data, nil
+		}
+		return is.Encode(), nil
+	})
+}
+
+// rewrite is Place.Amend for one node and any data. change returns the new data of the node
+// that was read, or an error for the caller.
+func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node) ([]byte, error)) error {
 	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
 		for {
 			n, err := d.DS.Get(ctx, path)
 			if err != nil {
 				return err
 			}
-			was, ok := queue.Decode(n.Data)
-			is := was
-			if change(&is); ok && is == was {
-				return nil // an earlier try of this call was applied, or there is nothing to change
+			data, err := change(n)
+			if err != nil || bytes.Equal(data, n.Data) {
+				return err // nil: an earlier try of this call was applied, or there is nothing to change
 			}
-			if _, err = d.DS.Set(ctx, path, is.Encode(), n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+			if _, err = d.DS.Set(ctx, path, data, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
 				return err
 			}
 		}

@@ -221,10 +221,25 @@ func (e *Entry) fill(n driver.Node, foreign bool) {
 	}
 }
 
-// Delete deletes a contender's node, whichever client has created it.
-func (z Znode) Delete(ctx context.Context, node string) error {
-	desk := z.Desk
+// Delete deletes a contender's node, whichever client has created it. If zxid is not 0, the
+// node has to be the one that this transaction has created: else the error matches ErrNoNode.
+func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
+	desk, path := z.Desk, z.Path+"/"+node
 	return desk.cfg.explain(desk.Repeat(ctx, "release", func(ctx context.Context) error {
-		return desk.DS.Delete(ctx, z.Path+"/"+node, driver.AnyVersion)
+		if zxid == 0 {
+			return desk.DS.Delete(ctx, path, driver.AnyVersion)
+		}
+		for {
+			n, err := desk.DS.Get(ctx, path)
+			if err == nil {
+				err = sameNode(n, zxid)
+			}
+			if err != nil {
+				return err
+			}
+			if err = desk.DS.Delete(ctx, path, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+				return err
+			}
+		}
 	}), z.Path)
 }

@@ -23,12 +23,13 @@ type Data struct {
 	Keep    bool   `json:"keep,omitempty"`    // its client may keep the node in the queue while no goroutine uses it
 	Since   int64  `json:"since"`             // milliseconds since the Unix epoch
 	Trace   string `json:"trace,omitempty"`
+	Revoked string `json:"revoked,omitempty"` // the reason with which the holder is asked to give the lock back; see Revoke
 }
 
 // Encode returns d as JSON of at most maxNodeData bytes. It truncates texts that are too
 // long.
 func (d Data) Encode() []byte {
-	d.Host, d.Label, d.Trace = Truncate(d.Host, maxHost), Truncate(d.Label, MaxLabel), Truncate(d.Trace, maxTrace)
+	d.truncate()
 	for {
 		b, err := json.Marshal(d)
 		if err != nil {
@@ -39,17 +40,27 @@ func (d Data) Encode() []byte {
 		}
 		// Characters that JSON escapes take up to six times their size.
 		d.Host, d.Label, d.Trace = Truncate(d.Host, len(d.Host)/2), Truncate(d.Label, len(d.Label)/2), Truncate(d.Trace, len(d.Trace)/2)
+		d.Revoked = Truncate(d.Revoked, max(len(d.Revoked)/2, len(noReason)))
 	}
 }
 
 // Decode reads a queue node's data. Any client may have written it: ok is false if it is
-// not such JSON, and texts that are longer than those of Encode are truncated.
+// neither such JSON nor the message of Curator's Revoker. Texts that are longer than those of
+// Encode are truncated.
 func Decode(data []byte) (d Data, ok bool) {
+	if string(data) == CuratorRevokes {
+		return Data{Revoked: CuratorRevokes}, true
+	}
 	if len(data) > 4096 || json.Unmarshal(data, &d) != nil {
 		return Data{}, false
 	}
-	d.Host, d.Label, d.Trace = Truncate(d.Host, maxHost), Truncate(d.Label, MaxLabel), Truncate(d.Trace, maxTrace)
+	d.truncate()
 	return d, true
+}
+
+// truncate truncates the texts that are too long.
+func (d *Data) truncate() {
+	d.Host, d.Label, d.Trace, d.Revoked = Truncate(d.Host, maxHost), Truncate(d.Label, MaxLabel), Truncate(d.Trace, maxTrace), Truncate(d.Revoked, MaxReason)
 }
 
 // Effective returns the kind as which a contender counts. A holder that downgrades its

@@ -1,0 +1,85 @@
+package place
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// An operator revokes a place by a change of the data of one of its nodes: see queue.Revoke.
+// The place's client learns of that from the watches on its own nodes. Invariants:
+//
+//   - A revoked place keeps its hold, and its node stays in the queue, until the holder
+//     releases it. It is not handed over, not joined and not kept from then on. So the
+//     operator's request ends with the holders that it was meant for.
+//   - revocation is set once, under the session's Mu, and never cleared. A hold that begins
+//     before that is notified. A hold cannot begin after that, unless it is the place's first.
+//   - A holder that attends finds the revocation when it begins to attend, or is notified
+//     later, or both. It is never missed: the read that arms a watch on a node has its data.
+
+// Revocable is the tenant of a place, if it can be asked to give the place back.
+type Revocable interface {
+	// Revoke asks for the place. It is called on a goroutine of its own, at most once for
+	// each tenant, and possibly when the tenant does not have the place any more.
+	Revoke(reason string)
+}
+
+// Attend makes the client watch the nodes of a granted place at once, for a holder that wants
+// to learn of a revocation. If the place is revoked already, revoked is true. Else its tenant's
+// Revoke is called when it is.
+func Attend(p *Place) (reason string, revoked bool) {
+	p.Desk.ownWatches.hurry(p)
+	p.Desk.Mu.Lock() // a revocation that is not seen here finds the hold
+	defer p.Desk.Mu.Unlock()
+	if r := p.revocation.Load(); r != nil {
+		return *r, true
+	}
+	return "", false
+}
+
+// noteRevocation revokes a place if the data of one of its nodes says so, and asks its tenant
+// to give it back.
+func noteRevocation(p *Place, data []byte) {
+	reason := queue.Revocation(data)
+	if reason == "" {
+		return
+	}
+	desk := p.Desk
+	desk.Mu.Lock()
+	first := p.revocation.CompareAndSwap(nil, &reason)
+	holder := p.hold
+	desk.Mu.Unlock()
+	if h, ok := holder.(Revocable); ok && first {
+		desk.Spawn(func() { h.Revoke(reason) }) // ending contexts may take a while
+	}
+}
+
+// isRevoked reports whether a place is revoked.
+func isRevoked(p *Place) bool { return p.revocation.Load() != nil }
+
+// passedOnRevoked reports whether a place was revoked after its first hold had begun: then it
+// has no further hold. A waiter's place can be revoked before its first hold, which is asked
+// to give it back as soon as it begins.
+func passedOnRevoked(p *Place) bool { return isRevoked(p) && !p.Granted.IsZero() }
+
+// Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
+func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
+	err := z.Desk.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
+		if err := sameNode(n, zxid); err != nil {
+			return nil, err
+		}
+		return queue.Revoke(node, n.Data, reason)
+	})
+	return z.Desk.cfg.explain(err, z.Path)
+}
+
+// sameNode returns nil if a node was created by the transaction zxid, or if zxid is 0; else an
+// error that matches ErrNoNode.
+func sameNode(n driver.Node, zxid int64) error {
+	if zxid == 0 || n.Stat.Czxid == zxid {
+		return nil
+	}
+	return fmt.Errorf("%w: the node with this name was created by the transaction %#x, and not by %#x: it is another contender", driver.ErrNoNode, n.Stat.Czxid, zxid)
+}

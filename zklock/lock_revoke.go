@@ -1,0 +1,81 @@
+package zklock
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zklock/go-zklock/zklock/internal/place"
+)
+
+// revocation is what a handle with WithRevocable knows of requests to give its lock back.
+type revocation struct {
+	asked chan struct{} // closed when err is set
+	err   error         // guarded by the handle's mu; matches ErrRevoked; nil if there was no request
+}
+
+// reason returns nil until there was a request. The handle's mu is held.
+func (r *revocation) reason() error {
+	if r == nil {
+		return nil
+	}
+	return r.err
+}
+
+// Revoked returns a channel that is closed when an operator asks for the lock with
+// [Client.Revoke]. The lock is still held then: release it soon. If the lock was acquired
+// without [WithRevocable], Revoked returns nil, and a receive from that waits for ever. The
+// channel stays open if the lock ends before there is a request, so wait for [Lock.Done], too.
+func (l *Lock) Revoked() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.revoked == nil {
+		return nil
+	}
+	return l.revoked.asked
+}
+
+// setUp applies the options of an acquisition that concern the lock that it got, before the
+// caller has the lock.
+func (l *Lock) setUp(cfg acquireConfig) {
+	l.async = cfg.async
+	if !cfg.revocable {
+		return
+	}
+	l.mu.Lock()
+	l.revoked = &revocation{asked: make(chan struct{})}
+	l.mu.Unlock()
+	if reason, revoked := place.Attend(l.hold.place); revoked {
+		l.revoke(reason)
+	}
+}
+
+// Revoke implements place.Revocable. A handle that joins the hold later finds the revocation
+// in setUp.
+func (h *hold) Revoke(reason string) {
+	h.mu.Lock()
+	handles := slices.Clone(h.handles)
+	h.mu.Unlock()
+	for _, hd := range handles {
+		hd.revoke(reason)
+	}
+}
+
+// revoke asks the handle's caller to give the lock back, if that caller wants to be asked. Only
+// the first request has an effect. reason is a text of another client, so it is escaped.
+func (hd *handle) revoke(reason string) {
+	hd.mu.Lock()
+	r := hd.revoked
+	if r == nil || r.err != nil || hd.reason() != nil {
+		hd.mu.Unlock()
+		return
+	}
+	err := fmt.Errorf("%w: %q", ErrRevoked, reason)
+	r.err = err
+	close(r.asked)
+	contexts := hd.contexts
+	hd.contexts = nil
+	hd.mu.Unlock()
+	for _, cancel := range contexts {
+		cancel(err)
+	}
+}

@@ -1,0 +1,112 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// A request, a label and a downgrade keep each other, whichever write comes in between.
+func TestRevocationAndOtherWritersKeepEachOther(t *testing.T) {
+	ops := map[string]func(ctx context.Context, l *zklock.Lock, c *zklock.Client, node string) error{
+		"revoke": func(ctx context.Context, _ *zklock.Lock, c *zklock.Client, node string) error {
+			return c.Revoke(ctx, "x", node, "r")
+		},
+		"label": func(ctx context.Context, l *zklock.Lock, _ *zklock.Client, _ string) error {
+			return l.SetLabel(ctx, "l")
+		},
+		"downgrade": func(ctx context.Context, l *zklock.Lock, _ *zklock.Client, _ string) error { return l.Downgrade(ctx) },
+	}
+	for _, pair := range [][2]string{{"revoke", "label"}, {"label", "revoke"}, {"revoke", "downgrade"}, {"downgrade", "revoke"}} {
+		t.Run(pair[0]+", interrupted by "+pair[1], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				var l *zklock.Lock
+				var quiet *zklock.Client
+				var node string
+				sets := 0
+				interfere := func(op faultdriver.Op) faultdriver.Fault {
+					if op.Kind == faultdriver.Set && strings.Contains(op.Paths[0], "__WRIT__") {
+						if sets++; sets == 1 { // after the read of the first operation
+							if err := ops[pair[1]](context.Background(), l, quiet, node); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					return faultdriver.None()
+				}
+				c := connect(t, faultdriver.Control(e.Connector(), interfere), nil)
+				quiet = connect(t, e.Connector(), nil)
+				l = mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
+				node = holder(t, quiet, "x").Node
+				if err := ops[pair[0]](t.Context(), l, c, node); err != nil {
+					t.Error(err)
+				}
+				if sets < 2 {
+					t.Errorf("%d sets: no write came in between", sets)
+				}
+				want := holder(t, quiet, "x")
+				if want.Revoked != "r" || pair[0]+pair[1] == "revokelabel" && want.Label != "l" || strings.Contains(pair[0]+pair[1], "downgrade") && want.Mode != zklock.Shared {
+					t.Errorf("the contender is %+v", want)
+				}
+				if !revoked(l) {
+					t.Error("the holder was not asked")
+				}
+				mustRelease(t, l)
+			})
+		})
+	}
+}
+
+// A request whose reply is lost is made once.
+func TestRevokeWithLostReplies(t *testing.T) {
+	for name, fault := range map[string]faultdriver.Injector{
+		"reply lost": faultdriver.Nth(1, faultdriver.LoseReply()), "request lost": faultdriver.Nth(1, faultdriver.Drop()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				sets := faultdriver.If("a set of a queue node", func(op faultdriver.Op) bool {
+					return op.Kind == faultdriver.Set && strings.Contains(op.Paths[0], "__WRIT__")
+				}, fault)
+				a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), sets), nil)
+				l := mustLock(t)(a.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
+				if got := cost(e, func() { revoke(t, b, "x", "r") }).Sets; got != 1 {
+					t.Errorf("%d sets were applied, want 1", got)
+				}
+				if !revoked(l) {
+					t.Error("the holder was not asked")
+				}
+				mustRelease(t, l)
+			})
+		})
+	}
+}
+
+// Revoke needs the right WRITE on the holder's node.
+func TestRevokeNeedsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.Named(t.Name())
+		defer e.Close()
+		as := func(user string) *zklock.Client { return open(t, "mem://"+user+"@"+t.Name()+"/locks?acl=creator") }
+		operator := plain(t, e)
+		if _, err := operator.Create(t.Context(), "/locks", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		right := as("app:s3cret")
+		l := mustLock(t)(right.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
+		err := as("other:s3cret").Revoke(t.Context(), "x", holder(t, right, "x").Node, "r")
+		var failed *zklock.Error
+		if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "/locks/x") || !errors.As(err, &failed) || failed.Op != "revoke" || revoked(l) {
+			t.Errorf("%v, asked: %v", err, revoked(l))
+		}
+		mustRelease(t, l)
+	})
+}

@@ -1,0 +1,41 @@
+// Package zklocktest gives a test a client and an ensemble in memory, in one line:
+//
+//	func TestCharge(t *testing.T) {
+//		client, ensemble := zklocktest.New(t)
+//		...
+//		ensemble.Break(client.Mutex("orders/42").Path()) // an operator deletes the holder's node
+//	}
+//
+// Inside a testing/synctest bubble, hours of waiting take milliseconds. The package
+// [memdriver] describes what an ensemble can do.
+package zklocktest
+
+import (
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// New returns a client of a new ensemble in memory, which no other test sees. When the test and
+// its subtests have ended, the client is closed, and then the ensemble; an error of that fails
+// the test. For more clients of the ensemble, or for one with other faults, pass its Connector
+// to [zklock.OpenConnector].
+func New(t testing.TB, opts ...zklock.Option) (*zklock.Client, *memdriver.Ensemble) {
+	t.Helper()
+	ensemble := memdriver.New()
+	client, err := zklock.OpenConnector(ensemble.Connector(), opts...)
+	if err != nil {
+		_ = ensemble.Close()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := ensemble.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client, ensemble
+}
