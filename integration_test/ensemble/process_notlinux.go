@@ -7,6 +7,6 @@ import "os/exec"
 // bindToParent does nothing: only Linux can kill a process when its parent ends.
 func bindToParent(*exec.Cmd) {}
 
-// stopped takes a process that was sent SIGSTOP as stopped: only Linux tells the state of
+// stopped takes a process that was sent SIGSTOP as stopped: only Linux shows the state of
 // each of its threads.
 func stopped(int) (bool, error) { return true, nil }
