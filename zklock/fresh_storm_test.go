@@ -73,7 +73,7 @@ func freshStorm(t *testing.T, seed uint64) {
 		memdriver.WithReapInterval(time.Duration(2+rng.IntN(60))*time.Millisecond))
 	defer e.Close()
 	rate := []float64{0, 0.01, 0.05}[rng.IntN(3)]
-	params := map[string]string{"session_timeout": "4s"}
+	params := map[string]string{}
 	if rng.IntN(2) == 0 {
 		params["keep"] = "20ms"
 	}
