@@ -41,14 +41,32 @@ func TestFreshNamesOfCallersThatGaveUpAreNotSent(t *testing.T) {
 		if n := m.multis.Load(); n != limit+1 {
 			t.Errorf("%d transactions with a container, want %d of callers that gave up, and one more", n, limit)
 		}
-		before := e.Ops()
-		time.Sleep(time.Second)
-		if after := e.Ops(); after.Children != before.Children || after.Syncs-before.Syncs > 2 {
-			t.Errorf("the client looks for nodes of transactions that were not sent: %+v after %+v", after, before)
-		}
 		time.Sleep(time.Minute)
 		if n := nodes(e); n != 0 {
 			t.Errorf("%d nodes left", n)
+		}
+	})
+}
+
+// A caller gives up after a transaction that was certainly not sent. The client does not look
+// for its nodes.
+func TestFreshNameThatWasNotSentIsNotLookedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		m := &makers{Connector: e.Connector(), multi: func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error) {
+			return nil, driver.ErrNotSent
+		}}
+		c := connect(t, m, nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantCost(t, "a fresh name that was not sent", cost(e, func() {
+			if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(20*time.Millisecond)); !errors.Is(err, zklock.ErrNotAcquired) {
+				t.Errorf("acquire: %v, want ErrNotAcquired", err)
+			}
+		}), memdriver.Ops{})
+		if m.multis.Load() == 0 {
+			t.Error("no transaction was tried")
 		}
 	})
 }

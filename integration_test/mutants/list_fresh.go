@@ -138,7 +138,7 @@ var freshMutants = []mutant{
 		file:   enqueueFile,
 		by:     core,
 		edits:  change("if !errors.Is(err, driver.ErrNotSent) {", "if true {"),
-		tests:  []string{"TestFreshNamesOfCallersThatGaveUpAreNotSent"},
+		tests:  []string{"TestFreshNameThatWasNotSentIsNotLookedFor"},
 	},
 	{
 		name:   "fresh-existing-one-by-one",
