@@ -57,7 +57,7 @@ func TestFailedSlotStaysOpen(t *testing.T) {
 }
 
 // Other processes wait while a slot runs. If that process dies, or its job fails, one of them
-// runs the slot, with a higher token. Nobody runs it when it has succeeded.
+// runs the slot, with a higher token. It does not run again when it has succeeded.
 func TestOthersWaitForTheRun(t *testing.T) {
 	for _, c := range []struct {
 		name string
