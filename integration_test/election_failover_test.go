@@ -198,10 +198,11 @@ func TestLeaderBehindACutFollowerStopsFirst(t *testing.T) {
 // cutLeaders cuts off the server of n leaders.
 func cutLeaders(t *testing.T, e *ensemble.Ensemble, round, n int) {
 	t.Helper()
-	followers := e.Followers()
-	if len(followers) != 2 {
-		t.Fatalf("followers: %v, want two", followers)
-	}
+	var followers []*ensemble.Server
+	eventually(t, "there are two followers", func() bool { // one comes back from the last cut
+		followers = e.Followers()
+		return len(followers) == 2
+	})
 	params := keys("session_timeout", shortSession.String(), "tick_time", sampleTick.String(), "connect_timeout", patience.String(), "pool_max_sessions", "1")
 	other := dial(t, followers[1].Addr(), params)
 	type leader struct {
