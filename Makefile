@@ -118,6 +118,8 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	wait $$cases
 	$(call heading,losses)
 	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock
+	$(call heading,elections)
+	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
 
 .PHONY: bench
 bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper

@@ -37,22 +37,25 @@ var commands = map[string]string{
 	"zklock run --shared prices -- ./read-prices":                     "TestDocumentedCommandsWork",
 	"zklock run --permits 3 downloads -- ./download":                  "TestDocumentedCommandsWork",
 	"zklock run --shell nightly-report -- './report | ./upload'":      "TestDocumentedCommandsWork",
-	"zklock ls":                      "TestDocumentedCommandsWork",
-	"zklock ls -o wide orders/":      "TestDocumentedCommandsWork",
-	"zklock who orders/42":           "TestDocumentedCommandsWork",
-	"zklock who --tree orders/42":    "TestDocumentedCommandsWork",
-	"zklock who -o json orders/42":   "TestDocumentedCommandsWork",
-	"zklock watch -o json orders/42": "TestWatchFollowsAQueue",
-	"zklock page":                    "TestPageServesTheLocks",
-	"zklock top":                     "TestTopShowsTheNamesAndLeavesTheTerminal",
-	"zklock doctor":                  "TestDocumentedCommandsWork",
+	"zklock ls":                                            "TestDocumentedCommandsWork",
+	"zklock ls -o wide orders/":                            "TestDocumentedCommandsWork",
+	"zklock who orders/42":                                 "TestDocumentedCommandsWork",
+	"zklock who --tree orders/42":                          "TestDocumentedCommandsWork",
+	"zklock who -o json orders/42":                         "TestDocumentedCommandsWork",
+	"zklock watch -o json orders/42":                       "TestWatchFollowsAQueue",
+	"zklock elect --label 10.0.0.7:8080 billing -- ./bill": "TestElectRunsItsCommandAgain",
+	"zklock elect --observe billing":                       "TestElectObservesTheLeaders",
+	"zklock page":                                          "TestPageServesTheLocks",
+	"zklock top":                                           "TestTopShowsTheNamesAndLeavesTheTerminal",
+	"zklock doctor":                                        "TestDocumentedCommandsWork",
+	"go run ./examples/leader":                             "TestReadmeCommandsWork",
 	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
 	"ZOOKEEPER_HOME=/path/to/apache-zookeeper-3.9.5-bin make test":     "TestHomeIsAnUnpackedRelease",
 }
 
 // onServers are the examples with the flag -url. Without it they run on mem:// to their end.
 // The tests of the other examples start servers themselves.
-var onServers = []string{"gin", "grpc", "http", "quickstart", "testing"}
+var onServers = []string{"gin", "grpc", "http", "leader", "quickstart", "testing"}
 
 // TestCommandsOfTheReadmeAreRun finds the commands in the README and in docs, and checks that
 // CI or a test runs each of them.

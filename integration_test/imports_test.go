@@ -57,11 +57,11 @@ var importRules = map[string]imports{
 	"interceptors/":           {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":               {ours: []string{""}, foreign: []string{""}},
 
-	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/internal/run":    {foreign: []string{"golang.org/x/sys"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"cmd/zklock/internal/screen": {foreign: []string{"golang.org/x/sys"}},
-	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 // rule finds the rule for a package: the package's rule, or that of a folder above it.

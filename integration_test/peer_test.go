@@ -268,6 +268,9 @@ func servePeer(args []string) error {
 func ours(c *zklock.Client, root string) takes {
 	return func(kind, path string) (func() error, error) {
 		name := strings.TrimPrefix(path, root+"/")
+		if kind == "election" {
+			return office(c, name)
+		}
 		var a zklock.Acquirer = c.Mutex(name)
 		if kind == "read" {
 			a = c.RWMutex(name).Reader()
