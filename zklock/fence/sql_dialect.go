@@ -105,10 +105,9 @@ WHERE f.writer <= excluded.newest`, "rt", 1},
 	//	rows changed        1 + 2       2 + 2       0 + 0
 	//	rows found          1 + 2       2 + 2       1 + 1
 	//
-	// Assignments are made from left to right, or all at once if the server is set so. An
-	// assignment uses only columns that are assigned later, or itself, so both give the
-	// same. VALUES() would save parameters, but newer servers warn of it. The resource is
-	// binary because texts may be equal that differ in case or in spaces at the end.
+	// Servers make assignments from left to right, or all at once; here both give the same.
+	// VALUES() would save parameters, but newer servers warn of it. The resource is binary
+	// because texts may be equal that differ in case or in spaces at the end.
 	MySQL: {
 		schema: `CREATE TABLE IF NOT EXISTS zklock_fence (
 	resource varbinary(512) NOT NULL PRIMARY KEY,
