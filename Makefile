@@ -23,8 +23,12 @@ RUNS ?= 10000
 # The port of make server.
 PORT ?= 2181
 
-# Tests that need ZooKeeper fail without one, also in the scripts that targets call.
+# Tests that need ZooKeeper or a database fail without one, also in the scripts that targets
+# call.
 export ZKLOCK_TEST_REQUIRED := 1
+
+# The folder for databases that this machine lacks.
+export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 
 TEST := $(GO) test -race -shuffle=on
 MODULE = $(shell $(GO) list -m)
@@ -86,6 +90,7 @@ test-core: install ## of these, the core and the drivers
 	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
 
 test-adapters: install ## of these, the adapters, the examples and the nested modules
+	@.ci/databases $(ZKLOCK_TEST_DATABASES)
 	$(call heading,adapters and examples)
 	$(TEST) $$($(GO) list ./... | grep -vE '^$(MODULE)/(zklock|integration_test)(/|$$)')
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(TEST) ./...); done

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
@@ -130,12 +129,11 @@ func ended(ctx context.Context, unavailable bool) verdict {
 }
 
 // refuse returns the error of a call that was not served because of err.
-func (c *config) refuse(ctx context.Context, err error) error {
+func (c *config) refuse(ctx context.Context, call Call, err error) error {
 	v := c.classify(ctx, err)
 	if v.reason == ReasonError {
 		// The status does not describe the error, so it is logged.
-		method, _ := grpc.Method(ctx) // servers only
-		c.logger.ErrorContext(ctx, "interceptors: acquiring the lock of a call failed", "method", method, "error", err)
+		c.logger.ErrorContext(ctx, "interceptors: acquiring the lock of a call failed", "method", call.FullMethod, "error", err)
 	}
 	return &statusError{v.status(c.retryDelay), err}
 }

@@ -236,7 +236,7 @@ type Session interface {
 	//
 	// nil means that the ensemble has confirmed the end, or had already expired the
 	// session. Any error means that the session's ephemeral znodes may stay until it
-	// expires. Only the first call ends the session; later calls wait for that and return
-	// its result.
+	// expires. Only the first call ends the session; later calls wait for that, whatever
+	// their own contexts are, and return its result.
 	Close(ctx context.Context) error
 }

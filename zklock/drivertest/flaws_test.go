@@ -348,6 +348,9 @@ func flaws() []flaw {
 		{"close leaves the session to expire", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return &lingering{Session: s}
 		}, []string{"ephemeral/nodes, and no others, are gone when Close has returned", "close/makes every method fail with ErrClosed"}},
+		{"a later close does not wait for the first one", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return &impatient{Session: s}
+		}, []string{"close/called later waits for the first call, whatever its own context is"}},
 		{"close never returns an error", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return glad{s}
 		}, []string{"close/of a session that is cut off does not outlast its context", "close/reports a request in flight as ErrConnLoss"}},
