@@ -102,8 +102,8 @@ var massMutants = []mutant{
 	{
 		name:   "departure-heard-on-another-connection",
 		breaks: "an event is combined with a read from another server, which may not know of that event yet",
-		file:   lineFile,
-		edits:  change("if l.byEvent && gen != l.gen {", "if false {"),
+		file:   "zklock/internal/place/sight.go",
+		edits:  change("if s.ByEvent && gen != s.Gen {", "if false {"),
 		tests:  []string{"TestLineThatWasHeardIsListedAgainElsewhere"},
 	},
 	{
