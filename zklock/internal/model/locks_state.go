@@ -82,10 +82,10 @@ const (
 type qclient struct {
 	phase int8
 	mode  queue.Mode
-	own   int8  // its node; never: it knows none
-	twins uint8 // other nodes that its session has created
-	late  bool  // a create of it may still be applied
-	alone bool  // the reply to its create shows that no other contender is in the queue
+	own   int8       // its node; never: it knows none
+	twins uint8      // other nodes that its session has created
+	late  queue.Mode // a create of it for that mode may still be applied; 0: none
+	alone bool       // the reply to its create shows that no other contender is in the queue
 
 	at   int8 // the version of its server
 	seen int8 // the newest version that a reply has shown
@@ -95,6 +95,7 @@ type qclient struct {
 	readers uint8 // those of them that it has read as readers' by their marks
 	armed   uint8 // those that it watches
 	old     uint8 // those of armed that were marked when the watch was armed
+	deaf    uint8 // those of armed that were gone by then: only if ReadArms is taken out
 	here    bool  // its newest knowledge is from this connection
 	byEvent bool  // and from an event
 	mark    bool  // it is about to mark its node
@@ -147,15 +148,15 @@ func compareClients(a, b qclient) int {
 
 // key has all fields of a client.
 func (c *qclient) key() (high, low uint64) {
-	for i, b := range [...]bool{c.late, c.alone, c.known, c.here, c.byEvent, c.mark} {
+	for i, b := range [...]bool{c.alone, c.known, c.here, c.byEvent, c.mark} {
 		if b {
 			high |= 1 << i
 		}
 	}
-	for _, n := range [...]int8{c.phase, int8(c.mode), c.own, c.at, c.seen} {
+	for _, n := range [...]int8{c.phase, int8(c.mode), int8(c.late), c.own, c.at, c.seen} {
 		high = high<<8 | uint64(uint8(n))
 	}
-	for _, set := range [...]uint8{c.twins, c.line, c.readers, c.armed, c.old} {
+	for _, set := range [...]uint8{c.twins, c.line, c.readers, c.armed, c.old, c.deaf} {
 		low = low<<8 | uint64(set)
 	}
 	return high, low
@@ -185,7 +186,7 @@ func (s *lockState) forget(i int) {
 		if c.own > int8(i) {
 			c.own--
 		}
-		c.twins, c.line, c.readers, c.armed, c.old = cut(c.twins), cut(c.line), cut(c.readers), cut(c.armed), cut(c.old)
+		c.twins, c.line, c.readers, c.armed, c.old, c.deaf = cut(c.twins), cut(c.line), cut(c.readers), cut(c.armed), cut(c.old), cut(c.deaf)
 	}
 }
 
@@ -307,7 +308,12 @@ func (m Locks) Check(s lockState) error {
 // Settled implements System: no waiter whose turn it is waits, and no node blocks the queue
 // that no client uses.
 func (m Locks) Settled(s lockState) error {
-	alive, used := s.view(0), uint8(0)
+	alive, used, readers := s.view(0), uint8(0), uint8(0)
+	for _, c := range s.clients[:m.Clients] {
+		if c.phase == holding && c.mode == queue.Shared {
+			readers |= 1 << c.own // a writer's node counts as a reader's, if its holder has become one
+		}
+	}
 	for _, c := range s.clients[:m.Clients] {
 		if c.own != never {
 			used |= 1 << c.own
@@ -320,12 +326,6 @@ func (m Locks) Settled(s lockState) error {
 		}
 		if alive&(1<<c.own) == 0 {
 			return errors.New("a client waits whose node is gone")
-		}
-		readers := uint8(0)
-		for i := range s.nodes {
-			if s.nodes[i].mode == queue.Exclusive && s.isMarked(i, 0) {
-				readers |= 1 << i
-			}
 		}
 		if held, _ := m.decide(&s, alive, readers, c.own, c.mode); held {
 			return errors.New("a client waits although it is its turn")

@@ -62,7 +62,7 @@ func (m Locks) Next(s lockState, found func(Step, lockState)) {
 func (m Locks) outside(s lockState, i int8, emit func(Step, lockState)) {
 	c := s.clients[i]
 	switch {
-	case c.phase == idle && !c.late && c.twins&s.view(0) == 0:
+	case c.phase == idle && c.late == 0 && c.twins&s.view(0) == 0:
 		if m.Acquires > 0 && s.acquires >= m.Acquires {
 			break
 		}
@@ -121,7 +121,7 @@ func (m Locks) acquire(s lockState, i int8, mode queue.Mode, emit func(Step, loc
 		to.lates++
 		to.reconnects++
 		c := &to.clients[i]
-		c.phase, c.mode, c.late = recovering, mode, true
+		c.phase, c.mode, c.late = recovering, mode, mode
 		emit(Step{What: acquire, Client: i, Arg: -int8(mode), Outside: true}, to)
 	}
 }
@@ -147,7 +147,7 @@ func (s *lockState) giveUp(i int8, m Locks) {
 		}
 	}
 	before := c.phase
-	c.twins, c.late = 0, false
+	c.twins, c.late = 0, 0
 	c.reset(m.Lag)
 	if m.Without == ContextsFirst && before == holding {
 		c.phase, c.mode = closing, queue.Exclusive
@@ -157,7 +157,7 @@ func (s *lockState) giveUp(i int8, m Locks) {
 // reconnect moves a client to another server. Its watches are gone, and the reply to a create
 // that is under way is lost.
 func (c *qclient) reconnect(at int8) {
-	c.at, c.armed, c.old, c.here = at, 0, 0, false
+	c.at, c.armed, c.old, c.deaf, c.here = at, 0, 0, 0, false
 	if c.phase == asked {
 		c.phase, c.twins, c.own = recovering, c.twins|1<<c.own, never
 	}
@@ -189,14 +189,14 @@ func (m Locks) inside(s lockState, i int8, emit func(Step, lockState)) {
 		change(&to, &to.clients[i])
 		emit(Step{What: what, Client: i, Arg: arg}, to)
 	}
-	if c.late {
+	if c.late != 0 {
 		to := s
-		if n, ok := to.create(c.mode, m.Lag); ok {
+		if n, ok := to.create(c.late, m.Lag); ok {
 			c := &to.clients[i]
-			c.late, c.twins = false, c.twins|1<<n
+			c.late, c.twins = 0, c.twins|1<<n
 			emit(Step{What: createLate, Client: i}, to)
 		}
-		do(createLate, 1, func(_ *lockState, c *qclient) { c.late = false }) // it is lost
+		do(createLate, 1, func(_ *lockState, c *qclient) { c.late = 0 }) // it is lost
 	}
 	if c.mark {
 		do(marks, 0, func(to *lockState, c *qclient) {
@@ -209,7 +209,7 @@ func (m Locks) inside(s lockState, i int8, emit func(Step, lockState)) {
 	}
 	switch c.phase {
 	case idle:
-		if c.twins&s.view(0) != 0 && !c.late && m.Without != StraysRemoved {
+		if c.twins&s.view(0) != 0 && c.late == 0 && m.Without != StraysRemoved {
 			do(sweeps, 0, func(to *lockState, c *qclient) { to.remove(c.twins, m.Lag); c.twins = 0 })
 		}
 	case asked:
@@ -269,7 +269,7 @@ func (m Locks) wait(s lockState, i int8, do func(uint8, int8, func(*lockState, *
 	for left := watch & c.armed; left != 0; left &= left - 1 {
 		j := int8(bits.TrailingZeros8(left))
 		switch bit := uint8(1) << j; {
-		case view&bit == 0:
+		case view&bit == 0 && c.deaf&bit == 0:
 			do(hearsEvent, j, func(to *lockState, c *qclient) {
 				c.armed, c.old = c.armed&^bit, c.old&^bit
 				if m.gone(c, bit, true); m.Without == DecideByQueue {
@@ -307,7 +307,7 @@ func (m Locks) list(s *lockState, c *qclient, view uint8) {
 	}
 	c.known, c.line, c.readers = true, view&(1<<c.own-1), 0
 	c.here, c.byEvent = true, false
-	c.armed, c.old = 0, 0
+	c.armed, c.old, c.deaf = 0, 0, 0
 	m.look(s, c)
 }
 
@@ -354,7 +354,7 @@ func (m Locks) gone(c *qclient, nodes uint8, byEvent bool) {
 func (m Locks) readAhead(s *lockState, c *qclient, j int8, view uint8) {
 	bit := uint8(1) << j
 	if view&bit == 0 && m.Without == ReadArms {
-		c.armed |= bit // the watch is armed as if the node were there, and never fires
+		c.armed, c.deaf = c.armed|bit, c.deaf|bit // the watch is armed as if the node were there, and never fires
 		return
 	}
 	c.seen = c.at

@@ -53,7 +53,7 @@ type Keeper interface {
 func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	desk := p.Desk
 	desk.Mu.Lock()
-	if !p.standingLocked().MayBeKept() || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
+	if !standingOf(p).MayBeKept() || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
 		desk.Mu.Unlock()
 		return false
 	}
@@ -82,7 +82,7 @@ func TakeUp(p *Place, from, to session.Tenant, next Successor, mode queue.Mode) 
 	desk := p.Desk
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
-	if p.hold != from || !p.standingLocked().MayBeTakenUp(mode) || !p.leasedLocked() || !p.life.moveLocked(spent) {
+	if p.hold != from || !standingOf(p).MayBeTakenUp(mode) || !p.leasedLocked() || !p.life.moveLocked(spent) {
 		return false
 	}
 	p.life.moveLocked(held)
@@ -113,7 +113,7 @@ func Recall(p *Place, stranger bool) {
 func IsOpen(p *Place) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.standingLocked().IsOpen()
+	return standingOf(p).IsOpen()
 }
 
 // limitedFor returns for how long the limits of hand-over have counted: since the grant of a

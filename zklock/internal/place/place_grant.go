@@ -36,7 +36,7 @@ func (p *Place) Grant(by Requester) bool {
 func (p *Place) MayJoin(within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked() && p.standingLocked().MayJoin(within)
+	return p.leasedLocked() && standingOf(p).MayJoin(within)
 }
 
 // isLeased reports whether the session's lease is long enough for another holder.
@@ -58,7 +58,7 @@ func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease
 func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.standingLocked().MayPass(mode, limit, within)
+	return standingOf(p).MayPass(mode, limit, within)
 }
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the

@@ -22,8 +22,8 @@ type Standing struct {
 	Limited   time.Duration // for how long the limits of hand-over have counted; not set if the place is open
 }
 
-// standingLocked returns a place's standing. The session's Mu is held.
-func (p *Place) standingLocked() Standing {
+// standingOf returns a place's standing. The session's Mu is held.
+func standingOf(p *Place) Standing {
 	s := Standing{
 		Mode:      p.nodes[0].kind.Mode,
 		Doubtful:  p.doubtfulTxn.Load(),
