@@ -68,7 +68,10 @@ const (
 )
 
 // exchanged has the instants of an exchange, by the client's clock.
-type exchanged struct{ sent, answered int8 }
+type exchanged struct {
+	sent, answered int8
+	later          bool // answered is a moment later: another request was sent at that instant before the reply was read
+}
 
 // leaseState is a state of Leases. All instants are in units from now, so they are 0 or less.
 type leaseState struct {
@@ -111,6 +114,15 @@ var epoch = time.Unix(1_000_000, 0)
 // instant returns an instant of the client's clock.
 func (m Leases) instant(units int8) time.Time { return epoch.Add(time.Duration(units) * m.Unit) }
 
+// answeredAt returns the instant at which a reply was read.
+func (m Leases) answeredAt(e exchanged) time.Time {
+	at := m.instant(e.answered)
+	if e.later {
+		return at.Add(1)
+	}
+	return at
+}
+
 // lease returns the library's lease in a state.
 func (m Leases) lease(s *leaseState) *lease.Lease {
 	l := &lease.Lease{Timeout: time.Duration(m.Timeout) * m.Unit, Tick: time.Duration(m.Tick) * m.Unit}
@@ -126,11 +138,10 @@ func (m Leases) lease(s *leaseState) *lease.Lease {
 		l.Until = m.instant(s.proven).Add(m.length(l))
 	}
 	for i, e := range s.links[:s.chain] {
-		sent, answered := m.instant(e.sent), m.instant(e.answered)
 		if i == 0 {
-			l.Connected(sent, answered, false)
+			l.Connected(m.instant(e.sent), m.answeredAt(e), false)
 		} else {
-			l.Acknowledged(sent, answered, false)
+			l.Acknowledged(m.instant(e.sent), m.answeredAt(e), false)
 		}
 	}
 	return l

@@ -95,7 +95,7 @@ func (m Leases) time(s leaseState, emit func(Step, leaseState)) {
 		s.proven = age(s.proven)
 	}
 	for i := range s.links[:s.chain] {
-		s.links[i] = exchanged{age(s.links[i].sent), age(s.links[i].answered)}
+		s.links[i].sent, s.links[i].answered = age(s.links[i].sent), age(s.links[i].answered)
 	}
 	for i := range s.sent[:s.under] {
 		s.sent[i] = age(s.sent[i])
@@ -189,22 +189,25 @@ func (m Leases) followerReads(s *leaseState) {
 // answered is what the client does with a reply.
 func (m Leases) answered(s *leaseState, kind, sent int8) {
 	if kind == handshake {
-		s.links[0], s.chain = exchanged{sent, 0}, 1
+		s.links[0], s.chain = exchanged{sent: sent}, 1
 		if m.Without == ReconnectsProveNo {
 			s.proven = max(s.proven, sent)
 		}
 		return
 	}
-	from := sent
+	e := exchanged{sent: sent}
 	if m.Without == SentNotAnswered {
-		from = 0
+		e.sent = 0
 	}
+	// A clock is read before a request is written, and after a reply is read. So the reply to a
+	// request that was under way at an instant is read later than that instant.
+	e.later = s.under > 0 && s.sent[s.under-1] == 0
 	l := m.lease(s)
 	newest := l.LastSent()
 	if kind == write {
 		m.claim(s, l, sent)
 	}
-	l.Acknowledged(m.instant(from), m.instant(0), kind == write || m.Without == CommitsOnly)
+	l.Acknowledged(m.instant(e.sent), m.answeredAt(e), kind == write || m.Without == CommitsOnly)
 	m.note(s, l)
 	if l.LastSent().Equal(newest) {
 		return // the exchange did not become a link
@@ -212,7 +215,7 @@ func (m Leases) answered(s *leaseState, kind, sent int8) {
 	if s.chain == maxLinks {
 		s.unlink(1) // with fewer links the lease is never longer
 	}
-	s.links[s.chain] = exchanged{from, 0}
+	s.links[s.chain] = e
 	s.chain++
 }
 
@@ -224,7 +227,7 @@ func (m Leases) claim(s *leaseState, l *lease.Lease, sent int8) {
 		touch = sent
 	case ExchangeBefore:
 		for _, e := range s.links[:s.chain] {
-			if e.answered <= sent {
+			if !m.answeredAt(e).After(m.instant(sent)) {
 				touch = e.sent
 			}
 		}

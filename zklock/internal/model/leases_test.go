@@ -6,18 +6,18 @@ import (
 )
 
 // aligned is a model in which all times are whole units, and the margin is less than a unit.
-var aligned = Leases{Unit: time.Second, Timeout: 6, Tick: 2, Outstanding: 1}
+var aligned = Leases{Unit: time.Second, Timeout: 5, Tick: 2, Outstanding: 1}
 
 // slipping is one in which the client's clock may stand still for a unit, which is a little
 // less than the margin.
-var slipping = Leases{Unit: 50 * time.Millisecond, Timeout: 8, Tick: 2, Outstanding: 1, Slips: 1}
+var slipping = Leases{Unit: 50 * time.Millisecond, Timeout: 5, Tick: 1, Outstanding: 1, Slips: 1}
 
 // deposing is one in which the client may stay with a leader that was deposed.
-var deposing = Leases{Unit: time.Second, Timeout: 5, Tick: 1, Outstanding: 1, Elections: 1, Reconnects: 1}
+var deposing = Leases{Unit: time.Second, Timeout: 4, Tick: 1, Outstanding: 1, Elections: 1, Reconnects: 2}
 
 func TestLeaseOutlivesNoSession(t *testing.T) {
 	overlapping := aligned
-	overlapping.Outstanding = 2
+	overlapping.Timeout, overlapping.Tick, overlapping.Outstanding = 4, 1, 2
 	holdAll(t, []configuration[leaseState]{
 		{"one leader", aligned},
 		{"overlapping requests", overlapping},
@@ -27,8 +27,6 @@ func TestLeaseOutlivesNoSession(t *testing.T) {
 }
 
 func TestLeaseGuardsAreNeeded(t *testing.T) {
-	overlapping := aligned
-	overlapping.Outstanding = 2
 	for _, c := range []struct {
 		name    string
 		sys     Leases
