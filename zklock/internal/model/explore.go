@@ -40,7 +40,7 @@ type System[S comparable] interface {
 // Bounds limit an exploration; zero values limit nothing.
 type Bounds struct {
 	States int           // new states are not explored beyond that number
-	For    time.Duration // no new layer of states begins after that time
+	For    time.Duration // no state is explored after that time
 }
 
 // Result is the outcome of an exploration.
@@ -99,6 +99,8 @@ func Explore[S comparable](sys System[S], b Bounds) Result {
 			}
 			if b.States > 0 && known.len() >= b.States || b.For > 0 && i%1024 == 0 && time.Since(began) >= b.For {
 				r.Complete = false
+			}
+			if !r.Complete {
 				continue // the states that were found are still checked
 			}
 			moves := false

@@ -90,6 +90,26 @@ func TestExploreStopsAtItsBounds(t *testing.T) {
 	}
 }
 
+// endless has a new state after each state.
+type endless struct{}
+
+func (endless) Initial() []uint64                      { return []uint64{0} }
+func (endless) Next(s uint64, emit func(Step, uint64)) { emit(Step{}, 2*s+1); emit(Step{}, 2*s+2) }
+func (endless) Canonical(s uint64) uint64              { return s }
+func (endless) Check(uint64) error                     { return nil }
+func (endless) Settled(uint64) error                   { return nil }
+func (endless) Describe(uint64, Step, uint64) string   { return "" }
+
+// The time is up before the first state is explored, or while the states of a layer are.
+func TestExploreStopsInTime(t *testing.T) {
+	if r := Explore(endless{}, Bounds{For: 1}); r.Complete || r.States != 1 {
+		t.Errorf("%v; want one state, since no time was left", r)
+	}
+	if r := Explore(endless{}, Bounds{For: 1_000_000, States: 1 << 24}); r.Complete || r.States >= 1<<24 {
+		t.Errorf("%v; want fewer states, since the time was up", r)
+	}
+}
+
 // countdown counts down, and can be set back from outside.
 type countdown struct{ settled error }
 

@@ -4,8 +4,8 @@ import "testing"
 
 func TestWarmContenderIsAlone(t *testing.T) {
 	holdAll(t, []configuration[warmState]{
-		{"one connection", WarmNames{Writes: 11, Others: 2}},
-		{"a reconnect", WarmNames{Writes: 10, Others: 1, Reconnects: 1}},
+		{"one connection", WarmNames{Writes: 10, Others: 2}},
+		{"a reconnect", WarmNames{Writes: 9, Others: 1, Reconnects: 1}},
 	})
 }
 
