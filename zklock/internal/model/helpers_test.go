@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -50,9 +51,9 @@ func holds[S comparable](t *testing.T, sys System[S], b Bounds) Result {
 	return r
 }
 
-// breaks explores a system without one of its guards, and has to find a violation of which
+// breaks explores a system without the named one of its guards, and has to find a violation of which
 // the text contains want.
-func breaks[S comparable](t *testing.T, sys System[S], want string) {
+func breaks[S comparable](t *testing.T, name string, sys System[S], want string) {
 	t.Helper()
 	bound := guardBound
 	if underRace {
@@ -70,6 +71,20 @@ func breaks[S comparable](t *testing.T, sys System[S], want string) {
 	if !strings.Contains(r.Violation.Error(), want) {
 		t.Errorf("%v: want %q", r.Violation, want)
 	}
+	documented(t, fmt.Sprintf("| %s | %d | %v |", name, len(r.Trace), r.Violation))
+}
+
+// documented checks that docs/model.md has a row with these figures. They do not depend on the
+// machine: an exploration finds all states, and the shortest counter-example.
+func documented(t *testing.T, row string) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\n"+row+"\n") {
+		t.Errorf("docs/model.md does not have the row\n%s", row)
+	}
 }
 
 // configuration is a system with a name.
@@ -84,9 +99,14 @@ func holdAll[S comparable](t *testing.T, all []configuration[S]) {
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if r := holds(t, c.sys, smallBounds()); !r.Complete && !underRace {
+			r := holds(t, c.sys, smallBounds())
+			if underRace || t.Failed() {
+				return
+			}
+			if !r.Complete {
 				t.Error("the configuration is not small: not all of its states were explored")
 			}
+			documented(t, fmt.Sprintf("| %s | %d | %d |", c.name, r.States, r.Depth))
 		})
 	}
 }

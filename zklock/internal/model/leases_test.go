@@ -43,7 +43,7 @@ func TestLeaseGuardsAreNeeded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.sys.Without = c.without
-			breaks(t, c.sys, "has not run out")
+			breaks(t, c.name, c.sys, "has not run out")
 		})
 	}
 }

@@ -17,7 +17,7 @@ func TestQueueExcludesAndLosesNoWakeUp(t *testing.T) {
 		{"four writers", Locks{Clients: 4, Modes: writers, Lag: 2}},
 		{"three writers, a reconnect, a loss", Locks{Clients: 3, Modes: writers, Lag: 1, Reconnects: 1, Losses: 1}},
 		{"three writers, a reconnect, a deleted node", Locks{Clients: 3, Modes: writers, Lag: 1, Reconnects: 1, Breaks: 1}},
-		{"three acquisitions, two reconnects, a deleted node", Locks{Clients: 3, Modes: writers, Lag: 2, Reconnects: 2, Breaks: 1, Acquires: 3}},
+		{"four acquisitions, a reconnect, a deleted node", Locks{Clients: 3, Modes: writers, Lag: 2, Reconnects: 1, Breaks: 1, Acquires: 4}},
 		{"two writers, a late create, a loss", Locks{Clients: 2, Modes: writers, Lag: 2, Reconnects: 1, Losses: 1, Late: 1}},
 		{"readers and writers, a downgrade", Locks{Clients: 3, Modes: both, Lag: 1, Downgrades: 1}},
 		{"readers and writers, a downgrade, a reconnect, a loss", Locks{Clients: 2, Modes: both, Lag: 1, Reconnects: 1, Losses: 1, Downgrades: 1}},
@@ -49,7 +49,7 @@ func TestQueueGuardsAreNeeded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.sys.Without = c.without
-			breaks(t, c.sys, c.want)
+			breaks(t, c.name, c.sys, c.want)
 		})
 	}
 }

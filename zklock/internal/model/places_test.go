@@ -36,7 +36,7 @@ func TestPlaceGuardsAreNeeded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.sys.Without = c.without
-			breaks(t, c.sys, c.want)
+			breaks(t, c.name, c.sys, c.want)
 		})
 	}
 }

@@ -25,7 +25,7 @@ func TestWarmGuardsAreNeeded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			breaks(t, WarmNames{Writes: 12, Others: 1, Reconnects: 1, Without: c.without}, "counts as alone")
+			breaks(t, c.name, WarmNames{Writes: 12, Others: 1, Reconnects: 1, Without: c.without}, "counts as alone")
 		})
 	}
 }
