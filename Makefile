@@ -17,8 +17,9 @@ CHAOS ?= 60s
 SOAK ?= 30m
 MUTANTS ?= .
 
-# The number of simulated runs.
+# The number of simulated runs; the duration of the large configurations of the checked model.
 RUNS ?= 10000
+MODEL ?= 10m
 
 # The port of make server.
 PORT ?= 2181
@@ -86,6 +87,8 @@ test: test-core test-adapters test-servers ## all tests, with the race detector,
 test-core: install ## of these, the core and the drivers
 	$(call heading,core and drivers)
 	$(TEST) ./zklock/...
+	$(call heading,checked model (without the race detector$(comma) since it has one goroutine))
+	$(GO) test -count=1 ./zklock/internal/model
 	$(call heading,allocations$(comma) memory and time (without the race detector$(comma) which changes them))
 	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
 
@@ -125,6 +128,10 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock
 	$(call heading,elections)
 	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
+
+.PHONY: model
+model: ## explore the states of the checked model for MODEL in total, with its figures: docs/model.md
+	ZKLOCK_MODEL=$(MODEL) $(GO) test -count=1 -timeout=0 -v ./zklock/internal/model
 
 .PHONY: bench
 bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper
@@ -169,7 +176,7 @@ mutants: ## put deliberate bugs into the core, each of which a test has to find;
 	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
-soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in total
+soak: install ## simulation, checked model, chaos, a mix of locks and many names, for SOAK in total
 	@.ci/soak $(SOAK)
 
 .PHONY: soak-command

@@ -23,6 +23,7 @@ var commands = map[string]string{
 	"go run ./examples/quickstart": `.ci/run: timeout 120 go run ./examples/quickstart`,
 	"make test":                    `.ci/run: make --no-print-directory test`,
 	"make check":                   `.ci/run: make --no-print-directory check`,
+	"make model":                   `.ci/run: make --no-print-directory model MODEL=30s`,
 	"make server":                  "TestServerForTryingServesUntilItIsInterrupted",
 	"go run ./examples/http":       "TestReadmeCommandsWork",
 	"go run ./examples/gin":        "TestReadmeCommandsWork",

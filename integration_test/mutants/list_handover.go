@@ -38,24 +38,24 @@ var handoverMutants = []mutant{
 	{
 		name:   "handover-limit-ignored",
 		breaks: "hand-over goes on beyond handover_limit although other processes wait",
-		file:   "zklock/internal/place/place_grant.go",
+		file:   standingFile,
 		by:     core,
-		edits:  change(`return !p.others || p.handovers < limit`, `return true`),
+		edits:  change(`return !s.Others || s.Handovers < limit`, `return true`),
 		tests:  []string{"TestHandoverLimitLetsOthersIn"},
 	},
 	{
 		name:   "handover-time-ignored",
 		breaks: "hand-over goes on for ever, beyond handover_time",
-		file:   "zklock/internal/place/place_grant.go",
+		file:   standingFile,
 		by:     core,
-		edits:  change("case limitedFor(p) >= within:", "case false:"),
+		edits:  change("case s.Limited >= within:", "case false:"),
 		tests:  []string{"TestHandoverCostsNothingAndRequeueOneTransaction"},
 	},
 	{
 		name:   "writer-in-a-readers-place",
 		breaks: "a writer is handed a reader's place, and holds while readers of other processes hold",
-		file:   "zklock/internal/place/place_grant.go",
-		edits:  change(`return (p.nodes[0].kind.Mode != queue.Shared || mode == queue.Shared) && `, `return `),
+		file:   standingFile,
+		edits:  change(`return (s.Mode != queue.Shared || mode == queue.Shared) && `, `return `),
 		tests:  []string{"TestDowngradedPlaceIsPassedOnToReadersOnly"},
 	},
 	{
@@ -85,9 +85,9 @@ var handoverMutants = []mutant{
 	{
 		name:   "handover-in-doubt",
 		breaks: "a place is handed over although a Txn under it may still be applied",
-		file:   "zklock/internal/place/place_grant.go",
+		file:   standingFile,
 		by:     core,
-		edits:  change(`&& !p.doubtfulTxn.Load() &&`, `&&`),
+		edits:  change(`== queue.Shared) && !s.Doubtful &&`, `== queue.Shared) &&`),
 		tests:  []string{"TestLateTxnNeverReachesTheNextHolder"},
 	},
 	{
