@@ -22,6 +22,7 @@ public class CuratorPeer {
     private final CuratorFramework client;
     private final String id;
     private Exclusion held;
+    private InterProcessReadWriteLock pair; // the lock of the newest writer
 
     private CuratorPeer(String hosts, String id) {
         this.id = id;
@@ -112,7 +113,8 @@ public class CuratorPeer {
         case "read":
             return of(new InterProcessReadWriteLock(client, path).readLock());
         case "write":
-            return of(new InterProcessReadWriteLock(client, path).writeLock());
+            pair = new InterProcessReadWriteLock(client, path);
+            return of(pair.writeLock());
         case "latch":
             return latch(path);
         case "selector":
@@ -130,6 +132,11 @@ public class CuratorPeer {
         case "release":
             held.release();
             return "released";
+        case "downgrade":
+            pair.readLock().acquire();
+            held.release();
+            held = of(pair.readLock());
+            return "downgraded";
         case "contend":
             for (int i = Integer.parseInt(words[3]); i > 0; i--) {
                 Exclusion lock = lock(words[1], words[2]);
