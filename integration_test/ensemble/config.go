@@ -107,7 +107,7 @@ log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 // logbackXML configures the logging of releases since 3.8.
 const logbackXML = `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{HH:mm:ss,SSS} %-5p %logger{0} - %m%n</pattern></encoder>
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5p %logger{0} - %m%n</pattern></encoder>
   </appender>
   <root level="INFO"><appender-ref ref="OUT"/></root>
 </configuration>

@@ -19,6 +19,7 @@ type cell struct {
 	left    bool // the time was over before the suite could start
 	took    time.Duration
 	output  string
+	logs    map[string]string // by test: what it logged
 }
 
 // String returns the outcome, the number of tests and the seconds.
@@ -52,7 +53,7 @@ var (
 // judge reads what a test binary has printed with -test.v. Each of the tests has to be there:
 // a test that was renamed must not leave its suite unnoticed.
 func judge(output string, tests []string) cell {
-	var c cell
+	c := cell{logs: make(map[string]string)}
 	outcomes := make(map[string]string) // by test
 	var order []string
 	first, last := make(map[string]string), make(map[string]string) // what a test has logged
@@ -77,6 +78,7 @@ func judge(output string, tests []string) cell {
 			}
 			last[now] = m[1]
 		}
+		c.logs[now] += line + "\n"
 	}
 	for _, name := range order {
 		if slices.ContainsFunc(order, func(other string) bool { return strings.HasPrefix(other, name+"/") }) &&

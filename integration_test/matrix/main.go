@@ -162,7 +162,9 @@ func (c choice) runAll(ctx context.Context, b *bench, rows []row, servers []rele
 			}
 			fmt.Printf("%-8s %-16s %s\n", rows[i].version, t.name, outcome)
 			if len(outcome.failed) > 0 {
-				fmt.Println(tail(outcome.output))
+				if err := c.keep(outcome, rows[i].version+" "+t.name); err != nil {
+					return err
+				}
 			}
 			rows[i].cells = append(rows[i].cells, outcome)
 		}
@@ -198,13 +200,18 @@ func fetchPeers(ctx context.Context, s *store) (env, names []string, err error) 
 // header begins the file of the results.
 const header = "<!-- Written by make matrix. Do not edit. -->\n\n# The tests on each line of ZooKeeper\n\n"
 
-// tail returns the end of a failed test binary's output.
-func tail(output string) string {
-	const most = 12 << 10
-	if len(output) > most {
-		output = output[len(output)-most:]
+// keep prints what the tests of a suite that failed have logged, and writes everything that
+// the suite has printed to a file of the cache.
+func (c choice) keep(outcome cell, name string) error {
+	for _, n := range outcome.failed {
+		fmt.Printf("\n%s:\n%s", n.test, outcome.logs[n.test])
 	}
-	return output
+	path := filepath.Join(c.cache, "failed", strings.ReplaceAll(name, " ", "-")+".log")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	fmt.Printf("\nEverything that it printed is in %s.\n\n", path)
+	return os.WriteFile(path, []byte(outcome.output), 0o644)
 }
 
 // java returns the version of the Java runtime.

@@ -159,14 +159,14 @@ func (p Project) String() string {
 // The elements of a pom.
 type (
 	dependency struct {
-		Group     string      `xml:"groupId"`
-		Name      string      `xml:"artifactId"`
-		Version   string      `xml:"version,omitempty"`
-		Type      string      `xml:"type,omitempty"`
-		Scope     string      `xml:"scope,omitempty"`
-		Exclusion []exclusion `xml:"exclusions>exclusion,omitempty"`
+		Group   string   `xml:"groupId"`
+		Name    string   `xml:"artifactId"`
+		Version string   `xml:"version,omitempty"`
+		Type    string   `xml:"type,omitempty"`
+		Scope   string   `xml:"scope,omitempty"`
+		Without *without `xml:"exclusions>exclusion"`
 	}
-	exclusion struct {
+	without struct {
 		Group string `xml:"groupId"`
 		Name  string `xml:"artifactId"`
 	}
@@ -191,7 +191,7 @@ func (p Project) pom() ([]byte, error) {
 	for _, a := range p.Artifacts {
 		d := dependency{Group: a.Group, Name: a.Name, Version: a.Version}
 		if a.Alone {
-			d.Exclusion = []exclusion{{"*", "*"}}
+			d.Without = &without{"*", "*"}
 		}
 		out.Needs = append(out.Needs, d)
 	}
