@@ -89,7 +89,7 @@ func (m *Tool) copy(ctx context.Context, p Project, work string) (jars string, e
 		return "", err
 	}
 	jars = filepath.Join(work, "jars")
-	cmd := exec.CommandContext(ctx, m.path, "--batch-mode", "--quiet", "--update-snapshots", "--file", pom,
+	cmd := exec.CommandContext(ctx, m.path, "--batch-mode", "--quiet", "--file", pom,
 		plugin+":copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+jars)
 	cmd.Dir = work
 	if out, err := m.run(cmd); err != nil {

@@ -20,6 +20,7 @@ const (
 	codeOperationTimeout     = -7
 	codeNoNode               = -101
 	codeSessionExpired       = -112
+	codeLocalSession         = -120
 	codeRequestTimeout       = -122
 	codeSessionNeedsSASL     = -124
 	codeQuotaExceeded        = -125
@@ -60,6 +61,7 @@ var codeErrors = map[int]error{
 	codeConnectionLoss:   driver.ErrConnLoss,
 	codeOperationTimeout: driver.ErrConnLoss,
 	codeRequestTimeout:   driver.ErrConnLoss,
+	codeLocalSession:     driver.ErrLocalSession,
 	codeSessionNeedsSASL: driver.ErrAuthFailed,
 	codeQuotaExceeded:    driver.ErrQuotaExceeded,
 	codeThrottled:        driver.ErrThrottled,
