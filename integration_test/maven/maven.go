@@ -112,11 +112,12 @@ func isFolder(path string) bool {
 const attempts = 3
 
 // Newest returns the newest version of a library in a range from low to high, for example from
-// 3.9.0 to 3.9.999, that can be fetched. The error matches [ErrNoVersion] if there is none.
-func (m *Tool) Newest(ctx context.Context, group, name, low, high string) (string, error) {
+// 3.9.0 to 3.9.999, that can be fetched, and the newer ones that are listed and cannot be
+// fetched. The error matches [ErrNoVersion] if there is none.
+func (m *Tool) Newest(ctx context.Context, group, name, low, high string) (newest string, missing []string, err error) {
 	work, err := os.MkdirTemp("", "maven-")
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer os.RemoveAll(work)
 	bracket, first := "]", error(nil)
@@ -124,18 +125,20 @@ func (m *Tool) Newest(ctx context.Context, group, name, low, high string) (strin
 		a := Artifact{Group: group, Name: name, Version: "[" + low + "," + high + bracket, Alone: true}
 		jars, err := m.copy(ctx, Project{Artifacts: []Artifact{a}}, work)
 		if err == nil {
-			return version(jars, name)
+			newest, err = version(jars, name)
+			return newest, missing, err
 		}
 		if first == nil {
 			first = err
 		}
-		missing := unavailable(err, name)
-		if missing == "" || missing == high || errors.Is(err, ErrNoVersion) {
-			return "", first
+		absent := unavailable(err, name)
+		if absent == "" || absent == high || errors.Is(err, ErrNoVersion) {
+			return "", missing, first
 		}
-		high, bracket = missing, ")"
+		missing = append(missing, absent)
+		high, bracket = absent, ")"
 	}
-	return "", first
+	return "", missing, first
 }
 
 // version finds the version of a library in the name of its jar.

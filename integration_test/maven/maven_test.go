@@ -94,9 +94,9 @@ func TestNewestThatCanBeFetched(t *testing.T) {
 		}
 		return []string{"server-3.9.5.jar"}, ""
 	})
-	got, err := tool.Newest(t.Context(), "g", "server", "3.9.0", "3.9.999")
-	if err != nil || got != "3.9.5" {
-		t.Errorf("newest: %q, %v, want 3.9.5", got, err)
+	got, missing, err := tool.Newest(t.Context(), "g", "server", "3.9.0", "3.9.999")
+	if err != nil || got != "3.9.5" || !slices.Equal(missing, []string{"3.9.6"}) {
+		t.Errorf("newest: %q without %q, %v, want 3.9.5 without 3.9.6", got, missing, err)
 	}
 	if want := []string{"[3.9.0,3.9.999]", "[3.9.0,3.9.6)"}; !slices.Equal(ranges, want) {
 		t.Errorf("the ranges were %q, want %q", ranges, want)
@@ -109,7 +109,7 @@ func TestNewestThatIsNotReleased(t *testing.T) {
 		calls++
 		return nil, "[ERROR] No versions available for g:server:jar:[3.10.0,3.10.999] within specified range -> [Help 1]\n"
 	})
-	if v, err := tool.Newest(t.Context(), "g", "server", "3.10.0", "3.10.999"); !errors.Is(err, ErrNoVersion) || calls != 1 {
+	if v, _, err := tool.Newest(t.Context(), "g", "server", "3.10.0", "3.10.999"); !errors.Is(err, ErrNoVersion) || calls != 1 {
 		t.Errorf("newest: %q, %v after %d calls, want ErrNoVersion after 1", v, err, calls)
 	}
 }
@@ -125,7 +125,7 @@ func TestNewestEnds(t *testing.T) {
 			calls++
 			return nil, text
 		})
-		if v, err := tool.Newest(t.Context(), "g", "server", "3.9.0", "3.9.999"); err == nil || calls > attempts {
+		if v, _, err := tool.Newest(t.Context(), "g", "server", "3.9.0", "3.9.999"); err == nil || calls > attempts {
 			t.Errorf("%s: newest: %q, %v after %d calls", name, v, err, calls)
 		}
 	}
