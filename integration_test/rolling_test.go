@@ -95,7 +95,7 @@ func replaceServer(c *chaos, s *stroke) error {
 	if err := c.recovered(s); err != nil {
 		return err
 	}
-	if err := old.Start(); err != nil {
+	if err := old.Rejoin(); err != nil {
 		return err
 	}
 	return c.reconfigure(old, added)

@@ -3,6 +3,7 @@ package ensemble
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -27,6 +28,28 @@ func (e *Ensemble) Add() (*Server, error) {
 		return nil, err
 	}
 	return s, s.Start()
+}
+
+// Rejoin starts a server that was removed from the configuration and stopped. It comes back
+// as a new machine with the same addresses: without data, and without a vote until a client
+// has added its Member again.
+func (s *Server) Rejoin() error {
+	if s.Running() {
+		return fmt.Errorf("ensemble: rejoin %v: it is running", s)
+	}
+	old, err := filepath.Glob(filepath.Join(s.dir, "zoo.cfg*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(old, filepath.Join(s.dir, "data")) {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	if err := s.writeConfig(); err != nil {
+		return err
+	}
+	return s.Start()
 }
 
 // ID returns the server's id in the configuration of the ensemble.
