@@ -35,8 +35,8 @@ var suites = []suite{
 	{name: "newest peers", peers: true, limit: 10 * time.Minute, tests: libraries},
 	{name: "cut follower", quick: true, limit: 5 * time.Minute, tests: []string{"TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn"}},
 	{name: "deposed leader", quick: true, limit: 5 * time.Minute, tests: []string{"TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn"}},
-	{name: "TLS", quick: true, limit: 10 * time.Minute, tests: []string{"TestServerIsVerified", "TestSecureIdentities", "TestCertificatesRotate"}},
-	{name: "rights", quick: true, limit: 10 * time.Minute, tests: []string{
+	{name: "TLS", limit: 10 * time.Minute, tests: []string{"TestServerIsVerified", "TestSecureIdentities", "TestCertificatesRotate"}},
+	{name: "rights", limit: 10 * time.Minute, tests: []string{
 		"TestCredentialsComeFirstOnEveryConnection", "TestPingSaysWhichRightIsMissingOnRealServers", "TestWrongPasswordIsReportedByLocksOnRealServers",
 	}},
 	{name: "round trips", quick: true, limit: 10 * time.Minute, tests: []string{
