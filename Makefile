@@ -17,6 +17,11 @@ CHAOS ?= 60s
 SOAK ?= 30m
 MUTANTS ?= .
 
+# The release lines of ZooKeeper to test, and further flags of the matrix (-suites regexp,
+# -rotate, -md file).
+LINES ?= .
+MATRIXFLAGS ?=
+
 # The number of simulated runs; the duration of the large configurations of the checked model.
 RUNS ?= 10000
 MODEL ?= 10m
@@ -44,7 +49,7 @@ heading = @printf '\n== %s\n' '$(1)'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Before a change is merged: .ci/run, about 25 minutes. CONTRIBUTING.md has the minutes of each target."
+	@echo "Before a change is merged: .ci/run, about 30 minutes. CONTRIBUTING.md has the minutes of each target."
 
 .PHONY: check
 check: api ## all checks without a server: format, vet, staticcheck, go.mod, imports, documentation
@@ -140,9 +145,11 @@ bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a r
 	$(GO) run ./integration_test/bench $(BENCHFLAGS)
 
 .PHONY: bench-peers
-bench-peers: install ## the same on real servers, with Curator, etcd and redsync, for the docs
+bench-peers: install ## the same on real servers, with the newest Curator, etcd and redsync, for the docs
+	@.ci/install matrix
 	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
-	.ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
+	peers=$$($(GO) run ./integration_test/matrix -peers); \
+	env $$peers .ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
 		-md integration_test/bench/results.md $(BENCHFLAGS)
 
 .PHONY: bench-growth
@@ -171,12 +178,17 @@ stress: ## the core's and drivers' tests COUNT times, with the race detector
 chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKLOCK_SEED repeats a schedule, ZKLOCK_FAULTS=regexp chooses faults
 	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
 
+.PHONY: matrix
+matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINES=regexp chooses lines
+	@.ci/install matrix
+	$(GO) run ./integration_test/matrix -lines='$(LINES)' -chaos=$(CHAOS) $(MATRIXFLAGS)
+
 .PHONY: mutants
 mutants: ## put deliberate bugs into the core, each of which a test has to find; MUTANTS=regexp
 	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
-soak: install ## simulation, checked model, chaos, a mix of locks and many names, for SOAK in total
+soak: install ## simulation, checked model, chaos, the matrix, a mix of locks and many names, for SOAK in total
 	@.ci/soak $(SOAK)
 
 .PHONY: soak-command

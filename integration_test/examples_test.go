@@ -22,6 +22,7 @@ import (
 var commands = map[string]string{
 	"go run ./examples/quickstart": `.ci/run: timeout 120 go run ./examples/quickstart`,
 	"make test":                    `.ci/run: make --no-print-directory test`,
+	"make matrix":                  `.ci/run: make --no-print-directory matrix`,
 	"make check":                   `.ci/run: make --no-print-directory check`,
 	"make model":                   `.ci/run: make --no-print-directory model MODEL=30s`,
 	"make server":                  "TestServerForTryingServesUntilItIsInterrupted",
