@@ -31,6 +31,9 @@ import (
 //	release                         released
 //	contend KIND PATH ROUNDS GUARD  done, or overlap and the nodes of the others
 //	cycle PATH THREADS SECONDS      kazoo only: its figures
+//	revocable KIND PATH             Curator only: held, and it can be asked to give the lock back
+//	revoked                         Curator only: revoked, once it has been asked
+//	revoke NODE                     Curator only: asked, when it has asked the holder with that node
 //
 // The answer to each of them may also be error and its text. contend checks the exclusion
 // with nodes below the znode GUARD. A holder first creates a node there: writer if it holds

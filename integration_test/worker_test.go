@@ -23,7 +23,7 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, panic, mix, refuse, chaos or cycle
+	Role   string   // contend, hold, panic, mix, refuse, chaos, cycle or once
 	URL    string   // the client's URL
 	URLs   []string // for refuse
 	Name   string   // the lock's name
@@ -38,6 +38,7 @@ type task struct {
 	Register string // for mix: the address of the register that the locks protect
 
 	Chaos *chaosTask // for chaos
+	Once  *onceTask  // for once
 }
 
 // report is one line that a worker prints.
@@ -98,6 +99,8 @@ func (w *worker) run() error {
 		return w.refuse()
 	case "chaos":
 		return w.chaos()
+	case "once":
+		return w.once()
 	}
 	c, err := zklock.Open(w.task.URL, zklock.WithHooks(w.hooks()))
 	if err != nil {

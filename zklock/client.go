@@ -182,6 +182,15 @@ func (c *Client) healthy() error {
 	return c.pool.Healthy()
 }
 
+// ACL returns the access list of the znodes that the client creates, which the URL's key acl
+// selects. Programs that create znodes with [Lock.Txn] can use it.
+func (c *Client) ACL() []driver.ACL {
+	if c == nil || c.pool == nil {
+		return nil
+	}
+	return c.cfg.ACLs()
+}
+
 // errNoClient is what the methods of a zero Client return.
 var errNoClient = errors.New("the Client was not made by Open or OpenConnector")
 

@@ -114,8 +114,8 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // Error is the error of this package's operations. It adds the operation and the lock
 // to the reason, which [errors.Is] and [errors.As] find.
 type Error struct {
-	// Op is the operation: acquire, break, close, contenders, downgrade, healthy, label, locks, open,
-	// ping, release, revoke, shutdown, txn, verify, watch.
+	// Op is the operation: acquire, break, close, contenders, downgrade, get, healthy, label, locks,
+	// open, ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
 	// Name is the lock's name; "" if the operation is not about a lock.

@@ -134,6 +134,40 @@ func ExampleLock_Txn() {
 	// second written: false released: true
 }
 
+// A counter in ZooKeeper that only the holder of a lock changes.
+func ExampleLock_Get() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	count := func(ctx context.Context) error {
+		lock, _ := zklock.FromContext(ctx)
+		n, err := lock.Get(ctx, "/count")
+		if errors.Is(err, driver.ErrNoNode) {
+			_, err = lock.Txn(ctx, driver.CreateOp("/count", []byte("1"), driver.Persistent, client.ACL()))
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println("so far:", string(n.Data))
+		next := fmt.Sprint(n.Stat.Version + 2)
+		_, err = lock.Txn(ctx, driver.SetOp("/count", []byte(next), n.Stat.Version))
+		return err
+	}
+	for range 3 {
+		if err := zklock.Do(context.Background(), client.Mutex("count"), count); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// so far: 1
+	// so far: 2
+}
+
 // Work outside the process takes time to end. LeaseTerms says how much time there is at least
 // while the ensemble answers, and Until, when the lock ends unless it answers again.
 func ExampleLock_LeaseTerms() {

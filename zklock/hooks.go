@@ -162,8 +162,8 @@ type HandoverEvent struct {
 // OperationEvent describes one request to the ensemble.
 type OperationEvent struct {
 	// Kind is the purpose: enqueue, requeue, release, list, watch, heartbeat, sync,
-	// verify, txn, parent, recover, mark, reap, or commit for writes of several kinds
-	// in one transaction.
+	// verify, txn, read, parent, recover, mark, reap, or commit for writes of several
+	// kinds in one transaction.
 	Kind string
 
 	// Group is how many callers' writes the transaction has; 1 for requests that are not

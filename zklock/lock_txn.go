@@ -32,6 +32,42 @@ func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, er
 	return results, nil
 }
 
+// Get reads a znode, for example before a Txn that changes it. The path is absolute. What it
+// returns has everything that Txns under earlier holds of the lock have written, and may lag
+// behind other writes, as [driver.Session] describes for Get. It was read while the lock was
+// held: otherwise the error matches [ErrLost] or [ErrReleased].
+//
+// Get repeats the read until there is an answer, ctx ends or connect_timeout has passed. If the
+// znode does not exist, the error matches [driver.ErrNoNode].
+func (l *Lock) Get(ctx context.Context, path string) (driver.Node, error) {
+	n, err := get(ctx, l, path)
+	if err != nil {
+		return driver.Node{}, &Error{Op: "get", Name: l.hold.name, Err: err}
+	}
+	return n, nil
+}
+
+// get is Lock.Get. Earlier holds are over when the server has applied the deletion of their
+// nodes, which this session has seen, or the place was handed over on this very session. So the
+// server has their transactions, and a Sync is not needed.
+func get(ctx context.Context, l *Lock, path string) (n driver.Node, err error) {
+	if err := l.Err(); err != nil {
+		return n, err
+	}
+	desk := l.hold.place.Desk
+	err = desk.Repeat(ctx, "read", func(ctx context.Context) (err error) {
+		n, err = desk.DS.Get(ctx, path)
+		return err
+	})
+	switch {
+	case errors.Is(err, errs.ErrSessionOver), err == nil && !l.Valid():
+		return n, l.endedError()
+	case err != nil && ctx.Err() != nil:
+		return n, whyEnded(ctx, err)
+	}
+	return n, err
+}
+
 // transact runs a transaction that begins with checks of the lock's queue nodes. again
 // allows to repeat it when its outcome is unknown.
 func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {

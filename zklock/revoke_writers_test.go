@@ -3,9 +3,11 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -109,4 +111,41 @@ func TestRevokeNeedsWrite(t *testing.T) {
 		}
 		mustRelease(t, l)
 	})
+}
+
+// An operator whose server lags behind finds the node that it has been shown elsewhere.
+func TestOperatorOnALaggingServer(t *testing.T) {
+	for what, op := range map[string]func(c *zklock.Client, node string) error{
+		"Revoke": func(c *zklock.Client, node string) error { return c.Revoke(context.Background(), "x", node, "r") },
+		"Break":  func(c *zklock.Client, node string) error { return c.Break(context.Background(), "x", node) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithServers(3))
+				defer e.Close()
+				lagging := (e.Leader() + 1) % 3
+				holder, operator := connect(t, e.Connector(e.Leader()), nil), connect(t, e.Connector(lagging), nil)
+				for _, c := range []*zklock.Client{holder, operator} {
+					if err := c.Ping(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				e.Lag(lagging, 3*time.Second)
+				defer e.Lag(lagging, 0)
+				l := mustLock(t)(holder.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
+				synctest.Wait()
+				queue, err := holder.Contenders(t.Context(), "x")
+				if err != nil || len(queue) != 1 {
+					t.Fatalf("%+v, %v", queue, err)
+				}
+				h := queue[0]
+				if err := op(operator, fmt.Sprintf("%s@%#x", h.Node, h.Zxid)); err != nil {
+					t.Error(err)
+				}
+				if synctest.Wait(); what == "Revoke" && !revoked(l) || what == "Break" && !errors.Is(l.Err(), zklock.ErrLost) {
+					t.Errorf("asked: %v; the lock: %v", revoked(l), l.Err())
+				}
+			})
+		})
+	}
 }

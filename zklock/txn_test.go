@@ -134,3 +134,59 @@ func TestReleaseThatCannotWaitForATxnHandsNothingOver(t *testing.T) {
 		mustRelease(t, n)
 	})
 }
+
+// Get reads while the lock is held, and what Txns under earlier holds have written.
+func TestGet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		faults := faultdriver.Path("/data", faultdriver.On(faultdriver.Get, faultdriver.Script(faultdriver.LoseReply(), faultdriver.NotSent())))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		if _, err := l.Txn(t.Context(), driver.CreateOp("/data", []byte("1"), driver.Persistent, c.ACL())); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := l.Get(t.Context(), "/data"); err != nil || string(n.Data) != "1" || n.Stat.Version != 0 {
+			t.Errorf("%+v, %v", n, err)
+		}
+		var failed *zklock.Error
+		if _, err := l.Get(t.Context(), "/none"); !errors.Is(err, driver.ErrNoNode) || !errors.As(err, &failed) || failed.Op != "get" || failed.Name != "x" {
+			t.Errorf("a missing znode: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Get(ctx, "/data"); !errors.Is(err, context.Canceled) || errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("with a context that has ended: %v", err)
+		}
+		mustRelease(t, l)
+		if n, err := l.Get(t.Context(), "/data"); !errors.Is(err, zklock.ErrReleased) || n.Data != nil {
+			t.Errorf("after Release: %+v, %v", n, err)
+		}
+		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		e.ExpireAll()
+		if n, err := l.Get(t.Context(), "/data"); !errors.Is(err, zklock.ErrLost) || n.Data != nil {
+			t.Errorf("after the session has expired: %+v, %v", n, err)
+		}
+	})
+}
+
+// What was read while the lock was given back does not count.
+func TestGetThatEndsAfterTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var l *zklock.Lock
+		c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+			if op.Kind == faultdriver.Get && op.Paths[0] == "/" {
+				return faultdriver.DelayReply(time.Second)
+			}
+			return faultdriver.None()
+		}), nil)
+		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			mustRelease(t, l)
+		}()
+		if n, err := l.Get(t.Context(), "/"); !errors.Is(err, zklock.ErrReleased) {
+			t.Errorf("released while the answer was under way: %+v, %v", n, err)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryOneTime;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
@@ -22,6 +23,7 @@ public class CuratorPeer {
     private final CuratorFramework client;
     private final String id;
     private Exclusion held;
+    private CountDownLatch asked;
 
     private CuratorPeer(String hosts, String id) {
         this.id = id;
@@ -105,14 +107,24 @@ public class CuratorPeer {
         };
     }
 
-    private Exclusion lock(String kind, String path) {
+    private InterProcessMutex mutex(String kind, String path) {
         switch (kind) {
         case "mutex":
-            return of(new InterProcessMutex(client, path));
+            return new InterProcessMutex(client, path);
         case "read":
-            return of(new InterProcessReadWriteLock(client, path).readLock());
+            return new InterProcessReadWriteLock(client, path).readLock();
         case "write":
-            return of(new InterProcessReadWriteLock(client, path).writeLock());
+            return new InterProcessReadWriteLock(client, path).writeLock();
+        }
+        return null;
+    }
+
+    private Exclusion lock(String kind, String path) {
+        InterProcessMutex mutex = mutex(kind, path);
+        if (mutex != null) {
+            return of(mutex);
+        }
+        switch (kind) {
         case "latch":
             return latch(path);
         case "selector":
@@ -127,6 +139,20 @@ public class CuratorPeer {
             held = lock(words[1], words[2]);
             held.acquire();
             return "held";
+        case "revocable":
+            InterProcessMutex mutex = mutex(words[1], words[2]);
+            CountDownLatch latch = new CountDownLatch(1);
+            mutex.makeRevocable(lock -> latch.countDown());
+            asked = latch;
+            held = of(mutex);
+            held.acquire();
+            return "held";
+        case "revoked":
+            asked.await();
+            return "revoked";
+        case "revoke":
+            Revoker.attemptRevoke(client, words[1]);
+            return "asked";
         case "release":
             held.release();
             return "released";

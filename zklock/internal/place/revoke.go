@@ -66,6 +66,10 @@ func passedOnRevoked(p *Place) bool { return isRevoked(p) && !p.Granted.IsZero()
 
 // Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
 func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
+	// Without the Sync a server that lags behind could say that the node does not exist.
+	if err := z.Sync(ctx); err != nil {
+		return z.Desk.cfg.explain(err, z.Path)
+	}
 	err := z.Desk.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
 		if err := sameNode(n, zxid); err != nil {
 			return nil, err

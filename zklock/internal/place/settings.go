@@ -1,6 +1,8 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -20,6 +22,9 @@ type Settings struct {
 	CreatorOnly   bool // created znodes are open to their creator's identity only
 	Dialect       *queue.Dialect
 }
+
+// ACLs returns a copy of the access list for znodes that this client creates.
+func (c *Settings) ACLs() []driver.ACL { return slices.Clone(c.acls()) }
 
 // acls returns the access list for znodes that this client creates.
 func (c *Settings) acls() []driver.ACL {

@@ -225,6 +225,11 @@ func (e *Entry) fill(n driver.Node, foreign bool) {
 // node has to be the one that this transaction has created: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 	desk, path := z.Desk, z.Path+"/"+node
+	if zxid != 0 { // the node is read first, and the server may not know it yet
+		if err := z.Sync(ctx); err != nil {
+			return desk.cfg.explain(err, z.Path)
+		}
+	}
 	return desk.cfg.explain(desk.Repeat(ctx, "release", func(ctx context.Context) error {
 		if zxid == 0 {
 			return desk.DS.Delete(ctx, path, driver.AnyVersion)

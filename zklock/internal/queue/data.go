@@ -38,9 +38,13 @@ func (d Data) Encode() []byte {
 		if len(b) <= maxNodeData {
 			return b
 		}
-		// Characters that JSON escapes take up to six times their size.
+		// Characters that JSON escapes take up to six times their size. The reason of a request
+		// comes from another client, and must not cost the texts of the holder any length.
+		if len(d.Revoked) > len(noReason) {
+			d.Revoked = Truncate(d.Revoked, max(len(d.Revoked)/2, len(noReason)))
+			continue
+		}
 		d.Host, d.Label, d.Trace = Truncate(d.Host, len(d.Host)/2), Truncate(d.Label, len(d.Label)/2), Truncate(d.Trace, len(d.Trace)/2)
-		d.Revoked = Truncate(d.Revoked, max(len(d.Revoked)/2, len(noReason)))
 	}
 }
 

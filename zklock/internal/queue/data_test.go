@@ -2,6 +2,7 @@ package queue
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -33,4 +34,21 @@ func FuzzNodeData(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The reason of a request to give a lock back comes from another client. However long it is, it
+// costs the holder's own texts nothing.
+func TestReasonShortensNoOtherText(t *testing.T) {
+	d := Data{Host: "web-3.example.com", PID: 812, Label: strings.Repeat("l", MaxLabel), Trace: strings.Repeat("t", 55), Mode: Exclusive.String(), Since: 1}
+	node := Default.Prefix(GUID{Session: 1, Serial: 1}, Kind{}) + "0000000000"
+	for _, reason := range []string{"r", strings.Repeat("r", 2*MaxReason), strings.Repeat("\n", MaxReason), strings.Repeat("\x01", MaxReason), strings.Repeat("\u2028", MaxReason), strings.Repeat("\xff", MaxReason)} {
+		data, err := Revoke(node, d.Encode(), reason)
+		got, ok := Decode(data)
+		if err != nil || !ok || len(data) > maxNodeData || got.Revoked == "" {
+			t.Fatalf("%q: %v, %d bytes, %+v", reason, err, len(data), got)
+		}
+		if got.Revoked = ""; got != d {
+			t.Errorf("a request for %q leaves %+v of %+v", reason, got, d)
+		}
+	}
 }

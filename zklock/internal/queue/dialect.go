@@ -45,7 +45,8 @@ import (
 //
 // In all dialects but zklock, a name is a literal path below the root, made of real znodes:
 // the lock orders/42 is <root>/orders/42. A name that ZooKeeper does not accept as a path,
-// or that has a segment which could be taken for a queue node, fails with ErrInvalidName. In
+// that begins with "~", or that has a segment which could be taken for a queue node, fails with
+// ErrInvalidName. In
 // curator, zk and latch, a lock below another lock would be taken for one of its contenders;
 // that fails with ErrConflict. A lock above others that is made after them ignores them. The data
 // of a lock's znode is overwritten only if it is empty or is zklock's own mark. In kazoo
@@ -254,6 +255,9 @@ func (d *Dialect) CheckName(name string) error {
 	if r, ok := RefusedRune(name); ok {
 		return fmt.Errorf("%w: with dialect=%s it is a path, and ZooKeeper does not accept the character %U in paths", errs.ErrInvalidName, d.Name, r)
 	}
+	if strings.HasPrefix(name, LedgerMark) {
+		return fmt.Errorf("%w: with dialect=%s it is a path, and those that begin with %q belong to package once", errs.ErrInvalidName, d.Name, LedgerMark)
+	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if _, _, _, _, ok := classify(segment); ok {
 			return fmt.Errorf("%w: with dialect=%s its segment %q could be taken for a queue node", errs.ErrInvalidName, d.Name, segment)
@@ -270,9 +274,14 @@ func (d *Dialect) Encode(name string) string {
 	return encodeName(name)
 }
 
-// LedgerMark begins the name of a znode below the root that is neither a lock's nor above
-// one.
+// LedgerMark begins the name of a ledger, a znode below the root in which package once notes
+// what has run. No lock's znode is a ledger, or above or below one: Encode never writes the
+// mark, and CheckName refuses it at the beginning of a name that is a path.
 const LedgerMark = "~"
+
+// Ledger returns the name, below the root, of the ledger of a lock. It is one segment in all
+// dialects.
+func Ledger(name string) string { return LedgerMark + encodeName(name) }
 
 // Below returns the name of the lock whose znode is the child node of the znode of above,
 // which is "" for the root. ok is false if the child neither belongs to a lock nor is above
@@ -286,7 +295,7 @@ func (d *Dialect) Below(above, node string) (name string, ok bool) {
 	} else {
 		name = above + "/" + node
 	}
-	return name, !strings.HasPrefix(name, LedgerMark) && d.CheckName(name) == nil
+	return name, d.CheckName(name) == nil
 }
 
 // ParentMode returns the mode in which the znode of a lock is created.

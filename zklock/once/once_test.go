@@ -1,0 +1,372 @@
+package once_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+	"github.com/zklock/go-zklock/zklock/once"
+)
+
+var dialects = []string{"zklock", "curator", "zk", "kazoo", "latch"}
+
+// A slot runs if it is above all that have run, in any process, and only then.
+func TestDoRunsEachSlotOnce(t *testing.T) {
+	for _, dialect := range dialects {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			a, b := connect(t, e.Connector(), "dialect", dialect), connect(t, e.Connector(), "dialect", dialect)
+			do(t, a, "daily", "2026-11-22", nil, true)
+			do(t, a, "daily", "2026-11-22", nil, false)
+			do(t, b, "daily", "2026-11-22", nil, false)
+			do(t, b, "daily", "2026-11-21", nil, false)
+			do(t, b, "other", "2026-11-21", nil, true)
+			do(t, b, "daily", "2026-11-23", nil, true)
+			do(t, a, "daily", "2026-11-23", nil, false)
+			do(t, a, "daily", "2026-11-22T23:00:00Z", nil, false)
+		})
+	}
+}
+
+// An error of the job leaves the slot open, and so does a panic.
+func TestFailedSlotStaysOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector()), connect(t, e.Connector())
+		do(t, a, "x", "1", nil, true)
+		do(t, a, "x", "2", errJob, true)
+		func() {
+			defer func() {
+				if r := recover(); r != errJob {
+					t.Errorf("recovered %v", r)
+				}
+			}()
+			_, _ = once.Do(t.Context(), a, "x", "2", func(context.Context) error { panic(errJob) })
+		}()
+		do(t, b, "x", "1", nil, false)
+		do(t, b, "x", "2", nil, true)
+		do(t, a, "x", "2", nil, false)
+	})
+}
+
+// Other processes wait while a slot runs. If that process dies, or its job fails, one of them
+// runs the slot, with a higher token. Nobody runs it when it has succeeded.
+func TestOthersWaitForTheRun(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(e *memdriver.Ensemble, session int64) error
+		runs int
+	}{
+		{"success", func(*memdriver.Ensemble, int64) error { return nil }, 1},
+		{"failure", func(*memdriver.Ensemble, int64) error { return errJob }, 2},
+		{"loss", func(e *memdriver.Ensemble, session int64) error { e.Expire(session); return nil }, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				var tokens []zklock.Token
+				running := 0
+				job := func(end func(session int64) error) func(context.Context) error {
+					return func(ctx context.Context) error {
+						running++
+						defer func() { running-- }()
+						l, ok := zklock.FromContext(ctx)
+						if !ok || running > 1 {
+							t.Errorf("the lock is held: %v; %d run at once", ok, running)
+							return nil
+						}
+						tokens = append(tokens, l.Token())
+						time.Sleep(time.Minute)
+						found, err := connect(t, e.Connector()).Contenders(t.Context(), "x")
+						if err != nil || len(found) == 0 {
+							t.Errorf("%+v, %v", found, err)
+							return nil
+						}
+						return end(found[0].Session)
+					}
+				}
+				ended := make(chan error, 3)
+				for i := range 3 {
+					client := connect(t, e.Connector())
+					end := func(session int64) error { return nil }
+					if i == 0 {
+						end = func(session int64) error { return c.end(e, session) }
+					}
+					go func() {
+						_, err := once.Do(t.Context(), client, "x", "1", job(end))
+						ended <- err
+					}()
+					synctest.Wait()
+				}
+				first := <-ended
+				switch c.name {
+				case "success":
+					if first != nil {
+						t.Error(first)
+					}
+				case "failure":
+					if !errors.Is(first, errJob) || errors.Is(first, zklock.ErrLost) {
+						t.Errorf("the first run: %v", first)
+					}
+				case "loss":
+					if !errors.Is(first, zklock.ErrLost) {
+						t.Errorf("the first run: %v, want ErrLost", first)
+					}
+				}
+				for range 2 {
+					if err := <-ended; err != nil {
+						t.Error(err)
+					}
+				}
+				if len(tokens) != c.runs || len(tokens) == 2 && tokens[1].Compare(tokens[0]) <= 0 {
+					t.Errorf("runs with the tokens %v, want %d", tokens, c.runs)
+				}
+			})
+		})
+	}
+}
+
+// The ledger is written although the caller's context ended in the meantime.
+func TestLedgerIsWrittenWhenTheContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector())
+		ctx, cancel := context.WithCancel(t.Context())
+		ran, err := once.Do(ctx, c, "x", "1", func(context.Context) error { cancel(); return nil })
+		if !ran || err != nil {
+			t.Errorf("%v, %v", ran, err)
+		}
+		do(t, c, "x", "1", nil, false)
+		ran, err = once.Do(ctx, c, "x", "2", func(context.Context) error { return nil })
+		if ran || !errors.Is(err, context.Canceled) {
+			t.Errorf("with a context that has ended: %v, %v", ran, err)
+		}
+	})
+}
+
+// Mistakes in the program change nothing.
+func TestMisuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector())
+		job := func(context.Context) error { t.Error("the job ran"); return nil }
+		for what, c := range map[string]struct {
+			client     *zklock.Client
+			name, slot string
+			job        func(context.Context) error
+			want       error
+		}{
+			"no job":       {c, "x", "1", nil, zklock.ErrMisuse},
+			"empty slot":   {c, "x", "", job, zklock.ErrMisuse},
+			"not UTF-8":    {c, "x", "\xff", job, zklock.ErrMisuse},
+			"long slot":    {c, "x", strings.Repeat("1", once.MaxSlot+1), job, zklock.ErrMisuse},
+			"no client":    {nil, "x", "1", job, zklock.ErrMisuse},
+			"zero client":  {&zklock.Client{}, "x", "1", job, zklock.ErrMisuse},
+			"invalid name": {c, "a//b", "1", job, zklock.ErrInvalidName},
+		} {
+			if ran, err := once.Do(t.Context(), c.client, c.name, c.slot, c.job); ran || !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, %v", what, ran, err)
+			}
+		}
+		if _, err := once.Do(t.Context(), c, strings.Repeat("é", 1000), "", job); len(err.Error()) > 1000 {
+			t.Errorf("an error with %d bytes", len(err.Error()))
+		}
+		if err := once.Forget(t.Context(), nil, "x"); !errors.Is(err, zklock.ErrMisuse) {
+			t.Errorf("Forget without a client: %v", err)
+		}
+		if strings.Contains(e.Dump(), "~") {
+			t.Errorf("there is a ledger:\n%s", e.Dump())
+		}
+		longest := strings.Repeat("9", once.MaxSlot)
+		do(t, c, "x", longest, nil, true)
+		do(t, c, "x", longest, nil, false)
+		special := "\u2028<&>\"\\"
+		do(t, c, "y", special, nil, true)
+		do(t, c, "y", special, nil, false)
+	})
+}
+
+// A ledger is one persistent znode below the root, for which no lock has a name, in any dialect.
+func TestLedgersAndLocksDoNotMeet(t *testing.T) {
+	for _, dialect := range dialects {
+		t.Run(dialect, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				c, s := connect(t, e.Connector(), "dialect", dialect), plain(t, e)
+				do(t, c, "reports/a b", "1", nil, true)
+				const path = "/zklock/~reports%2Fa%20b"
+				n, err := s.Get(t.Context(), path)
+				if err != nil || n.Stat.EphemeralOwner != 0 || !strings.Contains(string(n.Data), `"slot":"1"`) {
+					t.Fatalf("the ledger: %+v, %v\n%s", n, err, e.Dump())
+				}
+				for _, name := range []string{"~reports%2Fa%20b", "~reports/a b", "~x", "~"} {
+					l, err := c.Mutex(name).TryAcquire(t.Context())
+					switch {
+					case dialect == "zklock" && err == nil:
+						if path := c.Mutex(name).Path(); strings.Contains(path, "~") {
+							t.Errorf("the lock %q has the znode %s", name, path)
+						}
+						if err := l.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+						do(t, c, name, "1", nil, true) // the ledger of such a name is another one
+					case dialect == "zklock", !errors.Is(err, zklock.ErrInvalidName):
+						t.Errorf("acquire %q: %v", name, err)
+					}
+				}
+				lock, err := c.Mutex("reports/~x").Acquire(t.Context()) // only at the beginning of a name
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lock.Release(t.Context())
+				var names []string
+				for l, err := range c.Locks(t.Context(), "") {
+					if err != nil {
+						t.Fatal(err)
+					}
+					names = append(names, l.Name)
+				}
+				if fmt.Sprint(names) != "[reports/~x]" {
+					t.Errorf("Locks returned %q", names)
+				}
+				time.Sleep(10 * time.Minute) // servers and the client remove the znodes of idle names
+				do(t, c, "reports/a b", "1", nil, false)
+			})
+		})
+	}
+}
+
+// Forget makes slots run again. It waits for a job that is running.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector()), connect(t, e.Connector())
+		if err := once.Forget(t.Context(), a, "x"); err != nil {
+			t.Errorf("without a ledger: %v", err)
+		}
+		do(t, a, "x", "2", nil, true)
+		do(t, a, "y", "2", nil, true)
+		if err := once.Forget(t.Context(), b, "x"); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(e.Dump(), "~"); n != 1 {
+			t.Errorf("%d ledgers, want that of y:\n%s", n, e.Dump())
+		}
+		do(t, a, "x", "1", nil, true)
+		do(t, a, "y", "1", nil, false)
+
+		working, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			_, err := once.Do(t.Context(), a, "x", "3", func(context.Context) error {
+				close(working)
+				time.Sleep(time.Hour)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		<-working
+		if err := once.Forget(t.Context(), b, "x"); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-done:
+		default:
+			t.Error("Forget did not wait for the job")
+		}
+		<-done
+		do(t, a, "x", "3", nil, true)
+	})
+}
+
+// Other programs' data is not written, and a ledger that an operator removes or changes while a
+// job runs is not put back to an older slot.
+func TestOtherWritersOfTheLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, s := connect(t, e.Connector()), plain(t, e)
+		do(t, c, "x", "1", nil, true)
+		for _, data := range []string{"theirs", "", `zklock ledger {"slot":7}`} {
+			if _, err := s.Set(t.Context(), "/zklock/~x", []byte(data), driver.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+			ran, err := once.Do(t.Context(), c, "x", "2", func(context.Context) error { return nil })
+			if ran || !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), "/zklock/~x") {
+				t.Errorf("with the data %q: %v, %v", data, ran, err)
+			}
+			if err := once.Forget(t.Context(), c, "x"); !errors.Is(err, zklock.ErrConflict) {
+				t.Errorf("Forget with the data %q: %v", data, err)
+			}
+			if n, err := s.Get(t.Context(), "/zklock/~x"); err != nil || string(n.Data) != data {
+				t.Errorf("the data is %q, %v; want %q", n.Data, err, data)
+			}
+		}
+		during := func(slot string, change func() error) {
+			t.Helper()
+			ran, err := once.Do(t.Context(), c, "y", slot, func(context.Context) error { return change() })
+			if !ran || err != nil {
+				t.Errorf("slot %q: %v, %v", slot, ran, err)
+			}
+		}
+		do(t, c, "y", "1", nil, true)
+		during("2", func() error { return s.Delete(t.Context(), "/zklock/~y", driver.AnyVersion) })
+		do(t, c, "y", "2", nil, false)
+		during("3", func() error {
+			_, err := s.Set(t.Context(), "/zklock/~y", []byte(`zklock ledger {"slot":"5"}`), driver.AnyVersion)
+			return err
+		})
+		do(t, c, "y", "4", nil, false)
+		do(t, c, "y", "5", nil, false)
+		do(t, c, "y", "6", nil, true)
+	})
+}
+
+// A client that may not create the ledger fails before its job runs.
+func TestWithoutTheRightToCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		operator, err := e.As("operator", driver.NewSecret("s3cret")).Connect(t.Context(), 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer operator.Close(t.Context())
+		closed := append(driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermRead)...)
+		if _, err := operator.Create(t.Context(), "/closed", nil, driver.Persistent, closed); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := operator.Create(t.Context(), "/closed/x", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := zklock.OpenConnector(e.Connector(), zklock.WithRoot("/closed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ran, err := once.Do(t.Context(), c, "x", "1", func(context.Context) error { return nil })
+		if ran || !errors.Is(err, zklock.ErrNoAuth) {
+			t.Errorf("%v, %v; want ErrNoAuth", ran, err)
+		}
+	})
+}
+
+// With acl=creator the ledger is open to its creator only.
+func TestLedgerHasTheClientsAccessList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.As("app", driver.NewSecret("s3cret")), "acl", "creator")
+		do(t, c, "x", "1", nil, true)
+		do(t, c, "x", "1", nil, false)
+		if _, err := plain(t, e).Get(t.Context(), "/zklock/~x"); !errors.Is(err, driver.ErrNoAuth) {
+			t.Errorf("another identity reads the ledger: %v", err)
+		}
+	})
+}
