@@ -112,6 +112,7 @@ func TestDriverLost(t *testing.T) {
 		}
 		inner.calls = nil
 		e.ExpireAll()
+		time.Sleep(10 * time.Second) // of virtual time: the client learns of it
 		if err := client(t, e).Mutex(migrations).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -156,6 +157,7 @@ func TestDriverClose(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // the node of the Lock that waited is removed in the background
 		if held(t, c) {
 			t.Error("Close did not give the lock back")
 		}

@@ -79,10 +79,16 @@ func TestGooseStopsWhenTheLockIsLost(t *testing.T) {
 func TestGooseReportsTheLoss(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()
-	file := databaseFile(t)
-	p := provider(t, file, goose.WithSessionLocker(migratelock.New(client(t, e).Mutex(migrations))), func(context.Context) error {
+	noticed := make(chan struct{})
+	c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(zklock.Hooks{Lost: func(context.Context, zklock.LostEvent) { close(noticed) }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p := provider(t, databaseFile(t), goose.WithSessionLocker(migratelock.New(c.Mutex(migrations))), func(ctx context.Context) error {
 		e.ExpireAll()
-		return nil
+		<-noticed
+		return ctx.Err() // nil: the migration goes on
 	})
 	if _, err := p.Up(t.Context()); !errors.Is(err, zklock.ErrLost) {
 		t.Errorf("Up: %v, want the loss", err)
