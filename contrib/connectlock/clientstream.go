@@ -124,11 +124,7 @@ func (s *clientStream) await() error {
 		return s.failed
 	case <-s.caller.Done():
 	}
-	code := connect.CodeCanceled
-	if errors.Is(s.caller.Err(), context.DeadlineExceeded) {
-		code = connect.CodeDeadlineExceeded
-	}
-	return connect.NewError(code, s.caller.Err())
+	return connect.NewError(codeOf(s.caller.Err()), s.caller.Err())
 }
 
 // Receive implements connect.StreamingClientConn.
@@ -136,12 +132,42 @@ func (s *clientStream) Receive(m any) error {
 	if err := s.await(); err != nil {
 		return err
 	}
-	err := s.StreamingClientConn.Receive(m)
+	err := s.receive(m)
 	if err != nil {
 		err = s.settled(err)
 		s.finish()
 	}
 	return err
+}
+
+// receive receives a message, or returns when the stream's context ends. net/http does not
+// notice the end of a request's context while it waits for more of the request's body. So a
+// stream with a lock, which has to end with it, receives on another goroutine. If that
+// goroutine is left behind, CloseRequest wakes it.
+func (s *clientStream) receive(m any) error {
+	if s.held == nil || !s.call.ClientStream {
+		return s.StreamingClientConn.Receive(m)
+	}
+	got := holding.Aside(func() error { return s.StreamingClientConn.Receive(m) }, s.logPanic)
+	select {
+	case r := <-got:
+		return r.Return()
+	case <-s.late.Done():
+	}
+	return connect.NewError(codeOf(s.late.Err()), context.Cause(s.late))
+}
+
+// logPanic logs a panic of connect's Receive.
+func (s *clientStream) logPanic(panicked any, stack string) {
+	s.logger.ErrorContext(s.caller, "connectlock: Receive of the client's stream panicked", "panic", panicked, "stack", stack)
+}
+
+// codeOf returns the code of a context's error.
+func codeOf(err error) connect.Code {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return connect.CodeDeadlineExceeded
+	}
+	return connect.CodeCanceled
 }
 
 // ResponseHeader implements connect.StreamingClientConn.

@@ -37,7 +37,7 @@ func HandlerInterceptor(pick Pick, opts ...Option) connect.Interceptor {
 // holds it until it has ended. That is when Receive has returned an error, io.EOF too; when
 // Send has failed; when the response was closed; and when the context has ended. A stream that
 // is abandoned without any of these holds its lock forever, and connect's resources too. So
-// close its response.
+// close its request and its response. A Receive that waits when the lock is lost ends at once.
 //
 // The interceptor does nothing in a handler. ClientInterceptor panics if pick is nil.
 func ClientInterceptor(pick Pick, opts ...Option) connect.Interceptor {

@@ -319,8 +319,9 @@ func TestStreamClientLostAndAbandoned(t *testing.T) {
 	_ = lost.CloseResponse()
 
 	ctx, cancel := context.WithCancel(t.Context())
-	open(ctx)
+	abandoned := open(ctx)
 	wantTaken(t, e)
 	cancel()
 	wantFree(t, e)
+	_ = abandoned.CloseRequest() // for the server, which net/http does not notify of the cancellation before that
 }
