@@ -9,4 +9,6 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/go-zookeeper/zk v1.0.4 // indirect
+
 replace github.com/zklock/go-zklock => ../..

@@ -113,7 +113,7 @@ func runShort(m *fleet.Member) error {
 		<-time.After(time.Millisecond)
 		runs++
 	}), gocron.WithName("short"), gocron.WithSingletonMode(gocron.LimitModeReschedule),
-		gocron.WithStartAt(gocron.WithStartDateTime(first.Add(-early))), gocron.WithStopAt(gocron.WithStopDateTime(last.Add(100*time.Millisecond))))
+		gocron.WithStartAt(gocron.WithStartDateTime(first.Add(-early))))
 	if err != nil {
 		return err
 	}
