@@ -38,6 +38,7 @@ var importRules = map[string]imports{
 	"zklock/internal/place":   {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/queue", "zklock/internal/session"}},
 	"zklock":                  {ours: []string{"zklock/driver", "zklock/internal/"}},
 	"zklock/election":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"zklock/once":             {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/fence":            {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/memdriver":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/faultdriver":      {ours: []string{"zklock/driver"}},

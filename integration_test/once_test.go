@@ -22,13 +22,13 @@ import (
 // many slots, and with clocks that differ by up to a minute.
 func TestSlotsRunOnce(t *testing.T) {
 	ensemble.Require(t)
-	processes, slots, apart, deaths := 5, 30, 3*time.Second, 0.04
+	processes, slots, apart, deaths := 4, 20, 3*time.Second, 0.05
 	if s := os.Getenv("ZKLOCK_SLOTS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
 			t.Fatalf("ZKLOCK_SLOTS: %v", err)
 		}
-		processes, slots, apart, deaths = 20, n, time.Minute, 0.01
+		processes, slots, apart, deaths = 20, n, time.Minute, 0.02
 	}
 	zk := ensemble.Start(t, ensemble.Config{})
 	k := onceTask{Slots: slots, Every: 60 * time.Millisecond, Deaths: deaths, Journal: filepath.Join(t.TempDir(), "journal"),
@@ -105,7 +105,7 @@ func (f *fleet) run() (lives int) {
 	for working > 0 {
 		select {
 		case <-kill.C:
-			kill.Reset(rand.N(4 * time.Second))
+			kill.Reset(rand.N(6 * time.Second))
 			if i := rand.IntN(len(over)); !over[i] {
 				f.killed++
 				_ = f.processes[i].cmd.Process.Kill() // an error means that it has ended already

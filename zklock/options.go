@@ -180,6 +180,9 @@ func WithAsyncRelease() AcquireOption {
 // until the program releases it, so there is time to bring the work to a good end. No other
 // acquisition of this client gets the queue node after that: other processes have their turn.
 //
+// A clean-up that has to stop when the lock is lost waits for [Lock.Done], or uses the context
+// of another Lock: acquire with context.WithoutCancel(ctx) and [Reenter], without WithRevocable.
+//
 // The option costs one read, right after the acquisition and in the background, unless the
 // client reads the queue node anyway because the acquisition has waited or the lock is held for
 // long. Without the option the client learns of a request only when it reads the node for

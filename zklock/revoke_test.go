@@ -84,6 +84,40 @@ func TestRevokedHolderCleansUp(t *testing.T) {
 	})
 }
 
+// The clean-up of a revoked holder can join the lock, for a context that ends only with the lock.
+func TestCleanUpHasAContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		done := make(chan error)
+		go func() {
+			done <- a.Mutex("x").Do(t.Context(), func(ctx context.Context) error {
+				<-ctx.Done()
+				ctx = context.WithoutCancel(ctx)
+				l, err := a.Mutex("x").Acquire(ctx, zklock.Reenter())
+				if err != nil {
+					return err
+				}
+				defer func() { _ = l.Release(ctx) }()
+				ctx, cancel := l.Context(ctx)
+				defer cancel()
+				time.Sleep(time.Minute)
+				if ctx.Err() != nil {
+					t.Errorf("the context has ended: %v", context.Cause(ctx))
+				}
+				e.Break("/zklock/x")
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}, zklock.WithRevocable())
+		}()
+		synctest.Wait()
+		revoke(t, b, "x", "r")
+		if err := <-done; !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrRevoked) {
+			t.Errorf("the cause is %v", err)
+		}
+	})
+}
+
 // Without WithRevocable there is no channel and no request. With it, a lock that was granted at
 // once costs one read, whose watch other locks get when they are held for long.
 func TestRevocableCosts(t *testing.T) {

@@ -136,6 +136,22 @@ var revokeMutants = []mutant{
 		tests:  []string{"TestRevokedHolderCleansUp", "TestIgnoredRevocation"},
 	},
 	{
+		name:   "revoke-without-a-sync",
+		breaks: "Revoke on a server that lags behind reports that the node does not exist",
+		file:   revokeFile,
+		by:     core,
+		edits:  change("if err := z.Sync(ctx); err != nil {", "if err := ctx.Err(); err != nil {"),
+		tests:  []string{"TestOperatorOnALaggingServer"},
+	},
+	{
+		name:   "revoke-shortens",
+		breaks: "the reason of a request costs the holder's host name and label a part of their length",
+		file:   "zklock/internal/queue/data.go",
+		by:     "zklock/internal/queue",
+		edits:  change("\t\t\tcontinue\n", ""),
+		tests:  []string{"TestReasonShortensNoOtherText"},
+	},
+	{
 		name:   "revoke-any-zxid",
 		breaks: "Revoke and Break take any node with the right name, whatever its zxid",
 		file:   revokeFile,

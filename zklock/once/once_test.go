@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,7 +58,7 @@ func TestFailedSlotStaysOpen(t *testing.T) {
 }
 
 // Other processes wait while a slot runs. If that process dies, or its job fails, one of them
-// runs the slot, with a higher token. Nobody runs it when it has succeeded.
+// runs the slot, with a higher token. It does not run again when it has succeeded.
 func TestOthersWaitForTheRun(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -343,15 +344,18 @@ func TestWithoutTheRightToCreate(t *testing.T) {
 		if _, err := operator.Create(t.Context(), "/closed", nil, driver.Persistent, closed); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := operator.Create(t.Context(), "/closed/x", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+		if _, err := operator.Create(t.Context(), "/closed/reports", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		c, err := zklock.OpenConnector(e.Connector(), zklock.WithRoot("/closed"))
+		c, err := zklock.OpenConnector(e.Connector(), zklock.WithRoot("/closed"), zklock.WithParams(url.Values{"dialect": {"kazoo"}}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		ran, err := once.Do(t.Context(), c, "x", "1", func(context.Context) error { return nil })
+		if err := c.Mutex("reports/x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Errorf("locks below a znode that an operator has made: %v", err)
+		}
+		ran, err := once.Do(t.Context(), c, "reports/x", "1", func(context.Context) error { return nil })
 		if ran || !errors.Is(err, zklock.ErrNoAuth) {
 			t.Errorf("%v, %v; want ErrNoAuth", ran, err)
 		}
