@@ -90,8 +90,29 @@ func ExampleClientInterceptor() {
 	// Output: paid 42
 }
 
-// A program checks the declarations of its services when it starts.
-func ExampleCheckProto() {
+// The service's .proto file declares what its methods lock. The program checks that when it
+// starts. A call that its own pick cannot name is refused.
+func ExampleFromProto() {
+	client, err := zklock.Open("mem://") // in production zk://host:port,host:port/shop
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
 	fmt.Println(connectlock.CheckProto("zklock.test.connect.v1.Shop")) // the constant shopv1connect.ShopName
-	// Output: <nil>
+	pick := connectlock.ByProcedure(map[string]connectlock.Pick{
+		"/zklock.test.connect.v1.Shop/*":   connectlock.FromProto(client),
+		"/zklock.test.connect.v1.Shop/Pay": func(context.Context, connectlock.Call) zklock.Acquirer { return connectlock.Missing() },
+	})
+	pay := connect.NewUnaryHandler("/zklock.test.connect.v1.Shop/Pay", func(context.Context, *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
+		panic("the call was not refused")
+	}, connect.WithInterceptors(connectlock.HandlerInterceptor(pick, connectlock.WithWait(2*time.Second))))
+	server := httptest.NewServer(pay)
+	defer server.Close()
+	_, err = connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, server.URL+"/zklock.test.connect.v1.Shop/Pay").
+		CallUnary(context.Background(), connect.NewRequest(wrapperspb.String("42")))
+	fmt.Println(connectlock.Reason(err))
+	// Output:
+	// <nil>
+	// LOCK_NAME
 }
