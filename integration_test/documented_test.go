@@ -19,15 +19,20 @@ type folder struct {
 	tests    []string
 }
 
-// folders lists the packages below the module's root that a program can import.
+// folders lists the packages of this module, and of those below contrib, that a program can
+// import.
 func folders(t *testing.T) []folder {
 	t.Helper()
 	const format = `{{if ne .Name "main"}}{{.ImportPath}}|{{.Dir}}|{{join .GoFiles ","}}|{{join .TestGoFiles ","}},{{join .XTestGoFiles ","}}{{end}}`
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...")
-	cmd.Dir = ".."
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
+	var out []byte
+	for _, dir := range moduleFolders(t) {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...")
+		cmd.Dir = dir
+		part, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list in %s: %v", dir, err)
+		}
+		out = append(out, part...)
 	}
 	split := func(s string) []string {
 		return slices.DeleteFunc(strings.Split(s, ","), func(f string) bool { return f == "" })

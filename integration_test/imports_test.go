@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -49,9 +50,15 @@ var importRules = map[string]imports{
 	"zklock/zkdriver":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"middleware":              {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/naming"}},
 	"middleware/ginlock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "middleware", "internal/naming"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"interceptors":            {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"interceptors":            {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "internal/protolock", "internal/verdict", "interceptors/lockpb"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"tracing":                 {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
+	"internal/holding":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/naming":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"internal/protolock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/protobuf"}},
+	"internal/verdict":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence"}, foreign: []string{"google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"contrib/connectlock":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "internal/protolock", "internal/verdict", "interceptors/lockpb"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"contrib/gocronlock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
+	"contrib/migratelock":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"integration_test/bench":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver", "integration_test/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"integration_test/crowd":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"integration_test/":       {ours: []string{"integration_test/"}},
@@ -127,37 +134,54 @@ type goPackage struct {
 }
 
 func TestImportsFollowTheRules(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...")
-	cmd.Dir = ".."
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
-	}
 	seen := 0
-	for list := json.NewDecoder(strings.NewReader(string(out))); ; seen++ {
-		var p goPackage
-		if err := list.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
+	for _, dir := range moduleFolders(t) {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...")
+		cmd.Dir = dir
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list in %s: %v\n%s", dir, err, stderr.String())
 		}
-		name := strings.TrimPrefix(p.ImportPath, module+"/")
-		if name == "integration_test" {
-			continue // it has only tests
-		}
-		r, ok := rule(name)
-		if !ok {
-			t.Errorf("package %s has no rule in importRules", name)
-		}
-		if bad := violations(p, r); len(bad) > 0 {
-			t.Errorf("package %s must not depend on\n\t%s", name, strings.Join(bad, "\n\t"))
+		for list := json.NewDecoder(strings.NewReader(string(out))); ; seen++ {
+			var p goPackage
+			if err := list.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			name := strings.TrimPrefix(p.ImportPath, module+"/")
+			if name == "integration_test" {
+				continue // it has only tests
+			}
+			r, ok := rule(name)
+			if !ok {
+				t.Errorf("package %s has no rule in importRules", name)
+			}
+			if bad := violations(p, r); len(bad) > 0 {
+				t.Errorf("package %s must not depend on\n\t%s", name, strings.Join(bad, "\n\t"))
+			}
 		}
 	}
 	if seen < 5 {
 		t.Errorf("go list returned only %d packages", seen)
 	}
+}
+
+// moduleFolders lists the folders of the modules that programs import: this one, and those below
+// contrib.
+func moduleFolders(t *testing.T) []string {
+	t.Helper()
+	plugs, err := filepath.Glob("../contrib/*/go.mod")
+	if err != nil || len(plugs) < 3 {
+		t.Fatalf("%d modules below contrib: %v", len(plugs), err)
+	}
+	dirs := []string{".."}
+	for _, p := range plugs {
+		dirs = append(dirs, filepath.Dir(p))
+	}
+	return dirs
 }
 
 func TestImportsRulesCatchViolations(t *testing.T) {

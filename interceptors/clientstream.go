@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/protolock"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -55,8 +57,8 @@ func StreamClientInterceptor(pick Pick, opts ...Option) grpc.StreamClientInterce
 			return s, nil
 		}
 		a := cfg.pick(ctx, s.call)
-		if a == noMessage {
-			a = tooEarly
+		if a == protolock.NoMessage {
+			a = protolock.TooEarly
 		}
 		if a == nil {
 			return streamer(cfg.send(ctx), desc, cc, method, opts...)
@@ -80,8 +82,8 @@ type clientStream struct {
 	opened  chan struct{}
 	inner   grpc.ClientStream // nil if the stream could not be opened
 	failed  error             // why it could not
-	late    *lateContext      // nil if the stream has no lock
-	held    *hold             // nil if the stream has no lock
+	late    *holding.Context  // nil if the stream has no lock
+	held    *holding.Hold     // nil if the stream has no lock
 	forsake func() bool       // stops the release at the end of the context
 }
 
@@ -98,7 +100,7 @@ func (s *clientStream) open(a zklock.Acquirer) error {
 		if s.failed == errNotOpened { // a panic
 			_ = s.giveBack()
 			if s.late != nil {
-				s.late.cancel(errNotOpened)
+				s.late.Cancel(errNotOpened)
 			}
 		}
 		close(s.opened)
@@ -107,10 +109,10 @@ func (s *clientStream) open(a zklock.Acquirer) error {
 		s.inner, s.failed = s.stream(s.caller)
 		return s.failed
 	}
-	s.late = newLateContext(s.caller)
+	s.late = holding.NewContext(s.caller)
 	held, err := s.take(s.late, s.call, a)
 	if err != nil {
-		s.late.cancel(err)
+		s.late.Cancel(err)
 		s.failed = s.refuse(s.caller, s.call, err)
 		return s.failed
 	}
@@ -160,7 +162,7 @@ func (s *clientStream) giveBack() error {
 	if s.held == nil {
 		return nil
 	}
-	return s.held.giveBack()
+	return s.held.GiveBack()
 }
 
 // end releases the lock, because the stream has ended with err, and returns the error for
@@ -176,7 +178,7 @@ func (s *clientStream) end(err error) error {
 	}
 	err = settle(overdue(s.late, err), released)
 	s.forsake()
-	s.late.cancel(context.Canceled)
+	s.late.Cancel(context.Canceled)
 	if success && err == nil {
 		return io.EOF
 	}

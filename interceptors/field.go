@@ -2,16 +2,8 @@ package interceptors
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/protoadapt"
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"github.com/zklock/go-zklock/internal/naming"
+	"github.com/zklock/go-zklock/internal/protolock"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -33,138 +25,6 @@ import (
 // if path is malformed, if format does not contain %s exactly once, and if format cannot
 // give a valid lock name.
 func ByField(c *zklock.Client, path, format string) Pick {
-	naming.MustHaveClient("interceptors: ByField", c)
-	name := naming.MustParse("interceptors: ByField", format)
-	fields, err := parsePath(path)
-	if err != nil {
-		panic("interceptors: ByField: " + err.Error())
-	}
-	return func(_ context.Context, call Call) zklock.Acquirer {
-		m, refusal := requestOf(call)
-		if refusal != nil {
-			return refusal
-		}
-		value, err := fields.value(m)
-		if err != nil {
-			return naming.Refusal{Err: err}
-		}
-		if value == "" {
-			return Missing()
-		}
-		return c.Mutex(name.With(value))
-	}
-}
-
-// noMessage is picked if the name needs a field of a message, and none was sent.
-var noMessage zklock.Acquirer = naming.Refusal{Err: fmt.Errorf("%w: the stream ended before its first message, which names the lock", zklock.ErrInvalidName)}
-
-// tooEarly replaces noMessage where the lock is acquired before the first message.
-var tooEarly zklock.Acquirer = naming.Refusal{Err: errors.New("a field of the stream's first message names the lock: give the interceptor WithFirstMessage")}
-
-// requestOf returns the request message of a call, or what to pick instead.
-func requestOf(call Call) (protoreflect.Message, zklock.Acquirer) {
-	switch m := call.Request.(type) {
-	case nil:
-		return nil, noMessage
-	case proto.Message:
-		return m.ProtoReflect(), nil
-	case protoadapt.MessageV1:
-		return protoadapt.MessageV2Of(m).ProtoReflect(), nil
-	}
-	return nil, naming.Refusal{Err: fmt.Errorf("the request is a %T: want a protobuf message", call.Request)}
-}
-
-// fieldPath is the path to a field through the messages that contain it.
-type fieldPath []protoreflect.Name
-
-// parsePath parses a path with dots.
-func parsePath(path string) (fieldPath, error) {
-	var p fieldPath
-	for part := range strings.SplitSeq(path, ".") {
-		name := protoreflect.Name(part)
-		if !name.IsValid() {
-			return nil, fmt.Errorf("%q is not a path of fields: want names with dots between them, such as order.id", path)
-		}
-		p = append(p, name)
-	}
-	return p, nil
-}
-
-// step returns the i-th field of the path, in the message m that contains it.
-func (p fieldPath) step(i int, m protoreflect.MessageDescriptor) (protoreflect.FieldDescriptor, error) {
-	f := m.Fields().ByName(p[i])
-	switch {
-	case f == nil:
-		return nil, fmt.Errorf("message %s has no field %q", m.FullName(), p[i])
-	case f.Cardinality() == protoreflect.Repeated:
-		return nil, fmt.Errorf("field %s is repeated: want a field with one value", f.FullName())
-	case i < len(p)-1 && f.Message() == nil:
-		return nil, fmt.Errorf("field %s is not a message, and has no field %q", f.FullName(), p[i+1])
-	case i == len(p)-1 && !nameable(f.Kind()):
-		return nil, fmt.Errorf("field %s is of type %v: want a string, a whole number, a bool or an enum", f.FullName(), f.Kind())
-	}
-	return f, nil
-}
-
-// check returns an error if messages of type m do not have the path.
-func (p fieldPath) check(m protoreflect.MessageDescriptor) error {
-	for i := range p {
-		f, err := p.step(i, m)
-		if err != nil {
-			return err
-		}
-		m = f.Message()
-	}
-	return nil
-}
-
-// value returns the text of the field's value; "" if it is not set.
-func (p fieldPath) value(m protoreflect.Message) (string, error) {
-	for i := range p {
-		f, err := p.step(i, m.Descriptor())
-		if err != nil {
-			return "", err
-		}
-		if !m.Has(f) {
-			// The rest of the path may be wrong too. That is an error of the program,
-			// and has to be reported as one.
-			if f.Message() != nil {
-				return "", p[i+1:].check(f.Message())
-			}
-			return "", nil
-		}
-		if i == len(p)-1 {
-			return text(f, m.Get(f)), nil
-		}
-		m = m.Get(f).Message()
-	}
-	return "", nil
-}
-
-// nameable reports whether values of a kind can be part of a name.
-func nameable(k protoreflect.Kind) bool {
-	switch k {
-	case protoreflect.BytesKind, protoreflect.FloatKind, protoreflect.DoubleKind, protoreflect.MessageKind, protoreflect.GroupKind:
-		return false
-	}
-	return true
-}
-
-// text returns a value as part of a name. It has a case for each kind, because
-// Value.Interface would allocate.
-func text(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
-	switch f.Kind() {
-	case protoreflect.StringKind:
-		return v.String()
-	case protoreflect.BoolKind:
-		return strconv.FormatBool(v.Bool())
-	case protoreflect.EnumKind:
-		if e := f.Enum().Values().ByNumber(v.Enum()); e != nil {
-			return string(e.Name())
-		}
-		return strconv.FormatInt(int64(v.Enum()), 10)
-	case protoreflect.Uint32Kind, protoreflect.Uint64Kind, protoreflect.Fixed32Kind, protoreflect.Fixed64Kind:
-		return strconv.FormatUint(v.Uint(), 10)
-	}
-	return strconv.FormatInt(v.Int(), 10) // the other nameable kinds
+	pick := protolock.ByField("interceptors: ByField", c, path, format)
+	return func(_ context.Context, call Call) zklock.Acquirer { return pick(call.Request) }
 }

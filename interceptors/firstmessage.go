@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -17,7 +18,7 @@ var errReturned = status.Error(codes.Canceled, "the handler of this stream has r
 
 // serveFirst serves a stream whose first message chooses its lock.
 func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, handler grpc.StreamHandler) (err error) {
-	ctx := newLateContext(ss.Context())
+	ctx := holding.NewContext(ss.Context())
 	s := &firstMessage{
 		serverStream: serverStream{ServerStream: ss, ctx: ctx, logger: c.logger, waits: call.ClientStream},
 		config:       c, call: call, late: ctx,
@@ -43,13 +44,13 @@ type firstMessage struct {
 	serverStream
 	*config
 	call Call
-	late *lateContext
+	late *holding.Context
 
 	mu     sync.Mutex
-	asked  bool  // guarded by mu; there was a first RecvMsg
-	ended  bool  // guarded by mu; the handler has returned
-	held   *hold // guarded by mu
-	failed error // guarded by mu; why the lock was not acquired
+	asked  bool          // guarded by mu; there was a first RecvMsg
+	ended  bool          // guarded by mu; the handler has returned
+	held   *holding.Hold // guarded by mu
+	failed error         // guarded by mu; why the lock was not acquired
 }
 
 // RecvMsg implements grpc.ServerStream.
@@ -98,15 +99,15 @@ func (s *firstMessage) take() error {
 	}
 	s.mu.Unlock()
 	if ended {
-		_ = h.giveBack() // the handler has returned, so an error cannot be reported
+		_ = h.GiveBack() // the handler has returned, so an error cannot be reported
 		return errReturned
 	}
 	// Check again: the guard may have seen a newer holder during the wait.
 	if err := s.checkSequencers(s.late, s.call); err != nil {
 		return s.refuse(s.late, s.call, err)
 	}
-	s.lock.Store(h.lock)
-	return stopped(h.lock)
+	s.lock.Store(h.Lock())
+	return stopped(h.Lock())
 }
 
 // end is called when the handler has returned or panics. refusal is the reason why the
@@ -118,9 +119,9 @@ func (s *firstMessage) end() (refusal, released error) {
 	h, failed := s.held, s.failed
 	s.mu.Unlock()
 	// This ends the wait for the lock of a RecvMsg that has not returned yet.
-	defer s.late.cancel(errReturned)
+	defer s.late.Cancel(errReturned)
 	if h != nil {
-		released = h.giveBack()
+		released = h.GiveBack()
 	}
 	if errors.Is(failed, zklock.ErrLost) && errors.Is(released, zklock.ErrLost) {
 		failed = nil // settle reports the same loss, together with the handler's error

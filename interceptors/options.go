@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/protolock"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -66,13 +68,19 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 // acquisition returns what to acquire for a call, and with which options.
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
 	opts := c.acquire
-	if d, ok := a.(*declared); ok {
-		a, opts = d.Acquirer, append(slices.Clip(d.wait), c.acquire[1:]...) // in place of the interceptor's wait
+	if d, ok := a.(*protolock.Declared); ok {
+		a, opts = d.Acquirer, append(slices.Clip(d.Wait), c.acquire[1:]...) // in place of the interceptor's wait
 	}
 	if c.label != nil {
 		opts = append(slices.Clip(opts), zklock.WithLabel(c.label(ctx, call)))
 	}
 	return a, opts
+}
+
+// take acquires what a call needs, and makes ctx carry the lock.
+func (c *config) take(ctx *holding.Context, call Call, a zklock.Acquirer) (*holding.Hold, error) {
+	a, opts := c.acquisition(ctx, call, a)
+	return holding.Take(ctx, a, c.maxHold, opts...)
 }
 
 // WithWait sets how long a call waits for its lock. After that it fails with the code

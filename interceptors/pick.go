@@ -3,7 +3,6 @@ package interceptors
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/zklock/go-zklock/internal/naming"
 	"github.com/zklock/go-zklock/zklock"
@@ -45,23 +44,12 @@ func ByMetadata(c *zklock.Client, key, format string) Pick {
 // and those whose Pick is nil, need no lock. ByMethod panics if a key does not have one
 // of the two forms.
 func ByMethod(table map[string]Pick) Pick {
-	exact := make(map[string]Pick, len(table))
-	for method, pick := range table {
-		service, name, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-		if !strings.HasPrefix(method, "/") || !ok || service == "" || name == "" || strings.Contains(name, "/") {
-			panic(fmt.Sprintf("interceptors: ByMethod with %q: want /package.Service/Method or /package.Service/*", method))
-		}
-		exact[method] = pick
-	}
+	methods := naming.MustParseMethods("interceptors: ByMethod", table)
 	return func(ctx context.Context, call Call) zklock.Acquirer {
-		pick, ok := exact[call.FullMethod]
-		if !ok {
-			pick = exact[call.FullMethod[:strings.LastIndexByte(call.FullMethod, '/')+1]+"*"]
+		if pick := methods.Of(call.FullMethod); pick != nil {
+			return pick(ctx, call)
 		}
-		if pick == nil {
-			return nil
-		}
-		return pick(ctx, call)
+		return nil
 	}
 }
 

@@ -2,18 +2,15 @@ package interceptors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
-
-// errBadSequencer means that a call's sequencers could not be parsed.
-var errBadSequencer = errors.New("interceptors: bad " + fence.Key + " metadata")
 
 // WithSequencerCheck makes a server refuse calls, with FailedPrecondition, that were
 // made on behalf of a lock that has a newer holder by now: those whose sequencer (see
@@ -52,7 +49,7 @@ func (c *config) checkSequencers(ctx context.Context, call Call) error {
 	}
 	seqs, err := fence.ParseValues(values, origin)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errBadSequencer, err)
+		return fmt.Errorf("interceptors: %w: %w", verdict.ErrBadSequencer, err)
 	}
 	return c.guard.Check(seqs)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 
+	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/protolock"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -40,8 +40,8 @@ func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterce
 		if a == nil {
 			return handler(srv, ss)
 		}
-		if a == noMessage {
-			a = tooEarly
+		if a == protolock.NoMessage {
+			a = protolock.TooEarly
 		}
 		s := &streamServer{section: section{config: cfg, call: call, checks: true}, srv: srv, stream: ss, handler: handler}
 		s.work = s
@@ -109,11 +109,10 @@ func (s *serverStream) RecvMsg(m any) error {
 	// The server's RecvMsg ends with the handler or the client, and not with s.ctx.
 	// This RecvMsg has to end with s.ctx, so another goroutine calls the server's. If
 	// that goroutine is left behind, the server wakes it when the handler has returned.
-	got := make(chan received, 1)
-	go s.receive(m, got)
+	got := holding.Aside(func() error { return s.ServerStream.RecvMsg(m) }, s.logPanic)
 	select {
 	case r := <-got:
-		return r.result()
+		return r.Return()
 	case <-s.ctx.Done():
 	}
 	switch cause := context.Cause(s.ctx); {
@@ -125,45 +124,12 @@ func (s *serverStream) RecvMsg(m any) error {
 		// The client has canceled the call, which ends the server's RecvMsg too, or
 		// the handler has released the lock.
 		r := <-got
-		return r.result()
+		return r.Return()
 	}
 	return s.over
 }
 
-// receive calls the server's RecvMsg on a separate goroutine. It recovers a panic, which
-// would otherwise end the process.
-func (s *serverStream) receive(m any, got chan<- received) {
-	var r received
-	defer func() {
-		if !r.returned {
-			r.panicked = recover()
-		}
-		if r.panicked != nil {
-			// The panic is repeated on the handler's goroutine, if that still waits. The
-			// stack is lost then, so it is logged here.
-			s.logger.ErrorContext(s.ctx, "interceptors: RecvMsg of the server's stream panicked", "panic", r.panicked, "stack", string(debug.Stack()))
-		}
-		got <- r
-	}()
-	r.err = s.ServerStream.RecvMsg(m)
-	r.returned = true
-}
-
-// received is the result of receive.
-type received struct {
-	err      error
-	returned bool // otherwise RecvMsg panicked or called runtime.Goexit
-	panicked any
-}
-
-// result ends as RecvMsg has ended: it returns, panics, or calls runtime.Goexit.
-func (r *received) result() error {
-	switch {
-	case r.returned:
-		return r.err
-	case r.panicked != nil:
-		panic(r.panicked)
-	}
-	runtime.Goexit()
-	return nil
+// logPanic logs a panic of the server's RecvMsg.
+func (s *serverStream) logPanic(panicked any, stack string) {
+	s.logger.ErrorContext(s.ctx, "interceptors: RecvMsg of the server's stream panicked", "panic", panicked, "stack", stack)
 }

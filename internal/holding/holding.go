@@ -1,4 +1,6 @@
-package interceptors
+// Package holding is shared by the adapters for streams. It holds a lock from one method call on
+// a stream to a later one, where zklock.Do cannot be around both.
+package holding
 
 import (
 	"context"
@@ -9,39 +11,41 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// hold is a lock that is held from one method call on a stream to a later one, where
-// zklock.Do cannot be around both. Like Do it releases the lock once.
-type hold struct {
+// Hold is a lock that is held until GiveBack. Like zklock.Do it releases the lock once.
+type Hold struct {
 	lock   *zklock.Lock
 	undo   func()        // stops the functions that would end the hold's context
-	begun  atomic.Bool   // giveBack was called
+	begun  atomic.Bool   // GiveBack was called
 	done   chan struct{} // closed after err is set
 	err    error         // the error of the release
 	parent context.Context
 }
 
-// take acquires a and makes ctx carry the lock. ctx ends when the lock is lost, or
-// held for longer than WithMaxHold allows.
-func (c *config) take(ctx *lateContext, call Call, a zklock.Acquirer) (*hold, error) {
-	a, opts := c.acquisition(ctx, call, a)
+// Take acquires a and makes ctx carry the lock. ctx ends when the lock is lost. If maxHold is
+// greater than zero, ctx also ends when the lock was held for so long, with the cause
+// zklock.ErrMaxHold.
+func Take(ctx *Context, a zklock.Acquirer, maxHold time.Duration, opts ...zklock.AcquireOption) (*Hold, error) {
 	lock, err := a.Acquire(ctx, opts...)
 	if err != nil {
 		return nil, err
 	}
-	h := &hold{lock: lock, done: make(chan struct{}), parent: ctx}
+	h := &Hold{lock: lock, done: make(chan struct{}), parent: ctx}
 	uncarry := ctx.carry(lock)
 	h.undo = uncarry
-	if c.maxHold > 0 {
-		timer := time.AfterFunc(c.maxHold, func() { ctx.cancel(zklock.ErrMaxHold) })
+	if maxHold > 0 {
+		timer := time.AfterFunc(maxHold, func() { ctx.Cancel(zklock.ErrMaxHold) })
 		h.undo = func() { timer.Stop(); uncarry() }
 	}
 	return h, nil
 }
 
-// giveBack releases the lock, unless that was done before, and returns the error of
+// Lock returns the lock.
+func (h *Hold) Lock() *zklock.Lock { return h.lock }
+
+// GiveBack releases the lock, unless that was done before, and returns the error of
 // the release. It does not use the caller's context, which may have ended: Release
 // itself waits at most for the session timeout.
-func (h *hold) giveBack() error {
+func (h *Hold) GiveBack() error {
 	if !h.begun.CompareAndSwap(false, true) {
 		<-h.done
 		return h.err
@@ -52,10 +56,10 @@ func (h *hold) giveBack() error {
 	return h.err
 }
 
-// lateContext is the context of a stream that acquires its lock when the context is
-// already in use. It ends with its parent or by cancel. After carry it carries the
+// Context is the context of a stream that acquires its lock when the context is
+// already in use. It ends with its parent or by Cancel. After Take it carries the
 // lock, and so do contexts that were derived from it before.
-type lateContext struct {
+type Context struct {
 	context.Context // ends; has the parent's values
 	cancel          context.CancelCauseFunc
 
@@ -65,13 +69,17 @@ type lateContext struct {
 	carrier atomic.Pointer[context.Context]
 }
 
-func newLateContext(parent context.Context) *lateContext {
+// NewContext returns a context that does not carry a lock yet.
+func NewContext(parent context.Context) *Context {
 	ctx, cancel := context.WithCancelCause(parent)
-	return &lateContext{Context: ctx, cancel: cancel}
+	return &Context{Context: ctx, cancel: cancel}
 }
 
+// Cancel ends the context with a cause.
+func (c *Context) Cancel(cause error) { c.cancel(cause) }
+
 // Value implements context.Context.
-func (c *lateContext) Value(key any) any {
+func (c *Context) Value(key any) any {
 	if carrier := c.carrier.Load(); carrier != nil {
 		if v := (*carrier).Value(key); v != nil {
 			return v
@@ -83,7 +91,7 @@ func (c *lateContext) Value(key any) any {
 // carry makes the context carry a lock, and end when the lock is lost. A release does
 // not end the context: replies to messages that were sent while the lock was held may
 // still arrive.
-func (c *lateContext) carry(lock *zklock.Lock) (undo func()) {
+func (c *Context) carry(lock *zklock.Lock) (undo func()) {
 	// The parent is c.Context and not c: c.Value asks carrier, which would ask c again.
 	inner, cancel := lock.Context(c.Context)
 	carrier := context.WithoutCancel(inner)

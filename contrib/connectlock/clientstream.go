@@ -1,0 +1,211 @@
+package connectlock
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// clientStream is a client's stream during which a lock is held. connect sends a request with
+// the first Send, so that its header can be set before. That is when the lock is acquired.
+type clientStream struct {
+	connect.StreamingClientConn
+	*config
+	call   Call
+	caller context.Context // the context with which the caller asked for the stream
+	late   *holding.Context
+
+	once   sync.Once     // for begin
+	begun  chan struct{} // closed when begin has returned
+	failed error         // why the stream has no lock that it needs; set before begun is closed
+	held   *holding.Hold // nil if the stream has no lock; set before begun is closed
+
+	forsake func() bool // stops the release at the end of the context; set before begun is closed
+}
+
+func newClientStream(ctx context.Context, c *config, next connect.StreamingClientFunc, spec connect.Spec) *clientStream {
+	late := holding.NewContext(ctx)
+	conn := next(late, spec)
+	return &clientStream{
+		StreamingClientConn: conn, config: c, call: newCall(spec, conn.RequestHeader()),
+		caller: ctx, late: late, begun: make(chan struct{}), forsake: func() bool { return true },
+	}
+}
+
+// errNotBegun is the error of a stream if a panic occurred while it acquired its lock.
+var errNotBegun = connect.NewError(connect.CodeInternal, errors.New("the stream was not begun"))
+
+// begin acquires the lock, for the first message m, or for none. Of several calls the first one
+// does; the others wait for it.
+func (s *clientStream) begin(m any) error {
+	s.once.Do(func() {
+		s.failed = errNotBegun
+		defer close(s.begun)
+		s.call.Request = m
+		a := s.pick(s.caller, s.call)
+		if a == nil {
+			s.failed = nil
+			return
+		}
+		a, opts := s.acquisition(s.caller, s.call, a)
+		held, err := holding.Take(s.late, a, s.maxHold, opts...)
+		if err != nil {
+			s.failed = s.refuse(s.caller, s.call.Procedure, err)
+			return
+		}
+		s.held, s.failed = held, nil
+		s.forsake = context.AfterFunc(s.late, func() { _ = held.GiveBack() })
+	})
+	return s.failed
+}
+
+// settled releases the lock, because the stream has ended with err, and returns the error for
+// the caller.
+func (s *clientStream) settled(err error) error {
+	if s.held == nil {
+		return err
+	}
+	released := s.held.GiveBack()
+	if !errors.Is(err, io.EOF) {
+		return settle(overdue(s.late, err), released)
+	}
+	if lost := settle(nil, released); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// finish gives back what the stream's context holds.
+func (s *clientStream) finish() {
+	s.forsake()
+	s.late.Cancel(context.Canceled)
+}
+
+// Send implements connect.StreamingClientConn.
+func (s *clientStream) Send(m any) error {
+	if err := s.begin(m); err != nil {
+		return err
+	}
+	err := s.StreamingClientConn.Send(m)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		// The server has ended the call. Receive still returns the messages that the server
+		// sent before, and then the error.
+		if s.held != nil {
+			_ = s.held.GiveBack()
+		}
+	default:
+		return s.settled(err)
+	}
+	return err
+}
+
+// CloseRequest implements connect.StreamingClientConn.
+func (s *clientStream) CloseRequest() error {
+	if err := s.begin(nil); err != nil {
+		return err
+	}
+	return s.StreamingClientConn.CloseRequest()
+}
+
+// await waits until the stream has begun. It returns an error if it will not: connect's methods
+// would wait forever for a response then.
+func (s *clientStream) await() error {
+	select {
+	case <-s.begun:
+		return s.failed
+	case <-s.caller.Done():
+	}
+	return connect.NewError(codeOf(s.caller.Err()), s.caller.Err())
+}
+
+// Receive implements connect.StreamingClientConn.
+func (s *clientStream) Receive(m any) error {
+	if err := s.await(); err != nil {
+		return err
+	}
+	err := s.receive(m)
+	if err != nil {
+		err = s.settled(err)
+		s.finish()
+	}
+	return err
+}
+
+// receive receives a message, or returns when the stream's context ends. net/http does not
+// notice the end of a request's context while it waits for more of the request's body. So a
+// stream with a lock, which has to end with it, receives on another goroutine. If that
+// goroutine is left behind, CloseRequest wakes it.
+func (s *clientStream) receive(m any) error {
+	if s.held == nil || !s.call.ClientStream {
+		return s.StreamingClientConn.Receive(m)
+	}
+	got := holding.Aside(func() error { return s.StreamingClientConn.Receive(m) }, s.logPanic)
+	select {
+	case r := <-got:
+		return r.Return()
+	case <-s.late.Done():
+	}
+	return connect.NewError(codeOf(s.late.Err()), context.Cause(s.late))
+}
+
+// logPanic logs a panic of connect's Receive.
+func (s *clientStream) logPanic(panicked any, stack string) {
+	s.logger.ErrorContext(s.caller, "connectlock: Receive of the client's stream panicked", "panic", panicked, "stack", stack)
+}
+
+// codeOf returns the code of a context's error.
+func codeOf(err error) connect.Code {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return connect.CodeDeadlineExceeded
+	}
+	return connect.CodeCanceled
+}
+
+// ResponseHeader implements connect.StreamingClientConn.
+func (s *clientStream) ResponseHeader() http.Header {
+	if s.await() != nil {
+		return make(http.Header)
+	}
+	return s.StreamingClientConn.ResponseHeader()
+}
+
+// ResponseTrailer implements connect.StreamingClientConn.
+func (s *clientStream) ResponseTrailer() http.Header {
+	if s.await() != nil {
+		return make(http.Header)
+	}
+	return s.StreamingClientConn.ResponseTrailer()
+}
+
+// errClosed is the error of a stream that was closed before its first message.
+var errClosed = connect.NewError(connect.CodeCanceled, errors.New("the stream was closed before its first message"))
+
+// CloseResponse implements connect.StreamingClientConn.
+func (s *clientStream) CloseResponse() error {
+	select {
+	case <-s.begun:
+	default:
+		s.late.Cancel(errClosed) // ends a wait for the lock
+		s.once.Do(func() { s.failed = errClosed; close(s.begun) })
+	}
+	defer s.finish()
+	if s.failed != nil {
+		return nil // there is no response
+	}
+	err := s.StreamingClientConn.CloseResponse()
+	if s.held != nil {
+		if released := s.held.GiveBack(); err == nil && errors.Is(released, zklock.ErrLost) {
+			err = lost(released)
+		}
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+package connectlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zklock/go-zklock/internal/verdict"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Reason returns the reason that this package, or package interceptors, has given an error, in
+// this process or on the other side of a connection. It returns "" for other errors.
+func Reason(err error) string {
+	var e *connect.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	for _, d := range e.Details() {
+		value, err := d.Value()
+		if err != nil {
+			continue // a type that this program does not have
+		}
+		if info, ok := value.(*errdetails.ErrorInfo); ok && info.GetDomain() == verdict.Domain {
+			return info.GetReason()
+		}
+	}
+	return ""
+}
+
+// private is an error with a text for the other side and a cause for code in this process.
+type private struct {
+	text  string
+	cause error
+}
+
+// Error implements error.
+func (e *private) Error() string { return e.text }
+
+// Unwrap lets errors.Is and errors.As find the cause.
+func (e *private) Unwrap() error { return e.cause }
+
+// newError returns an error of this package. It contains no names of locks or servers.
+func newError(code connect.Code, text string, cause error, details ...proto.Message) *connect.Error {
+	e := connect.NewError(code, &private{text, cause})
+	for _, m := range details {
+		if d, err := connect.NewErrorDetail(m); err == nil { // fails only for a message that cannot be marshaled
+			e.AddDetail(d)
+		}
+	}
+	return e
+}
+
+// refuse returns the error of a call that was not served because of err.
+func (c *config) refuse(ctx context.Context, procedure string, err error) error {
+	v := verdict.Of(ctx, err, verdict.Code(c.code))
+	if v.Reason == verdict.Error {
+		// The error of the call does not describe this one, so it is logged.
+		c.logger.ErrorContext(ctx, "connectlock: acquiring the lock of a call failed", "procedure", procedure, "error", err)
+	}
+	var details []proto.Message
+	info, retry := v.Details(c.retryDelay)
+	if info != nil {
+		details = append(details, info)
+	}
+	if retry != nil {
+		details = append(details, retry)
+	}
+	return newError(connect.Code(v.Code), v.Text, err, details...)
+}
+
+// lost returns the error of a call whose lock was lost.
+func lost(cause error) error {
+	info, _ := verdict.Lost.Details(0)
+	return newError(connect.Code(verdict.Lost.Code), verdict.Lost.Text, cause, info)
+}
+
+// settle returns the error of a call that ran under a lock and returned err, when the release
+// of the lock returned released. After a loss the call always fails, because another holder may
+// have worked at the same time. If the handler has returned an error of its own, the other side
+// gets that one, since it says more than the loss.
+func settle(err, released error) error {
+	switch {
+	case !errors.Is(released, zklock.ErrLost):
+		// Either the handler has released the lock itself, or the release failed after the
+		// lock was held to the end. The call's outcome is valid.
+		return err
+	case err == nil:
+		return lost(released)
+	}
+	both := fmt.Errorf("%w; the handler returned: %w", released, err)
+	if gaveUp(err) {
+		return lost(both)
+	}
+	code, text := connect.CodeUnknown, err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		code = connect.CodeDeadlineExceeded
+	}
+	var own *connect.Error
+	if !errors.As(err, &own) {
+		return newError(code, text, both)
+	}
+	e := newError(own.Code(), own.Message(), both)
+	for _, d := range own.Details() {
+		e.AddDetail(d)
+	}
+	for key, values := range own.Meta() {
+		e.Meta()[key] = values
+	}
+	return e
+}
+
+// gaveUp reports whether an error says only that the context has ended or that the lock was
+// lost.
+func gaveUp(err error) bool {
+	return errors.Is(err, zklock.ErrLost) || errors.Is(err, context.Canceled) || connect.CodeOf(err) == connect.CodeCanceled
+}
+
+// errStopped is in the error of Send and Receive when the handler must not use its stream any
+// more.
+var errStopped = errors.New("connectlock: the stream was stopped, the handler has to return")
+
+// stopped returns the error with which a handler must stop using its stream; nil if it may
+// continue.
+func stopped(lock *zklock.Lock) error {
+	if lock.Valid() {
+		return nil
+	}
+	switch err := lock.Err(); {
+	case errors.Is(err, zklock.ErrReleased):
+		return nil // the handler has released it
+	case err != nil:
+		return lost(errors.Join(errStopped, err))
+	}
+	// The lease has run out, and the loss has not been reported yet.
+	return lost(errors.Join(errStopped, zklock.ErrLost))
+}
+
+// overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx and so
+// caused err, it returns the error that says so.
+func overdue(ctx context.Context, err error) error {
+	if err == nil || context.Cause(ctx) != zklock.ErrMaxHold {
+		return err
+	}
+	switch code := connect.CodeOf(err); {
+	case code == connect.CodeCanceled, code == connect.CodeDeadlineExceeded, errors.Is(err, ctx.Err()):
+		return tooLong(err)
+	}
+	return err
+}
+
+// tooLong returns the error of an operation that WithMaxHold has ended.
+func tooLong(err error) error {
+	return newError(connect.CodeDeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)", errors.Join(zklock.ErrMaxHold, err))
+}

@@ -1,0 +1,131 @@
+package connectlock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/zklock/go-zklock/internal/protolock"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Defaults of the options; their comments quote them.
+const (
+	defaultWait       = 10 * time.Second
+	defaultCode       = connect.CodeAborted
+	defaultRetryDelay = time.Second
+)
+
+// Option configures an interceptor. A later option overrides an earlier one of the same kind.
+type Option interface{ apply(*config) }
+
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
+// config has what the options set. It does not change after the interceptor was made.
+type config struct {
+	pick         Pick
+	wait         time.Duration // zero or less: try
+	label        func(context.Context, Call) string
+	code         connect.Code
+	retryDelay   time.Duration
+	maxHold      time.Duration
+	firstMessage bool
+	logger       *slog.Logger
+	async        bool
+}
+
+func newConfig(interceptor string, pick Pick, opts []Option) *config {
+	if pick == nil {
+		panic("connectlock: " + interceptor + ": pick is nil: want a function that chooses each call's lock")
+	}
+	c := &config{pick: pick, wait: defaultWait, label: procedureOf, code: defaultCode, retryDelay: defaultRetryDelay}
+	for _, o := range opts {
+		if o != nil {
+			o.apply(c)
+		}
+	}
+	if c.logger == nil {
+		c.logger = slog.Default()
+	}
+	return c
+}
+
+// acquisition returns what to acquire for a call, and with which options.
+func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
+	opts := []zklock.AcquireOption{zklock.WithWait(c.wait)}
+	if d, ok := a.(*protolock.Declared); ok {
+		a, opts = d.Acquirer, slices.Clone(d.Wait)
+	}
+	if c.async {
+		opts = append(opts, zklock.WithAsyncRelease())
+	}
+	if c.label != nil {
+		opts = append(opts, zklock.WithLabel(c.label(ctx, call)))
+	}
+	return a, opts
+}
+
+// procedureOf is the default label of a call.
+func procedureOf(_ context.Context, call Call) string { return call.Procedure }
+
+// WithWait sets how long a call waits for its lock. After that it fails with the code of
+// WithCode. The default is 10 s. Zero or less is the same as WithTry. A wait that the .proto
+// file declares has precedence, see FromProto.
+func WithWait(d time.Duration) Option { return option(func(c *config) { c.wait = d }) }
+
+// WithTry lets no call wait for another holder: if the lock is taken, the call fails at once
+// with the code of WithCode.
+func WithTry() Option { return WithWait(0) }
+
+// WithLabel sets a text that other processes can read about a call that waits for a lock or
+// holds it, such as a request id; see zklock.WithLabel. The default is the call's procedure.
+// nil leaves the label out. Many goroutines may call label at once.
+func WithLabel(label func(ctx context.Context, call Call) string) Option {
+	return option(func(c *config) { c.label = label })
+}
+
+// WithCode sets the code of a call that did not get its lock because another holder has it.
+// The default is aborted, with which the caller has to decide whether to start again. The
+// option does not change the codes of other errors. WithCode panics if code is not one of those
+// of package connect.
+func WithCode(code connect.Code) Option {
+	if code < connect.CodeCanceled || code > connect.CodeUnauthenticated {
+		panic(fmt.Sprintf("connectlock: WithCode(%v): want the code of an error", code))
+	}
+	return option(func(c *config) { c.code = code })
+}
+
+// WithRetryDelay sets the delay in the RetryInfo of calls that were not served and may be made
+// again. The delay is d plus a random part of up to half of d. The default is 1 s; zero or less
+// leaves the RetryInfo out.
+func WithRetryDelay(d time.Duration) Option { return option(func(c *config) { c.retryDelay = d }) }
+
+// WithMaxHold cancels the handler's context, or on a client the call's, d after the lock was
+// acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held
+// until the call has ended. By default the time is not limited.
+func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.maxHold = d }) }
+
+// WithAsyncRelease makes a call end when the release of its lock is on its way, and not when
+// the ensemble has confirmed it: see [zklock.WithAsyncRelease].
+func WithAsyncRelease() Option { return option(func(c *config) { c.async = true }) }
+
+// WithLogger sets the logger for errors of the program, which are those with LOCK_ERROR. The
+// error of such a call does not describe them. The default is slog.Default.
+func WithLogger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
+
+// WithFirstMessage makes the streams of a handler acquire their lock with the first message
+// from the client, which the Pick gets as Call.Request. Without this option the Pick gets only
+// procedure and header. Unary calls and clients are not affected: these always have a message.
+// It is off by default.
+//
+// The handler starts without a lock, and its first Receive returns when the lock is held. If
+// the client sends exactly one message, connect receives it before it calls the handler. Other
+// handlers must not use what the lock protects before their first Receive has returned. If a
+// stream ends without a message, the Pick is called with a nil Request.
+func WithFirstMessage() Option { return option(func(c *config) { c.firstMessage = true }) }

@@ -1,0 +1,236 @@
+package connectlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/zklock/go-zklock/contrib/connectlock"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/zklocktest"
+)
+
+// A handler's context carries the lock, in each protocol, and the lock is free afterwards.
+func TestUnaryHandlerHoldsTheLock(t *testing.T) {
+	for protocol, opts := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			c, e := zklocktest.New(t)
+			s := serve(t, shop{pay: func(ctx context.Context, _ *text) (*text, error) {
+				wantTaken(t, e)
+				return wrapperspb.String(name(ctx)), nil
+			}}, connectlock.HandlerInterceptor(fixed(c)), opts...)
+			if got, err := call(t.Context(), s.pay, "x"); got != "orders/42" || err != nil {
+				t.Errorf("the handler held %q, %v", got, err)
+			}
+			wantFree(t, e)
+		})
+	}
+}
+
+// A call that does not get its lock is refused, with a reason and a delay.
+func TestUnaryContended(t *testing.T) {
+	for protocol, opts := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			c, e := zklocktest.New(t)
+			defer elsewhere(t, e)()
+			lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithTry(), connectlock.WithCode(connect.CodeResourceExhausted), connectlock.WithRetryDelay(4*time.Second))
+			s := serve(t, shop{}, lock, opts...)
+			_, err := call(t.Context(), s.pay, "x")
+			wantError(t, err, connect.CodeResourceExhausted, "LOCK_CONTENDED")
+			if d := retryDelay(err); d < 4*time.Second || d > 6*time.Second {
+				t.Errorf("the error has the delay %v, want 4 to 6 s", d)
+			}
+		})
+	}
+}
+
+// retryDelay returns the delay in an error's RetryInfo; 0 without one.
+func retryDelay(err error) time.Duration {
+	var e *connect.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	for _, d := range e.Details() {
+		if m, err := d.Value(); err == nil {
+			if info, ok := m.(*errdetails.RetryInfo); ok {
+				return info.GetRetryDelay().AsDuration()
+			}
+		}
+	}
+	return 0
+}
+
+// The context of the handler ends with the loss, and the call fails whatever the handler
+// returns.
+func TestUnaryLost(t *testing.T) {
+	full := connect.NewError(connect.CodeDataLoss, errors.New("the disk is full"))
+	for what, c := range map[string]struct {
+		returned error
+		code     connect.Code
+		reason   string
+	}{
+		"nil":             {nil, connect.CodeAborted, "LOCK_LOST"},
+		"the context's":   {context.Canceled, connect.CodeAborted, "LOCK_LOST"},
+		"connect's error": {full, connect.CodeDataLoss, ""},
+		"another":         {errors.New("the disk is full"), connect.CodeUnknown, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			client, e := zklocktest.New(t)
+			var cause, seen error
+			observe := observer(func(err error) { seen = err })
+			lock := connectlock.HandlerInterceptor(fixed(client))
+			s := serve(t, shop{pay: func(ctx context.Context, _ *text) (*text, error) {
+				e.ExpireAll()
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return wrapperspb.String("done"), c.returned
+			}}, chain{observe, lock})
+			_, err := call(t.Context(), s.pay, "x")
+			wantError(t, err, c.code, c.reason)
+			if !errors.Is(cause, zklock.ErrLost) {
+				t.Errorf("the handler's context ended with %v, want the loss", cause)
+			}
+			if !errors.Is(seen, zklock.ErrLost) || c.returned != nil && !errors.Is(seen, c.returned) {
+				t.Errorf("in the server the error is %v, want one that matches the loss and the handler's", seen)
+			}
+		})
+	}
+}
+
+// observer is an interceptor that sees the errors of unary calls.
+func observer(see func(error)) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			resp, err := next(ctx, req)
+			see(err)
+			return resp, err
+		}
+	}
+}
+
+// chain is two interceptors as one, the outer one first.
+type chain [2]connect.Interceptor
+
+func (c chain) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return c[0].WrapUnary(c[1].WrapUnary(next))
+}
+
+func (c chain) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return c[0].WrapStreamingClient(c[1].WrapStreamingClient(next))
+}
+
+func (c chain) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return c[0].WrapStreamingHandler(c[1].WrapStreamingHandler(next))
+}
+
+// A handler that panics gives the lock back.
+func TestUnaryPanic(t *testing.T) {
+	c, e := zklocktest.New(t)
+	panicked := func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (resp connect.AnyResponse, err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					resp, err = nil, connect.NewError(connect.CodeInternal, errors.New("recovered"))
+				}
+			}()
+			return next(ctx, req)
+		}
+	}
+	s := serve(t, shop{pay: func(context.Context, *text) (*text, error) { panic("broken") }},
+		chain{connect.UnaryInterceptorFunc(panicked), connectlock.HandlerInterceptor(fixed(c))})
+	_, err := call(t.Context(), s.pay, "x")
+	wantError(t, err, connect.CodeInternal, "")
+	wantFree(t, e)
+}
+
+// A client that gives up while it waits leaves the queue, and the handler does not run.
+func TestUnaryClientGoneWhileWaiting(t *testing.T) {
+	c, e := zklocktest.New(t)
+	release := elsewhere(t, e)
+	s := serve(t, shop{pay: func(context.Context, *text) (*text, error) {
+		t.Error("the handler ran")
+		return nil, errors.New("the handler ran")
+	}}, connectlock.HandlerInterceptor(fixed(c)))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := call(ctx, s.pay, "x"); ended <- err }()
+	eventually(t, "the call waits", func() bool { return c.Stats().Waiting == 1 })
+	cancel()
+	wantError(t, <-ended, connect.CodeCanceled, "")
+	eventually(t, "the call has left the queue", func() bool { return c.Stats().Waiting == 0 })
+	release()
+	wantFree(t, e)
+}
+
+// A client that gives up while the handler runs does not release under the handler.
+func TestUnaryClientGoneWhileHeld(t *testing.T) {
+	c, e := zklocktest.New(t)
+	began, end := make(chan struct{}), make(chan struct{})
+	s := serve(t, shop{pay: func(ctx context.Context, _ *text) (*text, error) {
+		close(began)
+		<-ctx.Done()
+		<-end
+		return nil, ctx.Err()
+	}}, connectlock.HandlerInterceptor(fixed(c)))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := call(ctx, s.pay, "x"); ended <- err }()
+	<-began
+	cancel()
+	<-ended
+	wantTaken(t, e)
+	close(end)
+	wantFree(t, e)
+}
+
+// WithMaxHold ends the handler's context, and releases nothing before the handler returns.
+func TestUnaryMaxHold(t *testing.T) {
+	c, e := zklocktest.New(t)
+	s := serve(t, shop{pay: func(ctx context.Context, _ *text) (*text, error) {
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, zklock.ErrMaxHold) {
+			t.Errorf("the context ended with %v, want ErrMaxHold", cause)
+		}
+		wantTaken(t, e)
+		return nil, ctx.Err()
+	}}, connectlock.HandlerInterceptor(fixed(c), connectlock.WithMaxHold(time.Millisecond)))
+	_, err := call(t.Context(), s.pay, "x")
+	wantError(t, err, connect.CodeDeadlineExceeded, "")
+	wantFree(t, e)
+}
+
+// A client's interceptor holds the lock during the call, and reports its loss.
+func TestUnaryClient(t *testing.T) {
+	c, e := zklocktest.New(t)
+	lose := false
+	s := serve(t, shop{pay: func(ctx context.Context, _ *text) (*text, error) {
+		wantTaken(t, e)
+		if lose {
+			e.ExpireAll()
+			<-ctx.Done() // the client has given the call up
+		}
+		return named(ctx, nil)
+	}}, nil, connect.WithInterceptors(connectlock.ClientInterceptor(fixed(c), connectlock.WithTry())))
+	if got, err := call(t.Context(), s.pay, "x"); got != "no lock" || err != nil {
+		t.Errorf("the call returned %q, %v; the server does not lock", got, err)
+	}
+	wantFree(t, e)
+	release := elsewhere(t, e)
+	_, err := call(t.Context(), s.pay, "x")
+	wantError(t, err, connect.CodeAborted, "LOCK_CONTENDED")
+	if !errors.Is(err, zklock.ErrNotAcquired) {
+		t.Errorf("error %v, want one that matches ErrNotAcquired", err)
+	}
+	release()
+	lose = true
+	_, err = call(t.Context(), s.pay, "x")
+	wantError(t, err, connect.CodeAborted, "LOCK_LOST")
+	if !errors.Is(err, zklock.ErrLost) {
+		t.Errorf("error %v, want one that matches ErrLost", err)
+	}
+}

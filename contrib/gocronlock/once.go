@@ -1,0 +1,34 @@
+package gocronlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/once"
+)
+
+// Once returns a function for gocron.NewTask that runs a job once in each slot of the length d,
+// in all schedulers that use the same ensemble and name. See [WithSlots] for slots.
+//
+// The context of the job is gocron's; it also ends, with its cause, when the lock is lost, and
+// it carries the lock (see [zklock.FromContext]). The function returns nil if the job has run
+// in this slot before. It returns the error of the job, which gocron passes to
+// AfterJobRunsWithError; the slot stays open then, and the next scheduler that comes runs the
+// job again. Other errors are those of [once.Do]: a job whose process dies, or that loses its
+// lock, runs again, so it has to be repeatable.
+//
+// Once panics if c or job is nil, and if d is not greater than zero.
+func Once(c *zklock.Client, name string, d time.Duration, job func(ctx context.Context) error, opts ...Option) func(ctx context.Context) error {
+	if c == nil || job == nil {
+		panic("gocronlock: Once with a nil argument: pass a Client and the job")
+	}
+	s := newSettings(append([]Option{WithSlots(d)}, opts...))
+	return func(ctx context.Context) error {
+		if _, err := once.Do(ctx, c, s.prefix+name, slotOf(s.now(), s.slots), job, zklock.WithWait(s.waits())); err != nil {
+			return fmt.Errorf("gocronlock: %w", err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,71 @@
+package gocronlock
+
+import (
+	"fmt"
+	"time"
+)
+
+// defaultPrefix precedes the names of jobs; the comment of WithPrefix quotes it.
+const defaultPrefix = "cron/"
+
+// Option is a setting of a [Locker] or of [Once]. A later option overrides an earlier one of
+// the same kind.
+type Option interface{ apply(*settings) }
+
+type option func(*settings)
+
+func (o option) apply(s *settings) { o(s) }
+
+// settings are what options set.
+type settings struct {
+	prefix string
+	slots  time.Duration // 0: none
+	wait   *time.Duration
+	now    func() time.Time
+}
+
+func newSettings(opts []Option) settings {
+	s := settings{prefix: defaultPrefix, now: time.Now}
+	for _, o := range opts {
+		if o != nil {
+			o.apply(&s)
+		}
+	}
+	return s
+}
+
+// waits returns how long to wait for a scheduler that runs the job.
+func (s *settings) waits() time.Duration {
+	if s.wait != nil {
+		return *s.wait
+	}
+	return s.slots / 2
+}
+
+// WithPrefix sets what precedes the name of a job in the name of its lock. The default is
+// "cron/". A job that has no name gets its function's from gocron.
+func WithPrefix(prefix string) Option { return option(func(s *settings) { s.prefix = prefix }) }
+
+// WithSlots makes each job run once in each slot of time, and not only once at a time. The slot
+// of a run is the time by the scheduler's clock, rounded to a multiple of d. So d is at most the
+// time between two runs of a job, and more than twice the difference between the clocks. Of
+// schedulers that start duration jobs at different times, the first one in each slot runs the
+// job.
+//
+// For jobs with different intervals, use lockers of their own: gocron.WithDistributedJobLocker.
+// WithSlots panics if d is not greater than zero.
+func WithSlots(d time.Duration) Option {
+	if d <= 0 {
+		panic(fmt.Sprintf("gocronlock: WithSlots(%v): want a duration greater than zero, such as the time between two runs", d))
+	}
+	return option(func(s *settings) { s.slots = d })
+}
+
+// WithWait sets how long a scheduler waits while another one runs the same job. If that one dies
+// in the meantime, this one runs the job. The default is half a slot with [WithSlots] and
+// [Once], and otherwise zero: the job is skipped at once.
+func WithWait(d time.Duration) Option { return option(func(s *settings) { s.wait = &d }) }
+
+// WithClock sets the clock that says which slot it is: that of a scheduler with
+// gocron.WithClock. The default is [time.Now].
+func WithClock(now func() time.Time) Option { return option(func(s *settings) { s.now = now }) }

@@ -1,0 +1,244 @@
+// Package protolock is shared by the adapters for remote procedure calls. It chooses a call's
+// lock by the fields of its request, and by the option that a method has in its .proto file.
+package protolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/zklock/go-zklock/interceptors/lockpb"
+	"github.com/zklock/go-zklock/internal/naming"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Declarations are the declarations that were looked up so far.
+type Declarations struct {
+	owner  string // the adapter, for errors
+	client *zklock.Client
+
+	// known has a *declaration for each method that has one. Other methods are not
+	// stored: a server that passes on unknown methods is called with any name.
+	known sync.Map
+}
+
+// FromProto returns the declarations of all methods. owner is the adapter, for errors and for
+// the panic if c is nil.
+func FromProto(owner string, c *zklock.Client) *Declarations {
+	naming.MustHaveClient(owner+": FromProto", c)
+	return &Declarations{owner: owner, client: c}
+}
+
+// Pick returns the lock that the method declares for a request; nil if it declares none.
+func (p *Declarations) Pick(fullMethod string, request any) zklock.Acquirer {
+	known, ok := p.known.Load(fullMethod)
+	if !ok {
+		d := declarationOf(p.owner, fullMethod)
+		if d == nil {
+			return nil
+		}
+		known, _ = p.known.LoadOrStore(fullMethod, d)
+	}
+	return known.(*declaration).acquirer(p.client, request)
+}
+
+// Check returns an error for each wrong declaration of the methods; nil if there is none.
+func Check(owner string, fullMethods []string) error {
+	var errs []error
+	for _, method := range fullMethods {
+		if d := declarationOf(owner, method); d != nil && d.err != nil {
+			errs = append(errs, d.err)
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// declaration is the parsed declaration of a method.
+type declaration struct {
+	parts   []part
+	texts   int // length of all texts in parts
+	mode    lockpb.Mode
+	permits int
+	wait    []zklock.AcquireOption // empty: use the adapter's
+	err     error                  // why the declaration is wrong
+}
+
+// part is a piece of a name: a text, or a field whose value is inserted.
+type part struct {
+	text  string
+	field fieldPath
+}
+
+// declarationOf returns a method's declaration, or nil if it has none.
+func declarationOf(owner, fullMethod string) *declaration {
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(fullMethod, "/"), "/", "."))
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	if err != nil {
+		return nil
+	}
+	method, ok := found.(protoreflect.MethodDescriptor)
+	if !ok || !proto.HasExtension(method.Options(), lockpb.E_Lock) {
+		return nil
+	}
+	option, _ := proto.GetExtension(method.Options(), lockpb.E_Lock).(*lockpb.Lock)
+	d, err := parseDeclaration(option, method.Input())
+	if err != nil {
+		d = &declaration{err: fmt.Errorf("%s: option (zklock.v1.lock) of method %s: %w", owner, name, err)}
+	}
+	return d
+}
+
+func parseDeclaration(o *lockpb.Lock, request protoreflect.MessageDescriptor) (*declaration, error) {
+	d := &declaration{mode: o.GetMode(), permits: int(o.GetPermits())}
+	switch _, known := lockpb.Mode_name[int32(d.mode)]; {
+	case !known:
+		return nil, fmt.Errorf("mode %d is unknown", d.mode)
+	case d.mode == lockpb.Mode_PERMIT && d.permits == 0:
+		return nil, errors.New("mode PERMIT without permits: set permits to their number")
+	case d.mode != lockpb.Mode_PERMIT && d.permits != 0:
+		return nil, fmt.Errorf("permits with mode %v: they need mode PERMIT", d.mode)
+	}
+	if text := o.GetWait(); text != "" {
+		wait, err := time.ParseDuration(text)
+		if err != nil || wait < 0 {
+			return nil, fmt.Errorf("wait %q: want a duration of zero or more, such as 2s", text)
+		}
+		d.wait = []zklock.AcquireOption{zklock.WithWait(wait)}
+	}
+	var err error
+	if d.parts, err = parseTemplate(o.GetName()); err != nil {
+		return nil, err
+	}
+	if err := checkTemplate(d.parts, d.permits); err != nil {
+		return nil, fmt.Errorf("name %q: %w", o.GetName(), err)
+	}
+	for _, p := range d.parts {
+		d.texts += len(p.text)
+		if err := p.field.check(request); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// parseTemplate parses a name with fields in braces.
+func parseTemplate(name string) ([]part, error) {
+	if name == "" {
+		return nil, errors.New("the name is empty")
+	}
+	var parts []part
+	for rest := name; rest != ""; {
+		text, behind, found := strings.Cut(rest, "{")
+		path, behind, closed := strings.Cut(behind, "}")
+		if strings.Contains(text, "}") || found != closed {
+			return nil, fmt.Errorf("name %q: the braces do not match: want each field as {field}", name)
+		}
+		if text != "" {
+			parts = append(parts, part{text: text})
+		}
+		if found {
+			field, err := parsePath(path)
+			if err != nil {
+				return nil, fmt.Errorf("name %q: %w", name, err)
+			}
+			parts = append(parts, part{field: field})
+		}
+		rest = behind
+	}
+	return parts, nil
+}
+
+// checkTemplate returns an error if the name is invalid whatever the fields contain, or
+// if the number of permits is. These are errors of the declaration and not of a call.
+func checkTemplate(parts []part, permits int) error {
+	var name strings.Builder
+	for _, p := range parts {
+		if p.field == nil {
+			name.WriteString(p.text)
+		} else {
+			name.WriteString("x")
+		}
+	}
+	switch err := zklock.CheckName(name.String()); {
+	case err != nil:
+		return err
+	case permits < 0 || permits > zklock.MaxPermits:
+		return fmt.Errorf("%d permits: a semaphore has 1 to %d", permits, zklock.MaxPermits)
+	}
+	return nil
+}
+
+// acquirer returns what a call acquires.
+func (d *declaration) acquirer(c *zklock.Client, request any) zklock.Acquirer {
+	if d.err != nil {
+		return naming.Refusal{Err: fmt.Errorf("%w: %w", zklock.ErrMisuse, d.err)}
+	}
+	name, refusal := d.name(request)
+	if refusal != nil {
+		return refusal
+	}
+	var a zklock.Acquirer
+	switch d.mode {
+	case lockpb.Mode_SHARED:
+		a = c.RWMutex(name).Reader()
+	case lockpb.Mode_PERMIT:
+		a = c.Semaphore(name, d.permits)
+	default:
+		a = c.Mutex(name)
+	}
+	if len(d.wait) == 0 {
+		return a
+	}
+	return &Declared{a, d.wait}
+}
+
+// name inserts the request's fields into the name. If that is not possible, it returns
+// what to pick instead.
+func (d *declaration) name(request any) (string, zklock.Acquirer) {
+	if len(d.parts) == 1 && d.parts[0].field == nil {
+		return d.parts[0].text, nil
+	}
+	m, refusal := requestOf(request)
+	if refusal != nil {
+		return "", refusal
+	}
+	var b strings.Builder
+	b.Grow(d.texts + 32*(len(d.parts)-1)) // enough for most names, in one allocation
+	for _, p := range d.parts {
+		if p.field == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		value, err := p.field.value(m)
+		if err != nil {
+			return "", naming.Refusal{Err: err}
+		}
+		if value == "" {
+			return "", naming.Missing()
+		}
+		b.WriteString(value)
+	}
+	return b.String(), nil
+}
+
+// Declared is an Acquirer with the declared wait, which replaces the adapter's.
+type Declared struct {
+	zklock.Acquirer
+
+	// Wait is the wait, as an option. It must not be changed.
+	Wait []zklock.AcquireOption
+}
+
+// Acquire implements zklock.Acquirer, for programs that call a Pick themselves.
+func (d *Declared) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
+	return d.Acquirer.Acquire(ctx, slices.Concat(opts, d.Wait)...)
+}

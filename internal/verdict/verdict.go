@@ -1,0 +1,111 @@
+// Package verdict is shared by the adapters for remote procedure calls. It decides how a failure
+// of a call's lock is reported to the other side.
+package verdict
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/fence"
+)
+
+// Domain is the domain of the ErrorInfo in the details of an error.
+const Domain = "zklock"
+
+// The reasons of that ErrorInfo; the adapters describe them.
+const (
+	Contended   = "LOCK_CONTENDED"
+	Unavailable = "LOCK_UNAVAILABLE"
+	LockLost    = "LOCK_LOST"
+	Name        = "LOCK_NAME"
+	Stale       = "LOCK_STALE"
+	Error       = "LOCK_ERROR"
+)
+
+// Code is a code of gRPC, which are those of Connect too.
+type Code uint32
+
+// The codes that verdicts have.
+const (
+	Canceled           Code = 1
+	InvalidArgument    Code = 3
+	DeadlineExceeded   Code = 4
+	FailedPrecondition Code = 9
+	Aborted            Code = 10
+	Internal           Code = 13
+	NotAvailable       Code = 14
+)
+
+// ErrBadSequencer means that a call's sequencers could not be parsed.
+var ErrBadSequencer = errors.New("bad " + fence.Key + " metadata")
+
+// Verdict is how an error is reported to the other side.
+type Verdict struct {
+	Code   Code
+	Reason string // "" for no ErrorInfo
+	Text   string // without names of locks or servers
+	Retry  bool   // with RetryInfo
+}
+
+// Of returns the verdict for a call whose context is ctx and whose lock failed with err.
+// contended is the code for a lock that another holder has. All cases are decided here.
+func Of(ctx context.Context, err error, contended Code) Verdict {
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case is(fence.ErrStale):
+		return Verdict{FailedPrecondition, Stale, "the lock under which this call was made has a newer holder: acquire the lock again before you repeat the call", false}
+	case is(ErrBadSequencer):
+		return Verdict{InvalidArgument, Name, "the call's sequencer metadata is malformed", false}
+	case is(zklock.ErrLost):
+		return Lost
+	case ctx.Err() != nil && is(ctx.Err()):
+		return ended(ctx, is(zklock.ErrUnavailable))
+	case is(zklock.ErrMisuse): // may match ErrInvalidName too, but is not the caller's fault
+		return misconfigured
+	case is(zklock.ErrInvalidName):
+		return Verdict{InvalidArgument, Name, "the value that names the lock is missing from the call, or is not allowed", false}
+	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):
+		return Verdict{NotAvailable, Unavailable, "no lock can be acquired at the moment, try again later", true}
+	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
+		return Verdict{contended, Contended, "the lock is in use, try again later", true}
+	}
+	return misconfigured
+}
+
+// misconfigured is the verdict for errors of the program that locks.
+var misconfigured = Verdict{Internal, Error, "acquiring the lock failed, and the program that locks has logged the reason", false}
+
+// Lost is the verdict for a lock that was lost during the call. It has no RetryInfo: how much
+// of its work the handler has done is unknown.
+var Lost = Verdict{Aborted, LockLost, "the lock was lost during the call, its work may be done, half done or not done: check before you repeat it", false}
+
+// ended returns the verdict for a wait that the call's own context has ended.
+func ended(ctx context.Context, unavailable bool) Verdict {
+	if ctx.Err() != context.DeadlineExceeded {
+		return Verdict{Canceled, "", "the call was canceled while it waited for its lock", false}
+	}
+	v := Verdict{DeadlineExceeded, Contended, "the call's deadline passed before it got the lock", false}
+	if unavailable {
+		v.Reason = Unavailable
+	}
+	return v
+}
+
+// Details returns the details of the verdict's error; nil for those that it does not have. The
+// delay of the RetryInfo is retryDelay plus a random part of up to half of that.
+func (v Verdict) Details(retryDelay time.Duration) (*errdetails.ErrorInfo, *errdetails.RetryInfo) {
+	if v.Reason == "" {
+		return nil, nil
+	}
+	info := &errdetails.ErrorInfo{Reason: v.Reason, Domain: Domain}
+	if !v.Retry || retryDelay <= 0 {
+		return info, nil
+	}
+	return info, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryDelay + rand.N(retryDelay/2+1))}
+}
