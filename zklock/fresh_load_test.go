@@ -173,3 +173,31 @@ func TestFreshNameOfSeveralGoroutines(t *testing.T) {
 		}
 	})
 }
+
+// A connection is lost while the first transactions for fresh names are under way, so all of
+// them have an unknown outcome. Later names are one transaction again.
+func TestFreshNamesAfterAnEarlyCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 20
+		e := memdriver.New(memdriver.WithLatency(5 * time.Millisecond))
+		m := &makers{Connector: e.Connector()}
+		c := connect(t, m, nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for _, name := range names(count) {
+			wg.Go(func() { mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context()))) })
+		}
+		synctest.Wait()
+		e.KillConnection(e.Sessions()[0])
+		wg.Wait()
+		if n := m.multis.Load(); n != count {
+			t.Errorf("%d transactions with a container for %d names", n, count)
+		}
+		mustRelease(t, mustLock(t)(c.Mutex("later").Acquire(t.Context())))
+		if n := m.multis.Load(); n != count+1 {
+			t.Errorf("%d transactions with a container after a later name, want %d", n, count+1)
+		}
+	})
+}

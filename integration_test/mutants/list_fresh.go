@@ -57,8 +57,16 @@ var freshMutants = []mutant{
 		breaks: "the client goes on with transactions of which no reply ever arrives",
 		file:   freshFile,
 		by:     core,
-		edits:  change("if !f.answered.Load() && f.unclear.Add(1) >= maxUnclear {", "if false {"),
+		edits:  change("if !f.answered.Load() && f.unclear.CompareAndSwap(unclear, unclear+1) && unclear+1 >= maxUnclear {", "if false {"),
 		tests:  []string{"TestFreshNamesWithoutContainersInTransactions"},
+	},
+	{
+		name:   "fresh-off-after-one-cut",
+		breaks: "a connection that is lost once with several transactions under way turns them off",
+		file:   freshFile,
+		by:     core,
+		edits:  change("f.unclear.CompareAndSwap(unclear, unclear+1) && unclear+1 >= maxUnclear", "f.unclear.Add(1) >= maxUnclear"),
+		tests:  []string{"TestFreshNamesAfterAnEarlyCut"},
 	},
 	{
 		name:   "fresh-repeated",

@@ -96,6 +96,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
+		unclear := desk.freshNames.unclear.Load()
 		w := a.submitCreate(ctx, p, parents, isWarm(p))
 		select {
 		case <-w.Done:
@@ -106,7 +107,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 			return nil, false, desk.WaitEnded(ctx, began)
 		}
 		err := w.Err
-		desk.freshNames.note(w, parents)
+		desk.freshNames.note(w, parents, unclear)
 		switch {
 		case err == nil:
 			return a.created(ctx, p, parents, seen, w.Children)

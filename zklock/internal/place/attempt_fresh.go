@@ -37,14 +37,15 @@ import (
 const shareAfter = 8
 
 // maxUnclear is how many unknown outcomes turn the transactions off if none was answered
-// before: the server may be unable to answer them.
+// before: the server may be unable to answer them. Those of transactions that were submitted
+// before the newest of them was known do not count: one lost connection has many.
 const maxUnclear = 2
 
 // freshNames is what a session knows about transactions that create a znode and a contender.
 type freshNames struct {
 	off      atomic.Bool  // they do not work, or are not allowed
 	answered atomic.Bool  // one of them had a definite outcome
-	unclear  atomic.Int32 // unknown outcomes before that
+	unclear  atomic.Int32 // unknown outcomes before that; see maxUnclear
 	inARow   atomic.Int32 // how many were applied since the last one that was not
 }
 
@@ -58,8 +59,9 @@ func (f *freshNames) usable(d *queue.Dialect) bool {
 // mayShare reports whether the next transaction may be part of a group.
 func (f *freshNames) mayShare() bool { return f.inARow.Load() >= shareAfter }
 
-// note records the outcome of a write, if it was to create znodes.
-func (f *freshNames) note(w *session.Write, parents []parent) {
+// note records the outcome of a write, if it was to create znodes. unclear is the number of
+// unknown outcomes when it was submitted.
+func (f *freshNames) note(w *session.Write, parents []parent, unclear int32) {
 	if !slices.ContainsFunc(parents, isUnmade) {
 		return
 	}
@@ -69,7 +71,7 @@ func (f *freshNames) note(w *session.Write, parents []parent) {
 		f.inARow.Add(1)
 		return
 	case errors.Is(w.Err, driver.ErrConnLoss):
-		if !f.answered.Load() && f.unclear.Add(1) >= maxUnclear {
+		if !f.answered.Load() && f.unclear.CompareAndSwap(unclear, unclear+1) && unclear+1 >= maxUnclear {
 			f.off.Store(true)
 		}
 	case at >= 0:
