@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,9 +170,9 @@ func TestRunLogsFailures(t *testing.T) {
 func TestRunEndsWithItsClientInAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New())
-		terms := 0
-		r := run(t, election.New(c, "x", election.WithLogger(nil)), func(context.Context, *election.Term) error { terms++; return nil })
-		for terms < 7 { // the next pause takes 15 seconds at least
+		var terms atomic.Int32
+		r := run(t, election.New(c, "x", election.WithLogger(nil)), func(context.Context, *election.Term) error { terms.Add(1); return nil })
+		for terms.Load() < 7 { // the next pause takes 15 seconds at least
 			time.Sleep(time.Second)
 		}
 		closed := time.Now()
