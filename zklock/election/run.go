@@ -61,13 +61,15 @@ func ended(ctx context.Context) error {
 // stand is one candidacy, and the term that follows. Its error ends Run: ErrStop, or one
 // that is final. short means that the next pause should be longer than the last.
 func (e *Election) stand(ctx context.Context, lead func(context.Context, *Term) error) (short bool, err error) {
+	stood := time.Now()
 	t, err := e.Campaign(ctx)
 	switch {
 	case err != nil && (ctx.Err() != nil || isFinal(err)):
 		return false, err
 	case err != nil:
 		e.log().Warn("election: candidacy failed; the candidate stands again", "election", e.name, "error", err)
-		return !errors.Is(err, zklock.ErrUnavailable), nil // an outage ends by itself
+		// An outage ends by itself. A mistake in the settings does not, and fails at once.
+		return !errors.Is(err, zklock.ErrUnavailable) || time.Since(stood) < firstPause, nil
 	}
 	began := time.Now()
 	err = e.serve(ctx, t, lead)

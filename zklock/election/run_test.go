@@ -166,6 +166,23 @@ func TestRunLogsFailures(t *testing.T) {
 	})
 }
 
+// A client that can never have a session fails at once each time: the pauses grow.
+func TestRunRestsLongerAfterMistakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		e.MaxTimeout(0, 4*time.Second) // too short for the default tick_time
+		var log strings.Builder
+		r := run(t, election.New(connect(t, e, zklock.WithLogger(nil)), "x", election.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))),
+			func(context.Context, *election.Term) error { t.Error("lead was called"); return election.ErrStop })
+		time.Sleep(time.Hour)
+		r.stop()
+		<-r.done
+		if n := strings.Count(log.String(), "candidacy failed"); n < 100 || n > 250 {
+			t.Errorf("%d candidacies in an hour, want 100 to 250, such as %.300s", n, log.String())
+		}
+	})
+}
+
 // A client that is closed during a pause ends Run soon, and not only after the pause.
 func TestRunEndsWithItsClientInAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
