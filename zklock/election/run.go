@@ -14,8 +14,8 @@ import (
 // with ctx, and when the term ends, which is before another candidate can lead. lead has to
 // return then. Run resigns only when lead has returned: no other candidate leads while lead
 // works, unless the lock was lost. After that it pauses for about a second and stands again;
-// pauses after terms of less than 30 seconds double, up to 30 seconds, unless the lock was
-// lost.
+// pauses after terms of less than 30 seconds, and after candidacies that failed, double, up to
+// 30 seconds, unless the lock was lost or the ensemble could not be reached.
 //
 // Run returns:
 //
