@@ -195,6 +195,10 @@ soak: install ## simulation, checked model, chaos, the matrix, a mix of locks an
 soak-command: install ## COUNT runs of zklock run for each fault: was a command left when the next one started?
 	ZKLOCK_COMMAND_RUNS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^Test(CommandIsDead|FrozenWrapper)' ./integration_test/command
 
+.PHONY: soak-election
+soak-election: install ## COUNT leaders whose server is cut off: did each stop before the next one led?
+	ZKLOCK_ELECTION_CUTS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^TestLeaderBehindACut' ./integration_test
+
 .PHONY: cover
 cover: install ## the coverage of the tests, by function: cover.out
 	$(GO) test -p=1 -timeout=30m -coverpkg=./... -coverprofile=cover.out ./...

@@ -14,8 +14,8 @@ import (
 // with ctx, and when the term ends, which is before another candidate can lead. lead has to
 // return then. Run resigns only when lead has returned: no other candidate leads while lead
 // works, unless the lock was lost. After that it pauses for about a second and stands again;
-// pauses after terms of less than 30 seconds double, up to 30 seconds, unless the lock was
-// lost.
+// pauses after terms of less than 30 seconds, and after candidacies that failed, double, up to
+// 30 seconds, unless the lock was lost or the ensemble could not be reached.
 //
 // Run returns:
 //
@@ -61,13 +61,15 @@ func ended(ctx context.Context) error {
 // stand is one candidacy, and the term that follows. Its error ends Run: ErrStop, or one
 // that is final. short means that the next pause should be longer than the last.
 func (e *Election) stand(ctx context.Context, lead func(context.Context, *Term) error) (short bool, err error) {
+	stood := time.Now()
 	t, err := e.Campaign(ctx)
 	switch {
 	case err != nil && (ctx.Err() != nil || isFinal(err)):
 		return false, err
 	case err != nil:
 		e.log().Warn("election: candidacy failed; the candidate stands again", "election", e.name, "error", err)
-		return !errors.Is(err, zklock.ErrUnavailable), nil // an outage ends by itself
+		// An outage ends by itself. A mistake in the settings does not, and fails at once.
+		return !errors.Is(err, zklock.ErrUnavailable) || time.Since(stood) < firstPause, nil
 	}
 	began := time.Now()
 	err = e.serve(ctx, t, lead)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,13 +166,30 @@ func TestRunLogsFailures(t *testing.T) {
 	})
 }
 
+// A client that can never have a session fails at once each time: the pauses grow.
+func TestRunRestsLongerAfterMistakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		e.MaxTimeout(0, 4*time.Second) // too short for the default tick_time
+		var log strings.Builder
+		r := run(t, election.New(connect(t, e, zklock.WithLogger(nil)), "x", election.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))),
+			func(context.Context, *election.Term) error { t.Error("lead was called"); return election.ErrStop })
+		time.Sleep(time.Hour)
+		r.stop()
+		<-r.done
+		if n := strings.Count(log.String(), "candidacy failed"); n < 100 || n > 250 {
+			t.Errorf("%d candidacies in an hour, want 100 to 250, such as %.300s", n, log.String())
+		}
+	})
+}
+
 // A client that is closed during a pause ends Run soon, and not only after the pause.
 func TestRunEndsWithItsClientInAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New())
-		terms := 0
-		r := run(t, election.New(c, "x", election.WithLogger(nil)), func(context.Context, *election.Term) error { terms++; return nil })
-		for terms < 7 { // the next pause takes 15 seconds at least
+		var terms atomic.Int32
+		r := run(t, election.New(c, "x", election.WithLogger(nil)), func(context.Context, *election.Term) error { terms.Add(1); return nil })
+		for terms.Load() < 7 { // the next pause takes 15 seconds at least
 			time.Sleep(time.Second)
 		}
 		closed := time.Now()

@@ -30,7 +30,7 @@ const (
 // runsEnv has the number of runs; without it there are fewRuns.
 const (
 	runsEnv = "ZKLOCK_RUNS"
-	fewRuns = 15
+	fewRuns = 10
 )
 
 func TestSimulatedElections(t *testing.T) {
