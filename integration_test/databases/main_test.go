@@ -1,6 +1,7 @@
 package databases
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -131,10 +132,18 @@ func (d database) open(t *testing.T) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(t.Context(), schema); err != nil {
+	if _, err := db.ExecContext(within(t), schema); err != nil {
 		t.Fatal(err)
 	}
 	return db
+}
+
+// within returns a context for the statements of a test. A lock that is never released fails
+// the test, and does not stop it.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // everywhere runs a test on each of the databases, with an empty table.
@@ -142,7 +151,7 @@ func everywhere(t *testing.T, test func(t *testing.T, d database, db *sql.DB)) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)
-			if _, err := db.ExecContext(t.Context(), "DELETE FROM zklock_fence"); err != nil {
+			if _, err := db.ExecContext(within(t), "DELETE FROM zklock_fence"); err != nil {
 				t.Fatal(err)
 			}
 			test(t, d, db)

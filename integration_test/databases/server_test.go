@@ -2,6 +2,7 @@ package databases
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -104,6 +105,7 @@ func (s *server) prepare(path string, args ...string) error {
 func (s *server) start(db *sql.DB, path string, args ...string) error {
 	s.cmd = s.command(path, args...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	s.cmd.WaitDelay = 10 * time.Second // for children of the server that keep its output open
 	s.done = make(chan struct{})
 	started := make(chan error)
 	go func() {
@@ -125,7 +127,7 @@ func (s *server) start(db *sql.DB, path string, args ...string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := db.Ping()
+		err := ping(db)
 		if err == nil {
 			return nil
 		}
@@ -139,11 +141,20 @@ func (s *server) start(db *sql.DB, path string, args ...string) error {
 	}
 }
 
+// ping asks the database for an answer, and does not wait long for it.
+func ping(db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return db.PingContext(ctx)
+}
+
 // close ends the server and removes its folder.
 func (s *server) close() error {
 	if s.done != nil {
 		_ = s.cmd.Process.Signal(s.stop) // an error means that it has ended already
+		kill := time.AfterFunc(patience/4, func() { _ = s.cmd.Process.Kill() })
 		<-s.done
+		kill.Stop()
 	}
 	return os.RemoveAll(s.folder)
 }
@@ -166,7 +177,7 @@ func startPostgres() (*server, string, error) {
 	err = s.prepare(initdb, "-D", data, "-U", "zklock", "--auth=trust", "--no-sync", "--no-locale", "--encoding=UTF8")
 	if err == nil {
 		err = s.startWith("pgx", source, filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data, "-c", "listen_addresses=",
-			"-c", "unix_socket_directories="+s.folder, "-c", "fsync=off", "-c", "deadlock_timeout=100ms", "-c", "jit=off")
+			"-c", "unix_socket_directories="+s.folder, "-c", "fsync=off", "-c", "lock_timeout=60s", "-c", "deadlock_timeout=100ms", "-c", "jit=off")
 	}
 	return s.orClosed(source, err)
 }
@@ -189,7 +200,7 @@ func startMariaDB() (*server, string, error) {
 	if err == nil {
 		err = s.startWith("mysql", source, mariadbd, "--no-defaults", "--basedir="+base, "--datadir="+data, "--skip-grant-tables",
 			"--skip-networking", "--socket="+socket, "--pid-file="+filepath.Join(s.folder, "pid"),
-			"--innodb-flush-log-at-trx-commit=0", "--loose-innodb-snapshot-isolation=OFF")
+			"--innodb-flush-log-at-trx-commit=0", "--lock-wait-timeout=60", "--innodb-lock-wait-timeout=60", "--loose-innodb-snapshot-isolation=OFF")
 	}
 	return s.orClosed(source, err)
 }

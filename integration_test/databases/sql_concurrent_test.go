@@ -71,7 +71,7 @@ func TestSQLOrdersConcurrentWriters(t *testing.T) {
 		db.SetMaxOpenConns(writers)
 		refusals := 0
 		for round := range rounds {
-			if _, err := db.ExecContext(t.Context(), "DELETE FROM zklock_fence"); err != nil {
+			if _, err := db.ExecContext(within(t), "DELETE FROM zklock_fence"); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -133,11 +133,11 @@ func TestSQLWaitsForAWriteUnderWay(t *testing.T) {
 		}
 		for _, commit := range []bool{false, true} {
 			newer, late := begin(t, db, nil), begin(t, db, nil)
-			if err := fence.SQL(t.Context(), newer, d.dialect, "r", writer(5)); err != nil {
+			if err := fence.SQL(within(t), newer, d.dialect, "r", writer(5)); err != nil {
 				t.Fatal(err)
 			}
 			answer := make(chan error, 1)
-			go func() { answer <- fence.SQL(t.Context(), late, d.dialect, "r", writer(4)) }()
+			go func() { answer <- fence.SQL(within(t), late, d.dialect, "r", writer(4)) }()
 			untilWaiting(t, d, db, answer)
 			if commit {
 				if err := newer.Commit(); err != nil {
@@ -169,7 +169,7 @@ func untilWaiting(t *testing.T, d database, db *sql.DB, answer <-chan error) {
 	defer tick.Stop()
 	for {
 		var waiting int
-		if err := db.QueryRowContext(t.Context(), d.waiting).Scan(&waiting); err != nil {
+		if err := db.QueryRowContext(within(t), d.waiting).Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
 		if waiting > 0 {
@@ -199,7 +199,7 @@ func TestSQLPassesDeadlocksOn(t *testing.T) {
 		}
 		txs := map[string]*sql.Tx{"a": begin(t, db, nil), "b": begin(t, db, nil)}
 		for name, tx := range txs {
-			if err := fence.SQL(t.Context(), tx, d.dialect, name, writer(2)); err != nil {
+			if err := fence.SQL(within(t), tx, d.dialect, name, writer(2)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -207,7 +207,7 @@ func TestSQLPassesDeadlocksOn(t *testing.T) {
 		for name, tx := range txs {
 			other := map[string]string{"a": "b", "b": "a"}[name]
 			go func() {
-				err := fence.SQL(t.Context(), tx, d.dialect, other, writer(3))
+				err := fence.SQL(within(t), tx, d.dialect, other, writer(3))
 				_ = tx.Rollback() // so that the other one can go on
 				answers <- err
 			}()
@@ -241,13 +241,13 @@ func TestSQLInASnapshot(t *testing.T) {
 		for _, zxid := range []int64{3, 7} { // stale, and not stale
 			tx := begin(t, db, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 			var n int
-			if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM zklock_fence").Scan(&n); err != nil || n != 1 {
+			if err := tx.QueryRowContext(within(t), "SELECT count(*) FROM zklock_fence").Scan(&n); err != nil || n != 1 {
 				t.Fatalf("%d rows, %v", n, err)
 			}
 			if err := record(t, db, d.dialect, writer(5)); err != nil {
 				t.Fatal(err)
 			}
-			err := fence.SQL(t.Context(), tx, d.dialect, "r", writer(zxid))
+			err := fence.SQL(within(t), tx, d.dialect, "r", writer(zxid))
 			switch {
 			case d.dialect == fence.PostgreSQL:
 				if !d.again(err) || errors.Is(err, fence.ErrStale) {
@@ -280,14 +280,14 @@ func TestSQLPassesBusyOn(t *testing.T) {
 	}
 	tx := begin(t, db, nil)
 	var n int
-	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM zklock_fence").Scan(&n); err != nil || n != 1 {
+	if err := tx.QueryRowContext(within(t), "SELECT count(*) FROM zklock_fence").Scan(&n); err != nil || n != 1 {
 		t.Fatalf("%d rows, %v", n, err)
 	}
 	if err := record(t, db, d.dialect, writer(5)); err != nil {
 		t.Fatal(err)
 	}
 	for _, zxid := range []int64{3, 7} {
-		if err := fence.SQL(t.Context(), tx, d.dialect, "r", writer(zxid)); !busy(err) || errors.Is(err, fence.ErrStale) {
+		if err := fence.SQL(within(t), tx, d.dialect, "r", writer(zxid)); !busy(err) || errors.Is(err, fence.ErrStale) {
 			t.Errorf("token %d: %v, want an error that says that the database is locked", zxid, err)
 		}
 	}

@@ -21,7 +21,7 @@ func writer(zxid int64) fence.Sequencer { return seq("r", zklock.Exclusive, zxid
 
 func begin(t *testing.T, db *sql.DB, opts *sql.TxOptions) *sql.Tx {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), opts)
+	tx, err := db.BeginTx(within(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func begin(t *testing.T, db *sql.DB, opts *sql.TxOptions) *sql.Tx {
 func record(t *testing.T, db *sql.DB, dialect string, s fence.Sequencer) error {
 	t.Helper()
 	tx := begin(t, db, nil)
-	if err := fence.SQL(t.Context(), tx, dialect, s.Name, s); err != nil {
+	if err := fence.SQL(within(t), tx, dialect, s.Name, s); err != nil {
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func record(t *testing.T, db *sql.DB, dialect string, s fence.Sequencer) error {
 // recorded reads the tokens of the resource "r", "" if there are none.
 func recorded(t *testing.T, db *sql.DB) (tokens string) {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "SELECT newest, writer FROM zklock_fence WHERE resource = 'r'")
+	rows, err := db.QueryContext(within(t), "SELECT newest, writer FROM zklock_fence WHERE resource = 'r'")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestSQLRolledBackLeavesNoTrace(t *testing.T) {
 				t.Fatalf("the table has %q", before)
 			}
 			tx := begin(t, db, nil)
-			if err := fence.SQL(t.Context(), tx, d.dialect, "r", writer(9)); err != nil {
+			if err := fence.SQL(within(t), tx, d.dialect, "r", writer(9)); err != nil {
 				t.Fatal(err)
 			}
 			if err := tx.Rollback(); err != nil {
@@ -170,7 +170,7 @@ func TestSQLRefusesWithoutAChange(t *testing.T) {
 			because int64
 		}{{writer(4), 9}, {writer(7), 9}, {seq("r", zklock.Shared, 4, 0), 5}} {
 			tx := begin(t, db, nil)
-			refused(t, fence.SQL(t.Context(), tx, d.dialect, "r", c.late), c.late, zklock.Token{Zxid: c.because})
+			refused(t, fence.SQL(within(t), tx, d.dialect, "r", c.late), c.late, zklock.Token{Zxid: c.because})
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestSQLInAnotherDialect(t *testing.T) {
 // TestSQLWithoutItsTable: the database's error names the table.
 func TestSQLWithoutItsTable(t *testing.T) {
 	everywhere(t, func(t *testing.T, d database, db *sql.DB) {
-		if _, err := db.ExecContext(t.Context(), "DROP TABLE zklock_fence"); err != nil {
+		if _, err := db.ExecContext(within(t), "DROP TABLE zklock_fence"); err != nil {
 			t.Fatal(err)
 		}
 		err := record(t, db, d.dialect, writer(1))
@@ -215,7 +215,7 @@ func TestSQLWithoutItsTable(t *testing.T) {
 // recorded.
 func TestSQLEndsWithItsContext(t *testing.T) {
 	everywhere(t, func(t *testing.T, d database, db *sql.DB) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(within(t))
 		tx := begin(t, db, nil)
 		cancel()
 		if err := fence.SQL(ctx, tx, d.dialect, "r", writer(1)); !errors.Is(err, context.Canceled) {
