@@ -72,7 +72,7 @@ type process struct {
 	standing place.Standing // what it knows of its place; Mode is what the node grants
 	granted  bool           // the place had a holder
 	late     bool           // the time of hand-over is over
-	passes   int8           // how often the place was handed over while another contender was known, or after that time
+	passes   int8           // how often the place was handed over while another contender was known; too often, if that was after that time
 	marked   bool           // other processes count the node as a reader's
 	mark     bool           // it is about to mark the node
 	armed    bool           // the watch of a kept place is armed

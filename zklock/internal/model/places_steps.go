@@ -195,7 +195,11 @@ func (m Places) grant(s *placeState, p *process) {
 	}
 	if p.granted {
 		p.standing.Handovers++
-		if (p.standing.Others || p.late) && !p.standing.IsOpen() {
+		switch {
+		case p.standing.IsOpen():
+		case p.late && p.state != short: // a reserved place was handed over when it was reserved
+			p.passes = m.Limit + 1
+		case p.standing.Others:
 			p.passes++
 		}
 		if p.txn == ofThisHold {
