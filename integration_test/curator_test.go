@@ -59,8 +59,13 @@ func TestWriterOfCuratorBecomesAReader(t *testing.T) {
 	if number := func(node string) string { return node[len(node)-10:] }; number(reader) != number(writer) {
 		t.Skipf("this Curator lets the reader queue at the end, and the next writer in (CURATOR-621): %s after %s", reader, writer)
 	}
-	if got := receive(t, "the writer to wait for the reader", ahead); got != reader {
-		t.Errorf("the writer waits for %s, want %s", got, reader)
+	select {
+	case got := <-ahead:
+		if got != reader {
+			t.Errorf("the writer waits for %s, want %s", got, reader)
+		}
+	case <-first.done:
+		t.Fatal("the writer's Acquire ended while a reader of Curator has the lock")
 	}
 	first.pending(t)
 	next.pending(t)

@@ -212,3 +212,31 @@ func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing
 	overlapped(t, control, taken)
 	d.judge()
 }
+
+// TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn: an observer answers pings and reads
+// after it was cut off from the leader, as a follower does.
+func TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{Servers: 4, Observers: 1, TickTime: sampleTick, SyncLimit: sampleSyncLimit})
+	observer := e.Server(3)
+	if role, err := observer.Role(); err != nil || role != ensemble.Observer {
+		t.Fatalf("%v is %q, %v, want an observer", observer, role, err)
+	}
+	leader, err := e.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDuels(t, observer.Addr(), leader.Addr())
+	control := dialTrusting(t, []string{observer.Addr()}, shortSession, "/control")
+	if err := control.take(); err != nil {
+		t.Fatal(err)
+	}
+	taken := dialTrusting(t, []string{leader.Addr()}, shortSession, "/control").wait()
+
+	t.Cleanup(e.Heal) // before the clients are closed
+	if err := e.CutFromLeader(observer); err != nil {
+		t.Fatal(err)
+	}
+	overlapped(t, control, taken)
+	d.judge()
+}

@@ -38,7 +38,7 @@ func TestRollingUpgrade(t *testing.T) {
 	ensemble.Require(t)
 	home := os.Getenv(upgradeEnv)
 	if home == "" {
-		t.Skipf("%s is not set to an unpacked release of ZooKeeper", upgradeEnv)
+		t.Skipf("no release to upgrade to: set %s to the folder of an unpacked one", upgradeEnv)
 	}
 	to, err := ensemble.At(home)
 	if err != nil {

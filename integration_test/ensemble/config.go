@@ -13,6 +13,9 @@ type Config struct {
 	// Servers is the number of servers; 0 means 1. A single server runs standalone.
 	Servers int
 
+	// Observers is how many of the servers, the last ones, have no vote.
+	Observers int
+
 	// Port is the port where the first server listens for clients; 0 means a free
 	// one.
 	Port int
@@ -157,8 +160,15 @@ func (s *Server) writeConfig() error {
 	} else if c.Servers > 1 {
 		for _, peer := range s.ensemble.servers {
 			quorum, election := s.ensemble.links.ports(s, peer)
-			line("server.%d=127.0.0.1:%d:%d", peer.id(), quorum, election)
+			role := ""
+			if peer.observes() {
+				role = ":observer"
+			}
+			line("server.%d=127.0.0.1:%d:%d%s", peer.id(), quorum, election, role)
 		}
+	}
+	if s.observes() {
+		line("peerType=observer")
 	}
 	for _, extra := range c.Extra {
 		line("%s", extra)
@@ -178,6 +188,13 @@ func (s *Server) writeConfig() error {
 		}
 	}
 	return nil
+}
+
+// observes reports whether the server is one of the ensemble's observers. Servers that are
+// added later are none.
+func (s *Server) observes() bool {
+	c := s.ensemble.config
+	return s.index < c.Servers && s.index >= c.Servers-c.Observers
 }
 
 // command returns the arguments of java for a server.

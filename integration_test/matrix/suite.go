@@ -33,7 +33,13 @@ var suites = []suite{
 	}},
 	{name: "dialects", limit: 10 * time.Minute, tests: libraries},
 	{name: "newest peers", peers: true, limit: 10 * time.Minute, tests: libraries},
-	{name: "cut follower", quick: true, limit: 5 * time.Minute, tests: []string{"TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn"}},
+	{name: "cut follower", quick: true, limit: 5 * time.Minute, tests: []string{
+		"TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn", "TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn",
+	}},
+	{name: "settings", limit: 10 * time.Minute, tests: []string{
+		"TestServerSettings", "TestLocalSessions", "TestLocalSessionsWithoutUpgrade", "TestQuotaIsNamed", "TestReadOnlyServerGrantsNothing",
+		"TestServerThatRequiresSASL", "TestServerThatRequiresAPassword", "TestSmallRequestsOnly",
+	}},
 	{name: "deposed leader", quick: true, limit: 5 * time.Minute, tests: []string{"TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn"}},
 	{name: "TLS", limit: 10 * time.Minute, tests: []string{"TestServerIsVerified", "TestSecureIdentities", "TestCertificatesRotate"}},
 	{name: "rights", limit: 10 * time.Minute, tests: []string{

@@ -40,7 +40,7 @@ func TestErrorsOfServers(t *testing.T) {
 		driver.ErrConnLoss, driver.ErrNotSent, driver.ErrNoNode, driver.ErrNodeExists, driver.ErrNotEmpty,
 		driver.ErrBadVersion, driver.ErrNoChildrenForEphemerals, driver.ErrNoAuth, driver.ErrAuthFailed,
 		driver.ErrInvalidACL, driver.ErrBadArguments, driver.ErrUnimplemented, driver.ErrThrottled,
-		driver.ErrQuotaExceeded, driver.ErrSessionExpired, driver.ErrClosed,
+		driver.ErrQuotaExceeded, driver.ErrLocalSession, driver.ErrSessionExpired, driver.ErrClosed,
 	}
 	for code, want := range map[int]struct{ name, native error }{
 		-1:   {nil, nil},
@@ -63,6 +63,7 @@ func TestErrorsOfServers(t *testing.T) {
 		-118: {driver.ErrConnLoss, zk.ErrSessionMoved},
 		-119: {nil, nil},
 		-122: {driver.ErrConnLoss, nil},
+		-120: {driver.ErrLocalSession, nil},
 		-124: {driver.ErrAuthFailed, nil},
 		-125: {driver.ErrQuotaExceeded, nil},
 		-127: {driver.ErrThrottled, nil},
