@@ -17,14 +17,24 @@ CHAOS ?= 60s
 SOAK ?= 30m
 MUTANTS ?= .
 
-# The number of simulated runs.
+# The release lines of ZooKeeper to test, and further flags of the matrix (-suites regexp,
+# -rotate, -md file).
+LINES ?= .
+MATRIXFLAGS ?=
+
+# The number of simulated runs; the duration of the large configurations of the checked model.
 RUNS ?= 10000
+MODEL ?= 10m
 
 # The port of make server.
 PORT ?= 2181
 
-# Tests that need ZooKeeper fail without one, also in the scripts that targets call.
+# Tests that need ZooKeeper or a database fail without one, also in the scripts that targets
+# call.
 export ZKLOCK_TEST_REQUIRED := 1
+
+# The folder for databases that this machine lacks.
+export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 
 TEST := $(GO) test -race -shuffle=on
 MODULE = $(shell $(GO) list -m)
@@ -39,7 +49,7 @@ heading = @printf '\n== %s\n' '$(1)'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Before a change is merged: .ci/run, about 25 minutes. CONTRIBUTING.md has the minutes of each target."
+	@echo "Before a change is merged: .ci/run, about 30 minutes. CONTRIBUTING.md has the minutes of each target."
 
 .PHONY: check
 check: api ## all checks without a server: format, vet, staticcheck, go.mod, imports, documentation
@@ -82,10 +92,13 @@ test: test-core test-adapters test-servers ## all tests, with the race detector,
 test-core: install ## of these, the core and the drivers
 	$(call heading,core and drivers)
 	$(TEST) ./zklock/...
+	$(call heading,checked model (without the race detector$(comma) since it has one goroutine))
+	$(GO) test -count=1 ./zklock/internal/model
 	$(call heading,allocations$(comma) memory and time (without the race detector$(comma) which changes them))
 	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
 
 test-adapters: install ## of these, the adapters, the examples and the nested modules
+	@.ci/databases $(ZKLOCK_TEST_DATABASES)
 	$(call heading,adapters and examples)
 	$(TEST) $$($(GO) list ./... | grep -vE '^$(MODULE)/(zklock|integration_test)(/|$$)')
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(TEST) ./...); done
@@ -118,6 +131,12 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	wait $$cases
 	$(call heading,losses)
 	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock
+	$(call heading,elections)
+	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
+
+.PHONY: model
+model: ## explore the states of the checked model for MODEL in total, with its figures: docs/model.md
+	ZKLOCK_MODEL=$(MODEL) $(GO) test -count=1 -timeout=0 -v ./zklock/internal/model
 
 .PHONY: bench
 bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper
@@ -126,9 +145,11 @@ bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a r
 	$(GO) run ./integration_test/bench $(BENCHFLAGS)
 
 .PHONY: bench-peers
-bench-peers: install ## the same on real servers, with Curator, etcd and redsync, for the docs
+bench-peers: install ## the same on real servers, with the newest Curator, etcd and redsync, for the docs
+	@.ci/install matrix
 	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
-	.ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
+	peers=$$($(GO) run ./integration_test/matrix -peers); \
+	env $$peers .ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
 		-md integration_test/bench/results.md $(BENCHFLAGS)
 
 .PHONY: bench-growth
@@ -157,12 +178,17 @@ stress: ## the core's and drivers' tests COUNT times, with the race detector
 chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKLOCK_SEED repeats a schedule, ZKLOCK_FAULTS=regexp chooses faults
 	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
 
+.PHONY: matrix
+matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINES=regexp chooses lines
+	@.ci/install matrix
+	$(GO) run ./integration_test/matrix -lines='$(LINES)' -chaos=$(CHAOS) $(MATRIXFLAGS)
+
 .PHONY: mutants
 mutants: ## put deliberate bugs into the core, each of which a test has to find; MUTANTS=regexp
 	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
-soak: install ## simulation, chaos, a mix of locks and many names, for SOAK in total
+soak: install ## simulation, checked model, chaos, the matrix, a mix of locks and many names, for SOAK in total
 	@.ci/soak $(SOAK)
 
 .PHONY: soak-command

@@ -30,8 +30,9 @@ type entry struct {
 	// held, because Valid was true afterwards. Both are 0 if there was no such moment.
 	From, To int64
 
-	// Lost is when the lock was lost, or 0.
-	Lost int64
+	// Lost is when the lock was lost, or 0, and Cause is why.
+	Lost  int64
+	Cause string
 }
 
 // journal is the file that a worker writes its entries to.

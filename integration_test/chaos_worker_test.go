@@ -222,7 +222,7 @@ func (c *chaosWorker) turn(g int, j job, rng *rand.Rand) {
 	e := entry{Worker: c.task.Chaos.Index, Goroutine: g, Mode: l.Mode(), Token: l.Token(), Began: began, Ended: monotonic(),
 		From: v.from, To: v.to}
 	if lost := (*zklock.LostError)(nil); errors.As(l.Err(), &lost) {
-		e.Lost = monotonic() - int64(time.Since(lost.At))
+		e.Lost, e.Cause = monotonic()-int64(time.Since(lost.At)), causeOf(lost)
 	}
 	for _, name := range l.Names() {
 		e.Name = name
@@ -235,6 +235,16 @@ func (c *chaosWorker) turn(g int, j job, rng *rand.Rand) {
 	}
 	c.cycles.Add(1)
 	c.since[g].Store(began)
+}
+
+// causeOf returns the class of the reason why a lock was lost.
+func causeOf(lost *zklock.LostError) string {
+	for _, cause := range []error{zklock.ErrLeaseOver, zklock.ErrSessionExpired, zklock.ErrNodeDeleted, zklock.ErrClosed} {
+		if errors.Is(lost, cause) {
+			return cause.Error()
+		}
+	}
+	return lost.Cause.Error()
 }
 
 // refused checks the error of an Acquire: a waiter gives up only when its context ends.

@@ -1,9 +1,12 @@
 package integration_test
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"testing"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
@@ -83,6 +86,68 @@ func TestElections(t *testing.T) {
 			}
 			if _, err := e.Leader(within(t)); !errors.Is(err, election.ErrNoLeader) {
 				t.Errorf("after the last term: %v, want %v", err, election.ErrNoLeader)
+			}
+		})
+	}
+}
+
+// office stands for election in a peer, and returns the function that resigns.
+func office(c *zklock.Client, name string) (func() error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	t, err := election.New(c, name).Campaign(ctx)
+	return func() error { return t.Resign(context.Background()) }, err
+}
+
+// TestElectionContests lets three processes of zklock and three of another library stand for
+// election again and again, all at the same time: more than a hundred changes of the leader,
+// and never two leaders.
+func TestElectionContests(t *testing.T) {
+	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
+	conn := dialRaw(t, hosts, patience)
+	if err := dial(t, hosts, quick()).Ping(within(t)); err != nil { // creates the root
+		t.Fatal(err)
+	}
+	others := map[string][]*peer{"curator": curatorPeers(t, 3, hosts), "kazoo": kazooPeers(t, 3, hosts)}
+	for _, library := range []string{"curator", "kazoo"} {
+		for _, p := range others[library] {
+			p.expect(t, "ready")
+		}
+	}
+	const rounds = 20 // of each of the six processes
+	for _, contest := range []struct{ library, kind, dialect string }{
+		{"curator", "selector", "curator"}, {"curator", "latch", "latch"}, {"kazoo", "election", "kazoo"},
+	} {
+		t.Run(contest.kind, func(t *testing.T) {
+			mine := goPeers(t, 3, "zklock", hosts, root, contest.dialect)
+			for _, p := range mine {
+				p.expect(t, "ready")
+			}
+			dir, guard := root+"/contest-"+contest.kind, root+"/guard-"+contest.kind
+			if _, err := conn.Create(guard, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				mine[i].send("contend election %s %d %s", dir, rounds, guard)
+				others[contest.library][i].send("contend %s %s %d %s", contest.kind, dir, rounds, guard)
+			}
+			for i := range 3 {
+				mine[i].expect(t, "done")
+				others[contest.library][i].expect(t, "done")
+			}
+			eventually(t, "no candidate is left behind", func() bool {
+				names, _, err := conn.Children(dir)
+				return err == nil && len(names) == 0 || errors.Is(err, zk.ErrNoNode)
+			})
+			// Each term is one create in the guard and one delete.
+			_, stat, err := conn.Get(guard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if terms := stat.Cversion / 2; terms != 6*rounds {
+				t.Errorf("%d terms, want %d", terms, 6*rounds)
+			} else {
+				t.Logf("%d terms, never two at the same time", terms)
 			}
 		})
 	}

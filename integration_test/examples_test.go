@@ -22,11 +22,14 @@ import (
 var commands = map[string]string{
 	"go run ./examples/quickstart": `.ci/run: timeout 120 go run ./examples/quickstart`,
 	"make test":                    `.ci/run: make --no-print-directory test`,
+	"make matrix":                  `.ci/run: make --no-print-directory matrix`,
 	"make check":                   `.ci/run: make --no-print-directory check`,
+	"make model":                   `.ci/run: make --no-print-directory model MODEL=30s`,
 	"make server":                  "TestServerForTryingServesUntilItIsInterrupted",
 	"go run ./examples/http":       "TestReadmeCommandsWork",
 	"go run ./examples/gin":        "TestReadmeCommandsWork",
 	"go run ./examples/grpc":       "TestReadmeCommandsWork",
+	"go -C examples/batch run .":   "TestReadmeCommandsWork",
 	"go install ./cmd/zklock":      "TestInstalledFromAClone",
 	"make man":                     "TestInstalledFromAClone",
 	"export ZKLOCK_URL='zk://127.0.0.1:2181/shop/locks?tick_time=2s'": "TestDocumentedCommandsWork",
@@ -37,22 +40,25 @@ var commands = map[string]string{
 	"zklock run --shared prices -- ./read-prices":                     "TestDocumentedCommandsWork",
 	"zklock run --permits 3 downloads -- ./download":                  "TestDocumentedCommandsWork",
 	"zklock run --shell nightly-report -- './report | ./upload'":      "TestDocumentedCommandsWork",
-	"zklock ls":                      "TestDocumentedCommandsWork",
-	"zklock ls -o wide orders/":      "TestDocumentedCommandsWork",
-	"zklock who orders/42":           "TestDocumentedCommandsWork",
-	"zklock who --tree orders/42":    "TestDocumentedCommandsWork",
-	"zklock who -o json orders/42":   "TestDocumentedCommandsWork",
-	"zklock watch -o json orders/42": "TestWatchFollowsAQueue",
-	"zklock page":                    "TestPageServesTheLocks",
-	"zklock top":                     "TestTopShowsTheNamesAndLeavesTheTerminal",
-	"zklock doctor":                  "TestDocumentedCommandsWork",
+	"zklock ls":                                            "TestDocumentedCommandsWork",
+	"zklock ls -o wide orders/":                            "TestDocumentedCommandsWork",
+	"zklock who orders/42":                                 "TestDocumentedCommandsWork",
+	"zklock who --tree orders/42":                          "TestDocumentedCommandsWork",
+	"zklock who -o json orders/42":                         "TestDocumentedCommandsWork",
+	"zklock watch -o json orders/42":                       "TestWatchFollowsAQueue",
+	"zklock elect --label 10.0.0.7:8080 billing -- ./bill": "TestElectRunsItsCommandAgain",
+	"zklock elect --observe billing":                       "TestElectObservesTheLeaders",
+	"zklock page":                                          "TestPageServesTheLocks",
+	"zklock top":                                           "TestTopShowsTheNamesAndLeavesTheTerminal",
+	"zklock doctor":                                        "TestDocumentedCommandsWork",
+	"go run ./examples/leader":                             "TestReadmeCommandsWork",
 	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
 	"ZOOKEEPER_HOME=/path/to/apache-zookeeper-3.9.5-bin make test":     "TestHomeIsAnUnpackedRelease",
 }
 
 // onServers are the examples with the flag -url. Without it they run on mem:// to their end.
 // The tests of the other examples start servers themselves.
-var onServers = []string{"gin", "grpc", "http", "quickstart", "testing"}
+var onServers = []string{"gin", "grpc", "http", "leader", "quickstart", "testing"}
 
 // TestCommandsOfTheReadmeAreRun finds the commands in the README and in docs, and checks that
 // CI or a test runs each of them.
@@ -156,16 +162,16 @@ func TestExamplesAreRunInMemoryAndOnAServer(t *testing.T) {
 	}
 }
 
-// goRun runs a program of this module from its root.
+// goRun runs a command of go in the root of this module.
 func goRun(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"run"}, args...)...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = ".."
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("go run %s: %v\n%s", strings.Join(args, " "), err, out)
+		t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
 }
@@ -178,10 +184,10 @@ func TestReadmeCommandsWork(t *testing.T) {
 			continue
 		}
 		args := strings.Fields(command)
-		if len(args) != 3 || args[0] != "go" || args[1] != "run" {
+		if args[0] != "go" || !slices.Contains(args, "run") {
 			t.Fatalf("%q is not of the form go run PACKAGE, which this test needs", command)
 		}
-		goRun(t, args[2])
+		goRun(t, args[1:]...)
 	}
 }
 
@@ -193,7 +199,7 @@ func TestExamplesWorkOnAServer(t *testing.T) {
 	for _, example := range onServers {
 		// The server's tick is shorter than the default. So its longest session
 		// timeout is shorter, too.
-		goRun(t, "./examples/"+example, "-url", "zk://"+hosts+"/example-"+example+"?session_timeout=4s&tick_time=1s")
+		goRun(t, "run", "./examples/"+example, "-url", "zk://"+hosts+"/example-"+example+"?session_timeout=4s&tick_time=1s")
 	}
 }
 

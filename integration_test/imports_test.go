@@ -37,6 +37,7 @@ var importRules = map[string]imports{
 	"zklock/internal/queue":   {ours: []string{"zklock/driver", "zklock/internal/errs"}},
 	"zklock/internal/session": {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease"}},
 	"zklock/internal/place":   {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/queue", "zklock/internal/session"}},
+	"zklock/internal/model":   {ours: []string{"zklock/driver", "zklock/internal/"}},
 	"zklock":                  {ours: []string{"zklock/driver", "zklock/internal/"}},
 	"zklock/election":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/once":             {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
@@ -64,11 +65,11 @@ var importRules = map[string]imports{
 	"interceptors/":           {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":               {ours: []string{""}, foreign: []string{""}},
 
-	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/internal/run":    {foreign: []string{"golang.org/x/sys"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"cmd/zklock/internal/screen": {foreign: []string{"golang.org/x/sys"}},
-	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 // rule finds the rule for a package: the package's rule, or that of a folder above it.

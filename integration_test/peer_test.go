@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock/go-zklock/integration_test/curator"
 	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -29,6 +30,7 @@ import (
 //
 //	acquire KIND PATH               held
 //	release                         released
+//	downgrade                       Curator only, after acquire write: downgraded
 //	contend KIND PATH ROUNDS GUARD  done, or overlap and the nodes of the others
 //	cycle PATH THREADS SECONDS      kazoo only: its figures
 //	revocable KIND PATH             Curator only: held, and it can be asked to give the lock back
@@ -141,13 +143,11 @@ func goPeers(t testing.TB, n int, library, hosts string, more ...string) (peers 
 // curatorPeers compiles the Java program and runs it as n peers.
 func curatorPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	t.Helper()
-	jars := []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "slf4j-nop"}
-	for i, jar := range jars {
-		jars[i] = "/usr/share/java/" + jar + ".jar"
-		if _, err := os.Stat(jars[i]); err != nil {
-			lacks(t, "Curator (libcurator-recipes-java)", err)
-		}
+	jars, version, err := curator.Find()
+	if err != nil {
+		lacks(t, "Curator (libcurator-recipes-java)", err)
 	}
+	t.Logf("Curator %s", version)
 	javac, err := exec.LookPath("javac")
 	if err != nil {
 		lacks(t, "a Java compiler (default-jdk-headless)", err)
@@ -157,7 +157,7 @@ func curatorPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 		lacks(t, "Java", err)
 	}
 	classes := t.TempDir()
-	path := strings.Join(append(jars, classes), string(os.PathListSeparator))
+	path := jars + string(os.PathListSeparator) + classes
 	compile := exec.Command(javac, "-J-XX:TieredStopAtLevel=1", "-d", classes, "-cp", path, filepath.Join("interop", "CuratorPeer.java"))
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("javac: %v\n%s", err, out)
@@ -170,14 +170,25 @@ func curatorPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	return peers
 }
 
+// kazooEnv is the environment variable that names a folder with a release of kazoo, as pip
+// installs it with --target. Without it kazoo is that of the distribution.
+const kazooEnv = "ZKLOCK_TEST_KAZOO"
+
 // kazooPeers runs the Python program as n peers. It tries /usr/bin/python3 first, because
 // that has the distribution's packages. Another Python in the path may not have them.
 func kazooPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	t.Helper()
 	var python string
+	var version []byte
 	var err error
+	var env []string
+	if folder := os.Getenv(kazooEnv); folder != "" {
+		env = append(env, "PYTHONPATH="+folder)
+	}
 	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
-		if err = exec.Command(candidate, "-c", "import kazoo").Run(); err == nil {
+		cmd := exec.Command(candidate, "-c", "import kazoo.version; print(kazoo.version.__version__)")
+		cmd.Env = append(os.Environ(), env...)
+		if version, err = cmd.Output(); err == nil {
 			python = candidate
 			break
 		}
@@ -185,9 +196,10 @@ func kazooPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	if python == "" {
 		lacks(t, "kazoo (python3-kazoo)", err)
 	}
+	t.Logf("kazoo %s", bytes.TrimSpace(version))
 	for i := range n {
 		name := "kazoo" + strconv.Itoa(i)
-		peers = append(peers, startPeer(t, name, nil, python, filepath.Join("interop", "kazoo_peer.py"), hosts, name))
+		peers = append(peers, startPeer(t, name, env, python, filepath.Join("interop", "kazoo_peer.py"), hosts, name))
 	}
 	return peers
 }
@@ -268,6 +280,9 @@ func servePeer(args []string) error {
 func ours(c *zklock.Client, root string) takes {
 	return func(kind, path string) (func() error, error) {
 		name := strings.TrimPrefix(path, root+"/")
+		if kind == "election" {
+			return office(c, name)
+		}
 		var a zklock.Acquirer = c.Mutex(name)
 		if kind == "read" {
 			a = c.RWMutex(name).Reader()

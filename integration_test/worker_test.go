@@ -23,7 +23,7 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, panic, mix, refuse, chaos, cycle or once
+	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle or once
 	URL    string   // the client's URL
 	URLs   []string // for refuse
 	Name   string   // the lock's name
@@ -122,6 +122,8 @@ func (w *worker) run() error {
 		return w.panic(ctx, c)
 	case "hold":
 		return w.hold(ctx, c, stdin)
+	case "lead":
+		return w.lead(ctx, c, stdin)
 	case "mix":
 		return w.mix(c)
 	}

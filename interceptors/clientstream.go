@@ -113,7 +113,7 @@ func (s *clientStream) open(a zklock.Acquirer) error {
 	held, err := s.take(s.late, s.call, a)
 	if err != nil {
 		s.late.Cancel(err)
-		s.failed = s.refuse(s.caller, err)
+		s.failed = s.refuse(s.caller, s.call, err)
 		return s.failed
 	}
 	s.held = held

@@ -90,7 +90,7 @@ func (s *firstMessage) take() error {
 	}
 	h, err := s.config.take(s.late, s.call, a)
 	if err != nil {
-		return s.refuse(s.ServerStream.Context(), err)
+		return s.refuse(s.ServerStream.Context(), s.call, err)
 	}
 	s.mu.Lock()
 	ended := s.ended
@@ -104,7 +104,7 @@ func (s *firstMessage) take() error {
 	}
 	// Check again: the guard may have seen a newer holder during the wait.
 	if err := s.checkSequencers(s.late, s.call); err != nil {
-		return s.refuse(s.late, err)
+		return s.refuse(s.late, s.call, err)
 	}
 	s.lock.Store(h.Lock())
 	return stopped(h.Lock())

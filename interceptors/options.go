@@ -44,7 +44,7 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(context.Context, Call) (string, bool)
 
-	async   bool
+	more    []zklock.AcquireOption // from options that are passed on as they are
 	acquire []zklock.AcquireOption // for all calls; the first is the wait
 }
 
@@ -61,10 +61,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 	if c.logger == nil {
 		c.logger = slog.Default()
 	}
-	c.acquire = []zklock.AcquireOption{zklock.WithWait(c.wait)}
-	if c.async {
-		c.acquire = append(c.acquire, zklock.WithAsyncRelease())
-	}
+	c.acquire = append([]zklock.AcquireOption{zklock.WithWait(c.wait)}, c.more...)
 	return c
 }
 
@@ -127,7 +124,27 @@ func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) 
 
 // WithAsyncRelease makes a call end when the release of its lock is on its way, and not
 // when the ensemble has confirmed it: see [zklock.WithAsyncRelease].
-func WithAsyncRelease() Option { return optionFunc(func(c *config) { c.async = true }) }
+func WithAsyncRelease() Option { return passOn(zklock.WithAsyncRelease()) }
+
+// passOn returns an Option that passes an option on to each acquisition.
+func passOn(o zklock.AcquireOption) Option {
+	return optionFunc(func(c *config) { c.more = append(c.more, o) })
+}
+
+// Reenter makes a call join its lock if the call's context carries that already, for
+// example because a handler calls another method whose lock is the same: see
+// [zklock.Reenter]. Without it such a call fails with zklock.ErrDeadlock.
+func Reenter() Option { return passOn(zklock.Reenter()) }
+
+// WithMaxWaiters makes a call fail at once, with the code of WithCode, if it would have to wait
+// while n goroutines of this client already wait for the same name: see
+// [zklock.WithMaxWaiters]. So a lock that is held for long does not collect calls.
+func WithMaxWaiters(n int) Option { return passOn(zklock.WithMaxWaiters(n)) }
+
+// WithoutHandover gives each call a queue node of its own, and so a token with a Zxid of its
+// own. The lock is not passed on from one call to the next inside the process, and not
+// shared with other readers: see [zklock.WithoutHandover].
+func WithoutHandover() Option { return passOn(zklock.WithoutHandover()) }
 
 // WithMaxHold cancels the handler's context, or on a client the call's, d after the lock
 // was acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the

@@ -41,7 +41,7 @@ func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 	case err == nil:
 		err = errNotHeld
 	}
-	return s.refuse(ctx, err)
+	return s.refuse(ctx, s.call, err)
 }
 
 // run does the work while the lock that ctx carries is held. It returns an error only if

@@ -31,7 +31,7 @@ func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterce
 		ctx := ss.Context()
 		call := Call{FullMethod: info.FullMethod, Metadata: incoming(ctx), ClientStream: info.IsClientStream, ServerStream: info.IsServerStream}
 		if err := cfg.checkSequencers(ctx, call); err != nil {
-			return cfg.refuse(ctx, err)
+			return cfg.refuse(ctx, call, err)
 		}
 		if cfg.firstMessage {
 			return cfg.serveFirst(srv, ss, call, handler)

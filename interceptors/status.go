@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
@@ -77,12 +76,11 @@ func (e *statusError) GRPCStatus() *status.Status { return e.status }
 func (e *statusError) Unwrap() error { return e.cause }
 
 // refuse returns the error of a call that was not served because of err.
-func (c *config) refuse(ctx context.Context, err error) error {
+func (c *config) refuse(ctx context.Context, call Call, err error) error {
 	v := verdict.Of(ctx, err, verdict.Code(c.code))
 	if v.Reason == ReasonError {
 		// The status does not describe the error, so it is logged.
-		method, _ := grpc.Method(ctx) // servers only
-		c.logger.ErrorContext(ctx, "interceptors: acquiring the lock of a call failed", "method", method, "error", err)
+		c.logger.ErrorContext(ctx, "interceptors: acquiring the lock of a call failed", "method", call.FullMethod, "error", err)
 	}
 	return &statusError{statusWith(v, c.retryDelay), err}
 }

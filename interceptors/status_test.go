@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,5 +265,29 @@ func TestNilPicksPanic(t *testing.T) {
 			}()
 			make()
 		}()
+	}
+}
+
+// TestLogHasTheMethodOfTheCall: an error of the program is logged with the method, on
+// servers and on clients.
+func TestLogHasTheMethodOfTheCall(t *testing.T) {
+	for side, options := range map[string]func(interceptors.Pick, ...interceptors.Option) []any{"server": onServer, "client": onClient} {
+		for kind, method := range map[string]string{"unary": "Pay", "upload": "Upload", "watch": "Watch"} {
+			t.Run(side+" "+kind, func(t *testing.T) {
+				log := new(journal)
+				broken := func(context.Context, interceptors.Call) zklock.Acquirer { return zklock.All() }
+				conn := serve(t, &shop{}, options(broken, interceptors.WithLogger(log.logger()))...)
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{Id: "42"})
+				} else {
+					err = runStream(t.Context(), conn, kind, 1)
+				}
+				wantStatus(t, err, codes.Internal, interceptors.ReasonError)
+				if want := " method=/zklock.test.shop.v1.Shop/" + method + " "; strings.Count(log.String(), want) != 1 {
+					t.Errorf("the log does not have%q once:\n%s", want, log)
+				}
+			})
+		}
 	}
 }

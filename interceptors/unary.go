@@ -20,7 +20,7 @@ func UnaryServerInterceptor(pick Pick, opts ...Option) grpc.UnaryServerIntercept
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		call := Call{FullMethod: info.FullMethod, Request: req, Metadata: incoming(ctx)}
 		if err := cfg.checkSequencers(ctx, call); err != nil {
-			return nil, cfg.refuse(ctx, err)
+			return nil, cfg.refuse(ctx, call, err)
 		}
 		a := cfg.pick(ctx, call)
 		if a == nil {

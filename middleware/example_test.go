@@ -144,6 +144,9 @@ func ExampleWithErrorHandler() {
 		middleware.WithBufferBody(1<<20),    // a client that disconnects stops waiting
 		middleware.WithFailOpen(),           // in an outage of the ensemble: serve without a lock
 		middleware.WithAsyncRelease(),       // a request does not wait until its release is confirmed
+		middleware.WithMaxWaiters(20),       // refuse more at once
+		middleware.WithoutHandover(),        // a token with a Zxid of its own
+		middleware.Reenter(),                // an outer handler may hold the lock already
 	)
 	answer(lock(http.NotFoundHandler()), "POST", "/pay")
 	// Output:

@@ -44,7 +44,7 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(*http.Request) (string, bool)
 
-	async   bool
+	more    []zklock.AcquireOption // from options that are passed on as they are
 	acquire []zklock.AcquireOption // for all requests
 }
 
@@ -68,9 +68,7 @@ func newConfig(opts []Option) *config {
 	if c.failOpen {
 		c.acquire = append(c.acquire, zklock.WithFailFast())
 	}
-	if c.async {
-		c.acquire = append(c.acquire, zklock.WithAsyncRelease())
-	}
+	c.acquire = append(c.acquire, c.more...)
 	return c
 }
 
@@ -169,7 +167,27 @@ func WithRetryAfter(d time.Duration) Option {
 
 // WithAsyncRelease makes a request end when the release of its lock is on its way, and not
 // when the ensemble has confirmed it: see [zklock.WithAsyncRelease].
-func WithAsyncRelease() Option { return optionFunc(func(c *config) { c.async = true }) }
+func WithAsyncRelease() Option { return passOn(zklock.WithAsyncRelease()) }
+
+// passOn returns an Option that passes an option on to each acquisition.
+func passOn(o zklock.AcquireOption) Option {
+	return optionFunc(func(c *config) { c.more = append(c.more, o) })
+}
+
+// Reenter makes a request join its lock if the request's context carries that already, for
+// example because the handler is behind two middlewares that pick the same lock: see
+// [zklock.Reenter]. Without it such a request fails with zklock.ErrDeadlock.
+func Reenter() Option { return passOn(zklock.Reenter()) }
+
+// WithMaxWaiters refuses a request at once, with the status of WithStatus, if it would have to
+// wait while n goroutines of this client already wait for the same name: see
+// [zklock.WithMaxWaiters]. So a lock that is held for long does not collect requests.
+func WithMaxWaiters(n int) Option { return passOn(zklock.WithMaxWaiters(n)) }
+
+// WithoutHandover gives each request a queue node of its own, and so a token with a Zxid of its
+// own. The lock is not passed on from one request to the next inside the process, and
+// not shared with other readers: see [zklock.WithoutHandover].
+func WithoutHandover() Option { return passOn(zklock.WithoutHandover()) }
 
 // WithMaxHold cancels the handler's context d after the lock was acquired, with
 // zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held

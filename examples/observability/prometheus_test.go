@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -9,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -45,24 +48,27 @@ func TestPromtoolFindsNothingWrong(t *testing.T) {
 	}
 }
 
-// A real Prometheus scrapes the example, and answers a query for the 99th percentile of
-// waits.
-func TestPrometheusAnswersHowLongWaitsAre(t *testing.T) {
-	prometheus := tool(t, "prometheus")
-	shop := start(t, "-url", "mem://shop", "-prometheus", ":0", "-demo", "1h")
-	dir := t.TempDir()
-	rules, err := filepath.Abs("alerts.yml")
+// monitor is a real Prometheus that scrapes one program, in a process of its own.
+type monitor struct{ addr string }
+
+// scraping starts a Prometheus that evaluates alerting rules and scrapes addresses. It runs
+// until the test is over.
+func scraping(t *testing.T, rules string, targets ...string) monitor {
+	t.Helper()
+	program, dir := tool(t, "prometheus"), t.TempDir()
+	list, err := json.Marshal(targets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("global: {scrape_interval: 200ms, evaluation_interval: 200ms}\nrule_files: [%q]\nscrape_configs:\n"+
-		"  - {job_name: shop, static_configs: [{targets: [%q]}]}\n", rules, shop.metrics)
-	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yml]\nscrape_configs:\n"+
+		"  - {job_name: shop, static_configs: [{targets: %s}]}\n", list)
+	for name, text := range map[string]string{"prometheus.yml": config, "alerts.yml": rules} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	addr := freeAddr(t)
-	cmd := exec.Command(prometheus, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
+	p := monitor{freeAddr(t)}
+	cmd := exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.addr)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,23 +76,57 @@ func TestPrometheusAnswersHowLongWaitsAre(t *testing.T) {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait() // the exit status of an interrupted Prometheus does not matter
 	})
-	query := func(expr string) string {
-		resp, err := http.Get("http://" + addr + "/api/v1/query?query=" + url.QueryEscape(expr))
-		if err != nil {
-			return "" // Prometheus is not up yet
-		}
-		defer resp.Body.Close()
-		var answer struct {
-			Data struct{ Result []struct{ Value [2]any } }
-		}
-		if json.NewDecoder(resp.Body).Decode(&answer) != nil || len(answer.Data.Result) != 1 {
-			return ""
-		}
-		return fmt.Sprint(answer.Data.Result[0].Value[1])
+	return p
+}
+
+// sample is one series in the answer to a query, with its present value.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// query returns the series that an expression has now; none while Prometheus is not up.
+func (p monitor) query(expr string) []sample {
+	resp, err := http.Get("http://" + p.addr + "/api/v1/query?query=" + url.QueryEscape(expr))
+	if err != nil {
+		return nil
 	}
+	defer resp.Body.Close()
+	var answer struct {
+		Data struct{ Result []sample }
+	}
+	if json.NewDecoder(resp.Body).Decode(&answer) != nil {
+		return nil
+	}
+	return answer.Data.Result
+}
+
+// value returns the value of an expression that has one series; "" if it has not.
+func (p monitor) value(expr string) string {
+	if found := p.query(expr); len(found) == 1 {
+		return fmt.Sprint(found[0].Value[1])
+	}
+	return ""
+}
+
+// alerts returns the text of alerts.yml.
+func alerts(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A real Prometheus scrapes the example, and answers a query for the 99th percentile of
+// waits.
+func TestPrometheusAnswersHowLongWaitsAre(t *testing.T) {
+	shop := start(t, "-url", "mem://shop", "-prometheus", ":0", "-demo", "1h")
+	p := scraping(t, alerts(t), shop.metrics)
 	p99 := ""
 	eventually(t, "Prometheus has the 99th percentile of waits", func() bool {
-		p99 = query(`histogram_quantile(0.99, sum by (le) (rate(zklock_wait_duration_seconds_bucket[10s])))`)
+		p99 = p.value(`histogram_quantile(0.99, sum by (le) (rate(zklock_wait_duration_seconds_bucket[1m])))`)
 		return p99 != "" && p99 != "NaN"
 	})
 	var seconds float64
@@ -94,10 +134,105 @@ func TestPrometheusAnswersHowLongWaitsAre(t *testing.T) {
 		t.Errorf("the 99th percentile of waits is %s s, want more than 0 and at most 60", p99)
 	}
 	t.Logf("the 99th percentile of waits is %v", time.Duration(seconds*float64(time.Second)))
-	if v := query("zklock_session_max"); v == "" {
+	if v := p.value("zklock_session_max"); v == "" {
 		t.Error("Prometheus has no zklock_session_max")
 	}
 	shop.stop()
+}
+
+// Of three processes, one serves customers, a request hangs in another, and the last cannot
+// reach its ensemble. The alert for stuck holders fires, no other alert does, and each panel
+// of the dashboard has data. The alert's limits are those of alerts.yml in seconds instead of
+// minutes.
+func TestPrometheusAlertsOnAStuckHolder(t *testing.T) {
+	shop := start(t, "-url", "mem://shop", "-prometheus", ":0", "-demo", "1h")
+	quiet := start(t, "-url", "mem://quiet", "-prometheus", ":0")
+	cut := start(t, "-url", "zk://127.0.0.1:1/shop?connect_timeout=100ms", "-prometheus", ":0")
+	quick := strings.NewReplacer("zklock_hold_longest_seconds) > 900\n        for: 1m", "zklock_hold_longest_seconds) > 2\n        for: 1s")
+	rules := quick.Replace(alerts(t))
+	if rules == alerts(t) {
+		t.Fatal("alerts.yml has another alert for stuck holders than this test knows")
+	}
+	p := scraping(t, rules, shop.metrics, quiet.metrics, cut.metrics)
+	eventually(t, "Prometheus has scraped all processes", func() bool { return len(p.query("zklock_session_max")) == 3 })
+
+	firing := func() (names []string) {
+		for _, s := range p.query(`ALERTS{alertstate="firing"}`) {
+			names = append(names, s.Metric["alertname"])
+		}
+		return names
+	}
+	if got := firing(); got != nil {
+		t.Errorf("before a request hangs, these alerts fire: %q", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	defer cancel()
+	pay := func(addr string) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/orders/stuck/pay?for=1h", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			resp.Body.Close()
+		}
+	}
+	requests.Go(func() { pay(quiet.http) })
+	pay(cut.http)
+	eventually(t, "the alert for stuck holders fires", func() bool { return slices.Contains(firing(), "ZklockHolderStuck") })
+	if got := firing(); len(got) != 1 {
+		t.Errorf("these alerts fire: %q, want only ZklockHolderStuck", got)
+	}
+
+	grafana := strings.NewReplacer("$__rate_interval", "1m", "$job", ".*")
+	for _, panel := range panels(t) {
+		eventually(t, "the panel "+panel.Title+" has data", func() bool {
+			for _, target := range panel.Targets {
+				for _, s := range p.query(grafana.Replace(target.Expr)) {
+					if s.Value[1] != "NaN" {
+						return true
+					}
+				}
+			}
+			return false
+		})
+	}
+	cancel()
+	requests.Wait()
+	eventually(t, "the alert is over", func() bool { return firing() == nil })
+	for _, service := range []*program{shop, quiet, cut} {
+		service.stop()
+	}
+}
+
+// panel is one panel of the dashboard.
+type panel struct {
+	Title   string
+	Targets []struct{ Expr string }
+}
+
+// panels returns the dashboard's panels that show queries.
+func panels(t *testing.T) (with []panel) {
+	t.Helper()
+	text, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct{ Panels []panel }
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		if len(p.Targets) > 0 {
+			with = append(with, p)
+		}
+	}
+	if len(with) < 10 {
+		t.Fatalf("the dashboard has %d panels with queries, want 10 or more", len(with))
+	}
+	return with
 }
 
 // freeAddr returns an address at which no process listens.

@@ -55,6 +55,11 @@ type Config struct {
 	// measurements. Their links cannot be cut then.
 	DirectQuorum bool
 
+	// Reconfigurable lets clients change which servers belong to the ensemble, and needs
+	// DirectQuorum: a server's address is the same for all others then. See
+	// Ensemble.Add and Server.Member.
+	Reconfigurable bool
+
 	// StartTimeout bounds every wait of this package for servers; 0 means one minute.
 	StartTimeout time.Duration
 }
@@ -102,7 +107,7 @@ log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 // logbackXML configures the logging of releases since 3.8.
 const logbackXML = `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{HH:mm:ss,SSS} %-5p %logger{0} - %m%n</pattern></encoder>
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5p %logger{0} - %m%n</pattern></encoder>
   </appender>
   <root level="INFO"><appender-ref ref="OUT"/></root>
 </configuration>
@@ -117,8 +122,10 @@ func (s *Server) writeConfig() error {
 	line("initLimit=%d", c.InitLimit)
 	line("syncLimit=%d", c.SyncLimit)
 	line("dataDir=%s", filepath.ToSlash(filepath.Join(s.dir, "data")))
-	line("clientPort=%d", s.ports.client)
-	line("clientPortAddress=127.0.0.1")
+	if !c.Reconfigurable { // else the address for clients is part of the server's
+		line("clientPort=%d", s.ports.client)
+		line("clientPortAddress=127.0.0.1")
+	}
 	line("maxClientCnxns=0")
 	line("admin.enableServer=false")
 	line("4lw.commands.whitelist=*")
@@ -140,7 +147,14 @@ func (s *Server) writeConfig() error {
 		}
 		line("ssl.clientAuth=%s", auth)
 	}
-	if c.Servers > 1 {
+	if c.Reconfigurable {
+		line("reconfigEnabled=true")
+		line("standaloneEnabled=false")
+		line("skipACL=yes")
+		for _, peer := range s.ensemble.Servers() {
+			line("%s", peer.Member())
+		}
+	} else if c.Servers > 1 {
 		for _, peer := range s.ensemble.servers {
 			quorum, election := s.ensemble.links.ports(s, peer)
 			line("server.%d=127.0.0.1:%d:%d", peer.id(), quorum, election)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +23,12 @@ const pollInterval = 50 * time.Millisecond
 // Ensemble is one or more servers that serve the same data. Its methods are safe for
 // concurrent use.
 type Ensemble struct {
-	config  Config
-	dir     string
-	servers []*Server
-	links   *links
+	config Config
+	dir    string
+	links  *links
+
+	mu      sync.Mutex
+	servers []*Server // guarded by mu; New fills it before other goroutines know of it
 
 	closing sync.Once
 	err     error // Close's result; set within closing
@@ -42,7 +45,7 @@ func Start(t testing.TB, c Config) *Ensemble {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, s := range e.servers {
+			for _, s := range e.Servers() {
 				t.Logf("the end of %v's log:\n%s", s, s.Log())
 			}
 		}
@@ -99,7 +102,7 @@ func newOnce(c Config) (*Ensemble, error) {
 	if e.links, err = newLinks(e.servers, c.DirectQuorum); err != nil {
 		return e, err
 	}
-	for _, s := range e.servers {
+	for _, s := range e.Servers() {
 		if err := s.writeConfig(); err != nil {
 			return e, err
 		}
@@ -111,16 +114,20 @@ func newOnce(c Config) (*Ensemble, error) {
 }
 
 // Servers returns all servers, running or not.
-func (e *Ensemble) Servers() []*Server { return append([]*Server(nil), e.servers...) }
+func (e *Ensemble) Servers() []*Server {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.servers)
+}
 
 // Server returns the server with that index, counted from 0.
-func (e *Ensemble) Server(i int) *Server { return e.servers[i] }
+func (e *Ensemble) Server(i int) *Server { return e.Servers()[i] }
 
 // Hosts returns the addresses of all servers for clients, joined by commas.
-func (e *Ensemble) Hosts() string { return join(e.servers, (*Server).Addr) }
+func (e *Ensemble) Hosts() string { return join(e.Servers(), (*Server).Addr) }
 
 // SecureHosts returns the addresses of all servers for clients that use TLS.
-func (e *Ensemble) SecureHosts() string { return join(e.servers, (*Server).SecureAddr) }
+func (e *Ensemble) SecureHosts() string { return join(e.Servers(), (*Server).SecureAddr) }
 
 // URL returns a zk:// URL of all servers with a root ("" or an absolute path) and
 // parameters, which may be nil.
@@ -145,14 +152,14 @@ func (e *Ensemble) Close() error {
 			return // Running: not our servers
 		}
 		var wg sync.WaitGroup
-		for _, s := range e.servers {
+		for _, s := range e.Servers() {
 			wg.Go(s.Kill)
 		}
 		wg.Wait()
 		if e.links != nil {
 			e.links.close()
 		}
-		for _, s := range e.servers {
+		for _, s := range e.Servers() {
 			s.ports.giveBack()
 		}
 		e.err = os.RemoveAll(e.dir)
@@ -214,13 +221,13 @@ func (e *Ensemble) AwaitLeader(except ...*Server) (*Server, error) {
 func (e *Ensemble) AwaitServing() error {
 	var failed error
 	err := e.await("serve", func() bool {
-		for _, s := range e.servers {
+		for _, s := range e.Servers() {
 			if failed = s.failure(); failed != nil {
 				return true
 			}
 		}
 		serving, asked := 0, 0
-		for _, s := range e.servers {
+		for _, s := range e.Servers() {
 			if s.Running() && !s.Frozen() {
 				asked++
 			}
@@ -279,7 +286,7 @@ func (s *Server) failure() error {
 
 // ask calls answer for every server that runs, is not frozen, and replies to srvr.
 func (e *Ensemble) ask(answer func(*Server, Status)) {
-	for _, s := range e.servers {
+	for _, s := range e.Servers() {
 		if !s.Running() || s.Frozen() {
 			continue
 		}
@@ -303,7 +310,7 @@ func (e *Ensemble) await(what string, holds func() bool) error {
 		case <-tick.C:
 		case <-deadline.C:
 			var logs strings.Builder
-			for _, s := range e.servers {
+			for _, s := range e.Servers() {
 				fmt.Fprintf(&logs, "\nthe end of %v's log:\n%s", s, s.Log())
 			}
 			return fmt.Errorf("ensemble: did not %s within %v%s", what, e.config.StartTimeout, logs.String())
@@ -312,7 +319,7 @@ func (e *Ensemble) await(what string, holds func() bool) error {
 }
 
 func (e *Ensemble) collided() bool {
-	for _, s := range e.servers {
+	for _, s := range e.Servers() {
 		if s.collided() {
 			return true
 		}

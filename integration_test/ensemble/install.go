@@ -45,11 +45,11 @@ func find() (Installation, error) {
 		return Installation{}, err
 	}
 	if home := os.Getenv(HomeEnv); home != "" {
-		jars, err := filepath.Glob(filepath.Join(home, "lib", "zookeeper-*.jar"))
-		if err != nil || len(jars) == 0 {
-			return Installation{}, fmt.Errorf("%s=%s has no lib/zookeeper-*.jar: set it to the folder of an unpacked binary release", HomeEnv, home)
+		in, err := unpacked(java, home)
+		if err != nil {
+			return Installation{}, fmt.Errorf("%s=%w", HomeEnv, err)
 		}
-		return Installation{Java: java, ClassPath: filepath.Join(home, "lib", "*"), Origin: home}, nil
+		return in, nil
 	}
 	main, ok := debianJar("zookeeper")
 	if !ok {
@@ -72,6 +72,25 @@ func find() (Installation, error) {
 		ClassPath: strings.Join(path, string(os.PathListSeparator)),
 		Origin:    debianJars,
 	}, nil
+}
+
+// At returns the installation in the folder of an unpacked release. Its error names the missing
+// part and how to get it.
+func At(home string) (Installation, error) {
+	java, err := findJava()
+	if err != nil {
+		return Installation{}, err
+	}
+	return unpacked(java, home)
+}
+
+// unpacked returns the installation in a folder.
+func unpacked(java, home string) (Installation, error) {
+	jars, err := filepath.Glob(filepath.Join(home, "lib", "zookeeper-*.jar"))
+	if err != nil || len(jars) == 0 {
+		return Installation{}, fmt.Errorf("%s has no lib/zookeeper-*.jar: set it to the folder of an unpacked binary release", home)
+	}
+	return Installation{Java: java, ClassPath: filepath.Join(home, "lib", "*"), Origin: home}, nil
 }
 
 // debianJar returns the path of a jar that a Debian package installs, and whether it

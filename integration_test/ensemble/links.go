@@ -163,7 +163,7 @@ func (e *Ensemble) CutFromLeader(f *Server) error {
 // until its followers have been silent for SyncLimit ticks. CutServer returns the errors
 // of Drop.
 func (e *Ensemble) CutServer(s *Server) error {
-	for _, peer := range e.servers {
+	for _, peer := range e.Servers() {
 		if peer == s {
 			continue
 		}

@@ -28,6 +28,8 @@ type Server struct {
 	mu     sync.Mutex
 	proc   *process // the newest process; nil before the first Start; guarded by mu
 	frozen bool     // guarded by mu
+
+	install *Installation // for the next Start; nil: Find's; guarded by mu
 }
 
 // errNotRunning is the error of operations that need a running server.
@@ -80,7 +82,7 @@ func (s *Server) Frozen() bool {
 // server serves: see AwaitServing. It returns an error if the server is running already,
 // or cannot be started.
 func (s *Server) Start() error {
-	in, err := Find()
+	in, err := s.installation()
 	if err != nil {
 		return err
 	}
@@ -100,6 +102,23 @@ func (s *Server) Start() error {
 	}
 	s.proc, s.frozen = p, false
 	return nil
+}
+
+// Upgrade makes the next Start run another installation, with the data that the server has.
+func (s *Server) Upgrade(to Installation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.install = &to
+}
+
+// installation returns what the next Start runs.
+func (s *Server) installation() (Installation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.install != nil {
+		return *s.install, nil
+	}
+	return Find()
 }
 
 // Kill ends the server at once (SIGKILL) and waits for its end. The server may be frozen,

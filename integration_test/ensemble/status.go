@@ -40,6 +40,10 @@ type Status struct {
 	// Leader.
 	Role Role
 
+	// Version is the server's release, such as 3.9.5. It is empty for a server that does
+	// not serve.
+	Version string
+
 	// Zxid is the last transaction that the server knows. Its upper half is the
 	// epoch, which every new leader raises.
 	Zxid int64
@@ -77,6 +81,8 @@ func (s *Server) Status() (Status, error) {
 	for line := range strings.Lines(answer) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch key {
+		case "Zookeeper version":
+			st.Version, _, _ = strings.Cut(value, "-")
 		case "Mode":
 			st.Role = Role(value)
 		case "Zxid":

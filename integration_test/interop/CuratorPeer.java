@@ -24,6 +24,7 @@ public class CuratorPeer {
     private final String id;
     private Exclusion held;
     private CountDownLatch asked;
+    private InterProcessReadWriteLock pair; // the lock of the newest writer
 
     private CuratorPeer(String hosts, String id) {
         this.id = id;
@@ -114,7 +115,8 @@ public class CuratorPeer {
         case "read":
             return new InterProcessReadWriteLock(client, path).readLock();
         case "write":
-            return new InterProcessReadWriteLock(client, path).writeLock();
+            pair = new InterProcessReadWriteLock(client, path);
+            return pair.writeLock();
         }
         return null;
     }
@@ -156,6 +158,11 @@ public class CuratorPeer {
         case "release":
             held.release();
             return "released";
+        case "downgrade":
+            pair.readLock().acquire();
+            held.release();
+            held = of(pair.readLock());
+            return "downgraded";
         case "contend":
             for (int i = Integer.parseInt(words[3]); i > 0; i--) {
                 Exclusion lock = lock(words[1], words[2]);

@@ -32,6 +32,12 @@ class Office:
         self.done.set()
         self.thread.join()
 
+    def __enter__(self):
+        self.acquire()
+
+    def __exit__(self, *_):
+        self.release()
+
 
 def main(hosts, name):
     client = KazooClient(hosts=hosts, timeout=10.0)

@@ -6,6 +6,8 @@ const (
 	keptFile   = "zklock/kept.go"
 	guardFile  = "zklock/internal/place/own_guard.go"
 	tryFile    = "zklock/internal/place/attempt_try.go"
+
+	standingFile = "zklock/internal/place/standing.go"
 )
 
 // keepMutants keep places that must leave the queue, or do not give them up when another
@@ -14,17 +16,17 @@ var keepMutants = []mutant{
 	{
 		name:   "keep-in-doubt",
 		breaks: "a place is kept although a Txn under it may still be applied, so the next acquisition has to replace it",
-		file:   keepFile,
+		file:   standingFile,
 		by:     core,
-		edits:  change("p.others || p.doubtfulTxn.Load() || ", "p.others || "),
+		edits:  change("!s.Others && !s.Doubtful && ", "!s.Others && "),
 		tests:  []string{"TestPlaceInDoubtIsNotKept"},
 	},
 	{
 		name:   "keep-after-recall",
 		breaks: "a place that another contender waits for is kept after its use",
-		file:   keepFile,
+		file:   standingFile,
 		by:     core,
-		edits:  change("!p.keepable || p.others || p", "!p.keepable || p"),
+		edits:  change("s.Keepable && !s.Others && ", "s.Keepable && "),
 		tests:  []string{"TestKeptReaders"},
 	},
 	{
@@ -62,9 +64,9 @@ var keepMutants = []mutant{
 	{
 		name:   "recall-without-limits",
 		breaks: "after a recall the limits of hand-over do not count",
-		file:   keepFile,
+		file:   standingFile,
 		by:     core,
-		edits:  change("func isOpen(p *Place) bool { return p.watched && !p.others }", "func isOpen(p *Place) bool { return p.watched }"),
+		edits:  change("{ return s.Watched && !s.Others }", "{ return s.Watched }"),
 		tests:  []string{"TestRecallOfALockInUse", "TestRecallDuringALongHold"},
 	},
 	{
@@ -102,8 +104,8 @@ var keepMutants = []mutant{
 	{
 		name:   "turns-wrap",
 		breaks: "the turns of a kept place's holders begin again at 0 after 2^32 of them, and so do their tokens",
-		file:   "zklock/internal/place/place_grant.go",
-		edits:  change(" && p.turn < lastTurn", ""),
+		file:   standingFile,
+		edits:  change("== queue.Shared) && !s.Doubtful && !s.Revoked && s.Turn < lastTurn", "== queue.Shared) && !s.Doubtful && !s.Revoked"),
 		tests:  []string{"TestTurnsEnd"},
 	},
 	{
@@ -117,9 +119,9 @@ var keepMutants = []mutant{
 	{
 		name:   "kept-readers-place-for-a-writer",
 		breaks: "a writer is granted a reader's kept place, and holds while readers of other processes hold",
-		file:   keepFile,
+		file:   standingFile,
 		by:     core,
-		edits:  change(" || !grantsLocked(p, mode) || ", " || "),
+		edits:  change("{ return s.IsOpen() && s.Grants(mode) }", "{ return s.IsOpen() }"),
 		tests:  []string{"TestKeptReaders"},
 	},
 	{

@@ -196,9 +196,8 @@ var sessionMutants = []mutant{
 		name:   "lease-news-missing",
 		breaks: "a goroutine that waits for a lease does not wake up when the lease begins to count",
 		file:   sessionFile,
-		edits: change("if began || s.counting && !s.Lease.Until.Equal(before) {",
-			"s.counting = s.counting || began\n\tif s.counting && !s.Lease.Until.Equal(before) {"),
-		tests: []string{"TestLeaseThatBeginsToCountIsNews"},
+		edits:  change("countLocked(s) // AwaitLease has to be woken", "s.counting = true // AwaitLease has to be woken"),
+		tests:  []string{"TestLeaseThatBeginsToCountIsNews"},
 	},
 	{
 		name:   "lost-is-valid-again",

@@ -3,6 +3,8 @@ package main
 const (
 	lineFile = "zklock/internal/place/line.go"
 	poolFile = "zklock/internal/session/pool.go"
+
+	sightFile = "zklock/internal/place/sight.go"
 )
 
 // massMutants are bugs that matter where very many locks or waiters are affected at once,
@@ -102,8 +104,8 @@ var massMutants = []mutant{
 	{
 		name:   "departure-heard-on-another-connection",
 		breaks: "an event is combined with a read from another server, which may not know of that event yet",
-		file:   lineFile,
-		edits:  change("if l.byEvent && gen != l.gen {", "if false {"),
+		file:   sightFile,
+		edits:  change("if s.ByEvent && gen != s.Gen {", "if false {"),
 		tests:  []string{"TestLineThatWasHeardIsListedAgainElsewhere"},
 	},
 	{

@@ -66,9 +66,9 @@ var revokeMutants = []mutant{
 	{
 		name:   "revoke-handed-over",
 		breaks: "a revoked place is handed over to the next goroutine of the process",
-		file:   grantFile,
+		file:   revokeFile,
 		by:     core,
-		edits:  []edit{{"if passedOnRevoked(p) || !p.leasedLocked()", "if !p.leasedLocked()"}, {" && !isRevoked(p) && p.turn < lastTurn", " && p.turn < lastTurn"}},
+		edits:  change("{ return p.revocation.Load() != nil }", "{ return false }"),
 		tests:  []string{"TestRevokedPlaceIsNotHandedOver", "TestReservedPlaceIsRevoked"},
 	},
 	{
@@ -82,17 +82,17 @@ var revokeMutants = []mutant{
 	{
 		name:   "revoke-joined",
 		breaks: "a reader joins the readers of a revoked place, so the place never gets free",
-		file:   grantFile,
+		file:   standingFile,
 		by:     core,
-		edits:  change("return !isRevoked(p) && p.leasedLocked()", "return p.leasedLocked()"),
+		edits:  change("return !s.Revoked && (s.IsOpen()", "return (s.IsOpen()"),
 		tests:  []string{"TestRevokedReaders"},
 	},
 	{
 		name:   "revoke-kept",
 		breaks: "a revoked place is kept after its use",
-		file:   keepFile,
+		file:   standingFile,
 		by:     core,
-		edits:  change("p.doubtfulTxn.Load() || isRevoked(p) || ", "p.doubtfulTxn.Load() || "),
+		edits:  change("!s.Others && !s.Doubtful && !s.Revoked && ", "!s.Others && !s.Doubtful && "),
 		tests:  []string{"TestRevokedPlaceIsNotKept"},
 	},
 	{

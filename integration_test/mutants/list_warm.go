@@ -1,23 +1,26 @@
 package main
 
-const warmFile = "zklock/internal/place/warm.go"
+const (
+	warmFile  = "zklock/internal/place/warm.go"
+	proofFile = "zklock/internal/place/warm_proof.go"
+)
 
 // warmMutants prove wrongly that a contender is alone in the queue.
 var warmMutants = []mutant{
 	{
 		name:   "warm-any-suffix",
 		breaks: "a contender of a warm name counts as alone whatever its suffix is, so contenders that came in between are ignored",
-		file:   warmFile,
+		file:   proofFile,
 		by:     core,
-		edits:  change("n.Seq == p.before.suffix+1", "n.Seq > 0"),
+		edits:  change("suffix == before+1", "suffix > 0"),
 		tests:  []string{"TestWarmNameWaitsForOthers"},
 	},
 	{
 		name:   "warm-later-suffix",
 		breaks: "a contender of a warm name counts as alone if one other contender came in between",
-		file:   warmFile,
+		file:   proofFile,
 		by:     core,
-		edits:  change("n.Seq == p.before.suffix+1", "n.Seq <= p.before.suffix+2"),
+		edits:  change("suffix == before+1", "suffix <= before+2"),
 		tests:  []string{"TestWarmNameWaitsForOthers"},
 	},
 	{
@@ -33,7 +36,7 @@ var warmMutants = []mutant{
 		breaks: "the watch on the parent is checked before the create is sent, and not after its reply",
 		file:   warmFile,
 		by:     core,
-		edits:  change("gen, _ := p.Desk.DS.Conn()\n\treturn p.before.watch.holds(gen)", "return true"),
+		edits:  change("p.before.watch.holds(gen),", "gen > 0,"),
 		tests:  []string{"TestWarmNameWaitsForOthers"},
 	},
 	{
@@ -41,7 +44,7 @@ var warmMutants = []mutant{
 		breaks: "a watch on a parent that is not the one of the contender before counts",
 		file:   warmFile,
 		by:     core,
-		edits:  change("if err == nil && w.Node.Stat.Czxid == now.czxid {", "if err == nil {"),
+		edits:  change("if err == nil && ArmedFor(w.Node.Stat.Czxid, now.czxid) {", "if err == nil {"),
 		tests:  []string{"TestWatchOfAnotherParentProvesNothing"},
 	},
 	{
@@ -63,17 +66,17 @@ var warmMutants = []mutant{
 	{
 		name:   "warm-after-a-failed-delete",
 		breaks: "a contender proves something although its delete has failed, so that a Txn under it may still be applied",
-		file:   warmFile,
+		file:   proofFile,
 		by:     core,
-		edits:  change("by == 0 || by > p.Zxid", "by > p.Zxid"),
+		edits:  change("p.GoneBy != 0 && p.GoneBy <= p.Zxid", "p.GoneBy <= p.Zxid"),
 		tests:  []string{"TestContenderThatMayStayProvesNothing"},
 	},
 	{
 		name:   "warm-before-the-delete",
 		breaks: "a contender proves something although its delete came after the next contender's create",
-		file:   warmFile,
+		file:   proofFile,
 		by:     core,
-		edits:  change("by == 0 || by > p.Zxid", "by == 0"),
+		edits:  change("p.GoneBy != 0 && p.GoneBy <= p.Zxid", "p.GoneBy != 0"),
 		tests:  []string{"TestDeleteAfterTheCreateProvesNothing"},
 	},
 	{

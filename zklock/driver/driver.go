@@ -168,11 +168,12 @@ type Session interface {
 	// again while the session has no connection is not an event.
 	//
 	// In everything else the watch and its channel are as Watch describes. A channel that
-	// is returned again may come from an earlier call of Watch for the same path. Every
-	// session may ask whether a znode exists. But some servers send no event to a session
-	// that may not read the znode.
+	// is returned again may come from an earlier call of Watch for the same path. A session
+	// that may not read the znode gets an answer from older servers only, and no event from
+	// some servers.
 	//
-	// Errors: those that every request can have. A missing znode is not an error.
+	// Errors: those that every request can have, and ErrNoAuth for a znode that is there.
+	// A missing znode is not an error.
 	WatchExists(ctx context.Context, path string) (Stat, bool, <-chan Event, error)
 
 	// Multi executes ops as one transaction: all of them in order, under one zxid, or none
@@ -236,7 +237,7 @@ type Session interface {
 	//
 	// nil means that the ensemble has confirmed the end, or had already expired the
 	// session. Any error means that the session's ephemeral znodes may stay until it
-	// expires. Only the first call ends the session; later calls wait for that and return
-	// its result.
+	// expires. Only the first call ends the session; later calls wait for that, whatever
+	// their own contexts are, and return its result.
 	Close(ctx context.Context) error
 }

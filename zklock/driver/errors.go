@@ -68,6 +68,10 @@ var ErrUnimplemented = errors.New("not implemented by the server")
 // outcome would have looked unknown.
 var ErrTooLarge = errors.New("request too large")
 
+// ErrLocalSession means that the server refuses ephemeral znodes to sessions that only it
+// knows, and does not let them become global: locks cannot work there.
+var ErrLocalSession = errors.New("no ephemeral nodes on local sessions: set localSessionsUpgradingEnabled=true on the servers")
+
 // ErrThrottled means that the server did not execute the request, because of its load.
 var ErrThrottled = errors.New("throttled by the server")
 

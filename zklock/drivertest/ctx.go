@@ -129,6 +129,23 @@ func closeTests() []test {
 			}
 			e.ok(s.Close(e.ctx), "close again")
 		}},
+		{"close/called later waits for the first call, whatever its own context is", func(e *env) {
+			s := e.connectShort()
+			heal := e.cut(s)
+			ctx, cancel := context.WithTimeout(e.ctx, 100*time.Millisecond)
+			defer cancel()
+			first, later := make(chan error, 1), make(chan error, 1)
+			go func() { first <- s.Close(ctx) }()
+			e.until("the session closes", func() bool { state, _ := s.State(); return state == driver.Closed })
+			ended, end := context.WithCancel(e.ctx)
+			end()
+			go func() { later <- s.Close(ended) }()
+			err := recv(e, first, "the first close to return")
+			if again := recv(e, later, "the later close to return"); err == nil || again == nil || again.Error() != err.Error() {
+				e.Fatalf("the first close returned %v, and the later one %v, want the same error", err, again)
+			}
+			heal()
+		}},
 		{"close/leaves other sessions of the same connector alone", func(e *env) {
 			c := e.h.Connector()
 			s, other := e.open(c, e.limit(true)), e.open(c, e.limit(true))

@@ -17,7 +17,7 @@ func sentinels() []error {
 		driver.ErrNoNode, driver.ErrNodeExists, driver.ErrNotEmpty, driver.ErrBadVersion,
 		driver.ErrNoChildrenForEphemerals, driver.ErrNoAuth, driver.ErrAuthFailed,
 		driver.ErrInvalidACL, driver.ErrBadArguments, driver.ErrUnimplemented, driver.ErrTooLarge,
-		driver.ErrThrottled, driver.ErrQuotaExceeded, driver.ErrRolledBack, driver.ErrProtocol, driver.ErrTLS,
+		driver.ErrThrottled, driver.ErrQuotaExceeded, driver.ErrLocalSession, driver.ErrRolledBack, driver.ErrProtocol, driver.ErrTLS,
 	}
 }
 

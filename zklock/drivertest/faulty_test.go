@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -251,4 +252,17 @@ type glad struct{ driver.Session }
 func (s glad) Close(ctx context.Context) error {
 	_ = s.Session.Close(ctx)
 	return nil
+}
+
+// impatient returns from later calls of Close when their own context ends.
+type impatient struct {
+	driver.Session
+	called atomic.Bool
+}
+
+func (s *impatient) Close(ctx context.Context) error {
+	if s.called.Swap(true) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.Session.Close(ctx)
 }

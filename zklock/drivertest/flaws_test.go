@@ -290,7 +290,14 @@ func flaws() []flaw {
 				_, _, events, err := s.Session.WatchExists(ctx, path)
 				return node.Stat, found, events, err
 			}
-		}), []string{"watchexists/is armed at the moment of its answer", "watchexists/needs no permission to read"}},
+		}), []string{"watchexists/is armed at the moment of its answer"}},
+		{"a node that may not be read is taken for a missing one", with(func(s *faulty) {
+			s.exists = func(ctx context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
+				_, err := s.Session.Get(ctx, path)
+				stat, found, events, failed := s.Session.WatchExists(ctx, path)
+				return stat, found && !errors.Is(err, driver.ErrNoAuth), events, failed
+			}
+		}), []string{"watchexists/without the permission to read answers, or is ErrNoAuth"}},
 		{"an expired session is followed by a new one", resurrecting, []string{
 			"session/that has expired fails every request, for ever",
 			"conn/request that waits for a connection ends with the session",
@@ -348,6 +355,9 @@ func flaws() []flaw {
 		{"close leaves the session to expire", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return &lingering{Session: s}
 		}, []string{"ephemeral/nodes, and no others, are gone when Close has returned", "close/makes every method fail with ErrClosed"}},
+		{"a later close does not wait for the first one", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return &impatient{Session: s}
+		}, []string{"close/called later waits for the first call, whatever its own context is"}},
 		{"close never returns an error", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return glad{s}
 		}, []string{"close/of a session that is cut off does not outlast its context", "close/reports a request in flight as ErrConnLoss"}},

@@ -2,8 +2,11 @@ package election
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock"
 )
 
 // The pauses between two candidacies of a Run. A leader's function that returns at once must
@@ -31,13 +34,26 @@ func (b *backoff) next(short bool) time.Duration {
 	return b.pause
 }
 
+// closedEvery is how often a pause looks whether the client was closed.
+const closedEvery = time.Second
+
 // rest waits between half of d and d, so that candidates that failed together do not stand
-// together. It returns early if ctx ends.
-func rest(ctx context.Context, d time.Duration) {
+// together. It returns early if ctx ends, and soon after the client was closed.
+func rest(ctx context.Context, c *zklock.Client, d time.Duration) {
 	timer := time.NewTimer(d/2 + rand.N(d/2+1))
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+	look := time.NewTicker(closedEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-look.C:
+			if errors.Is(c.Healthy(), zklock.ErrClosed) { // makes no request
+				return
+			}
+		}
 	}
 }

@@ -51,7 +51,11 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		return nil, e.failed("campaign", err)
 	}
 	// WithoutHandover is what gives each term a node and a Zxid of its own.
-	lock, err := e.client.Mutex(e.name).Acquire(ctx, zklock.WithoutHandover(), zklock.WithLabel(e.value))
+	opts := []zklock.AcquireOption{zklock.WithoutHandover(), zklock.WithLabel(e.value)}
+	if e.revocable {
+		opts = append(opts, zklock.WithRevocable())
+	}
+	lock, err := e.client.Mutex(e.name).Acquire(ctx, opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -124,3 +124,30 @@ func ExampleWithStuck() {
 	// stuck, and still the leader: true
 	// true
 }
+
+// A leader that resigns when an operator asks it to.
+func ExampleWithRevocable() {
+	ctx := context.Background()
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	e := election.New(client, "billing", election.WithRevocable())
+	err = e.Run(ctx, func(term context.Context, t *election.Term) error {
+		l, err := e.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println(client.Revoke(ctx, e.Name(), l.Node, "maintenance")) // zklock revoke does the same
+		<-term.Done()
+		fmt.Println(errors.Is(context.Cause(term), zklock.ErrRevoked), t.Valid())
+		return election.ErrStop
+	})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// true true
+	// <nil>
+}

@@ -9,8 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// The leader is the exclusive holder. One of another dialect leads only if none of this one
-// does: the two ignore each other.
+// The leader is the exclusive holder, the first if there are some of several dialects.
 func TestLeaderOf(t *testing.T) {
 	held := func(zxid int64, foreign bool) zklock.Contender {
 		return zklock.Contender{Zxid: zxid, Held: true, Foreign: foreign, Mode: zklock.Exclusive}
@@ -27,7 +26,7 @@ func TestLeaderOf(t *testing.T) {
 		{"a permit", []zklock.Contender{{Zxid: 1, Held: true, Mode: zklock.Permit}}, 0},
 		{"another library", []zklock.Contender{held(1, true), {Zxid: 2}}, 1},
 		{"two other dialects", []zklock.Contender{held(1, true), held(2, true)}, 1},
-		{"another dialect before", []zklock.Contender{held(1, true), held(2, false)}, 2},
+		{"another dialect before", []zklock.Contender{held(1, true), held(2, false)}, 1},
 		{"another dialect after", []zklock.Contender{held(1, false), held(2, true)}, 1},
 	} {
 		l, ok := leaderOf(c.in)
@@ -67,6 +66,20 @@ func TestObserverRefusesTokensThatFall(t *testing.T) {
 	}
 	if err := see(6); !errors.Is(err, zklock.ErrTokenRegression) {
 		t.Errorf("the token 6 after 7: %v, want %v", err, zklock.ErrTokenRegression)
+	}
+}
+
+// A candidate of this dialect that meets a leader of another one is at the front of its own
+// recipe's queue for a moment, until it gives up. The leader does not change, and the observer
+// goes on.
+func TestObserverGoesOnAfterAConflict(t *testing.T) {
+	o := observer{election: New(nil, "x")}
+	foreign := zklock.Contender{Zxid: 5, Held: true, Foreign: true, Mode: zklock.Exclusive}
+	ours := zklock.Contender{Zxid: 7, Held: true, Mode: zklock.Exclusive}
+	for i, queue := range [][]zklock.Contender{{foreign}, {foreign, ours}, {foreign}} {
+		if now, changed, err := o.see(queue); err != nil || now.Token.Zxid != 5 || changed != (i == 0) {
+			t.Errorf("look %d: %+v, %v, %v, want the token 5 once", i, now, changed, err)
+		}
 	}
 }
 

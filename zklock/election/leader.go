@@ -31,20 +31,17 @@ type Leader struct {
 	Node string
 }
 
-// leaderOf returns the leader among contenders. Readers and permits of the name do not lead.
-// A contender of another dialect excludes none of this one, and is the leader only if none of this
-// dialect is.
+// leaderOf returns the leader among contenders: the first that holds. Readers and permits of
+// the name do not lead. Contenders of two dialects may both seem to hold, because their recipes
+// ignore each other. One of zklock that comes later gives up then, so the earlier one leads, and
+// tokens rise.
 func leaderOf(contenders []zklock.Contender) (l Leader, ok bool) {
 	for _, c := range contenders {
-		if !c.Held || c.Mode != zklock.Exclusive || ok && c.Foreign {
-			continue
-		}
-		l, ok = describe(c), true
-		if !c.Foreign {
-			break
+		if c.Held && c.Mode == zklock.Exclusive {
+			return describe(c), true
 		}
 	}
-	return l, ok
+	return Leader{}, false
 }
 
 // describe returns a contender that leads as a Leader. The turn of its token is 0: places of

@@ -18,6 +18,7 @@ type settings struct {
 	stuckAfter time.Duration
 	stuck      func(*Term)
 	logger     *slog.Logger
+	revocable  bool
 }
 
 // stuckAfter is the time for which a leader may go on after the end of its context before
@@ -49,6 +50,13 @@ func WithStuck(d time.Duration, f func(*Term)) Option {
 		s.stuckAfter, s.stuck = d, f
 	})
 }
+
+// WithRevocable makes a leader learn that an operator asks it to resign, with
+// [zklock.Client.Revoke]: the context that [Election.Run] passes to the leader's function ends,
+// with a cause that matches [zklock.ErrRevoked], and the channel of [zklock.Lock.Revoked] is
+// closed. The term goes on until the function has returned, or until [Term.Resign]. It costs
+// one read for each term.
+func WithRevocable() Option { return option(func(s *settings) { s.revocable = true }) }
 
 // WithLogger sets the logger of [Election.Run]: for errors of the leader's function, for
 // candidacies that failed, and for leaders that are stuck. By default it is slog's default

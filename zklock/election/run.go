@@ -23,8 +23,8 @@ import (
 //   - nil, if lead returned an error that matches [ErrStop]
 //   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
 //     [zklock.ErrConflict], [zklock.ErrDeadlock] or [zklock.ErrTokenRegression], if the
-//     candidacy fails with it: standing again would never help. A client that is closed
-//     during a pause is noticed when the pause has ended.
+//     candidacy fails with it: standing again would never help. Run notices within a second
+//     that the client was closed during a pause.
 //
 // Nothing else ends it. Other errors of candidacies and of lead are logged. The loss of a
 // term is logged by the client. If lead panics, Run resigns, and the panic goes on.
@@ -45,7 +45,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		case err != nil:
 			return err
 		}
-		rest(ctx, b.next(short))
+		rest(ctx, e.client, b.next(short))
 	}
 }
 

@@ -164,3 +164,79 @@ func TestRunLogsFailures(t *testing.T) {
 		}
 	})
 }
+
+// A client that is closed during a pause ends Run soon, and not only after the pause.
+func TestRunEndsWithItsClientInAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New())
+		terms := 0
+		r := run(t, election.New(c, "x", election.WithLogger(nil)), func(context.Context, *election.Term) error { terms++; return nil })
+		for terms < 7 { // the next pause takes 15 seconds at least
+			time.Sleep(time.Second)
+		}
+		closed := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if <-r.done; !errors.Is(r.err, zklock.ErrClosed) || time.Since(closed) > 2*time.Second {
+			t.Errorf("Run: %v after %v, want %v within two seconds", r.err, time.Since(closed), zklock.ErrClosed)
+		}
+	})
+}
+
+// An operator asks a leader to resign. The next candidate leads when the leader's function has
+// returned, and the former leader stands again behind it.
+func TestARevokedLeaderResigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		op := connect(t, e)
+		candidate := func(value string, opts ...election.Option) *election.Election {
+			return election.New(connect(t, e), "x", append(opts, election.WithValue(value))...)
+		}
+		work, causes := make(chan struct{}), make(chan error, 10)
+		began := make(chan *election.Term, 10)
+		r := run(t, candidate("a", election.WithRevocable()), func(ctx context.Context, term *election.Term) error {
+			began <- term
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			<-work
+			return context.Cause(ctx)
+		})
+		first := begun(t, began)
+		second := standing(t, candidate("b"))
+		revoke := func() {
+			t.Helper()
+			l, err := candidate("").Leader(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := op.Revoke(t.Context(), "x", l.Node, "maintenance"); err != nil {
+				t.Error(err)
+			}
+		}
+		revoke()
+		if why := <-causes; !errors.Is(why, zklock.ErrRevoked) || !strings.Contains(why.Error(), "maintenance") {
+			t.Errorf("the context has ended with %v, want %v and the reason", why, zklock.ErrRevoked)
+		}
+		if _, asked := <-first.Revoked(); asked || !first.Valid() {
+			t.Error("the term has ended by the request")
+		}
+		time.Sleep(time.Hour / 2)
+		none(t, "another leads while the revoked leader works", second)
+		close(work)
+		next := <-second
+		time.Sleep(time.Minute)
+		if all, err := candidate("").Candidates(t.Context()); err != nil || len(all) != 2 || all[0].Label != "b" || all[1].Label != "a" {
+			t.Errorf("candidates %+v, %v, want b and then a", all, err)
+		}
+		// A leader without the option does not notice, and leads on.
+		revoke()
+		time.Sleep(time.Minute)
+		if !next.Valid() || next.Revoked() != nil {
+			t.Errorf("the term without the option: %v", next.Err())
+		}
+		resign(t, next)
+		begun(t, began)
+		none(t, "Run has returned", r.done)
+	})
+}

@@ -2,7 +2,6 @@ package faultdriver
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -12,13 +11,9 @@ import (
 // error Close returns. After any error a caller has to assume that the session's ephemeral
 // znodes may stay.
 func (s *session) Close(ctx context.Context) error {
-	if !s.retire() {
-		select {
-		case <-s.done:
-			return s.outcome
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", driver.ErrConnLoss, ctx.Err())
-		}
+	if !s.retire() { // the first call's context bounds this wait, too
+		<-s.done
+		return s.outcome
 	}
 	defer close(s.done)
 	s.outcome = s.shut(ctx)

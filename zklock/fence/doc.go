@@ -21,9 +21,17 @@
 //	})
 //	if errors.Is(err, fence.ErrStale) { ... } // nothing was done
 //
-// # Resources in a database
+// # Resources in a SQL database
 //
-// There the row remembers the token. Store the token's text, which sorts as the token
+// [SQL] records the token within the caller's transaction, in the table of [Schema], or
+// refuses it. So the order of the transactions that commit is that of their tokens:
+//
+//	err := fence.SQL(ctx, tx, fence.PostgreSQL, lock.Name(), fence.Of(lock)[0])
+//	if errors.Is(err, fence.ErrStale) { ... } // roll tx back
+//
+// # Other databases, or a row that remembers the token itself
+//
+// Store the token's text, which sorts as the token
 // does, in a column of type CHAR(25) with a plain byte order (in PostgreSQL: COLLATE
 // "C"). Make it part of the write's condition:
 //

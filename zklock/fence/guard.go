@@ -15,7 +15,7 @@ import (
 // holder of the lock.
 var ErrStale = errors.New("stale fencing token")
 
-// ErrUnfenced means that a Guard was given no sequencer, or one that cannot be
+// ErrUnfenced means that a Guard or SQL was given no sequencer, or one that cannot be
 // compared with others: one without a token, or one of a permit. Nothing was done.
 var ErrUnfenced = errors.New("no fencing token to compare")
 
@@ -114,8 +114,8 @@ func (g *Guard) Do(seqs []Sequencer, fn func() error) error {
 		return fmt.Errorf("fence: no sequencers were given (the context may carry no lock): %w", ErrUnfenced)
 	}
 	for _, s := range seqs {
-		if s.Token.IsZero() || s.Mode != zklock.Exclusive && s.Mode != zklock.Shared {
-			return fmt.Errorf("fence: lock %q: %w", s.Name, ErrUnfenced)
+		if err := s.comparable(); err != nil {
+			return err
 		}
 	}
 	records := g.enter(seqs)

@@ -13,8 +13,8 @@ import (
 // value for each name of the locks on whose behalf the message is sent.
 const Key = "zklock-sequencer"
 
-// maxValues is how many sequencers a message may carry. It is also how many names can
-// be locked together.
+// maxValues is how many sequencers a receiver accepts. It is also how many names can be
+// locked together. A sender leaves none out: its holder may have lost that very lock.
 const maxValues = 128
 
 // Values returns the values to send under Key with a call that is made on behalf of
@@ -42,7 +42,7 @@ func nearest(ctx context.Context) []Sequencer {
 			all = append(all, s)
 		}
 	}
-	return all[:min(len(all), maxValues)]
+	return all
 }
 
 // AddValues returns the values to send under Key if the call has values under Key
@@ -55,8 +55,9 @@ func nearest(ctx context.Context) []Sequencer {
 // nearest lock counts. Services that pass sequencers on to each other should
 // therefore use the same ensemble and root, or different names.
 //
-// A receiver accepts 128 values. If there are more, the first ones of values are left
-// out; those belong to the farthest locks.
+// A receiver accepts 128 values. AddValues returns all, also if there are more: then the
+// receiver refuses the call, because it cannot check every lock under which the call is
+// made.
 func AddValues(ctx context.Context, values []string) []string {
 	own := nearest(ctx)
 	if len(own) == 0 {
@@ -76,7 +77,7 @@ func AddValues(ctx context.Context, values []string) []string {
 	for _, s := range own {
 		all = append(all, s.String())
 	}
-	return all[max(0, len(all)-maxValues):]
+	return all
 }
 
 // texts splits values that were joined with commas in transit, as HTTP allows.

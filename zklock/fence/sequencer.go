@@ -63,6 +63,15 @@ func appendLock(all []Sequencer, l *zklock.Lock) []Sequencer {
 	return all
 }
 
+// comparable returns an error that matches ErrUnfenced if the order of s and other
+// sequencers says nothing.
+func (s Sequencer) comparable() error {
+	if s.Token.IsZero() || s.Mode != zklock.Exclusive && s.Mode != zklock.Shared {
+		return fmt.Errorf("fence: lock %q: %w", s.Name, ErrUnfenced)
+	}
+	return nil
+}
+
 // String returns the form in which the sequencer is transmitted: token, mode and
 // name, separated by spaces. The name is percent-encoded. The text is visible ASCII
 // and spaces, without commas. The origin is not part of it.

@@ -240,22 +240,35 @@ func TestOneValueForEachName(t *testing.T) {
 	}
 }
 
-// TestNoMoreValuesThanAReceiverAccepts: the values of the farthest locks are left
-// out.
-func TestNoMoreValuesThanAReceiverAccepts(t *testing.T) {
+// TestMoreValuesThanAReceiverAccepts: none is left out, or a call under a lock that was
+// lost would be served. The receiver refuses the call.
+func TestMoreValuesThanAReceiverAccepts(t *testing.T) {
 	var many []string
 	for i := range 128 {
 		many = append(many, seq(fmt.Sprintf("far/%d", i), zklock.Exclusive, 1, 0).String())
 	}
-	err := zklock.Do(t.Context(), open(t).Mutex("a"), func(ctx context.Context) error {
+	if _, err := fence.ParseValues(fence.AddValues(t.Context(), many), ""); err != nil {
+		t.Errorf("128 values: %v", err)
+	}
+	c := open(t)
+	var mutexes []zklock.Acquirer
+	for i := range 128 {
+		mutexes = append(mutexes, c.Mutex(fmt.Sprintf("near/%d", i)))
+	}
+	err := zklock.Do(t.Context(), c.Mutex("a"), func(ctx context.Context) error {
 		got := fence.AddValues(ctx, many)
-		if want := append(slices.Clone(many[1:]), fence.Values(ctx)...); !slices.Equal(got, want) {
+		if want := append(slices.Clone(many), fence.Values(ctx)...); !slices.Equal(got, want) || len(got) != 129 {
 			t.Errorf("%d values, the first %q and the last %q", len(got), got[0], got[len(got)-1])
 		}
-		if _, err := fence.ParseValues(got, ""); err != nil {
-			t.Error(err)
+		if seqs, err := fence.ParseValues(got, ""); err == nil {
+			t.Errorf("a receiver accepts %d values", len(seqs))
 		}
-		return nil
+		return zklock.Do(ctx, zklock.All(mutexes...), func(ctx context.Context) error {
+			if got := fence.Values(ctx); len(got) != 129 || !strings.Contains(got[128], " exclusive a") {
+				t.Errorf("%d values for 129 locks, the last %q", len(got), got[len(got)-1])
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -295,6 +295,10 @@ func (s *session) Close(ctx context.Context) error {
 		s.startClosing()
 	}
 	s.e.leave()
+	if !first { // the first call's context bounds this wait, too
+		<-s.ended
+		return s.endErr
+	}
 	select {
 	case <-s.ended:
 		return s.endErr
@@ -304,9 +308,6 @@ func (s *session) Close(ctx context.Context) error {
 	case <-s.ended:
 		return s.endErr
 	case <-ctx.Done():
-	}
-	if !first {
-		return &opError{"close", "session", ctx.Err()}
 	}
 	s.e.enter()
 	cause := driver.ErrNotSent

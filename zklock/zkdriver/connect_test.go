@@ -64,6 +64,9 @@ func TestConnectToSomethingElseFailsAtOnce(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), p.addr()) {
 				t.Errorf("error %q does not name the server", err)
 			}
+			if err != nil && name == "no session" && !strings.Contains(err.Error(), "with session 0") {
+				t.Errorf("error %q does not say that the peer granted no session", err)
+			}
 		})
 	}
 }

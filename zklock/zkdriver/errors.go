@@ -20,8 +20,9 @@ const (
 	codeOperationTimeout     = -7
 	codeNoNode               = -101
 	codeSessionExpired       = -112
+	codeLocalSession         = -120
 	codeRequestTimeout       = -122
-	codeSessionNeedsSASL     = -124
+	codeNeedsAuth            = -124
 	codeQuotaExceeded        = -125
 	codeThrottled            = -127
 )
@@ -60,10 +61,15 @@ var codeErrors = map[int]error{
 	codeConnectionLoss:   driver.ErrConnLoss,
 	codeOperationTimeout: driver.ErrConnLoss,
 	codeRequestTimeout:   driver.ErrConnLoss,
-	codeSessionNeedsSASL: driver.ErrAuthFailed,
+	codeLocalSession:     driver.ErrLocalSession,
+	codeNeedsAuth:        errNeedsAuth,
 	codeQuotaExceeded:    driver.ErrQuotaExceeded,
 	codeThrottled:        driver.ErrThrottled,
 }
+
+// errNeedsAuth is the error of servers with sessionRequireClientSASLAuth or enforce.auth.enabled
+// for a session without the authentication that they demand.
+var errNeedsAuth error = &verdict{"the servers demand another authentication: a user in the URL for the scheme digest; SASL is not supported", []error{driver.ErrAuthFailed}}
 
 // errorCode returns the code in an error that the client made for a code it does not
 // know. The client keeps the code in the text only.

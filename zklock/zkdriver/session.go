@@ -19,6 +19,10 @@ var _ driver.Session = (*session)(nil)
 // is over.
 var errSessionOver = errors.New("zkdriver: the session is over")
 
+// errNoSession is the error for a peer that answers a client's first handshake in the
+// way in which ZooKeeper refuses a session that has expired.
+var errNoSession = fmt.Errorf("%w: it answered the request for a new session with session 0, as for a session that has expired (%w)", ErrNotZooKeeper, driver.ErrProtocol)
+
 // session is one ZooKeeper session on one zk.Conn.
 //
 // When a session has expired, the client would open a new one and send its queued
@@ -209,7 +213,7 @@ func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 	first := s.id == 0
 	if first && resp.sessionID == 0 {
 		s.mu.Unlock()
-		return notZooKeeper(nil)
+		return errNoSession
 	}
 	if !first && resp.sessionID != s.id {
 		s.mu.Unlock()

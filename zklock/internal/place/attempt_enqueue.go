@@ -96,7 +96,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
-		w := a.submitCreate(p, parents, isWarm(p))
+		w := a.submitCreate(ctx, p, parents, isWarm(p))
 		select {
 		case <-w.Done:
 		case <-desk.Ctx.Done():
@@ -126,7 +126,10 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 			}
 		case session.Transient(err):
 			if !session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
-				a.abandon(p, nil, parents)
+				if !errors.Is(err, driver.ErrNotSent) {
+					w = nil // abandon looks for the nodes
+				}
+				a.abandon(p, w, parents)
 				return nil, false, desk.Interrupted(ctx, began)
 			}
 		case desk.Ended(err):
@@ -154,7 +157,8 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 // the two matters: in front of the create, the set's count would not include our own
 // node. A warm name needs no set. A parent that is unmade is created right before the node.
 // The nodes of the place that p replaces are deleted first, so that they are not counted.
-func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Write {
+// ctx is that of the caller, which may give up.
+func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, warm bool) *session.Write {
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
@@ -167,18 +171,17 @@ func (a Attempt) submitCreate(p *Place, parents []parent, warm bool) *session.Wr
 			w.Ops = append(w.Ops, driver.DeleteOp(c.path(), driver.AnyVersion))
 		}
 	}
-	apart := false
 	for i, c := range p.nodes {
 		if isUnmade(parents[i]) {
 			w.Ops = append(w.Ops, driver.CreateOp(c.dir, parentMark, driver.Container, cfg.acls()))
-			apart = !desk.freshNames.mayShare()
+			w.Risky, w.GivenUp = true, ctx.Done()
 		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
 		if parents[i].marked && !warm {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
-	if apart {
+	if w.Risky && !desk.freshNames.mayShare() {
 		desk.Commits.SubmitApart(w)
 	} else {
 		desk.Commits.Submit(w)

@@ -27,7 +27,8 @@ import (
 //     once for a name, and not again and again.
 //   - A driver may refuse a whole group because of a container in it. So these transactions
 //     share groups only after shareAfter of them in a row were applied on the session. Then
-//     most names are new, and few members of a group are at fault.
+//     most names are new. When one is refused, the others leave its group: see
+//     session.Write.Risky.
 //
 // Everything but an existing znode, or a missing root, turns them off on the session.
 
@@ -127,13 +128,32 @@ func (a Attempt) makeRefused(ctx context.Context, w *session.Write, parents []pa
 		return a.makeAll(ctx, parents)
 	}
 	i := slices.IndexFunc(parents, func(p parent) bool { return p.path == w.Ops[at].Path })
-	z := Znode{a.Desk, parents[i].path}
 	if errors.Is(w.Err, driver.ErrNodeExists) {
-		parents[i], err = z.adopt(ctx)
-	} else {
-		parents[i], err = z.make(ctx)
+		return a.adoptFrom(ctx, i, parents)
 	}
+	parents[i], err = Znode{a.Desk, parents[i].path}.make(ctx)
 	return err
+}
+
+// adoptFrom reads the parent with the index i, which exists, and those behind it which are
+// unmade: they may exist, too. The next write would be refused once for each that does, with
+// all its operations. The parents in front of i do not exist, or the server would have refused
+// the write because of them.
+func (a Attempt) adoptFrom(ctx context.Context, i int, parents []parent) error {
+	for j := i; j < len(parents); j++ {
+		if !isUnmade(parents[j]) {
+			continue
+		}
+		found, err := Znode{a.Desk, parents[j].path}.adopt(ctx)
+		if j > i && errors.Is(err, driver.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		parents[j] = found
+	}
+	return nil
 }
 
 // makeAll makes sure that the parents exist which are unmade.

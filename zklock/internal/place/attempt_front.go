@@ -67,10 +67,10 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		}
 		held, watch := queue.Decide(l.q, len(l.q)-1)
 		if held {
-			return l.gen, nil
+			return l.sight.Gen, nil
 		}
 		if r.Try && !a.recalls { // another contender was faster, or the one ahead was a writer and is a reader now
-			return l.gen, Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
+			return l.sight.Gen, Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
 		}
 		ahead, err := l.watchAhead(ctx, watch)
 		if err != nil {

@@ -53,7 +53,7 @@ type Keeper interface {
 func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	desk := p.Desk
 	desk.Mu.Lock()
-	if !p.keepable || p.others || p.doubtfulTxn.Load() || isRevoked(p) || p.turn >= lastTurn || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
+	if !standingOf(p).MayBeKept() || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
 		desk.Mu.Unlock()
 		return false
 	}
@@ -82,7 +82,7 @@ func TakeUp(p *Place, from, to session.Tenant, next Successor, mode queue.Mode) 
 	desk := p.Desk
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
-	if p.hold != from || !isOpen(p) || !grantsLocked(p, mode) || !p.leasedLocked() || !p.life.moveLocked(spent) {
+	if p.hold != from || !standingOf(p).MayBeTakenUp(mode) || !p.leasedLocked() || !p.life.moveLocked(spent) {
 		return false
 	}
 	p.life.moveLocked(held)
@@ -113,11 +113,8 @@ func Recall(p *Place, stranger bool) {
 func IsOpen(p *Place) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return isOpen(p)
+	return standingOf(p).IsOpen()
 }
-
-// isOpen is IsOpen for a caller that holds the session's Mu.
-func isOpen(p *Place) bool { return p.watched && !p.others }
 
 // limitedFor returns for how long the limits of hand-over have counted: since the grant of a
 // place, or since its recall. The session's Mu is held.

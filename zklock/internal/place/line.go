@@ -13,7 +13,7 @@ import (
 //   - Every node that is ahead of ours in the ensemble is in q, or can only block nodes
 //     that are in q.
 //   - After a node ahead is found to be gone, our own node has to be read before the
-//     waiter may rely on that: on connection gen, or on one whose server has certainly
+//     waiter may rely on that: on connection sight.Gen, or on one whose server has certainly
 //     applied all transactions that the server of gen had applied. A reply shows the
 //     session how far its server is; an event does not. So after an event the next read
 //     has to be on the same connection, or the queue is listed again.
@@ -23,8 +23,7 @@ type line struct {
 
 	dialect *queue.Dialect
 	q       []queue.Node // up to our own node, which is the last; nil: the queue has to be listed
-	gen     uint64       // generation of the connection with the newest knowledge of q; 0: not certain
-	byEvent bool         // the newest knowledge of q is from an event, and nothing was read since
+	sight   Sight        // of q
 	shorter bool         // a node has left since the queue was listed
 
 	// ownSerials has the serial numbers of this session's own contenders in q whose nodes
@@ -52,7 +51,7 @@ const (
 func (l *line) removeGone(i int, gen uint64, byEvent bool) {
 	walks := l.dialect.Walks(l.q[i])
 	l.q = slices.Delete(l.q, i, i+1)
-	l.gen, l.byEvent = gen, byEvent
+	l.sight = Sight{gen, byEvent}
 	if l.shorter = true; !walks {
 		l.q = nil
 	}
@@ -73,20 +72,14 @@ func (l *line) short() bool {
 	return writers <= max(maxWalkedByReader, self/listedPerRead)
 }
 
-// seen records that a node's state is known on connection gen. read means that it was
+// seen records, by Sight.Combine, that a node's state is known on connection gen. read means that it was
 // read just now, and not by an earlier watch. seen returns false if the last event was
 // on another connection: then the two do not count together, and the queue has to be
 // listed again.
 func (l *line) seen(gen uint64, read bool) bool {
-	if l.byEvent && gen != l.gen {
+	if !l.sight.Combine(gen, read) {
 		l.q = nil
 		return false
-	}
-	if read {
-		l.byEvent = false
-	}
-	if gen != 0 {
-		l.gen = gen
 	}
 	return true
 }
@@ -94,7 +87,7 @@ func (l *line) seen(gen uint64, read bool) bool {
 // listed replaces the line's contents by a new list.
 func (l *line) listed(q []queue.Node) {
 	desk := l.p.Desk
-	l.q, l.byEvent, l.shorter = q, false, false
+	l.q, l.sight.ByEvent, l.shorter = q, false, false
 	clear(l.ownSerials)
 	id := desk.DS.ID()
 	desk.Mu.Lock()

@@ -21,7 +21,7 @@ func (l *line) refresh(ctx context.Context) error {
 		return nil
 	}
 	desk := l.p.Desk
-	l.gen, _ = desk.DS.Conn()
+	l.sight.Gen, _ = desk.DS.Conn()
 	q, err := ownNodesOf(l.p).list(ctx, l.c)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ func ownNode(serial uint64, mode queue.Mode) queue.Node {
 // server may lag behind the event.
 func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	fresh := func() *line {
-		return &line{dialect: queue.Default, gen: 7, q: []queue.Node{ownNode(1, queue.Exclusive), ownNode(2, queue.Exclusive), ownNode(3, queue.Exclusive)}}
+		return &line{dialect: queue.Default, sight: Sight{Gen: 7}, q: []queue.Node{ownNode(1, queue.Exclusive), ownNode(2, queue.Exclusive), ownNode(3, queue.Exclusive)}}
 	}
 	for _, c := range []struct {
 		what    string
@@ -32,11 +32,11 @@ func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 		if kept := l.seen(c.gen, true) && l.q != nil; kept != c.keeps {
 			t.Errorf("%s: the line is kept: %v, want %v", c.what, kept, c.keeps)
 		}
-		if c.keeps && l.byEvent {
+		if c.keeps && l.sight.ByEvent {
 			t.Errorf("%s: after the read the line still counts as known from an event", c.what)
 		}
 		if l := fresh(); c.byEvent {
-			if l.removeGone(1, 7, true); l.seen(7, false) && !l.byEvent {
+			if l.removeGone(1, 7, true); l.seen(7, false) && !l.sight.ByEvent {
 				t.Errorf("%s: a watch that was armed before the event counts as a read after it", c.what)
 			}
 		}

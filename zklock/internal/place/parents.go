@@ -72,7 +72,9 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 }
 
 // add stores what was found out about a parent. It keeps what the cache knows about the
-// last release, the warning, our last contender and recalls.
+// last release, the warning, our last contender, recalls, and our own writes: of several
+// goroutines that use a fresh name at the same time one has created the znode, and the
+// others find it.
 func (p *parents) add(found parent) {
 	if found.createdHere && p.onCreate != nil {
 		defer p.onCreate() // without mu
@@ -83,6 +85,8 @@ func (p *parents) add(found parent) {
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
 		found.releasedOn, found.warned, found.warmth, found.recalls = before.releasedOn, before.warned, before.warmth, before.recalls
+		found.version = max(found.version, before.version)
+		found.createdHere = found.createdHere || before.createdHere && found.marked
 		e.Value = &found
 		p.recent.MoveToFront(e)
 		return

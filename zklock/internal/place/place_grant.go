@@ -1,7 +1,6 @@
 package place
 
 import (
-	"math"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -37,7 +36,7 @@ func (p *Place) Grant(by Requester) bool {
 func (p *Place) MayJoin(within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return !isRevoked(p) && p.leasedLocked() && (isOpen(p) || limitedFor(p) < within)
+	return p.leasedLocked() && standingOf(p).MayJoin(within)
 }
 
 // isLeased reports whether the session's lease is long enough for another holder.
@@ -59,26 +58,8 @@ func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease
 func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	switch {
-	case !grantsLocked(p, mode):
-		return false
-	case isOpen(p):
-		return true
-	case limitedFor(p) >= within:
-		return false
-	}
-	return !p.others || p.handovers < limit
+	return standingOf(p).MayPass(mode, limit, within)
 }
-
-// grantsLocked reports whether a place that was held before can have a holder of a mode,
-// however long that has been: the node grants the mode, no Txn under the place is in doubt,
-// the place is not revoked, and there are turns left. The session's Mu is held.
-func grantsLocked(p *Place, mode queue.Mode) bool {
-	return (p.nodes[0].kind.Mode != queue.Shared || mode == queue.Shared) && !p.doubtfulTxn.Load() && !isRevoked(p) && p.turn < lastTurn
-}
-
-// lastTurn is the turn of a place's last holder. A Downgrade needs one turn more.
-const lastTurn = math.MaxUint32 - 1
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.

@@ -23,6 +23,8 @@ func (c *Settings) explain(err error, path string) error {
 		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), path, err)
 	case errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
 		return fmt.Errorf("%w: %s: %w", errs.ErrNoAuth, path, err)
+	case errors.Is(err, driver.ErrQuotaExceeded):
+		return fmt.Errorf("%s: the ensemble's quota for this path, or for one above it, is used up: raise it with setquota: %w", path, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

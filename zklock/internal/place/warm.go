@@ -135,11 +135,15 @@ func isProven(ctx context.Context, p *Place) bool {
 	if gone := p.before.gone; gone != nil && !waitFor(ctx, p.Desk, gone.Done) || !waitFor(ctx, p.Desk, p.before.watch.settled) {
 		return false
 	}
-	if by := p.before.deletedBy(); by == 0 || by > p.Zxid {
-		return false // our old node may still be there, and a Txn under it may still be applied
-	}
 	gen, _ := p.Desk.DS.Conn()
-	return p.before.watch.holds(gen)
+	return Proof{
+		Before:   p.before.suffix,
+		Suffix:   suffixOf(p),
+		Doubtful: p.doubtful,
+		GoneBy:   p.before.deletedBy(),
+		Zxid:     p.Zxid,
+		Watched:  p.before.watch.holds(gen),
+	}.Alone()
 }
 
 // deletedBy returns the zxid of the transaction that has deleted the contender's node; 0 if
@@ -168,8 +172,13 @@ func waitFor(ctx context.Context, desk *Desk, done <-chan struct{}) bool {
 // follows reports whether the suffix of a place's only contender follows that of the
 // contender before it.
 func follows(p *Place) bool {
+	return p.before != nil && Follows(p.before.suffix, suffixOf(p))
+}
+
+// suffixOf returns the suffix of a place's only contender.
+func suffixOf(p *Place) int64 {
 	n, _, _ := p.Desk.cfg.Dialect.Parse(p.nodes[0].node)
-	return p.before != nil && n.Seq == p.before.suffix+1
+	return n.Seq
 }
 
 // keepWarm is called when the delete of a place's nodes has been submitted. If the place was
@@ -180,8 +189,7 @@ func keepWarm(p *Place, gone *session.Write) {
 		return
 	}
 	c := p.nodes[0]
-	n, _, _ := desk.cfg.Dialect.Parse(c.node)
-	now := &warmth{session: desk.DS.ID(), suffix: n.Seq, czxid: p.parentCzxid, gone: gone}
+	now := &warmth{session: desk.DS.ID(), suffix: suffixOf(p), czxid: p.parentCzxid, gone: gone}
 	if follows(p) && p.before.czxid == now.czxid {
 		now.successes = p.before.successes + 1
 		if gen, _ := desk.DS.Conn(); p.before.watch.promising(gen) {
@@ -202,7 +210,7 @@ func keepWarm(p *Place, gone *session.Write) {
 func watchParent(desk *Desk, path string, now *warmth) {
 	defer close(now.watch.settled)
 	w, _, err := desk.Watches.Watch(desk.Ctx, path)
-	if err == nil && w.Node.Stat.Czxid == now.czxid {
+	if err == nil && ArmedFor(w.Node.Stat.Czxid, now.czxid) {
 		now.watch.armed = w
 	}
 }

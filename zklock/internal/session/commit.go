@@ -23,6 +23,9 @@ type Write struct {
 	Ops     []driver.Op // in order
 	Creates Entry       // the contenders that Ops create; nil if none
 
+	Risky   bool            // it is likely to be refused where another risky write was
+	GivenUp <-chan struct{} // closed when the caller of a risky write does not wait any more; nil: never
+
 	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context; nil once Done is closed
 	Done     chan struct{}   // closed once the fields below are set
 	Results  []driver.OpResult
@@ -56,7 +59,9 @@ type Entry interface {
 //   - A member is answered exactly once, with the ensemble's answer about its own
 //     operations. When a group fails, none of it was applied: the member at fault gets the
 //     error, and the others are sent again as one group, or as two groups once several
-//     members were at fault.
+//     members were at fault. If that member is risky, the other risky members leave the
+//     group: each of them might make it fail once more, and the rest would wait for all
+//     of these transactions.
 //   - If the outcome of a group is unknown, so is the outcome of every member.
 type committer struct {
 	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
@@ -98,19 +103,29 @@ func (c *committer) accept(w *Write) bool {
 	return !c.closed
 }
 
-// SubmitApart is Submit for a write that is likely to be refused: it has a transaction of
-// its own, so that no other write has to be sent again. These transactions do not wait for
-// those of groups. They count as lone requests, of which at most MaxLone are under way.
+// SubmitApart is Submit for a risky write: it has a transaction of its own, so that no other
+// write has to be sent again. See sendApart.
 func (c *committer) SubmitApart(w *Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.accept(w) {
-		return
+	if c.accept(w) {
+		c.sendApart(w)
 	}
+}
+
+// sendApart sends a risky write in the background. Its transaction does not wait for those of
+// groups. It counts as a lone request, of which at most MaxLone are under way. If the caller
+// gives up before its turn, the write fails with driver.ErrNotSent: else a burst of callers
+// that have left would hold up all later requests.
+func (c *committer) sendApart(w *Write) {
 	c.wg.Go(func() {
 		select {
 		case c.lone <- struct{}{}:
 			defer func() { <-c.lone }()
+		case <-w.GivenUp:
+			w.Err = driver.ErrNotSent
+			c.answer([]*Write{w})
+			return
 		case <-c.ctx.Done(): // the write is answered without a request
 		}
 		c.Apart([]*Write{w})
@@ -240,8 +255,22 @@ func (c *committer) send(group []*Write) {
 		w.Err = AtFault(w.Results)
 		c.answer(group[guilty : guilty+1])
 		group = slices.Delete(group, guilty, guilty+1)
+		if w.Risky {
+			group = c.setApart(group)
+		}
 		faults++
 	}
+}
+
+// setApart sends the risky members of a group apart, and returns the others.
+func (c *committer) setApart(group []*Write) []*Write {
+	return slices.DeleteFunc(group, func(w *Write) bool {
+		if w.Risky {
+			w.Results = nil
+			c.sendApart(w)
+		}
+		return w.Risky
+	})
 }
 
 // transact runs one transaction for a group. It gives each member its results, if they are

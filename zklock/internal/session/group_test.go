@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,71 @@ func TestWriteApart(t *testing.T) {
 		if c.SubmitApart(refused); !errors.Is(refused.Err, driver.ErrClosed) {
 			t.Errorf("after close: %v, want ErrClosed", refused.Err)
 		}
+	})
+}
+
+// A risky member makes its group fail. Then the other risky members leave the group, and go in
+// transactions of their own; the rest is sent again once.
+func TestRiskyWritesLeaveAGroupThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights, settled := groups(t.Context(), &wg, "/x/gone")
+		c.lone = make(chan struct{}, 2)
+		land := busy(t, c, flights)
+		var writes []*Write
+		for _, path := range []string{"/x/gone", "/y/old", "/x/gone", "/z/old", "/x/gone"} {
+			w := removal(path)
+			w.Risky = path == "/x/gone"
+			c.Submit(w)
+			writes = append(writes, w)
+		}
+		land()
+		(<-flights).answer <- nil
+		synctest.Wait()
+		var sent []string
+		for under := len(flights); under > 0; under-- {
+			f := <-flights
+			sent = append(sent, strings.Join(paths(f), " "))
+			f.answer <- nil
+			synctest.Wait() // one after the other: settled has no lock
+		}
+		if slices.Sort(sent); !slices.Equal(sent, []string{"/x/gone", "/x/gone", "/y/old /z/old"}) || len(flights) != 0 {
+			t.Errorf("sent %q at the same time and %d more, want the rest of the group and two risky writes", sent, len(flights))
+		}
+		wg.Wait()
+		for i, w := range writes {
+			if <-w.Done; (w.Err != nil) != w.Risky || len(w.Results) != 1 {
+				t.Errorf("write %d: %v, %d results", i, w.Err, len(w.Results))
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *Write) bool { return s != w })); n != 1 {
+				t.Errorf("write %d was settled %d times", i, n)
+			}
+		}
+	})
+}
+
+// A risky write whose caller gives up before it is sent is not sent.
+func TestRiskyWriteOfACallerThatGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights, _ := groups(t.Context(), &wg, "")
+		c.lone = make(chan struct{}, 1)
+		gaveUp := make(chan struct{})
+		first, second := creation("/x", "1"), creation("/y", "1")
+		first.GivenUp, second.GivenUp = gaveUp, gaveUp
+		c.SubmitApart(first)
+		synctest.Wait()
+		c.SubmitApart(second)
+		synctest.Wait()
+		close(gaveUp)
+		if <-second.Done; !errors.Is(second.Err, driver.ErrNotSent) || len(flights) != 1 {
+			t.Errorf("the second write: %v, with %d transactions under way; want ErrNotSent and one", second.Err, len(flights))
+		}
+		(<-flights).answer <- nil
+		if <-first.Done; first.Err != nil {
+			t.Errorf("the first write: %v", first.Err)
+		}
+		wg.Wait()
 	})
 }
 

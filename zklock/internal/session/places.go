@@ -97,13 +97,20 @@ func (s Places) resumeLocked() {
 	Poke(s.Rouse) // from now on exchanges are due more often
 }
 
-// countLocked makes the lease count, or reports that its end has changed. Mu is held.
+// countLocked makes the lease count. Mu is held.
 func countLocked(s *Session) {
 	s.counting = true
+	renewedLocked(s)
+	Poke(s.look)
+}
+
+// renewedLocked reports that the end of the lease has changed. It does not wake the keeper:
+// a lease only grows while it counts, and the keeper, which wakes at the end that it knows,
+// then looks for the present one. Mu is held.
+func renewedLocked(s *Session) {
 	s.publishLocked()
 	close(s.renewed)
 	s.renewed = make(chan struct{})
-	Poke(s.look)
 }
 
 // endsLocked returns after which time the session ends if nothing happens before, and the

@@ -184,8 +184,10 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	s.Lease.Acknowledged(sent, answered, committed)
 	// A lease that is too short does not begin to count: the session might end with it
 	// although all heartbeats are answered.
-	began := committed && !s.counting && s.Work > s.resting && s.Lease.Lasts(answered)
-	if began || s.counting && !s.Lease.Until.Equal(before) {
+	switch {
+	case s.counting && !s.Lease.Until.Equal(before):
+		renewedLocked(s)
+	case committed && !s.counting && s.Work > s.resting && s.Lease.Lasts(answered):
 		countLocked(s) // AwaitLease has to be woken, even if the end of the lease is the same
 	}
 }

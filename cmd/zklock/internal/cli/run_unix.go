@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ func subprocess() (code int, ran bool) {
 	return 0, false
 }
 
-// runFlags are the flags of run.
+// runFlags are the flags of run, and those that elect takes.
 type runFlags struct {
 	shared   bool
 	permits  int
@@ -53,6 +52,7 @@ comes back before that, nothing happens.
 
 TERM, INT, HUP, QUIT, USR1 and USR2 go to the command. They are never followed by KILL: a command
 that ignores them keeps the lock. While zklock waits for the lock, TERM, INT and HUP end the wait.
+"zklock revoke" sends TERM to the command, and nothing more.
 
 If zklock itself is killed with KILL, a guard process kills the group, on Linux. Nothing can be
 promised if zklock is stopped or frozen, or if an operator deletes the lock's node ("zklock
@@ -79,10 +79,7 @@ func (a *app) runCommand() *cobra.Command {
   zklock run --permits 3 downloads -- ./download`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.limited = cmd.Flags().Changed("wait")
-			if !cmd.Flags().Changed("grace") {
-				f.grace = -1
-			}
+			f.notice(cmd)
 			names, command, err := f.check(args, cmd.ArgsLenAtDash())
 			if err != nil {
 				return err
@@ -98,17 +95,30 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&f.permits, "permits", 0, "hold one of this many permits of the name")
 	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for the lock; 0 is --try (default: without end)")
 	flags.BoolVar(&f.try, "try", false, "do not wait for the lock")
-	flags.DurationVar(&f.grace, "grace", 0, "how long the command has between TERM and KILL (default: a quarter of the session timeout, at most 5s)")
-	flags.BoolVar(&f.shell, "shell", false, "the command is one argument, which sh -c runs")
 	flags.StringVar(&f.label, "label", "", "what others read of the holder (default: the name of the command)")
 	flags.IntVarP(&f.exitCode, "exit-code", "E", exitNotAcquired, "the exit code if the lock was not acquired")
+	f.addCommonTo(cmd)
 	return cmd
+}
+
+// addCommonTo adds the flags that mean the same for run and for elect.
+func (f *runFlags) addCommonTo(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.grace, "grace", 0, "how long the command has between TERM and KILL (default: a quarter of the session timeout, at most 5s)")
+	cmd.Flags().BoolVar(&f.shell, "shell", false, "the command is one argument, which sh -c runs")
+}
+
+// notice notes which flags the command line has.
+func (f *runFlags) notice(cmd *cobra.Command) {
+	f.limited = cmd.Flags().Changed("wait")
+	if !cmd.Flags().Changed("grace") {
+		f.grace = -1
+	}
 }
 
 // check returns the names and the command of a command line.
 func (f *runFlags) check(args []string, dash int) (names, command []string, err error) {
 	if dash < 0 {
-		return nil, nil, usage("there is no -- between the names and the command: zklock run NAME -- COMMAND")
+		return nil, nil, usage("there is no -- between the name and the command: NAME -- COMMAND")
 	}
 	names, command = args[:dash], args[dash:]
 	switch {
@@ -145,54 +155,22 @@ func (f *runFlags) check(args []string, dash int) (names, command []string, err 
 }
 
 // run runs a command under locks.
-func (a *app) run(ctx context.Context, f runFlags, names, command []string) (err error) {
-	path, err := run.LookUp(command[0])
-	if err != nil {
-		return startFailure(err)
-	}
-	if text, err := a.address(); err == nil {
-		if err := run.CheckGrace(asked(text), f.grace); err != nil {
-			return fail(exitConfiguration, err)
-		}
-	}
-	signals := run.CatchSignals()
-	host, _ := os.Hostname()
-	client, err := a.client(map[string]string{"session_timeout": runSession},
-		zklock.WithIdentity(zklock.Identity{Host: host, PID: os.Getpid()}))
+func (a *app) run(ctx context.Context, f runFlags, names, command []string) error {
+	w, err := a.wrapper(f, names, command)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if errClose := client.Close(); errClose != nil {
-			a.messages.printf("%v", errClose)
-		}
-	}()
-	lock, err := f.acquire(ctx, client, signals, names, command[0])
+	defer w.close()
+	lock, err := f.acquire(ctx, w.client, w.signals, names, command[0])
 	if err != nil {
 		return err
 	}
 	quiet := false
 	defer func() { a.release(lock, quiet) }()
-	timeout, least := lock.LeaseTerms()
-	timing, note, err := run.NewTiming(timeout, least, f.grace)
-	if err != nil {
-		return fail(exitConfiguration, err)
-	}
-	if note != "" {
-		a.messages.printf("%s", note)
-	}
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = client.Mutex(name).Path()
-	}
-	result, err := run.Run(run.Config{
-		Command: run.Command{Path: path, Args: command,
-			Env: run.Environment(strings.Join(names, "\n"), strings.Join(paths, "\n"), lock.Token().String())},
-		Lease: lock, Timing: timing, Signals: signals, Log: a.messages.printf,
-	})
+	result, err := w.run(lock)
 	switch {
 	case err != nil:
-		return startFailure(err)
+		return err
 	case result.Signal != nil:
 		return exit(run.SignalCode(result.Signal))
 	case result.Lost:
@@ -202,7 +180,7 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) (err
 	return exit(run.ExitCode(result.Status))
 }
 
-// asked returns the session timeout that run asks for with a URL. The servers never grant a
+// asked returns the session timeout that run and elect ask for with a URL. The servers never grant a
 // longer one. For a URL that Open rejects the result is of no use.
 func asked(text string) time.Duration {
 	value, ok := key(text, "session_timeout")
@@ -255,7 +233,7 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 	if label == "" {
 		label = filepath.Base(command)
 	}
-	opts := []zklock.AcquireOption{zklock.WithLabel(label)}
+	opts := []zklock.AcquireOption{zklock.WithLabel(label), zklock.WithRevocable()}
 	if f.try || f.limited {
 		opts = append(opts, zklock.WithWait(f.wait))
 	}

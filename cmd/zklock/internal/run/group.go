@@ -33,7 +33,7 @@ func startGroup(c Command, log func(string, ...any), before func(group int)) (*g
 	dieWithWrapper(attr)
 	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
-		gd.end()
+		gd.reap()
 		return nil, startError(c.Path, err)
 	}
 	return &group{id: gd.pid, guard: gd, main: pid, log: log, guarded: true}, nil
@@ -43,6 +43,17 @@ func startGroup(c Command, log func(string, ...any), before func(group int)) (*g
 func (g *guard) end() {
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
 	_ = g.alive.Close()
+}
+
+// reap ends a guard and waits for its end. The loop must not run, because it waits for children
+// too.
+func (g *guard) reap() {
+	g.end()
+	for {
+		if _, err := syscall.Wait4(g.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
 }
 
 // terminate asks all processes of the group to end. They cannot do so while they are stopped.
@@ -111,16 +122,16 @@ func (g *group) isEmpty() bool {
 
 // note records a change of a child. It reports whether the change is one of the command's
 // first process.
-func (g *group) note(c change) bool {
+func (g *group) note(pid int, status syscall.WaitStatus) bool {
 	switch {
-	case c.pid == g.main:
-		if !c.status.Stopped() {
+	case pid == g.main:
+		if !status.Stopped() {
 			g.main = 0
 		}
 		return true
-	case g.guard != nil && c.pid == g.guard.pid:
-		if c.status.Stopped() {
-			_ = syscall.Kill(c.pid, syscall.SIGCONT) // only the command stops
+	case g.guard != nil && pid == g.guard.pid:
+		if status.Stopped() {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // only the command stops
 			return false
 		}
 		_ = g.guard.alive.Close()
@@ -152,7 +163,7 @@ func (g *group) replaceGuard() {
 func (g *group) close() {
 	if g.guard != nil {
 		g.doomed = true
-		g.guard.end()
+		g.guard.reap()
 		g.guard = nil
 	}
 }

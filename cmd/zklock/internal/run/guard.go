@@ -98,8 +98,7 @@ func startGuard(group int) (*guard, error) {
 	}
 	_ = readyR.SetReadDeadline(time.Now().Add(guardStart))
 	if n, err := readyR.Read(make([]byte, 1)); n != 1 {
-		aliveW.Close()
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		(&guard{pid: pid, alive: aliveW}).end()
 		return nil, fmt.Errorf("the guard does not work: %v", err)
 	}
 	return &guard{pid: pid, alive: aliveW}, nil

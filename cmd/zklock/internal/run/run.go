@@ -17,6 +17,10 @@ type Config struct {
 	Timing  Timing
 	Signals *Signals
 	Log     func(format string, args ...any) // must not block
+
+	// Revoked is closed when an operator asks for the lock: the command gets TERM then, as if
+	// the wrapper had got it. It may be nil.
+	Revoked <-chan struct{}
 }
 
 // Result is the end of a command.
@@ -24,6 +28,7 @@ type Result struct {
 	Status syscall.WaitStatus // of the command's first process
 	Lost   bool               // the lock was lost, or TERM was sent for the lease, before the last process had ended
 	Signal os.Signal          // came before the command was started, which therefore was not; else nil
+	Ended  bool               // INT or TERM went to the command, or HUP has ended it
 }
 
 const (
@@ -42,7 +47,8 @@ const (
 )
 
 // Run starts the command, and returns when the command and all other processes of its group
-// have ended. It returns an error if the command could not be started.
+// have ended, the guard among them. It returns an error if the command could not be started. It
+// may be called again, but not at the same time.
 func Run(c Config) (Result, error) {
 	runtime.LockOSThread() // the command dies with the thread that has started it
 	defer runtime.UnlockOSThread()
@@ -64,7 +70,8 @@ func Run(c Config) (Result, error) {
 	if r.status.Signaled() {
 		r.terminal.restore()
 	}
-	return Result{Status: r.status, Lost: r.lost || !c.Lease.Valid()}, nil
+	hungUp := r.status.Signaled() && r.status.Signal() == syscall.SIGHUP
+	return Result{Status: r.status, Lost: r.lost || !c.Lease.Valid(), Ended: r.ended || hungUp}, nil
 }
 
 // runner is a command that runs. Only the goroutine of Run uses it.
@@ -75,6 +82,7 @@ type runner struct {
 	status   syscall.WaitStatus
 
 	lost   bool      // TERM or KILL was sent for the lease
+	ended  bool      // INT or TERM came for the command
 	asked  bool      // TERM was sent to the group
 	killAt time.Time // when KILL follows; zero: not known yet
 
@@ -110,15 +118,13 @@ func (r *runner) isReady() (bool, os.Signal) {
 // loop does what the lease, the signals and the command's processes demand, until the last
 // of these has ended.
 func (r *runner) loop() {
-	changes, done := make(chan change), make(chan struct{})
-	defer close(done)
-	go reap(changes, done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	lost, poll := r.Lease.Done(), firstPoll
+	lost, revoked, poll := r.Lease.Done(), r.Revoked, firstPoll
 	for {
 		// First of all, also after the wrapper was stopped.
 		wait := r.heedLease(time.Now())
+		r.reap()
 		if r.group.main == 0 {
 			if r.group.isEmpty() {
 				return
@@ -131,11 +137,12 @@ func (r *runner) loop() {
 		case <-timer.C:
 		case <-lost:
 			lost = nil
-		case c := <-changes:
-			if r.group.note(c) {
-				r.noteMain(c.status)
-			}
+		case <-revoked:
+			revoked = nil
+			r.group.toMain(syscall.SIGTERM)
+		case <-r.Signals.children:
 		case sig := <-r.Signals.caught:
+			r.ended = r.ended || sig == syscall.SIGINT || sig == syscall.SIGTERM
 			r.group.toMain(sig.(syscall.Signal))
 		case <-r.Signals.continued:
 			r.heedLease(time.Now())
@@ -200,6 +207,23 @@ func (r *runner) sweep(now time.Time) {
 	if late := now.Sub(r.killAt); late > patience && now.Sub(r.warned) > patience {
 		r.warned = now
 		r.Log("processes of the command's group %d do not end, %v after KILL: the lock stays held meanwhile", r.group.id, late.Truncate(time.Second))
+	}
+}
+
+// reap notes the changes of children that there are. If the wrapper is the first process of a
+// container, its children include orphans. No other code of the process waits for a child while
+// the loop runs.
+func (r *runner) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil || pid <= 0:
+			return
+		case r.group.note(pid, status):
+			r.noteMain(status)
+		}
 	}
 }
 

@@ -17,18 +17,22 @@ type Signals struct {
 	caught    chan os.Signal // those in forwarded, in the order in which they came
 	continued chan os.Signal // CONT
 	pipe      chan os.Signal // PIPE, which is not read
+	children  chan os.Signal // CHLD
 }
 
 // CatchSignals begins to catch signals. A signal that the wrapper was started to ignore, as
 // nohup does it, stays ignored, by the command too.
 func CatchSignals() *Signals {
-	s := &Signals{caught: make(chan os.Signal, 64), continued: make(chan os.Signal, 1), pipe: make(chan os.Signal, 1)}
+	s := &Signals{caught: make(chan os.Signal, 64), continued: make(chan os.Signal, 1), pipe: make(chan os.Signal, 1), children: make(chan os.Signal, 1)}
 	for _, sig := range forwarded {
 		if !signal.Ignored(sig) {
 			signal.Notify(s.caught, sig)
 		}
 	}
 	signal.Notify(s.continued, syscall.SIGCONT)
+	// Before the first child is started. Otherwise the kernel would report no end of a child to
+	// a wrapper that was started with CHLD ignored.
+	signal.Notify(s.children, syscall.SIGCHLD)
 	// A message to a reader that is gone must not end the wrapper. If the signal was ignored,
 	// the command would ignore it too.
 	if !signal.Ignored(syscall.SIGPIPE) {

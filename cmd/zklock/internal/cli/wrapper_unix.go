@@ -1,0 +1,94 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// wrapper is what run and elect have in common: a command that runs while a lock is held.
+type wrapper struct {
+	*app
+	flags   runFlags
+	client  *zklock.Client
+	signals *run.Signals
+	path    string   // of the command's file
+	command []string // its name first
+	names   []string // of the locks
+}
+
+// wrapper finds the command, and opens the client. It makes no request.
+func (a *app) wrapper(f runFlags, names, command []string) (*wrapper, error) {
+	path, err := run.LookUp(command[0])
+	if err != nil {
+		return nil, startFailure(err)
+	}
+	if text, err := a.address(); err == nil {
+		if err := run.CheckGrace(asked(text), f.grace); err != nil {
+			return nil, fail(exitConfiguration, err)
+		}
+	}
+	signals := run.CatchSignals()
+	host, _ := os.Hostname()
+	client, err := a.client(map[string]string{"session_timeout": runSession},
+		zklock.WithIdentity(zklock.Identity{Host: host, PID: os.Getpid()}))
+	if err != nil {
+		return nil, err
+	}
+	return &wrapper{app: a, flags: f, client: client, signals: signals, path: path, command: command, names: names}, nil
+}
+
+// close closes the client.
+func (w *wrapper) close() {
+	if err := w.client.Close(); err != nil {
+		w.messages.printf("%v", err)
+	}
+}
+
+// run runs the command under a lock, which was acquired with zklock.WithRevocable. When it
+// returns, all processes of the command are dead. The error has its exit code.
+func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
+	timeout, least := lock.LeaseTerms()
+	timing, note, err := run.NewTiming(timeout, least, w.flags.grace)
+	if err != nil {
+		return run.Result{}, fail(exitConfiguration, err)
+	}
+	if note != "" {
+		w.messages.printf("%s", note)
+	}
+	paths := make([]string, len(w.names))
+	for i, name := range w.names {
+		paths[i] = w.client.Mutex(name).Path()
+	}
+	defer w.reportRevocation(lock)()
+	result, err := run.Run(run.Config{
+		Command: run.Command{Path: w.path, Args: w.command,
+			Env: run.Environment(strings.Join(w.names, "\n"), strings.Join(paths, "\n"), lock.Token().String())},
+		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, Revoked: lock.Revoked(),
+	})
+	if err != nil {
+		return run.Result{}, startFailure(err)
+	}
+	return result, nil
+}
+
+// reportRevocation prints the reason with which an operator asks for a lock, until the caller
+// calls the function that it returns.
+func (w *wrapper) reportRevocation(lock *zklock.Lock) (stop func()) {
+	ctx, cancel := lock.Context(context.Background())
+	deregister := context.AfterFunc(ctx, func() {
+		if why := context.Cause(ctx); errors.Is(why, zklock.ErrRevoked) {
+			w.messages.printf("the command gets TERM: %s", strings.TrimPrefix(why.Error(), "zklock: "))
+		}
+	})
+	return func() {
+		deregister()
+		cancel()
+	}
+}

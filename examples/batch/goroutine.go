@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// In memory, sessions expire sooner than by default, because a reader of the output waits.
+const (
+	timeout = 3 * time.Second
+	tick    = 500 * time.Millisecond
+)
+
+// startGoroutine starts a worker in this process. To pause it means to freeze the sessions
+// of the ensemble, which only the first worker has at that moment.
+func (o *office) startGoroutine(ctx context.Context) (*worker, error) {
+	client, err := zklock.OpenConnector(o.ensemble.Connector(), zklock.WithParams(url.Values{
+		"session_timeout": {timeout.String()}, "tick_time": {tick.String()},
+	}))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	in, orders := io.Pipe()
+	lines, out := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { _ = errors.Join(in.Close(), lines.Close()) })
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer out.Close()
+		defer client.Close()
+		runJob(ctx, client, o.path, o.unfenced, in, out)
+	})
+	pause := func() (func() error, error) {
+		var thaws []func()
+		for _, id := range o.ensemble.Sessions() {
+			thaws = append(thaws, o.ensemble.Freeze(id))
+		}
+		return func() error {
+			for _, thaw := range thaws {
+				thaw()
+			}
+			return nil
+		}, nil
+	}
+	end := func() { cancel(); running.Wait(); stop() }
+	return &worker{in: orders, lines: bufio.NewScanner(lines), pause: pause, end: end}, nil
+}

@@ -1,0 +1,290 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/election"
+)
+
+// lead stands for election until the parent process writes a line or dies.
+func (w *worker) lead(ctx context.Context, c *zklock.Client, stdin *bufio.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = stdin.ReadString('\n')
+		cancel()
+	}()
+	err := election.New(c, w.task.Name).Run(ctx, func(ctx context.Context, t *election.Term) error {
+		w.print(report{What: "held", Token: t.Token()})
+		<-ctx.Done()
+		return nil
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// expiries finds in a server's log when it has expired sessions.
+var expiries = regexp.MustCompile(`(?m)^(\d\d:\d\d:\d\d,\d\d\d) .*Expiring session`)
+
+// expired returns when a server has expired a session for the last time.
+func expired(t *testing.T, s *ensemble.Server) time.Time {
+	t.Helper()
+	all := expiries.FindAllStringSubmatch(s.Log(), -1)
+	if len(all) == 0 {
+		t.Fatalf("%v has logged no expiry:\n%s", s, s.Log())
+	}
+	at, err := time.ParseInLocation("15:04:05,000", all[len(all)-1][1], time.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	at = time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.Local)
+	if at.After(now.Add(time.Hour)) { // midnight has passed
+		at = at.AddDate(0, 0, -1)
+	}
+	return at
+}
+
+// TestKilledLeaderIsFollowed kills the process of a leader. The next candidate leads when the
+// ensemble's leader has expired the session: a session timeout and two ticks after the kill at
+// most. That time is read from the server's log, so a busy machine cannot fail the test
+// unless the servers themselves are late.
+func TestKilledLeaderIsFollowed(t *testing.T) {
+	ensemble.Require(t)
+	const (
+		tick    = time.Second
+		timeout = 4 * time.Second
+
+		// slack allows for a busy machine, on which servers and candidates have to wait
+		// for a processor.
+		slack = 2 * time.Second
+	)
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick})
+	leader, err := zk.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := task{Role: "lead", Name: "office", URL: zk.URL(rootOf(t), keys("session_timeout", timeout.String(), "tick_time", tick.String(), "pool_max_sessions", "1"))}
+	first, second := startWorker(t, k), startWorker(t, k)
+	first.await("ready")
+	second.await("ready")
+	first.start()
+	held := first.await("held")
+	go second.start()
+	second.await("waiting")
+	killed, wall := monotonic(), time.Now()
+	if err := first.cmd.Process.Signal(os.Kill); err != nil {
+		t.Fatal(err)
+	}
+	got := second.await("held")
+	if got.Token.Compare(held.Token) <= 0 {
+		t.Errorf("token %v after %v", got.Token, held.Token)
+	}
+	total := time.Duration(got.At - killed)
+	session := expired(t, leader).Sub(wall)
+	t.Logf("the session was expired %v after the kill, and the next candidate led %v after that", session, total-session)
+	if session > timeout+2*tick+slack/2 {
+		t.Errorf("the session was expired %v after the kill, want at most %v", session, timeout+2*tick)
+	}
+	if total-session > slack {
+		t.Errorf("the next candidate led %v after the expiry", total-session)
+	}
+}
+
+// TestResignedLeaderIsFollowed counts what happens between the call of Resign and the moment at
+// which the next candidate leads: one request of the leader, and one round trip of the next.
+func TestResignedLeaderIsFollowed(t *testing.T) {
+	zk := calm(t)
+	a, b := calmDial(t, zk), calmDial(t, zk)
+	first, err := election.New(a.Client, "office").Campaign(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := campaigning(t, election.New(b.Client, "office"))
+	awaitCandidates(t, a.Client, "office", 2)
+	beforeA, beforeB := a.proxy.Counts(), b.proxy.Counts()
+	if err := first.Resign(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	next := receive(t, "the second candidate's term", second)
+	costA, costB := a.since(beforeA), b.since(beforeB)
+	t.Logf("the former leader: %v; the next one: %v", costA, costB)
+	if !costA.equal(oneDelete) {
+		t.Errorf("the resignation cost %v, want %v", costA, oneDelete)
+	}
+	// After the event of the first node, the candidate reads its own node. The lease of a
+	// candidate that is next in line is proven already.
+	if want := (cost{map[string]int{"getData": 1}, map[string]int{}, 1}); !costB.equal(want) {
+		t.Errorf("the next candidate needed %v, want %v", costB, want)
+	}
+	if err := next.Resign(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// campaigning stands for election in the background.
+func campaigning(t *testing.T, e *election.Election) <-chan *election.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	got, done := make(chan *election.Term, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("campaign: %v", err)
+			}
+			close(got)
+			return
+		}
+		got <- term
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return got
+}
+
+// awaitCandidates waits until an election has n candidates.
+func awaitCandidates(t *testing.T, c *zklock.Client, name string, n int) []zklock.Contender {
+	t.Helper()
+	var all []zklock.Contender
+	eventually(t, fmt.Sprintf("%s has %d candidates", name, n), func() bool {
+		var err error
+		all, err = c.Contenders(within(t), name)
+		return err == nil && len(all) == n
+	})
+	return all
+}
+
+// cutsEnv has the number of leaders whose server is cut off; without it, there are fewCuts, in
+// one cut.
+const (
+	cutsEnv = "ZKLOCK_ELECTION_CUTS"
+	fewCuts = 8
+)
+
+// TestLeaderBehindACutFollowerStopsFirst: a leader's server that is cut off from the ensemble
+// goes on answering it. The leader's context ends before the next candidate leads, each time.
+func TestLeaderBehindACutFollowerStopsFirst(t *testing.T) {
+	leaders := fewCuts
+	if text := os.Getenv(cutsEnv); text != "" {
+		var err error
+		if leaders, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, _, _ := sampleEnsemble(t)
+	t.Cleanup(e.Heal) // before the clients are closed
+	done := 0
+	for round := 0; done < leaders; round++ {
+		n := min(fewCuts, leaders-done)
+		cutLeaders(t, e, round, n)
+		done += n
+	}
+	t.Logf("%d of %d leaders stopped before the next one led", done, leaders)
+}
+
+// cutLeaders cuts off the server of n leaders.
+func cutLeaders(t *testing.T, e *ensemble.Ensemble, round, n int) {
+	t.Helper()
+	var followers []*ensemble.Server
+	eventually(t, "there are two followers", func() bool { // one comes back from the last cut
+		followers = e.Followers()
+		return len(followers) == 2
+	})
+	params := keys("session_timeout", shortSession.String(), "tick_time", sampleTick.String(), "connect_timeout", patience.String(), "pool_max_sessions", "1")
+	other := dial(t, followers[1].Addr(), params)
+	type leader struct {
+		name   string
+		began  chan *election.Term
+		ctx    context.Context // of the term; read after began
+		ended  chan int64      // when it ended
+		stop   func()
+		second <-chan *election.Term
+		next   chan int64 // when the next candidate led
+	}
+	all := make([]*leader, n)
+	for i := range all {
+		l := &leader{name: fmt.Sprintf("office/%d/%d", round, i), began: make(chan *election.Term, 10), ended: make(chan int64, 10), next: make(chan int64, 1)}
+		all[i] = l
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		client := dial(t, followers[0].Addr(), params)
+		first := true
+		go func() {
+			defer close(done)
+			_ = election.New(client, l.name).Run(ctx, func(ctx context.Context, term *election.Term) error {
+				if first {
+					first, l.ctx = false, ctx
+					l.began <- term
+				}
+				<-ctx.Done()
+				l.ended <- monotonic()
+				return nil
+			})
+		}()
+		l.stop = func() { cancel(); <-done }
+		t.Cleanup(l.stop)
+	}
+	terms := make([]*election.Term, n)
+	for i, l := range all {
+		terms[i] = receive(t, "the first term", l.began)
+		won := campaigning(t, election.New(other, l.name))
+		second := make(chan *election.Term, 1)
+		l.second = second
+		go func() {
+			if term, ok := <-won; ok {
+				at := monotonic()
+				if l.ctx.Err() == nil || terms[i].Valid() {
+					t.Errorf("%s: the leader's context has ended: %v, and its term is valid: %v, when the next one leads", l.name, l.ctx.Err() != nil, terms[i].Valid())
+				}
+				l.next <- at
+				second <- term
+			}
+		}()
+		awaitCandidates(t, other, l.name, 2)
+	}
+	for i, l := range all {
+		if l.ctx.Err() != nil || !terms[i].Valid() {
+			t.Fatalf("%s: the term has ended before the cut: %v", l.name, terms[i].Err())
+		}
+	}
+	if err := e.CutFromLeader(followers[0]); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range all {
+		at, ended := receive(t, "the next term", l.next), receive(t, "the end of the first term", l.ended)
+		t.Logf("%s: the leader's function returned %v before the next one led", l.name, time.Duration(at-ended))
+		if err := terms[i].Err(); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("%s: the first term has ended with %v, want %v", l.name, err, zklock.ErrLost)
+		}
+	}
+	for i, l := range all {
+		term := <-l.second
+		if term.Token().Compare(terms[i].Token()) <= 0 {
+			t.Errorf("%s: token %v after %v", l.name, term.Token(), terms[i].Token())
+		}
+		l.stop()
+		if err := term.Resign(within(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	e.Heal()
+	if err := e.AwaitServing(); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		awaitCandidates(t, other, l.name, 0) // none is left behind
+	}
+}

@@ -1,0 +1,114 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/election"
+)
+
+// throng are a thousand candidates of one election, ten of each of a hundred clients, whose
+// connections go through one proxy.
+type throng struct {
+	proxy *proxy.Proxy
+	began chan *election.Term
+	ended context.CancelFunc // ends all candidacies
+	done  sync.WaitGroup
+}
+
+const (
+	throngClients = 100
+	throngSize    = 1000
+)
+
+func newThrong(t *testing.T, hosts string, params url.Values) *throng {
+	t.Helper()
+	p, err := proxy.NewCounting(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	c := &throng{proxy: p, began: make(chan *election.Term, throngSize)}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.ended = cancel
+	var clients []*zklock.Client
+	for range throngClients {
+		client := dial(t, p.Addr(), params)
+		if err := client.Ping(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, client)
+	}
+	t.Cleanup(func() { cancel(); c.done.Wait() })
+	for i := range throngSize {
+		e := election.New(clients[i%throngClients], "office", election.WithValue(fmt.Sprint(i)), election.WithLogger(nil))
+		c.done.Go(func() {
+			_ = e.Run(ctx, func(ctx context.Context, term *election.Term) error {
+				c.began <- term
+				<-ctx.Done()
+				return nil
+			})
+		})
+	}
+	awaitCandidates(t, clients[0], "office", throngSize)
+	return c
+}
+
+// TestThousandCandidatesChangeTheirLeader: a change of the leader costs one request of the former
+// leader and at most two of the next one, however many candidates wait. One of these two may be a
+// list of the queue: so many candidates were ahead once that it is cheaper than a look at each.
+func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
+	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", "30m", "pool_max_sessions", "1", "connect_timeout", patience.String()))
+	term := receive(t, "the first term", c.began)
+	time.Sleep(2 * time.Second) // the last arrivals have watched their predecessors
+	for range 10 {
+		before := c.proxy.Counts()
+		resign(t, term)
+		next := receive(t, "the next term", c.began)
+		d := c.proxy.Counts().Sub(before)
+		delete(d.Requests, "ping")
+		if total(d.Requests) > 3 || d.Requests["delete"] != 1 || d.Requests["getChildren2"] > 1 || d.Events > 2 {
+			t.Errorf("a change of the leader of %d candidates cost %v", throngSize, d)
+		}
+		t.Logf("%d requests %v, %d events, %d bytes to the server and %d from it", total(d.Requests), d.Requests, d.Events, d.BytesUp, d.BytesDown)
+		if next.Token().Compare(term.Token()) <= 0 {
+			t.Errorf("token %v after %v", next.Token(), term.Token())
+		}
+		term = next
+	}
+}
+
+// TestThousandCandidatesWaitWithoutWrites: only the leader's session and the next one's write.
+func TestThousandCandidatesWaitWithoutWrites(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	c := newThrong(t, e.Hosts(), quick("pool_max_sessions", "1", "connect_timeout", patience.String()))
+	receive(t, "the first term", c.began)
+	time.Sleep(12 * time.Second) // the leases that creations have proven would have been renewed by now
+	const window = 10 * time.Second
+	before := c.proxy.Counts()
+	time.Sleep(window)
+	d := c.proxy.Counts().Sub(before)
+	writes, reads := 0, 0
+	for op, n := range d.Requests {
+		switch {
+		case op == "ping" || op == "sync":
+		case slices.Contains([]string{"getData", "getChildren", "getChildren2", "exists"}, op):
+			reads += n
+		default:
+			writes += n
+		}
+	}
+	t.Logf("in %v: %v", window, d)
+	if writes > 14 || reads > 20 { // a write every 1.8s to 2s of two sessions; late watches of own nodes
+		t.Errorf("%d writes and %d reads in %v, want those of the leader and the next candidate only", writes, reads, window)
+	}
+}

@@ -1,0 +1,130 @@
+//go:build linux
+
+package integration_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+)
+
+// upgradeEnv is the environment variable that names an unpacked release of ZooKeeper, to which
+// TestRollingUpgrade upgrades servers of the usual release.
+const upgradeEnv = "ZKLOCK_TEST_UPGRADE"
+
+// rollingConfig is the ensemble of the tests of maintenance.
+var rollingConfig = ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit, Extra: []string{wholeSync}}
+
+// TestRollingRestart restarts each of three servers, one after the other, twice. Meanwhile
+// processes use locks of all kinds. The rules are those of the chaos test: no two holders
+// overlap, and tokens rise. A lock is lost only because its lease ran out, or because its
+// session expired.
+func TestRollingRestart(t *testing.T) {
+	ensemble.Require(t)
+	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{
+		{"rolling restart", restartAll},
+		{"second rolling restart", restartAll},
+	}}
+	c.run(chaosSeed(t), 0, rollingConfig)
+}
+
+// TestRollingUpgrade upgrades three servers to another release, one after the other, under the
+// same load.
+func TestRollingUpgrade(t *testing.T) {
+	ensemble.Require(t)
+	home := os.Getenv(upgradeEnv)
+	if home == "" {
+		t.Skipf("%s is not set to an unpacked release of ZooKeeper", upgradeEnv)
+	}
+	to, err := ensemble.At(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &chaos{t: t, root: rootOf(t), mild: true}
+	c.kinds = []kind{{"rolling upgrade", func(c *chaos, s *stroke) error {
+		before := c.versions()
+		for _, server := range c.ensemble.Servers() {
+			server.Upgrade(to)
+		}
+		if err := restartAll(c, s); err != nil {
+			return err
+		}
+		t.Logf("upgraded %s to %s", before, c.versions())
+		return nil
+	}}}
+	c.run(chaosSeed(t), 0, rollingConfig)
+}
+
+// versions returns the releases that the servers run.
+func (c *chaos) versions() string {
+	var all []string
+	for _, s := range c.ensemble.Servers() {
+		st, err := s.Status()
+		c.must(err)
+		all = append(all, st.Version)
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestReconfiguration replaces a server by another one under load: a fourth server is added,
+// one that the clients use is removed and stopped, and later it takes the place of the
+// fourth one again.
+func TestReconfiguration(t *testing.T) {
+	ensemble.Require(t)
+	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{{"a server replaced, and replaced back", replaceServer}}}
+	config := rollingConfig
+	config.Reconfigurable, config.DirectQuorum = true, true
+	c.run(chaosSeed(t), 0, config)
+}
+
+// replaceServer replaces a server of the ensemble, and undoes that.
+func replaceServer(c *chaos, s *stroke) error {
+	old := c.ensemble.Server(s.rng.IntN(len(c.ensemble.Servers())))
+	added, err := c.ensemble.Add()
+	if err != nil {
+		return err
+	}
+	if err := c.reconfigure(added, old); err != nil {
+		return err
+	}
+	s.lift()
+	if err := c.recovered(s); err != nil {
+		return err
+	}
+	if err := old.Rejoin(); err != nil {
+		return err
+	}
+	return c.reconfigure(old, added)
+}
+
+// reconfigure adds a server that runs, and then removes and stops another.
+func (c *chaos) reconfigure(join, leave *ensemble.Server) error {
+	ask := func(what string, joining, leaving []string) error {
+		var failed error
+		err := c.until(what, func() bool {
+			// The operator's session may be on the server that leaves, or lose its server
+			// to an election.
+			_, failed = c.raw.IncrementalReconfig(joining, leaving, -1)
+			return failed == nil
+		})
+		if err != nil {
+			return fmt.Errorf("%w: %w", err, failed)
+		}
+		return nil
+	}
+	if err := ask(fmt.Sprintf("%v has joined", join), []string{join.Member()}, nil); err != nil {
+		return err
+	}
+	if err := join.AwaitRole(ensemble.Follower, ensemble.Leader); err != nil {
+		return err
+	}
+	c.pause(time.Second) // the ensemble works with four servers
+	if err := ask(fmt.Sprintf("%v has left", leave), nil, []string{leave.ID()}); err != nil {
+		return err
+	}
+	return leave.Stop()
+}

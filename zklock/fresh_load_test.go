@@ -1,0 +1,175 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Many callers want fresh names, and give up while 64 transactions are under way. The others
+// are not sent any more: a later caller does not wait for them.
+func TestFreshNamesOfCallersThatGaveUpAreNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count, limit = 1000, 64
+		e := memdriver.New(memdriver.WithLatency(50 * time.Millisecond))
+		m := &makers{Connector: e.Connector()}
+		c := connect(t, m, nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for _, name := range names(count) {
+			wg.Go(func() {
+				if _, err := c.Mutex(name).Acquire(t.Context(), zklock.WithWait(80*time.Millisecond)); !errors.Is(err, zklock.ErrNotAcquired) {
+					t.Errorf("acquire: %v, want ErrNotAcquired", err)
+				}
+			})
+		}
+		wg.Wait()
+		mustRelease(t, mustLock(t)(c.Mutex("next").Acquire(t.Context(), zklock.WithWait(time.Minute))))
+		if n := m.multis.Load(); n != limit+1 {
+			t.Errorf("%d transactions with a container, want %d of callers that gave up, and one more", n, limit)
+		}
+		time.Sleep(time.Minute)
+		if n := nodes(e); n != 0 {
+			t.Errorf("%d nodes left", n)
+		}
+	})
+}
+
+// A caller gives up after a transaction that was certainly not sent. The client does not look
+// for its nodes.
+func TestFreshNameThatWasNotSentIsNotLookedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		m := &makers{Connector: e.Connector(), multi: func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error) {
+			return nil, driver.ErrNotSent
+		}}
+		c := connect(t, m, nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantCost(t, "a fresh name that was not sent", cost(e, func() {
+			if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(20*time.Millisecond)); !errors.Is(err, zklock.ErrNotAcquired) {
+				t.Errorf("acquire: %v, want ErrNotAcquired", err)
+			}
+		}), memdriver.Ops{})
+		if m.multis.Load() == 0 {
+			t.Error("no transaction was tried")
+		}
+	})
+}
+
+// A client has used fresh names, so they may share transactions. Then it wants many names at
+// once that exist already. One transaction of each group is refused because of them, and the
+// other members of the group do not wait for more.
+func TestFreshNamesThatExistDoNotHoldUpTheirGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 300
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		var released atomic.Bool
+		var shared atomic.Int64 // refused transactions of several members, until the lock is released
+		m := &makers{Connector: e.Connector(), multi: func(s driver.Session, ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+			results, err := s.Multi(ctx, ops)
+			if err != nil && len(ops) > 3 && !released.Load() {
+				shared.Add(1)
+			}
+			return results, err
+		}}
+		c, other := connect(t, m, nil), connect(t, e.Connector(), nil)
+		var wg sync.WaitGroup
+		use := func(c *zklock.Client, name string) {
+			wg.Go(func() { mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context()))) })
+		}
+		for i := range count {
+			use(other, fmt.Sprint("n", i))
+		}
+		held := mustLock(t)(c.Mutex("held").Acquire(t.Context()))
+		for i := range 16 {
+			use(c, fmt.Sprint("fresh", i))
+		}
+		wg.Wait()
+		for i := range count {
+			use(c, fmt.Sprint("n", i))
+		}
+		synctest.Wait() // two transactions are under way, and the rest waits
+		mustRelease(t, held)
+		released.Store(true)
+		wg.Wait()
+		if n := shared.Load(); n == 0 || n > 4 {
+			t.Errorf("%d shared transactions were refused until the release of another lock was done, want at most 4", n)
+		}
+	})
+}
+
+// Of many names that are acquired together, another client has created all, or some. One
+// transaction is refused, and then the client reads which of the others exist.
+func TestFreshNamesThatExistTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var l *zklock.Lock
+		all := func(c *zklock.Client, names ...string) func() {
+			var list []zklock.Acquirer
+			for _, name := range names {
+				list = append(list, c.Mutex(name))
+			}
+			return func() { l = mustLock(t)(zklock.All(list...).Acquire(t.Context())) }
+		}
+		many := names(100)
+		all(other, many...)()
+		mustRelease(t, l)
+		wantCost(t, "a hundred names that exist", cost(e, all(c, many...)), memdriver.Ops{Multis: 2, MultiOps: 300 + 200, Gets: 100})
+		mustRelease(t, l)
+		all(other, "a", "c", "e")()
+		mustRelease(t, l)
+		wantCost(t, "five names, of which every second exists", cost(e, all(c, "a", "b", "c", "d", "e")), memdriver.Ops{Multis: 2, MultiOps: 15 + 12, Gets: 5})
+		mustRelease(t, l)
+	})
+}
+
+// Several goroutines of a client use a fresh name at the same time, each with a node of its
+// own. One of them has created the znode, and the client removes it when it is idle, whatever
+// the others have found out.
+func TestFreshNameOfSeveralGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithReapInterval(24*time.Hour), memdriver.WithLatency(time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		var wg sync.WaitGroup
+		var got []zklock.Token
+		var mu sync.Mutex
+		for range 5 {
+			wg.Go(func() {
+				l := mustLock(t)(c.Semaphore("s", 5).Acquire(t.Context()))
+				mu.Lock()
+				got = append(got, l.Token())
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mustRelease(t, l)
+			})
+		}
+		wg.Wait()
+		slices.SortFunc(got, zklock.Token.Compare)
+		if n := len(slices.Compact(got)); n != 5 {
+			t.Errorf("%d different tokens of five holders", n)
+		}
+		time.Sleep(time.Minute)
+		if dump := e.Dump(); nodes(e) != 0 || strings.Contains(dump, "s container") {
+			t.Errorf("left behind:\n%s", dump)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package model
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The bounds of one exploration. ZKLOCK_MODEL is a duration: for so long in total the large
+// configurations are explored, one after the other.
+const (
+	smallBound = 500_000 // more than any of them has
+	raceBound  = 10_000
+	guardBound = 3_000_000
+	largeBound = 25_000_000 // needs up to 8 GB
+)
+
+// smallBounds are those of a configuration in every run.
+func smallBounds() Bounds {
+	if underRace {
+		return Bounds{States: raceBound}
+	}
+	return Bounds{States: smallBound}
+}
+
+// largeBounds are those of one of several large configurations. The test is skipped if
+// ZKLOCK_MODEL is not set.
+func largeBounds(t *testing.T, of int) Bounds {
+	t.Helper()
+	text := os.Getenv("ZKLOCK_MODEL")
+	if text == "" {
+		t.Skip("ZKLOCK_MODEL is not set: make model sets it")
+	}
+	total, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("ZKLOCK_MODEL: %v", err)
+	}
+	return Bounds{States: largeBound, For: total / time.Duration(of)}
+}
+
+// holds explores a system, in which no state may break an invariant.
+func holds[S comparable](t *testing.T, sys System[S], b Bounds) Result {
+	t.Helper()
+	r := Explore(sys, b)
+	t.Logf("%v", r)
+	if r.Violation != nil {
+		t.Errorf("%v, after %d steps:\n%s", r.Violation, len(r.Trace), strings.Join(r.Trace, "\n"))
+	}
+	return r
+}
+
+// breaks explores a system without the named one of its guards, and has to find a violation of which
+// the text contains want.
+func breaks[S comparable](t *testing.T, name string, sys System[S], want string) {
+	t.Helper()
+	bound := guardBound
+	if underRace {
+		bound = raceBound
+	}
+	r := Explore(sys, Bounds{States: bound})
+	if underRace && r.Violation == nil {
+		t.Skipf("%v: the tests without the race detector go further", r)
+	}
+	if r.Violation == nil {
+		t.Errorf("no counter-example: %v", r)
+		return
+	}
+	t.Logf("a counter-example of %d steps, after %d states: %v\n%s", len(r.Trace), r.States, r.Violation, strings.Join(r.Trace, "\n"))
+	if !strings.Contains(r.Violation.Error(), want) {
+		t.Errorf("%v: want %q", r.Violation, want)
+	}
+	documented(t, fmt.Sprintf("| %s | %d | %v |", name, len(r.Trace), r.Violation))
+}
+
+// documented checks that docs/model.md has a row with these figures. They do not depend on the
+// machine: an exploration finds all states, and the shortest counter-example.
+func documented(t *testing.T, row string) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\n"+row+"\n") {
+		t.Errorf("docs/model.md does not have the row\n%s", row)
+	}
+}
+
+// configuration is a system with a name.
+type configuration[S comparable] struct {
+	name string
+	sys  System[S]
+}
+
+// holdAll runs small configurations, as many at a time as go test allows.
+func holdAll[S comparable](t *testing.T, all []configuration[S]) {
+	t.Helper()
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := holds(t, c.sys, smallBounds())
+			if underRace || t.Failed() {
+				return
+			}
+			if !r.Complete {
+				t.Error("the configuration is not small: not all of its states were explored")
+			}
+			documented(t, fmt.Sprintf("| %s | %d | %d |", c.name, r.States, r.Depth))
+		})
+	}
+}

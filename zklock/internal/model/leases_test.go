@@ -1,0 +1,49 @@
+package model
+
+import (
+	"testing"
+	"time"
+)
+
+// aligned is a model in which all times are whole units, and the margin is less than a unit.
+var aligned = Leases{Unit: time.Second, Timeout: 5, Tick: 2, Outstanding: 1}
+
+// slipping is one in which the client's clock may stand still for a unit, which is a little
+// less than the margin.
+var slipping = Leases{Unit: 50 * time.Millisecond, Timeout: 5, Tick: 1, Outstanding: 1, Slips: 1}
+
+// deposing is one in which the client may stay with a leader that was deposed.
+var deposing = Leases{Unit: time.Second, Timeout: 4, Tick: 1, Outstanding: 1, Elections: 1, Reconnects: 2}
+
+func TestLeaseOutlivesNoSession(t *testing.T) {
+	overlapping := aligned
+	overlapping.Timeout, overlapping.Tick, overlapping.Outstanding = 4, 1, 2
+	holdAll(t, []configuration[leaseState]{
+		{"one leader", aligned},
+		{"overlapping requests", overlapping},
+		{"a slow clock", slipping},
+		{"a deposed leader", deposing},
+	})
+}
+
+func TestLeaseGuardsAreNeeded(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		sys     Leases
+		without LeaseGuard
+	}{
+		{"the tick between j and p", aligned, TickBetween},
+		{"commits only", deposing, CommitsOnly},
+		{"exchanges before the write", aligned, EarlierExchanges},
+		{"an exchange before the one before", aligned, ExchangeBefore},
+		{"sent, not answered", aligned, SentNotAnswered},
+		{"a reconnect proves nothing", deposing, ReconnectsProveNo},
+		{"the margin", slipping, Margin},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.sys.Without = c.without
+			breaks(t, c.name, c.sys, "has not run out")
+		})
+	}
+}

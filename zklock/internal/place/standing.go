@@ -1,0 +1,80 @@
+package place
+
+import (
+	"math"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// Standing is what a client knows of a place that had a holder. The rules of hand-over, of
+// joining and of keeping depend on nothing else, apart from the session's lease. The rules are
+// pure, and the checked model calls the same ones: see package model.
+type Standing struct {
+	Mode      queue.Mode    // what the place's node grants
+	Doubtful  bool          // a Txn under the place may still be applied
+	Revoked   bool          // the holder was asked to give the lock back
+	Keepable  bool          // the place may be kept, as far as its creation shows
+	Watched   bool          // the client watches for other contenders: see Keep
+	Others    bool          // another contender is, or may be, in the queue
+	Turn      uint32        // of the next holder
+	Handovers int           // since the limits have counted
+	Limited   time.Duration // for how long the limits of hand-over have counted; not set if the place is open
+}
+
+// standingOf returns a place's standing. The session's Mu is held.
+func standingOf(p *Place) Standing {
+	s := Standing{
+		Mode:      p.nodes[0].kind.Mode,
+		Doubtful:  p.doubtfulTxn.Load(),
+		Revoked:   isRevoked(p),
+		Keepable:  p.keepable,
+		Watched:   p.watched,
+		Others:    p.others,
+		Turn:      p.turn,
+		Handovers: p.handovers,
+	}
+	if !s.IsOpen() { // else no limit counts, and the clock need not be read
+		s.Limited = limitedFor(p)
+	}
+	return s
+}
+
+// IsOpen reports whether the client watches for other contenders, and there are none.
+func (s Standing) IsOpen() bool { return s.Watched && !s.Others }
+
+// Grants reports whether the place can have a holder of a mode, however long it has been held:
+// the node grants the mode, no Txn under the place is in doubt, the place is not revoked, and
+// there are turns left.
+func (s Standing) Grants(mode queue.Mode) bool {
+	return (s.Mode != queue.Shared || mode == queue.Shared) && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
+}
+
+// MayPass is the rule of Place.MayPass.
+func (s Standing) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
+	switch {
+	case !s.Grants(mode):
+		return false
+	case s.IsOpen():
+		return true
+	case s.Limited >= within:
+		return false
+	}
+	return !s.Others || s.Handovers < limit
+}
+
+// MayJoin is the rule of Place.MayJoin.
+func (s Standing) MayJoin(within time.Duration) bool {
+	return !s.Revoked && (s.IsOpen() || s.Limited < within)
+}
+
+// MayBeKept is the rule of Keep.
+func (s Standing) MayBeKept() bool {
+	return s.Keepable && !s.Others && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
+}
+
+// MayBeTakenUp is the rule of TakeUp.
+func (s Standing) MayBeTakenUp(mode queue.Mode) bool { return s.IsOpen() && s.Grants(mode) }
+
+// lastTurn is the turn of a place's last holder. A Downgrade needs one turn more.
+const lastTurn = math.MaxUint32 - 1
