@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -111,8 +112,8 @@ func TestFromProtoModeAndWait(t *testing.T) {
 		watch: func(ctx context.Context, _ *text, s *connect.ServerStream[text]) error {
 			return s.Send(wrapperspb.String(name(ctx)))
 		},
-	}, connectlock.HandlerInterceptor(connectlock.FromProto(c)))
-	_, err := call(t.Context(), s.pay, "42") // without a wait, although the interceptor waits 10 s
+	}, connectlock.HandlerInterceptor(connectlock.FromProto(c), connectlock.WithWait(time.Hour)))
+	_, err := call(t.Context(), s.pay, "42") // without a wait, although the interceptor would wait for an hour
 	wantError(t, err, connect.CodeAborted, "LOCK_CONTENDED")
 	got := make(chan string, 2)
 	for range 2 {

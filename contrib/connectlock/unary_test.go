@@ -69,6 +69,12 @@ func retryDelay(err error) time.Duration {
 // returns.
 func TestUnaryLost(t *testing.T) {
 	full := connect.NewError(connect.CodeDataLoss, errors.New("the disk is full"))
+	full.Meta().Set("disk", "7")
+	detail, err := connect.NewErrorDetail(wrapperspb.String("7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.AddDetail(detail)
 	for what, c := range map[string]struct {
 		returned error
 		code     connect.Code
@@ -92,6 +98,9 @@ func TestUnaryLost(t *testing.T) {
 			}}, chain{observe, lock})
 			_, err := call(t.Context(), s.pay, "x")
 			wantError(t, err, c.code, c.reason)
+			if got := new(connect.Error); c.returned == error(full) && (!errors.As(err, &got) || len(got.Details()) != 1 || got.Meta().Get("disk") != "7") {
+				t.Errorf("error %v with details %v and header %v, want those of the handler", err, got.Details(), got.Meta())
+			}
 			if !errors.Is(cause, zklock.ErrLost) {
 				t.Errorf("the handler's context ended with %v, want the loss", cause)
 			}
@@ -232,5 +241,26 @@ func TestUnaryClient(t *testing.T) {
 	wantError(t, err, connect.CodeAborted, "LOCK_LOST")
 	if !errors.Is(err, zklock.ErrLost) {
 		t.Errorf("error %v, want one that matches ErrLost", err)
+	}
+}
+
+// An interceptor for the other side does nothing.
+func TestInterceptorsOnTheOtherSide(t *testing.T) {
+	c, _ := zklocktest.New(t)
+	refuse := func(context.Context, connectlock.Call) zklock.Acquirer { return connectlock.Missing() }
+	s := serve(t, shop{
+		pay: named,
+		upload: func(ctx context.Context, s *connect.ClientStream[text]) (*text, error) {
+			return wrapperspb.String(name(ctx)), s.Err()
+		},
+	}, connectlock.ClientInterceptor(refuse), connect.WithInterceptors(connectlock.HandlerInterceptor(refuse)))
+	if got, err := call(t.Context(), s.pay, "x"); got != "no lock" || err != nil {
+		t.Errorf("a unary call: %q, %v", got, err)
+	}
+	if m, err := s.upload.CallClientStream(t.Context()).CloseAndReceive(); err != nil || m.Msg.GetValue() != "no lock" {
+		t.Errorf("a stream: %v, %v", m, err)
+	}
+	if n := c.Stats().Acquired; n != 0 {
+		t.Errorf("%d locks were acquired, want none", n)
 	}
 }

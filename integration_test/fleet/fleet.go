@@ -41,8 +41,9 @@ type Member struct {
 	stdin *bufio.Reader
 }
 
-// Say prints a line, for which the test can wait with Expect: a word, and the rest. Each line is one write, so that
-// the lines of a process that is killed are whole. It is safe for concurrent use.
+// Say prints a line, for which the test can wait with Expect: a word, and the rest. Each line
+// is one write, so that the lines of a process that is killed are whole. It is safe for
+// concurrent use.
 func (m *Member) Say(word string, rest ...string) {
 	line := strings.ReplaceAll(strings.Join(append([]string{word}, rest...), " "), "\n", " ")
 	m.mu.Lock()
