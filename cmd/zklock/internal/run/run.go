@@ -219,11 +219,13 @@ func (r *runner) reap() {
 		if pid == 0 {
 			return
 		}
-		// What has ended the guard may have ended the command, too: then there is nothing left
-		// to guard.
-		if main := r.group.main; main != 0 && r.group.isGuard(pid) {
-			if ended, its := changed(main); ended != 0 && r.group.note(ended, its) {
+		// What has ended the guard may be ending the command, too: then there is nothing left to
+		// guard. The start of another guard takes about as long as this wait.
+		for tries := 20; tries > 0 && r.group.main != 0 && r.group.isGuard(pid); tries-- {
+			if ended, its := changed(r.group.main); ended != 0 && r.group.note(ended, its) {
 				r.noteMain(its)
+			} else {
+				time.Sleep(time.Millisecond)
 			}
 		}
 		if r.group.note(pid, status) {
