@@ -136,12 +136,17 @@ func (g *group) note(pid int, status syscall.WaitStatus) bool {
 		}
 		_ = g.guard.alive.Close()
 		g.guard = nil
-		if !g.doomed {
+		if some, err := members(g.id, 0); g.main == 0 && err == nil && !some {
+			g.guarded = false // the kernel may give the group's number to another group
+		} else if !g.doomed {
 			g.replaceGuard()
 		}
 	}
 	return false
 }
+
+// isGuard reports whether a child is the guard.
+func (g *group) isGuard(pid int) bool { return g.guard != nil && g.guard.pid == pid }
 
 // replaceGuard adds a guard to a group whose guard was killed from outside.
 func (g *group) replaceGuard() {

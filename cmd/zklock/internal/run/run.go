@@ -215,14 +215,32 @@ func (r *runner) sweep(now time.Time) {
 // the loop runs.
 func (r *runner) reap() {
 	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-		switch {
-		case err == syscall.EINTR:
-		case err != nil || pid <= 0:
+		pid, status := changed(-1)
+		if pid == 0 {
 			return
-		case r.group.note(pid, status):
+		}
+		// What has ended the guard may be ending the command, too: then there is nothing left to
+		// guard. The start of another guard takes about as long as this wait.
+		for tries := 20; tries > 0 && r.group.main != 0 && r.group.isGuard(pid); tries-- {
+			if ended, its := changed(r.group.main); ended != 0 && r.group.note(ended, its) {
+				r.noteMain(its)
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		if r.group.note(pid, status) {
 			r.noteMain(status)
+		}
+	}
+}
+
+// changed returns a child that has ended or was stopped: that with the process id of, or any one
+// if of is -1. It returns 0 if there is none.
+func changed(of int) (pid int, status syscall.WaitStatus) {
+	for {
+		pid, err := syscall.Wait4(of, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		if err != syscall.EINTR {
+			return max(pid, 0), status
 		}
 	}
 }
