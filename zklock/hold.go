@@ -29,12 +29,12 @@ type hold struct {
 
 	mu      sync.Mutex
 	origin  place.Origin  // guarded by mu; of the request to which the place was granted; SetLabel changes its label
-	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // guarded by mu; those not yet released, the oldest first
+	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
-	txns    int           // guarded by mu; Txns under way
+	txns    int32         // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; if not nil, closed when txns reaches 0
 
 	toReport []*handle // the lost handles; used by MarkLost, Finish and Report only, which are called one after the other

@@ -49,9 +49,8 @@ type Place struct {
 	before      *warmth // what our contender before it proves, if it has one name; nil: nothing
 	parentCzxid int64   // its parent's, if it has one name, and a set or a warm name has shown it
 
-	Granted   time.Time     // when it was first granted; zero if it was not
-	recalled  time.Duration // guarded by Desk.Mu; how long after that it was recalled; 0: it was not
-	handovers int           // guarded by Desk.Mu; how often it was handed over since its grant or its recall
+	Granted  time.Time     // when it was first granted; zero if it was not
+	recalled time.Duration // guarded by Desk.Mu; how long after that it was recalled; 0: it was not
 
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
@@ -60,8 +59,9 @@ type Place struct {
 	hold  session.Tenant // guarded by Desk.Mu; the hold that has it now; nil if none has
 	share *time.Timer    // guarded by Desk.Mu; see ShareAt
 
-	turn uint32 // guarded by Desk.Mu; the turn of the next hold
-	life life   // its state
+	handovers uint32 // guarded by Desk.Mu; how often it was handed over since its grant or its recall
+	turn      uint32 // guarded by Desk.Mu; the turn of the next hold
+	life      life   // its state
 
 	limitChecked bool // max_contenders was applied when it was created
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear

@@ -32,7 +32,7 @@ func standingOf(p *Place) Standing {
 		Watched:   p.watched,
 		Others:    p.others,
 		Turn:      p.turn,
-		Handovers: p.handovers,
+		Handovers: int(p.handovers),
 	}
 	if !s.IsOpen() { // else no limit counts, and the clock need not be read
 		s.Limited = limitedFor(p)
