@@ -4,6 +4,7 @@ package zklock_test
 
 import (
 	"context"
+	"math"
 	"net/url"
 	"os"
 	"runtime"
@@ -217,14 +218,23 @@ func memoryOfWaiting(many int64, wait func(context.Context)) usage {
 // check compares the rounds' figures with a limit and with each other.
 func check(t *testing.T, what string, each, left []usage, limit int64) {
 	t.Helper()
+	stays := int64(math.MaxInt64)
 	for i := range each {
 		// The first round fills pools and maps that never shrink, so it may take a
 		// little more.
 		if most := limit + limit/8*int64(max(0, 1-i)); each[i].sum() > most {
 			t.Errorf("round %d: %s takes %+v bytes, want at most %d", i, what, each[i], most)
 		}
-		if i > 0 && (each[i].sum() > each[0].sum()*11/10 || left[i].heap > limit/20) {
-			t.Errorf("round %d: %s takes %+v bytes after %+v at first, and %+v stay: memory is not freed", i, what, each[i], each[0], left[i])
+		if i > 0 && each[i].sum() > each[0].sum()*11/10 {
+			t.Errorf("round %d: %s takes %+v bytes after %+v at first", i, what, each[i], each[0])
 		}
+		if i > 0 {
+			stays = min(stays, left[i].heap)
+		}
+	}
+	// A map in which the same number of other names was before may grow once more, and then
+	// one round leaves memory behind. What is not freed is left behind by every round.
+	if stays > limit/20 {
+		t.Errorf("of %s, %d bytes or more stay in each round: memory is not freed", what, stays)
 	}
 }
