@@ -37,7 +37,8 @@ const (
 	onceEnd   = "end"   // a job has done its work
 	onceDone  = "done"  // Do has returned nil, and the slot has run here
 	oncePass  = "pass"  // Do has returned nil, and the slot had run before
-	onceFail  = "fail"  // Do has returned an error
+	onceLost  = "lost"  // Do has returned an error: the lock was lost, or the outcome is not known
+	onceFail  = "fail"  // Do has returned another error
 )
 
 // once runs each slot when its time has come by the process's own clock.
@@ -89,6 +90,8 @@ func (w *worker) once() error {
 				write(onceDone, i, token, nil)
 			case err == nil:
 				write(oncePass, i, token, nil)
+			case errors.Is(err, zklock.ErrLost), errors.Is(err, zklock.ErrUnknownOutcome):
+				write(onceLost, i, token, err)
 			default:
 				write(onceFail, i, token, err)
 			}

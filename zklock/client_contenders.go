@@ -110,8 +110,10 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 //
 // A contender of Curator gets the message of Curator's own Revoker, without the reason. That
 // Revoker can revoke locks of zklock, too: the Revoked of a [Contender] is "__REVOKE__" then,
-// and the node does not show any more which process holds the lock. For contenders of
-// go-zookeeper and kazoo, which cannot be asked, the error matches [ErrConflict].
+// and the node does not show any more which process holds the lock. Curator's LeaderSelector
+// has the nodes of its mutex, but does not look for the message: it goes on leading, and its
+// node no longer has the participant's id. For contenders of go-zookeeper, kazoo and Curator's
+// LeaderLatch, which cannot be asked, the error matches [ErrConflict].
 func (c *Client) Revoke(ctx context.Context, name, node, reason string) error {
 	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
 		node, zxid, err := c.parseNode(node)

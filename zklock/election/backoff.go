@@ -51,7 +51,7 @@ func rest(ctx context.Context, c *zklock.Client, d time.Duration) {
 		case <-timer.C:
 			return
 		case <-look.C:
-			if errors.Is(c.Healthy(), zklock.ErrClosed) { // makes no request
+			if errors.Is(c.Healthy(), zklock.ErrClosed) { // which also opens a session for the next candidacy, if there is none
 				return
 			}
 		}

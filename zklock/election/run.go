@@ -15,11 +15,13 @@ import (
 // return then. Run resigns only when lead has returned: no other candidate leads while lead
 // works, unless the lock was lost. After that it pauses for about a second and stands again;
 // pauses after terms of less than 30 seconds, and after candidacies that failed, double, up to
-// 30 seconds, unless the lock was lost or the ensemble could not be reached.
+// 30 seconds. They do not double if the lock was lost, or if the ensemble could not be reached,
+// unless that candidacy failed at once.
 //
 // Run returns:
 //
-//   - when ctx has ended and lead has returned, with an error that matches that of ctx
+//   - when ctx has ended, lead has returned, and the ensemble has confirmed that the candidate
+//     resigned, or a session timeout has passed; with an error that matches that of ctx
 //   - nil, if lead returned an error that matches [ErrStop]
 //   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
 //     [zklock.ErrConflict], [zklock.ErrDeadlock] or [zklock.ErrTokenRegression], if the
@@ -94,7 +96,7 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 	if inner.Err() != nil {
 		return nil // a candidate that can lead no more never leads
 	}
-	defer e.attend(inner, t)()
+	defer e.watchStuck(inner, t)()
 	err = lead(inner, t)
 	because := inner.Err() != nil && (errors.Is(err, inner.Err()) || errors.Is(err, context.Cause(inner)))
 	if err != nil && !because && !errors.Is(err, ErrStop) {
@@ -103,10 +105,10 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 	return err
 }
 
-// attend reports a leader that goes on for too long after its context has ended. The caller
+// watchStuck reports a leader that goes on for too long after its context has ended. The caller
 // calls the function that it returns when the leader's function has returned. That function
-// waits for attend's goroutine.
-func (e *Election) attend(ctx context.Context, t *Term) (stop func()) {
+// waits for watchStuck's goroutine.
+func (e *Election) watchStuck(ctx context.Context, t *Term) (stop func()) {
 	returned, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -48,7 +48,7 @@ func TestSimulatedElections(t *testing.T) {
 		})
 	}
 	t.Logf("%d runs: %+v", runs, sum)
-	if runs >= fewRuns && (sum.Lost < runs || sum.Terms < 10*runs || sum.Unknown == 0) {
+	if runs >= fewRuns && (sum.Lost < runs || sum.Terms < 10*runs || sum.Unknown == 0 || sum.None == 0) {
 		t.Errorf("%d runs had %+v: the faults hardly struck", runs, sum)
 	}
 }
@@ -77,6 +77,7 @@ type simulation struct {
 	leaders  map[*election.Term]context.Context // those whose function has not returned; guarded by mu
 	last     zklock.Token                       // of the newest term; guarded by mu
 	calm     bool                               // leaders stay; guarded by mu
+	nobody   bool                               // candidates do not begin again; guarded by mu
 	stops    [simCandidates]context.CancelFunc  // end a candidate's Run, after which it begins again; guarded by mu
 	tally    tally                              // guarded by mu
 }
@@ -92,9 +93,11 @@ func simulate(t *testing.T, seed uint64) tally {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				own, stop := context.WithCancel(ctx)
-				s.mu.Lock()
-				s.stops[i] = stop
-				s.mu.Unlock()
+				if !s.begin(i, stop) {
+					stop()
+					<-ctx.Done()
+					return
+				}
 				if err := e.Run(own, func(ctx context.Context, term *election.Term) error { return s.lead(ctx, term, rng) }); !errors.Is(err, context.Canceled) {
 					t.Errorf("Run of candidate %d: %v", i, err)
 				}
@@ -131,6 +134,17 @@ func simulate(t *testing.T, seed uint64) tally {
 		s.setCalm(false)
 	}
 	s.setCalm(true)
+	s.switchOff()
+	time.Sleep(simCalm)
+	synctest.Wait()
+	for i, o := range observers {
+		if now, err := o.now(); !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("observer %d reported %+v, %v last, and no candidate is left", i, now, err)
+		}
+	}
+	if n := nodes(s.ensemble); n != 0 {
+		t.Errorf("%d nodes, and no candidate is left", n)
+	}
 	cancel()
 	all.Wait()
 	time.Sleep(simCalm)
@@ -153,6 +167,26 @@ func (s *simulation) setCalm(calm bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calm = calm
+}
+
+// switchOff ends all candidacies, and no other begins.
+func (s *simulation) switchOff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nobody = true
+	for _, stop := range s.stops {
+		stop()
+	}
+}
+
+// begin reports whether a candidate may begin again. stop ends its candidacy.
+func (s *simulation) begin(i int, stop context.CancelFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.nobody {
+		s.stops[i] = stop
+	}
+	return !s.nobody
 }
 
 // lead is the work of a leader. It checks that it is the only one: no context of another leader

@@ -12,7 +12,7 @@ const (
 	// PostgreSQL is the dialect of PostgreSQL 9.5 and newer.
 	PostgreSQL = "postgres"
 
-	// MySQL is the dialect of MySQL 5.7 and newer, and of MariaDB 10.2 and newer.
+	// MySQL is the dialect of MySQL 5.7 and newer, and of MariaDB 10.2 and newer. It is tested with MariaDB.
 	MySQL = "mysql"
 
 	// SQLite is the dialect of SQLite 3.24 and newer.

@@ -1,6 +1,6 @@
 // Package once runs a job once for each slot in a fleet of processes, such as a report for
-// each hour. It works on zklock's public API: the processes take a lock, and a ledger in
-// ZooKeeper says which slot has run last.
+// each hour. The processes take a lock of zklock's, and a ledger in ZooKeeper says which slot
+// has run last.
 //
 //	slot := time.Now().UTC().Truncate(time.Hour).Format(time.RFC3339)
 //	ran, err := once.Do(ctx, client, "hourly-report", slot, func(ctx context.Context) error {
