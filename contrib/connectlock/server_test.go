@@ -111,6 +111,8 @@ func TestProcesses(t *testing.T) {
 				t.Errorf("the handler holds %q, want orders/42", held)
 			}
 			done[1] = remote(t, atSecond, procedure)
+			fleet.AwaitContenders(t, other, "orders/42", 2)
+			second.Silent("began")
 			return first, second, done
 		}
 		finish := func(t *testing.T, second *fleet.Process, done <-chan error) {
@@ -124,7 +126,6 @@ func TestProcesses(t *testing.T) {
 		t.Run(kind+"/one after the other", func(t *testing.T) {
 			address := e.URL("/turns-"+kind, quick())
 			first, second, done := begin(t, address, address)
-			second.Silent("began")
 			first.Send("go on")
 			if err := <-done[0]; err != nil {
 				t.Errorf("the call of the first process: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -62,6 +63,7 @@ func (h held) Unlock(ctx context.Context) error { return h.lock.Release(context.
 type slotted struct {
 	finish chan struct{}  // closed by Unlock
 	ended  chan slotEnded // gets the outcome of once.Do
+	unlock func() error   // what Unlock does at its first call; later calls return the same
 }
 
 // slotEnded is the outcome of once.Do.
@@ -72,6 +74,7 @@ type slotEnded struct {
 
 func (l *Locker) lockSlot(ctx context.Context, name string) (gocron.Lock, error) {
 	s := &slotted{finish: make(chan struct{}), ended: make(chan slotEnded, 1)}
+	s.unlock = sync.OnceValue(s.end)
 	began := make(chan struct{})
 	go func() {
 		ran, err := once.Do(ctx, l.client, name, slotOf(l.now(), l.slots), func(context.Context) error {
@@ -94,7 +97,9 @@ func (l *Locker) lockSlot(ctx context.Context, name string) (gocron.Lock, error)
 
 // Unlock implements gocron.Lock. once.Do writes its ledger even if the scheduler's context has
 // ended.
-func (s *slotted) Unlock(context.Context) error {
+func (s *slotted) Unlock(context.Context) error { return s.unlock() }
+
+func (s *slotted) end() error {
 	close(s.finish)
 	e := <-s.ended
 	if e.err != nil {

@@ -65,6 +65,7 @@ func runJob(m *fleet.Member) error {
 	defer scheduler.Shutdown()
 	_, err = scheduler.NewJob(gocron.DurationJob(100*time.Millisecond), gocron.NewTask(job), gocron.WithName("report"),
 		gocron.WithSingletonMode(gocron.LimitModeReschedule), gocron.WithEventListeners(
+			gocron.AfterLockError(func(uuid.UUID, string, error) { m.Say("skipped") }),
 			gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) {
 				if errors.Is(err, zklock.ErrLost) {
 					m.Say("lost", err.Error())

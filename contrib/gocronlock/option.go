@@ -52,6 +52,10 @@ func WithPrefix(prefix string) Option { return option(func(s *settings) { s.pref
 // schedulers that start duration jobs at different times, the first one in each slot runs the
 // job.
 //
+// The times at which a job is due have to be multiples of d, such as full hours for an hour. In
+// the middle between two multiples, a clock that is a little early decides for the slot before,
+// and the job runs in both. For a job at minute 30 of each hour, d is a minute.
+//
 // For jobs with different intervals, use lockers of their own: gocron.WithDistributedJobLocker.
 // WithSlots panics if d is not greater than zero.
 func WithSlots(d time.Duration) Option {
@@ -63,7 +67,7 @@ func WithSlots(d time.Duration) Option {
 
 // WithWait sets how long a scheduler waits while another one runs the same job. If that one dies
 // in the meantime, this one runs the job. The default is half a slot with [WithSlots] and
-// [Once], and otherwise zero: the job is skipped at once.
+// [Once], which is 12 hours for a slot of a day, and otherwise zero: the job is skipped at once.
 func WithWait(d time.Duration) Option { return option(func(s *settings) { s.wait = &d }) }
 
 // WithClock sets the clock that says which slot it is: that of a scheduler with

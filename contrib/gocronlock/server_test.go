@@ -62,13 +62,27 @@ func TestProcesses(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	for _, mode := range []string{"locker", "once", "elector"} {
+		// awaitOther waits until the second process wants to run the job, and shows that it
+		// does not.
+		awaitOther := func(t *testing.T, second *fleet.Process, address string) {
+			t.Helper()
+			second.Expect("ready")
+			switch mode {
+			case "locker": // it does not wait for the lock
+				second.ExpectWithout("skipped", "began")
+			case "once":
+				fleet.AwaitContenders(t, address, "cron/report", 2)
+			case "elector":
+				fleet.AwaitContenders(t, address, "cron", 2)
+			}
+			second.Silent("began")
+		}
 		t.Run(mode+"/killed", func(t *testing.T) {
 			address := e.URL("/killed-"+mode, quick())
 			first := fleet.Start(t, "job", address, mode)
 			first.Expect("began")
 			second := fleet.Start(t, "job", address, mode)
-			second.Expect("ready")
-			second.Silent("began")
+			awaitOther(t, second, address)
 			first.Kill()
 			second.Expect("began")
 			second.Send("go on")
@@ -84,7 +98,7 @@ func TestProcesses(t *testing.T) {
 			first := fleet.Start(t, "job", ensemble.URL(p.Addr(), root, quick()), mode)
 			first.Expect("began")
 			second := fleet.Start(t, "job", e.URL(root, quick()), mode)
-			second.Expect("ready")
+			awaitOther(t, second, e.URL(root, quick()))
 			p.Stall(proxy.Both)
 			if mode != "locker" { // the seam of the locker cannot express it
 				if why := first.Expect("cancelled"); !strings.Contains(why, "lost") {

@@ -24,7 +24,8 @@ var errClosed = errors.New("the driver was closed")
 // When the lock is lost, Run, SetVersion and Drop fail with [zklock.ErrLost] before they change
 // the database, and Unlock fails too.
 //
-// Close gives back what is locked and ends a Lock that waits. golang-migrate does not unlock
+// Close gives back what is locked and ends a Lock that waits for ZooKeeper's lock. It does not end
+// a wait for the database's own lock, for which the database may have a limit. golang-migrate does not unlock
 // after a Lock that it has given up, see [WithWait]; so close the Migrate then.
 //
 // Open of the result opens another driver, as that of d does, and wraps it likewise; so the

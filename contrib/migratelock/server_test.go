@@ -30,6 +30,12 @@ func through(t *testing.T, e *ensemble.Ensemble, root string) (string, *proxy.Pr
 	return ensemble.URL(p.Addr(), root, quick()), p
 }
 
+// awaitWaiter waits until one process holds the lock of the migrations, and the other waits.
+func awaitWaiter(t *testing.T, e *ensemble.Ensemble, root string) {
+	t.Helper()
+	fleet.AwaitContenders(t, direct(e, root), migrations, 2)
+}
+
 // Two processes migrate with goose, on a real ZooKeeper.
 func TestGooseProcesses(t *testing.T) {
 	ensemble.Require(t)
@@ -42,6 +48,8 @@ func TestGooseProcesses(t *testing.T) {
 		first.Expect("began")
 		second := fleet.Start(t, "goose", direct(e, "/turns"), file)
 		second.Expect("ready")
+		awaitWaiter(t, e, "/turns")
+		second.Silent("began")
 		first.Send("go on")
 		if n := first.Expect("migrated"); n != "4" {
 			t.Errorf("the first process applied %s migrations, want 4", n)
@@ -57,7 +65,8 @@ func TestGooseProcesses(t *testing.T) {
 		first.Expect("began")
 		second := fleet.Start(t, "goose", direct(e, "/killed"), file)
 		second.Expect("ready")
-		second.Silent("began") // it waits
+		awaitWaiter(t, e, "/killed")
+		second.Silent("began")
 		first.Kill()
 		second.Expect("began")
 		second.Send("go on")
@@ -76,6 +85,8 @@ func TestGooseProcesses(t *testing.T) {
 		first.Expect("began")
 		second := fleet.Start(t, "goose", direct(e, "/lost"), file)
 		second.Expect("ready")
+		awaitWaiter(t, e, "/lost")
+		second.Silent("began")
 		p.Stall(proxy.Both)
 		if why := first.Expect("cancelled"); !strings.Contains(why, "lost") {
 			t.Errorf("the migration was cancelled with %q, want the loss", why)
@@ -103,6 +114,8 @@ func TestMigrateProcesses(t *testing.T) {
 		first.Expect("began")
 		second := fleet.Start(t, "migrate", direct(e, "/turns"), file)
 		second.Expect("ready")
+		awaitWaiter(t, e, "/turns")
+		second.Silent("dirty")
 		first.Send("go on")
 		if got := first.Expect("migrated"); got != "3 false <nil>" {
 			t.Errorf("the first process has migrated to %s, want 3, not dirty", got)
@@ -119,6 +132,8 @@ func TestMigrateProcesses(t *testing.T) {
 		first.Expect("began")
 		second := fleet.Start(t, "migrate", direct(e, "/killed"), file)
 		second.Expect("ready")
+		awaitWaiter(t, e, "/killed")
+		second.Silent("dirty")
 		first.Kill()
 		second.Expect("dirty")
 		if got, want := tables(t, file), []string{"orders"}; !slices.Equal(got, want) {
@@ -134,8 +149,10 @@ func TestMigrateProcesses(t *testing.T) {
 		first.Expect("began")
 		second := fleet.Start(t, "migrate", direct(e, "/lost"), file)
 		second.Expect("ready")
+		awaitWaiter(t, e, "/lost")
+		second.Silent("dirty")
 		p.Stall(proxy.Both)
-		second.Expect("dirty") // it has the lock
+		second.Expect("dirty") // it had the lock, and looked at the version
 		first.Send("go on")
 		if got := first.Expect("lost"); !strings.HasPrefix(got, "2 true ") {
 			t.Errorf("the first process left the database at %s, want version 2, dirty", got)

@@ -143,6 +143,13 @@ func Start(t testing.TB, role string, args ...string) *Process {
 // other lines. It fails the test when the process says that it has failed, and when it ends.
 func (p *Process) Expect(word string) string {
 	p.t.Helper()
+	return p.ExpectWithout(word, "")
+}
+
+// ExpectWithout is Expect, and also fails the test if a line that begins with another word comes
+// first.
+func (p *Process) ExpectWithout(word, other string) string {
+	p.t.Helper()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
@@ -154,6 +161,8 @@ func (p *Process) Expect(word string) string {
 				p.t.Fatalf("process %d has ended without saying %q", p.cmd.Process.Pid, word)
 			case first == word:
 				return rest
+			case first == other:
+				p.t.Errorf("process %d has said %q too early", p.cmd.Process.Pid, line)
 			case first == "error":
 				p.t.Fatalf("process %d: %s", p.cmd.Process.Pid, rest)
 			}
