@@ -37,7 +37,7 @@ type config struct {
 	maxHold      time.Duration
 	firstMessage bool
 	logger       *slog.Logger
-	async        bool
+	more         []zklock.AcquireOption // of each acquisition
 }
 
 func newConfig(interceptor string, pick Pick, opts []Option) *config {
@@ -62,9 +62,7 @@ func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) 
 	if d, ok := a.(*protolock.Declared); ok {
 		a, opts = d.Acquirer, slices.Clone(d.Wait)
 	}
-	if c.async {
-		opts = append(opts, zklock.WithAsyncRelease())
-	}
+	opts = append(opts, c.more...)
 	if c.label != nil {
 		opts = append(opts, zklock.WithLabel(c.label(ctx, call)))
 	}
@@ -113,7 +111,27 @@ func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.max
 
 // WithAsyncRelease makes a call end when the release of its lock is on its way, and not when
 // the ensemble has confirmed it: see [zklock.WithAsyncRelease].
-func WithAsyncRelease() Option { return option(func(c *config) { c.async = true }) }
+func WithAsyncRelease() Option { return passOn(zklock.WithAsyncRelease()) }
+
+// passOn returns an Option that passes an option on to each acquisition.
+func passOn(o zklock.AcquireOption) Option {
+	return option(func(c *config) { c.more = append(c.more, o) })
+}
+
+// Reenter makes a call join its lock if the call's context carries that already, for example
+// because a handler calls another one whose lock is the same: see [zklock.Reenter]. Without it
+// such a call fails with [zklock.ErrDeadlock].
+func Reenter() Option { return passOn(zklock.Reenter()) }
+
+// WithMaxWaiters makes a call fail at once, with the code of WithCode, if it would have to wait
+// while n goroutines of this client already wait for the same name: see [zklock.WithMaxWaiters].
+// So a lock that is held for long does not collect calls.
+func WithMaxWaiters(n int) Option { return passOn(zklock.WithMaxWaiters(n)) }
+
+// WithoutHandover gives each call a queue node of its own, and so a token with a Zxid of its own.
+// The lock is not passed on from one call to the next inside the process, and not shared with
+// other readers: see [zklock.WithoutHandover].
+func WithoutHandover() Option { return passOn(zklock.WithoutHandover()) }
 
 // WithLogger sets the logger for errors of the program, which are those with LOCK_ERROR. The
 // error of such a call does not describe them. The default is slog.Default.

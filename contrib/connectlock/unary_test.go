@@ -3,6 +3,8 @@ package connectlock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -262,5 +264,79 @@ func TestInterceptorsOnTheOtherSide(t *testing.T) {
 	}
 	if n := c.Stats().Acquired; n != 0 {
 		t.Errorf("%d locks were acquired, want none", n)
+	}
+}
+
+// With WithMaxWaiters a call is refused at once while that many wait already.
+func TestUnaryMaxWaiters(t *testing.T) {
+	c, e := zklocktest.New(t)
+	release := elsewhere(t, e)
+	lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithWait(time.Minute), connectlock.WithMaxWaiters(1))
+	s := serve(t, shop{pay: named}, lock)
+	waits := make(chan error, 1)
+	go func() { _, err := call(t.Context(), s.pay, "x"); waits <- err }()
+	eventually(t, "one call waits", func() bool { return c.Stats().Waiting == 1 })
+	_, err := call(t.Context(), s.pay, "x")
+	wantError(t, err, connect.CodeAborted, "LOCK_CONTENDED")
+	release()
+	if err := <-waits; err != nil {
+		t.Errorf("the call that waited: %v", err)
+	}
+}
+
+// With Reenter a call in a context that carries its lock joins it.
+func TestUnaryReenter(t *testing.T) {
+	for _, c := range []struct {
+		opts []connectlock.Option
+		want connect.Code
+	}{{nil, connect.CodeInternal}, {[]connectlock.Option{connectlock.Reenter()}, 0}} {
+		client, _ := zklocktest.New(t)
+		inner := connectlock.HandlerInterceptor(fixed(client), append(c.opts, connectlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+		next := inner.WrapUnary(func(ctx context.Context, _ connect.AnyRequest) (connect.AnyResponse, error) {
+			if n := len(zklock.HeldIn(ctx)); n != 2 {
+				t.Errorf("the inner call has %d locks, want 2", n)
+			}
+			return connect.NewResponse(wrapperspb.String("done")), nil
+		})
+		outer := connectlock.HandlerInterceptor(fixed(client)).WrapUnary(next)
+		_, err := outer(t.Context(), connect.NewRequest(wrapperspb.String("x")))
+		if c.want == 0 && err != nil || c.want != 0 && connect.CodeOf(err) != c.want {
+			t.Errorf("%v, want the code %v", err, c.want)
+		}
+	}
+}
+
+// With WithoutHandover each call has a token with a Zxid of its own.
+func TestUnaryWithoutHandover(t *testing.T) {
+	for _, c := range []struct {
+		opts []connectlock.Option
+		want int
+	}{{nil, 1}, {[]connectlock.Option{connectlock.WithoutHandover()}, 3}} {
+		client, _ := zklocktest.New(t)
+		var mu sync.Mutex
+		zxids := make(map[int64]bool)
+		hold := make(chan struct{})
+		s := serve(t, shop{pay: func(ctx context.Context, _ *text) (*text, error) {
+			<-hold
+			l, _ := zklock.FromContext(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			zxids[l.Token().Zxid] = true
+			return wrapperspb.String("done"), nil
+		}}, connectlock.HandlerInterceptor(fixed(client), c.opts...))
+		var calls sync.WaitGroup
+		for range 3 {
+			calls.Go(func() {
+				if _, err := call(t.Context(), s.pay, "x"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		eventually(t, "one call holds the lock, and two wait", func() bool { return client.Stats().Held == 1 && client.Stats().Waiting == 2 })
+		close(hold)
+		calls.Wait()
+		if len(zxids) != c.want {
+			t.Errorf("%d nodes for three calls, want %d", len(zxids), c.want)
+		}
 	}
 }
