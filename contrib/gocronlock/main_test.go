@@ -102,7 +102,7 @@ func runShort(m *fleet.Member) error {
 			if now := time.Now(); now.Before(last) {
 				return now
 			}
-			return last // a scheduler that comes late on a busy machine gets no further slot
+			return last // a scheduler that is stopped for a while gets no further slot
 		})}
 	}
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(client, opts...)))
@@ -119,7 +119,7 @@ func runShort(m *fleet.Member) error {
 		return err
 	}
 	scheduler.Start()
-	<-time.After(time.Until(last.Add(time.Second)))
+	<-time.After(time.Until(last.Add(500 * time.Millisecond))) // before the next run of any of the five
 	if err := scheduler.Shutdown(); err != nil { // waits for the job
 		return err
 	}
