@@ -3,16 +3,19 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/integration_test/proxy"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 )
 
-// contest is an election on a real server, with two candidates. The first one's connection goes
-// through a proxy.
+// contest is an election on three real servers, with two candidates and an operator, each at
+// another server. The first candidate's connection goes through a proxy.
 type contest struct {
 	link  *proxy.Proxy
 	op    *zklock.Client
@@ -24,18 +27,17 @@ type contest struct {
 // brief are sessions that expire soon.
 var brief = quick("session_timeout", "4s", "pool_max_sessions", "1")
 
-func newContest(t *testing.T) *contest {
+func newContest(t *testing.T, e *ensemble.Ensemble) *contest {
 	t.Helper()
-	hosts := sharedEnsemble(t).Hosts()
-	link, err := proxy.New(hosts)
+	link, err := proxy.New(e.Server(0).Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = link.Close() })
-	c := &contest{link: link, op: dial(t, hosts, brief), stuck: make(chan bool, 100)}
+	c := &contest{link: link, op: dial(t, e.Server(2).Addr(), brief), stuck: make(chan bool, 100)}
 	c.seen = election.New(c.op, "office")
 	c.a = election.New(dial(t, link.Addr(), brief), "office", election.WithValue("a"), election.WithLogger(nil))
-	c.b = election.New(dial(t, hosts, brief), "office", election.WithValue("b"), election.WithLogger(nil),
+	c.b = election.New(dial(t, e.Server(1).Addr(), brief), "office", election.WithValue("b"), election.WithLogger(nil),
 		election.WithStuck(50*time.Millisecond, func(t *election.Term) { c.stuck <- t.Valid() }))
 	return c
 }
@@ -291,10 +293,38 @@ var electionBugs = []struct {
 }
 
 func TestElectionBugs(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{Servers: 3})
 	for _, b := range electionBugs {
 		t.Run(b.bug, func(t *testing.T) {
 			t.Parallel() // they mostly wait for sessions to expire
-			b.run(t, newContest(t))
+			b.run(t, newContest(t, e))
 		})
+	}
+}
+
+// The table in docs/elections.md has the bugs of the test, in its order.
+func TestElectionBugsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/elections.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| bug | why it cannot happen here |\n|---|---|\n")
+	var rows []string
+	for line := range strings.Lines(table) {
+		bug, ok := strings.CutPrefix(line, "| ")
+		if !ok {
+			break
+		}
+		bug, _, _ = strings.Cut(bug, " |")
+		rows = append(rows, bug)
+	}
+	for i, b := range electionBugs {
+		if i >= len(rows) || rows[i] != b.bug && !strings.HasPrefix(rows[i], b.bug+" (") {
+			t.Errorf("row %d of the table is not %q: %q", i+1, b.bug, rows[min(i, len(rows)-1)])
+		}
+	}
+	if len(rows) != len(electionBugs) {
+		t.Errorf("%d rows, and %d bugs with a test", len(rows), len(electionBugs))
 	}
 }

@@ -83,6 +83,9 @@ func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
 		if total(d.Requests) > 3 || d.Requests["delete"] != 1 || d.Requests["getChildren2"] > 1 || d.Events > 2 {
 			t.Errorf("a change of the leader of %d candidates cost %v", throngSize, d)
 		}
+		if d.BytesUp > 1000 || d.BytesDown > 100<<10 { // a list of so many candidates has 62 kB
+			t.Errorf("a change of the leader of %d candidates took %d bytes to the server and %d from it", throngSize, d.BytesUp, d.BytesDown)
+		}
 		t.Logf("%d requests %v, %d events, %d bytes to the server and %d from it", total(d.Requests), d.Requests, d.Events, d.BytesUp, d.BytesDown)
 		if next.Token().Compare(term.Token()) <= 0 {
 			t.Errorf("token %v after %v", next.Token(), term.Token())
@@ -103,6 +106,11 @@ func TestThousandCandidatesWaitWithoutWrites(t *testing.T) {
 	time.Sleep(window)
 	d := c.proxy.Counts().Sub(before)
 	writes, reads := 0, 0
+	// A session that waits further back sends a Sync every 1.75 s, less 10% now and then; the
+	// leader's and the next one's send one every second.
+	if most := throngClients*int(window/(1575*time.Millisecond)+1) + 2*10; d.Requests["sync"] > most {
+		t.Errorf("%d Syncs of %d sessions in %v, want at most %d", d.Requests["sync"], throngClients, window, most)
+	}
 	for op, n := range d.Requests {
 		switch {
 		case op == "ping" || op == "sync":

@@ -214,3 +214,36 @@ func TestRevocationTogetherWithCurator(t *testing.T) {
 		})
 	}
 }
+
+// Leaders of Curator cannot be asked. A request to a LeaderLatch is refused. A LeaderSelector has
+// the nodes of Curator's mutex, so it gets the request, and goes on leading.
+func TestRevocationOfCuratorsLeaders(t *testing.T) {
+	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
+	p := curatorPeers(t, 1, hosts)[0]
+	p.expect(t, "ready")
+	for _, f := range []struct {
+		dialect, kind string
+		refused       error
+	}{{"latch", "latch", zklock.ErrConflict}, {"curator", "selector", nil}} {
+		t.Run(f.kind, func(t *testing.T) {
+			c, err := zklock.Open("zk://"+hosts+root+"?tick_time=500ms", zklock.WithParams(url.Values{"dialect": {f.dialect}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			p.send("acquire %s %s", f.kind, c.Mutex(f.kind).Path())
+			p.expect(t, "held")
+			before, at := node(t, c, f.kind)
+			if err := c.Revoke(within(t), f.kind, at, "r"); !errors.Is(err, f.refused) {
+				t.Errorf("Revoke: %v, want %v", err, f.refused)
+			}
+			if after, _ := node(t, c, f.kind); after.Node != before.Node || after.Zxid != before.Zxid || !after.Held {
+				t.Errorf("the leader is %+v, and was %+v", after, before)
+			}
+			p.silent(t)
+			p.send("release")
+			p.expect(t, "released")
+			release(t, acquire(t, c.Mutex(f.kind)))
+		})
+	}
+}
