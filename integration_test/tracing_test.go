@@ -115,7 +115,7 @@ func TestWaitSpanLinksAcrossClientsOverZooKeeper(t *testing.T) {
 // with tracing as without.
 func TestTracingCostsNoRequests(t *testing.T) {
 	hosts := sharedEnsemble(t).Server(0).Addr()
-	operations := func(opts ...zklock.Option) map[string]int {
+	operations := func(name string, opts ...zklock.Option) map[string]int { // of a name that does not exist yet
 		counted := make(chan string, 1<<14)
 		count := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
 			counted <- e.Kind
@@ -123,9 +123,9 @@ func TestTracingCostsNoRequests(t *testing.T) {
 		}}
 		waiting, names := waits()
 		c := dial(t, hosts, quick("handover_limit", "0"), append(opts, zklock.WithHooks(zklock.JoinHooks(count, waiting)))...)
-		release(t, acquire(t, c.Mutex("m"))) // creates what is created only once
-		held := acquire(t, c.Mutex("m"))
-		attempt := try(t, within(t), c.Mutex("m"))
+		release(t, acquire(t, c.Mutex(name))) // creates what is created only once
+		held := acquire(t, c.Mutex(name))
+		attempt := try(t, within(t), c.Mutex(name))
 		receive(t, "the wait", names)
 		release(t, held)
 		release(t, attempt.must(t))
@@ -144,8 +144,8 @@ func TestTracingCostsNoRequests(t *testing.T) {
 	}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(tracetest.NewSpanRecorder()))
 	mp := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
-	plain := operations()
-	with := operations(zklock.WithHooks(tracing.Hooks(tracing.WithTracerProvider(tp), tracing.WithMeterProvider(mp))))
+	plain := operations("plain")
+	with := operations("traced", zklock.WithHooks(tracing.Hooks(tracing.WithTracerProvider(tp), tracing.WithMeterProvider(mp))))
 	for _, kind := range []string{"enqueue", "release", "list", "watch"} {
 		if plain[kind] != with[kind] {
 			t.Errorf("%d requests of kind %s with tracing, %d without", with[kind], kind, plain[kind])
