@@ -162,7 +162,7 @@ func (p *Process) ExpectWithout(word, other string) string {
 			case first == word:
 				return rest
 			case first == other:
-				p.t.Errorf("process %d has said %q too early", p.cmd.Process.Pid, line)
+				p.t.Fatalf("process %d has said %q too early", p.cmd.Process.Pid, line)
 			case first == "error":
 				p.t.Fatalf("process %d: %s", p.cmd.Process.Pid, rest)
 			}
