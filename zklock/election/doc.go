@@ -33,6 +33,6 @@
 // The name of an election is the name of a mutex. [zklock.Client.Mutex] with the same name
 // is excluded by the election, and counts as a candidate. With the URL key dialect=curator
 // an election shares its name with Curator's LeaderSelector, with dialect=latch with its
-// LeaderLatch, and with dialect=kazoo with kazoo's Election. The values of their leaders cannot be read: only Token and Node of such
-// a [Leader] are set.
+// LeaderLatch, and with dialect=kazoo with kazoo's Election. The values of their leaders
+// cannot be read: only Token and Node of such a [Leader] are set.
 package election
