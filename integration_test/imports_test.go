@@ -61,6 +61,7 @@ var importRules = map[string]imports{
 	"contrib/migratelock":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"integration_test/bench":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver", "integration_test/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"integration_test/crowd":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"integration_test/fleet":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"integration_test/":       {ours: []string{"integration_test/"}},
 	"interceptors/":           {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":               {ours: []string{""}, foreign: []string{""}},

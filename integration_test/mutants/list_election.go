@@ -13,8 +13,8 @@ var electionMutants = []mutant{
 		name:   "election-resigns-while-working",
 		breaks: "a leader resigns when its context ends, while its function still works",
 		file:   runFile,
-		edits: change("	defer e.attend(inner, t)()\n",
-			"	defer e.attend(inner, t)()\n	defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)) })()\n"),
+		edits: change("	defer e.watchStuck(inner, t)()\n",
+			"	defer e.watchStuck(inner, t)()\n	defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)) })()\n"),
 		tests: []string{"TestNoOtherLeadsUntilTheWorkHasEnded", "TestSimulatedElections"},
 	},
 	{
