@@ -77,6 +77,8 @@ type simulation struct {
 	leaders  map[*election.Term]context.Context // those whose function has not returned; guarded by mu
 	last     zklock.Token                       // of the newest term; guarded by mu
 	calm     bool                               // leaders stay; guarded by mu
+	quick    bool                               // observers look at once, and terms last at least a second; guarded by mu
+	begun    []zklock.Token                     // the terms since quick was set; guarded by mu
 	nobody   bool                               // candidates do not begin again; guarded by mu
 	stops    [simCandidates]context.CancelFunc  // end a candidate's Run, after which it begins again; guarded by mu
 	tally    tally                              // guarded by mu
@@ -108,7 +110,7 @@ func simulate(t *testing.T, seed uint64) tally {
 	op := election.New(connect(t, s.ensemble), "x")
 	observers := make([]*simObserver, simObservers)
 	for i := range observers {
-		o := &simObserver{s: s, rng: rand.New(rand.NewPCG(seed, uint64(100+i)))}
+		o := &simObserver{s: s, seen: make(map[zklock.Token]bool), rng: rand.New(rand.NewPCG(seed, uint64(100+i)))}
 		observers[i] = o
 		e := election.New(connect(t, s.ensemble), "x")
 		all.Go(func() { o.observe(ctx, e) })
@@ -133,6 +135,7 @@ func simulate(t *testing.T, seed uint64) tally {
 		}
 		s.setCalm(false)
 	}
+	s.changes(observers)
 	s.setCalm(true)
 	s.switchOff()
 	time.Sleep(simCalm)
@@ -167,6 +170,35 @@ func (s *simulation) setCalm(calm bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calm = calm
+}
+
+// changes lets leaders change for some minutes without a fault, while observers look at once.
+// Each term lasts until they have read it, and none is left out.
+func (s *simulation) changes(observers []*simObserver) {
+	s.mu.Lock()
+	s.quick = true
+	s.mu.Unlock()
+	time.Sleep(2 * time.Minute) // until no observer pauses
+	s.mu.Lock()
+	s.begun = nil
+	s.mu.Unlock()
+	time.Sleep(10 * time.Minute)
+	s.setCalm(true)
+	time.Sleep(simCalm)
+	synctest.Wait()
+	s.mu.Lock()
+	begun := s.begun
+	s.mu.Unlock()
+	if len(begun) < 5 {
+		s.t.Errorf("%d terms in ten minutes, want more", len(begun))
+	}
+	for i, o := range observers {
+		for _, token := range begun {
+			if !o.hasSeen(token) {
+				s.t.Errorf("observer %d left out the term %v", i, token)
+			}
+		}
+	}
 }
 
 // switchOff ends all candidacies, and no other begins.
@@ -207,6 +239,11 @@ func (s *simulation) lead(ctx context.Context, term *election.Term, rng *rand.Ra
 	s.last = term.Token()
 	s.leaders[term] = ctx
 	s.tally.Terms++
+	s.begun = append(s.begun, term.Token())
+	least := time.Duration(0)
+	if s.quick {
+		least = time.Second
+	}
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -219,7 +256,7 @@ func (s *simulation) lead(ctx context.Context, term *election.Term, rng *rand.Ra
 	if rng.IntN(4) == 0 {
 		_ = term.SetValue(ctx, fmt.Sprint("value ", term.Token())) // it may be lost
 	}
-	for stay := time.After(upTo(rng, 40*time.Second)); ; {
+	for stay := time.After(least + upTo(rng, 40*time.Second)); ; {
 		select {
 		case <-ctx.Done():
 			time.Sleep(upTo(rng, 20*time.Second)) // cleans up, and takes its time
@@ -306,8 +343,15 @@ type simObserver struct {
 	tally tally // read it after observe has returned
 
 	mu   sync.Mutex
-	last election.Leader // guarded by mu
-	err  error           // guarded by mu
+	last election.Leader       // guarded by mu
+	err  error                 // guarded by mu
+	seen map[zklock.Token]bool // guarded by mu
+}
+
+func (o *simObserver) hasSeen(token zklock.Token) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen[token]
 }
 
 func (o *simObserver) now() (election.Leader, error) {
@@ -322,7 +366,9 @@ func (o *simObserver) observe(ctx context.Context, e *election.Election) {
 	var newest zklock.Token
 	for l, err := range e.Observe(ctx) {
 		o.mu.Lock()
-		o.last, o.err = l, err
+		if o.last, o.err = l, err; err == nil {
+			o.seen[l.Token] = true
+		}
 		o.mu.Unlock()
 		switch {
 		case err == nil:
@@ -338,7 +384,10 @@ func (o *simObserver) observe(ctx context.Context, e *election.Election) {
 		case ctx.Err() == nil:
 			o.s.t.Errorf("an observer ended with %v", err)
 		}
-		if o.rng.IntN(3) == 0 {
+		o.s.mu.Lock()
+		quick := o.s.quick
+		o.s.mu.Unlock()
+		if o.rng.IntN(3) == 0 && !quick {
 			select {
 			case <-time.After(upTo(o.rng, time.Minute)):
 			case <-ctx.Done():
