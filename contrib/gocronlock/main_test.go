@@ -120,7 +120,7 @@ func runShort(m *fleet.Member) error {
 	}
 	scheduler.Start()
 	<-time.After(time.Until(last.Add(500 * time.Millisecond))) // before the next run of any of the five
-	if err := scheduler.Shutdown(); err != nil { // waits for the job
+	if err := scheduler.Shutdown(); err != nil {               // waits for the job
 		return err
 	}
 	m.Say("ran", fmt.Sprint(runs))
