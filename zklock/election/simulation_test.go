@@ -79,7 +79,7 @@ type simulation struct {
 	calm     bool                               // leaders stay; guarded by mu
 	quick    bool                               // observers look at once, and terms last at least a second; guarded by mu
 	begun    []zklock.Token                     // the terms since quick was set; guarded by mu
-	nobody   bool                               // candidates do not begin again; guarded by mu
+	off      bool                               // candidates do not begin again; guarded by mu
 	stops    [simCandidates]context.CancelFunc  // end a candidate's Run, after which it begins again; guarded by mu
 	tally    tally                              // guarded by mu
 }
@@ -205,7 +205,7 @@ func (s *simulation) changes(observers []*simObserver) {
 func (s *simulation) switchOff() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nobody = true
+	s.off = true
 	for _, stop := range s.stops {
 		stop()
 	}
@@ -215,10 +215,10 @@ func (s *simulation) switchOff() {
 func (s *simulation) begin(i int, stop context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.nobody {
+	if !s.off {
 		s.stops[i] = stop
 	}
-	return !s.nobody
+	return !s.off
 }
 
 // lead is the work of a leader. It checks that it is the only one: no context of another leader
