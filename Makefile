@@ -26,6 +26,9 @@ MATRIXFLAGS ?=
 RUNS ?= 10000
 MODEL ?= 10m
 
+# The duration of the suites in the track record that have no length of their own.
+RECORD ?= 10m
+
 # The port of make server.
 PORT ?= 2181
 
@@ -60,6 +63,7 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) vet ./...); done
 	$(call heading,staticcheck)
 	$(GO) run $(STATICCHECK) ./...
+	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
 	$(call heading,go mod tidy)
 	$(GO) mod tidy -diff
 	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
@@ -182,6 +186,11 @@ chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKL
 matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINES=regexp chooses lines
 	@.ci/install matrix
 	$(GO) run ./integration_test/matrix -lines='$(LINES)' -chaos=$(CHAOS) $(MATRIXFLAGS)
+
+.PHONY: track-record
+track-record: install ## run the suites that look for bugs for RECORD in total, and write docs/track-record.md
+	@.ci/install matrix
+	$(GO) run ./integration_test/record -for=$(RECORD) -md docs/track-record.md
 
 .PHONY: mutants
 mutants: ## put deliberate bugs into the core, each of which a test has to find; MUTANTS=regexp

@@ -91,8 +91,8 @@ func TestElections(t *testing.T) {
 	}
 }
 
-// office stands for election in a peer, and returns the function that resigns.
-func office(c *zklock.Client, name string) (func() error, error) {
+// campaign stands for election in a peer, and returns the function that resigns.
+func campaign(c *zklock.Client, name string) (func() error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	t, err := election.New(c, name).Campaign(ctx)

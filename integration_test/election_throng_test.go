@@ -48,7 +48,7 @@ func newThrong(t *testing.T, hosts string, params url.Values) *throng {
 	}
 	t.Cleanup(func() { cancel(); c.done.Wait() })
 	for i := range throngSize {
-		e := election.New(clients[i%throngClients], "office", election.WithValue(fmt.Sprint(i)), election.WithLogger(nil))
+		e := election.New(clients[i%throngClients], "billing", election.WithValue(fmt.Sprint(i)), election.WithLogger(nil))
 		c.done.Go(func() {
 			term, err := e.Campaign(ctx)
 			for errors.Is(err, zklock.ErrUnavailable) && ctx.Err() == nil { // on a busy machine
@@ -61,10 +61,24 @@ func newThrong(t *testing.T, hosts string, params url.Values) *throng {
 	}
 	conn := dialRaw(t, hosts, patience)
 	eventually(t, "all candidates stand", func() bool {
-		_, stat, err := conn.Get(clients[0].Mutex("office").Path())
+		_, stat, err := conn.Get(clients[0].Mutex("billing").Path())
 		return err == nil && stat.NumChildren == throngSize
 	})
 	return c
+}
+
+// settle waits until the candidates make no request for a second: then the last arrivals have
+// watched those ahead of them.
+func (c *throng) settle(t *testing.T) {
+	t.Helper()
+	before := c.proxy.Counts()
+	eventually(t, "no candidate makes a request", func() bool {
+		time.Sleep(time.Second)
+		now := c.proxy.Counts()
+		d := now.Sub(before)
+		before = now
+		return total(d.Requests) == d.Requests["ping"]+d.Requests["sync"]
+	})
 }
 
 // TestThousandCandidatesChangeTheirLeader: a change of the leader costs one request of the former
@@ -73,7 +87,7 @@ func newThrong(t *testing.T, hosts string, params url.Values) *throng {
 func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
 	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", "30m", "pool_max_sessions", "1", "connect_timeout", patience.String()))
 	term := receive(t, "the first term", c.began)
-	time.Sleep(2 * time.Second) // the last arrivals have watched their predecessors
+	c.settle(t)
 	for range 10 {
 		before := c.proxy.Counts()
 		resign(t, term)

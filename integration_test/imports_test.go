@@ -46,12 +46,13 @@ var importRules = map[string]imports{
 	"zklock/faultdriver":      {ours: []string{"zklock/driver"}},
 	"zklock/drivertest":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/zklocktest":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/memdriver"}},
-	"zklock/inspect":          {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"zklock/inspect":          {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/blocking"}},
 	"zklock/zkdriver":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"middleware":              {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/naming"}},
 	"middleware/ginlock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "middleware", "internal/naming"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"interceptors":            {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "internal/protolock", "internal/verdict", "interceptors/lockpb"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"tracing":                 {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
+	"internal/blocking":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/holding":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/naming":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/protolock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/protobuf"}},
@@ -66,11 +67,11 @@ var importRules = map[string]imports{
 	"interceptors/":           {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":               {ours: []string{""}, foreign: []string{""}},
 
-	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/internal/run":    {foreign: []string{"golang.org/x/sys"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"cmd/zklock/internal/screen": {foreign: []string{"golang.org/x/sys"}},
-	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 // rule finds the rule for a package: the package's rule, or that of a folder above it.

@@ -238,7 +238,7 @@ func (h *history) check(t *testing.T, slots int) {
 // summary counts and names the slots that have run more than once.
 func (h *history) summary() string {
 	var text strings.Builder
-	var inJob, more int
+	var inJob, more, lost int
 	for _, r := range h.runs {
 		if !r.ended {
 			inJob++
@@ -253,6 +253,9 @@ func (h *history) summary() string {
 				case r.done:
 					fmt.Fprintf(&text, " in process %d, where it was recorded;", r.process)
 				case r.failed != "":
+					if r.lost {
+						lost++
+					}
 					fmt.Fprintf(&text, " in process %d, which failed: %s;", r.process, r.failed)
 				default:
 					fmt.Fprintf(&text, " in process %d, which was killed after the job;", r.process)
@@ -260,5 +263,5 @@ func (h *history) summary() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d runs of %d slots; %d were ended in the middle of the job; %d slots have done their work more than once%s", len(h.runs), len(h.of), inJob, more, &text)
+	return fmt.Sprintf("%d runs of %d slots; %d were ended in the middle of the job; %d slots have done their work more than once, %d of the runs before lost their lock%s", len(h.runs), len(h.of), inJob, more, lost, &text)
 }

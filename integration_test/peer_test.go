@@ -184,6 +184,9 @@ func kazooPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	var env []string
 	if folder := os.Getenv(kazooEnv); folder != "" {
 		env = append(env, "PYTHONPATH="+folder)
+		if _, err := os.Stat(filepath.Join(folder, "kazoo")); err != nil { // Python would take another one
+			t.Fatalf("%s: no kazoo is there: %v", kazooEnv, err)
+		}
 	}
 	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
 		cmd := exec.Command(candidate, "-c", "import kazoo.version; print(kazoo.version.__version__)")
@@ -281,7 +284,7 @@ func ours(c *zklock.Client, root string) takes {
 	return func(kind, path string) (func() error, error) {
 		name := strings.TrimPrefix(path, root+"/")
 		if kind == "election" {
-			return office(c, name)
+			return campaign(c, name)
 		}
 		var a zklock.Acquirer = c.Mutex(name)
 		if kind == "read" {

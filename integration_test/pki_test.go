@@ -140,13 +140,19 @@ type secured struct {
 // client certificates of these authorities. A certificate's subject is the client's identity.
 func secureEnsemble(t testing.TB, server issued, clients []*authority, config ensemble.Config) secured {
 	t.Helper()
+	return secureEnsembleWith(t, "want", server, clients, config)
+}
+
+// secureEnsembleWith is secureEnsemble with the value of ssl.clientAuth.
+func secureEnsembleWith(t testing.TB, clientAuth string, server issued, clients []*authority, config ensemble.Config) secured {
+	t.Helper()
 	ensemble.Require(t)
 	e := secured{files: newPEMFiles(t)}
 	var trusted [][]byte
 	for _, a := range clients {
 		trusted = append(trusted, a.pem)
 	}
-	config.TLS = &ensemble.TLS{KeyStore: e.show(server), TrustStore: e.files.write("clients.pem", trusted...), ClientAuth: "want"}
+	config.TLS = &ensemble.TLS{KeyStore: e.show(server), TrustStore: e.files.write("clients.pem", trusted...), ClientAuth: clientAuth}
 	config.MaxSessionTimeout = time.Minute
 	config.Extra = append(config.Extra, "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider")
 	e.Ensemble = ensemble.Start(t, config)

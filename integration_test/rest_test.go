@@ -18,17 +18,19 @@ import (
 func TestThousandWaitersSendNoWrites(t *testing.T) {
 	const clients = 1000
 	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{})
+	e := ensemble.Start(t, ensemble.Config{MaxSessionTimeout: 30 * time.Second})
 	p, err := proxy.NewCounting(e.Hosts())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	hooks, waiting := waits()
-	open := func() *zklock.Client {
-		return dial(t, p.Addr(), quick("pool_max_sessions", "1"), zklock.WithHooks(hooks))
+	open := func(timeout string) *zklock.Client {
+		return dial(t, p.Addr(), quick("pool_max_sessions", "1", "session_timeout", timeout), zklock.WithHooks(hooks))
 	}
-	holder, first := open(), open()
+	// A busy machine may stop this process for seconds, and these two must not lose their places.
+	const long = "30s"
+	holder, first := open(long), open(long)
 	held := acquire(t, holder.Mutex("x"))
 	next := try(t, within(t), first.Mutex("x"))
 	receive(t, "the first in line", waiting)
@@ -37,7 +39,7 @@ func TestThousandWaitersSendNoWrites(t *testing.T) {
 	defer waiters.Wait()
 	defer cancel()
 	for range clients - 2 {
-		c := open()
+		c := open("10s")
 		waiters.Go(func() {
 			// On a busy machine, a thousand sessions are not all open within connect_timeout.
 			l, err := c.Mutex("x").Acquire(ctx)
@@ -64,8 +66,8 @@ func TestThousandWaitersSendNoWrites(t *testing.T) {
 			writes += n
 		}
 	}
-	if writes < 8 || writes > 26 { // one in 1.8s to 2s, each
-		t.Errorf("%d writes in 20s, want about 20, of the holder and the first in line", writes)
+	if writes < 2 || writes > 10 { // one in 5.4s to 6s, each
+		t.Errorf("%d writes in 20s, want about 7, of the holder and the first in line", writes)
 	}
 	if n := d.Requests["sync"]; n < clients*5 {
 		t.Errorf("%d Syncs in 20s, want 5 of each session at least", n)

@@ -53,21 +53,26 @@ func TestRollingUpgrade(t *testing.T) {
 		if err := restartAll(c, s); err != nil {
 			return err
 		}
-		t.Logf("upgraded %s to %s", before, c.versions())
+		after := c.versions()
+		t.Logf("upgraded %s to %s", strings.Join(before, ", "), strings.Join(after, ", "))
+		for i := range after {
+			if after[i] == before[i] {
+				return fmt.Errorf("server %d ran %s before the upgrade to %s, and after it", i, before[i], home)
+			}
+		}
 		return nil
 	}}}
 	c.run(chaosSeed(t), 0, rollingConfig)
 }
 
-// versions returns the releases that the servers run.
-func (c *chaos) versions() string {
-	var all []string
+// versions returns the release that each of the servers runs.
+func (c *chaos) versions() (all []string) {
 	for _, s := range c.ensemble.Servers() {
 		st, err := s.Status()
 		c.must(err)
 		all = append(all, st.Version)
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // TestReconfiguration replaces a server by another one under load: a fourth server is added,
@@ -101,7 +106,8 @@ func replaceServer(c *chaos, s *stroke) error {
 	return c.reconfigure(old, added)
 }
 
-// reconfigure adds a server that runs, and then removes and stops another.
+// reconfigure adds a server that runs, and then removes and stops another. In the end the
+// ensemble has the one as a member, and not the other.
 func (c *chaos) reconfigure(join, leave *ensemble.Server) error {
 	ask := func(what string, joining, leaving []string) error {
 		var failed error
@@ -125,6 +131,14 @@ func (c *chaos) reconfigure(join, leave *ensemble.Server) error {
 	c.pause(time.Second) // the ensemble works with four servers
 	if err := ask(fmt.Sprintf("%v has left", leave), nil, []string{leave.ID()}); err != nil {
 		return err
+	}
+	var members string
+	if err := c.until(fmt.Sprintf("%v is a member in the place of %v", join, leave), func() bool {
+		data, _, err := c.raw.Get("/zookeeper/config")
+		members = string(data)
+		return err == nil && strings.Contains(members, "server."+join.ID()+"=") && !strings.Contains(members, "server."+leave.ID()+"=")
+	}); err != nil {
+		return fmt.Errorf("%w: the members are\n%s", err, members)
 	}
 	return leave.Stop()
 }

@@ -3,6 +3,8 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,7 +72,40 @@ func TestServerSettings(t *testing.T) {
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{
 		"quorumListenOnAllIPs=true", "digest.enabled=false", "snapshot.compression.method=gz", "multiAddress.enabled=false",
 	}})
+	for _, s := range e.Servers() {
+		election := strings.Split(strings.TrimPrefix(s.Member(), "server."), ":")[2]
+		if all, known := listensEverywhere(t, election); known && !all {
+			t.Errorf("%v does not listen on all addresses: %s", s, s.Member())
+		}
+	}
 	takeTurns(t, e.Server(0).Addr(), e.Server(1).Addr())
+}
+
+// listensEverywhere reports whether a process listens on a port of all addresses, and whether
+// this system shows that.
+func listensEverywhere(t *testing.T, port string) (all, known bool) {
+	t.Helper()
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const listening = "0A"
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		known = true
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			if len(f) < 4 || f[3] != listening {
+				continue
+			}
+			address, hex, _ := strings.Cut(f[1], ":")
+			all = all || hex == fmt.Sprintf("%04X", n) && strings.Trim(address, "0") == ""
+		}
+	}
+	return all, known
 }
 
 // TestLocalSessions: with local sessions, a session is known to its own server only, until it
@@ -79,6 +114,23 @@ func TestServerSettings(t *testing.T) {
 func TestLocalSessions(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}})
+	zxid := func() int64 {
+		t.Helper()
+		st, err := e.Server(0).Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Zxid
+	}
+	// A global session begins with a transaction.
+	before := zxid()
+	raw := dialRaw(t, e.Server(0).Addr(), patience)
+	if _, _, err := raw.Exists("/"); err != nil {
+		t.Fatal(err)
+	}
+	if after := zxid(); after != before {
+		t.Fatalf("a session that has created nothing has moved the servers from %#x to %#x: they have no local sessions", before, after)
+	}
 	takeTurns(t, e.Server(0).Addr(), e.Server(1).Addr())
 	leader, err := e.Leader()
 	if err != nil {
@@ -92,16 +144,15 @@ func TestLocalSessions(t *testing.T) {
 func TestLocalSessionsWithoutUpgrade(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true"}})
-	for verb, call := range calls(dial(t, e.Hosts(), quick())) {
-		if verb == "Ping" {
-			continue // these servers expire a session that asks for a transaction with an ephemeral node
+	for _, server := range e.Servers() {
+		for verb, call := range calls(dial(t, server.Addr(), quick())) {
+			err := call(within(t))
+			if !errors.Is(err, driver.ErrLocalSession) || errors.Is(err, driver.ErrSessionExpired) {
+				t.Errorf("%v: %s: %v, want ErrLocalSession", server, verb, err)
+				continue
+			}
+			saysAll(t, err, []string{"localSessionsUpgradingEnabled"})
 		}
-		err := call(within(t))
-		if !errors.Is(err, driver.ErrLocalSession) {
-			t.Errorf("%s: %v, want ErrLocalSession", verb, err)
-			continue
-		}
-		saysAll(t, err, []string{"localSessionsUpgradingEnabled"})
 	}
 }
 
@@ -155,9 +206,12 @@ func TestReadOnlyServerGrantsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for verb, call := range calls(dial(t, e.Server(0).Addr(), quick("connect_timeout", "3s"))) {
-		if err := call(within(t)); !errors.Is(err, zklock.ErrUnavailable) {
+		err := call(within(t))
+		if !errors.Is(err, zklock.ErrUnavailable) {
 			t.Errorf("%s: %v, want ErrUnavailable", verb, err)
+			continue
 		}
+		saysAll(t, err, []string{e.Server(0).Addr(), "read-only mode"})
 	}
 	for _, i := range []int{1, 2} {
 		if err := e.Server(i).Start(); err != nil {
@@ -239,6 +293,8 @@ func TestSmallRequestsOnly(t *testing.T) {
 	defer cancel()
 	if _, err := zklock.All(many...).Acquire(ctx); !errors.Is(err, zklock.ErrUnavailable) {
 		t.Errorf("a request above the server's limit: %v, want ErrUnavailable", err)
+	} else {
+		saysAll(t, err, []string{"jute.maxbuffer"})
 	}
 	if !held.Valid() {
 		t.Errorf("a lock was lost because of another request: %v", held.Err())

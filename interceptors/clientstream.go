@@ -205,6 +205,12 @@ func (s *clientStream) SendMsg(m any) error {
 	if s.inner == nil {
 		return s.failed
 	}
+	if s.held != nil {
+		// The context may end a little later than the lease.
+		if loss := holding.Loss(s.held.Lock()); loss != nil {
+			return s.end(lost(loss))
+		}
+	}
 	err := s.inner.SendMsg(m)
 	switch err {
 	case nil:

@@ -40,7 +40,8 @@ func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
 }
 
 func TestMaxHoldEndsAStreamThatWaits(t *testing.T) {
-	for _, first := range []bool{false, true} {
+	for i := range 4 {
+		first, own := i%2 == 1, i/2 == 1
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
@@ -51,10 +52,13 @@ func TestMaxHoldEndsAStreamThatWaits(t *testing.T) {
 				if !errors.Is(err, zklock.ErrMaxHold) {
 					t.Errorf("Recv: %v, want ErrMaxHold", err)
 				}
+				if own {
+					return stream.Context().Err()
+				}
 				return err
 			}}, onServer(w.fixed, append(firstIf(first), interceptors.WithMaxHold(time.Second))...)...)
 			if _, err := count(t.Context(), conn); status.Code(err) != codes.DeadlineExceeded {
-				t.Errorf("the client got %v, want DeadlineExceeded", err)
+				t.Errorf("with the first message %v, the context's error %v: the client got %v, want DeadlineExceeded", first, own, err)
 			}
 		})
 	}

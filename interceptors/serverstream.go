@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/internal/protolock"
@@ -22,7 +23,7 @@ import (
 // loss as its cause. From then on SendMsg and RecvMsg fail. A RecvMsg that is waiting for
 // a message from the client fails at once, and the handler must not use the message that
 // it passed to RecvMsg again. A SendMsg that is waiting for the client to read continues
-// to wait.
+// to wait. A RecvMsg that waits also ends when the stream's Context ends for another reason.
 //
 // It panics if pick is nil.
 func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterceptor {
@@ -112,7 +113,7 @@ func (s *serverStream) RecvMsg(m any) error {
 	got := holding.Aside(func() error { return s.ServerStream.RecvMsg(m) }, s.logPanic)
 	select {
 	case r := <-got:
-		return r.Return()
+		return s.received(lock, r)
 	case <-s.ctx.Done():
 	}
 	switch cause := context.Cause(s.ctx); {
@@ -120,13 +121,26 @@ func (s *serverStream) RecvMsg(m any) error {
 		s.over = lost(errors.Join(errStopped, cause))
 	case cause == zklock.ErrMaxHold:
 		s.over = tooLong(errStopped)
+	case errors.Is(lock.Err(), zklock.ErrReleased):
+		// The handler has released the lock. From then on the stream is as the server's.
+		return s.received(lock, <-got)
 	default:
-		// The client has canceled the call, which ends the server's RecvMsg too, or
-		// the handler has released the lock.
-		r := <-got
-		return r.Return()
+		// The client has canceled the call, or its deadline has passed. The lock is
+		// still held, so the handler has to return now, and not when the client
+		// sends or goes.
+		s.over = &statusError{status.FromContextError(s.ctx.Err()), errors.Join(errStopped, cause)}
 	}
 	return s.over
+}
+
+// received ends a RecvMsg as the server's has ended. The handler must not get a message
+// that came when the lock was not held any more.
+func (s *serverStream) received(lock *zklock.Lock, r holding.Outcome) error {
+	err := r.Return()
+	if s.over = stopped(lock); s.over != nil {
+		return s.over
+	}
+	return err
 }
 
 // logPanic logs a panic of the server's RecvMsg.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -17,17 +18,10 @@ var errStopped = errors.New("interceptors: the stream was stopped, the handler h
 // stopped returns the error with which a handler must stop using its stream; nil if it
 // may continue.
 func stopped(lock *zklock.Lock) error {
-	if lock.Valid() {
-		return nil
+	if loss := holding.Loss(lock); loss != nil {
+		return lost(errors.Join(errStopped, loss))
 	}
-	switch err := lock.Err(); {
-	case errors.Is(err, zklock.ErrReleased):
-		return nil // the handler has released it
-	case err != nil:
-		return lost(errors.Join(errStopped, err))
-	}
-	// The lease has run out, and the loss has not been reported yet.
-	return lost(errors.Join(errStopped, zklock.ErrLost))
+	return nil
 }
 
 // overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx
@@ -36,8 +30,8 @@ func overdue(ctx context.Context, err error) error {
 	if err == nil || context.Cause(ctx) != zklock.ErrMaxHold {
 		return err
 	}
-	switch status.Code(err) {
-	case codes.Canceled, codes.DeadlineExceeded:
+	switch code := status.Code(err); {
+	case code == codes.Canceled, code == codes.DeadlineExceeded, errors.Is(err, ctx.Err()):
 		return tooLong(err)
 	}
 	return err

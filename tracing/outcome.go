@@ -69,6 +69,7 @@ var errorTypes = []struct {
 	{driver.ErrBadArguments, "bad_arguments"},
 	{driver.ErrUnimplemented, "unimplemented"},
 	{driver.ErrTooLarge, "too_large"},
+	{driver.ErrReplyTooLarge, "reply_too_large"},
 	{driver.ErrThrottled, "throttled"},
 	{driver.ErrQuotaExceeded, "quota_exceeded"},
 	{driver.ErrRolledBack, "rolled_back"},

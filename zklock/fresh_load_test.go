@@ -199,3 +199,26 @@ func TestFreshNamesAfterAnEarlyCut(t *testing.T) {
 		}
 	})
 }
+
+// A client wants a thousand fresh names at once. The first 64 transactions are under way
+// alone. When eight of them have been applied, the others share a few transactions, but for
+// those that have begun meanwhile.
+func TestManyFreshNamesAtOnceShareTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count, limit = 1000, 64
+		e := memdriver.New(memdriver.WithLatency(50 * time.Millisecond))
+		m := &makers{Connector: e.Connector()}
+		c := connect(t, m, nil)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for _, name := range names(count) {
+			wg.Go(func() { mustLock(t)(c.Mutex(name).Acquire(t.Context())) })
+		}
+		wg.Wait()
+		if n := m.multis.Load(); n <= limit || n > 3*limit {
+			t.Errorf("%d transactions for %d fresh names, want %d to %d", n, count, limit+1, 3*limit)
+		}
+	})
+}

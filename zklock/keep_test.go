@@ -396,6 +396,31 @@ func cutFor(e *memdriver.Ensemble, client int, d time.Duration) {
 	e.Heal(cut)
 }
 
+// TestTryThatIsCutOffDuringARecall: a try that has lost its connection does not know whether the
+// kept place was given up, so it does not say that the lock is taken.
+func TestTryThatIsCutOffDuringARecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		keep(t, e, keeping(t, e).Mutex("x"))
+		cut := false
+		b := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+			if op.Kind == faultdriver.Watch && !cut { // on the place ahead
+				cut = true
+				e.Partition(memdriver.AroundSession(op.Session).Reset())
+			}
+			return faultdriver.None()
+		}), nil)
+		if _, err := b.Mutex("x").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNotAcquired) || !cut {
+			t.Errorf("%v, want ErrUnavailable", err)
+		}
+		e.Heal()
+		time.Sleep(time.Minute)
+		if n := nodes(e); n != 0 {
+			t.Errorf("%d nodes are left", n)
+		}
+	})
+}
+
 // TestRecallAfterAReconnect: a contender that came while the keeper had no connection is
 // noticed.
 func TestRecallAfterAReconnect(t *testing.T) {

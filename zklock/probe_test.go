@@ -158,6 +158,41 @@ func TestPingChangesNothing(t *testing.T) {
 	})
 }
 
+// Ping finds out that the servers have no container znodes, so that an operator learns of it before
+// znodes accumulate. In a dialect that needs no containers, Ping does not ask for one.
+func TestPingNamesServersWithoutContainers(t *testing.T) {
+	for _, c := range []struct {
+		dialect string
+		err     error
+		asks    int64
+		warns   bool
+	}{
+		{"zklock", nil, 1, false},
+		{"zklock", driver.ErrUnimplemented, 1, true},
+		{"zklock", driver.ErrNoAuth, 1, false}, // shows nothing
+		{"kazoo", driver.ErrUnimplemented, 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			var log bytes.Buffer
+			m := &makers{Connector: e.Connector(), create: c.err}
+			client := connect(t, m, map[string]string{"dialect": c.dialect}, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			if err := client.Ping(t.Context()); err != nil {
+				t.Errorf("%s, %v: Ping: %v", c.dialect, c.err, err)
+			}
+			if n := m.creates.Load(); n != c.asks {
+				t.Errorf("%s, %v: asked for %d containers, want %d", c.dialect, c.err, n, c.asks)
+			}
+			if got := strings.Contains(log.String(), "lack container znodes"); got != c.warns {
+				t.Errorf("%s, %v: a warning: %v, want %v: %s", c.dialect, c.err, got, c.warns, log.String())
+			}
+			if dump := e.Dump(); strings.Contains(dump, "probe") {
+				t.Errorf("left behind:\n%s", dump)
+			}
+		})
+	}
+}
+
 // ZooKeeper compares a password with access lists only, and so accepts a wrong one when
 // the session opens. The first call that uses the session reports it, whatever call that
 // is.

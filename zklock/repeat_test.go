@@ -13,7 +13,8 @@ import (
 )
 
 // However many new names are acquired at once, the transactions that create their znodes do
-// not all go ahead of a heartbeat or a release.
+// not all go ahead of a heartbeat or a release. Another client has used the names, so each
+// transaction is refused, and none shares a group.
 func TestNewNamesDoNotCrowdOutHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const names, limit, groups = 1000, 64, 2
@@ -34,19 +35,21 @@ func TestNewNamesDoNotCrowdOutHeartbeats(t *testing.T) {
 			}
 		}}
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
-		c := connect(t, e.Connector(), nil, zklock.WithHooks(hooks))
-		var wg sync.WaitGroup
-		for i := range names {
-			wg.Go(func() {
-				l, err := c.Mutex("n" + strconv.Itoa(i)).Acquire(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mustRelease(t, l)
-			})
+		c, other := connect(t, e.Connector(), nil, zklock.WithHooks(hooks)), connect(t, e.Connector(), nil)
+		for _, c := range []*zklock.Client{other, c} {
+			var wg sync.WaitGroup
+			for i := range names {
+				wg.Go(func() {
+					l, err := c.Mutex("n" + strconv.Itoa(i)).Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mustRelease(t, l)
+				})
+			}
+			wg.Wait()
 		}
-		wg.Wait()
 		if all <= names || most < limit || most > limit+groups {
 			t.Errorf("%d transactions, at most %d at once; want more than %d, and %d to %d", all, most, names, limit, limit+groups)
 		}

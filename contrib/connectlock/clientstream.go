@@ -39,14 +39,11 @@ func newClientStream(ctx context.Context, c *config, next connect.StreamingClien
 	}
 }
 
-// errNotBegun is the error of a stream if a panic occurred while it acquired its lock.
-var errNotBegun = connect.NewError(connect.CodeInternal, errors.New("the stream was not begun"))
-
 // begin acquires the lock, for the first message m, or for none. Of several calls the first one
 // does; the others wait for it.
 func (s *clientStream) begin(m any) error {
 	s.once.Do(func() {
-		s.failed = errNotBegun
+		s.failed = connect.NewError(connect.CodeInternal, errors.New("the stream was not begun")) // if a panic occurs
 		defer close(s.begun)
 		s.call.Request = m
 		a := s.pick(s.caller, s.call)
@@ -57,7 +54,7 @@ func (s *clientStream) begin(m any) error {
 		a, opts := s.acquisition(s.caller, s.call, a)
 		held, err := holding.Take(s.late, a, s.maxHold, opts...)
 		if err != nil {
-			s.failed = s.refuse(s.caller, s.call.Procedure, err)
+			s.failed = s.refuse(s.late, s.call.Procedure, err)
 			return
 		}
 		s.held, s.failed = held, nil
@@ -92,6 +89,12 @@ func (s *clientStream) finish() {
 func (s *clientStream) Send(m any) error {
 	if err := s.begin(m); err != nil {
 		return err
+	}
+	if s.held != nil {
+		// The context may end a little later than the lease.
+		if loss := holding.Loss(s.held.Lock()); loss != nil {
+			return s.settled(lost(loss))
+		}
 	}
 	err := s.StreamingClientConn.Send(m)
 	switch {
@@ -186,8 +189,8 @@ func (s *clientStream) ResponseTrailer() http.Header {
 	return s.StreamingClientConn.ResponseTrailer()
 }
 
-// errClosed is the error of a stream that was closed before its first message.
-var errClosed = connect.NewError(connect.CodeCanceled, errors.New("the stream was closed before its first message"))
+// errClosed is the cause of a stream that was closed before its first message.
+var errClosed = errors.New("the stream was closed before its first message")
 
 // CloseResponse implements connect.StreamingClientConn.
 func (s *clientStream) CloseResponse() error {
@@ -195,7 +198,10 @@ func (s *clientStream) CloseResponse() error {
 	case <-s.begun:
 	default:
 		s.late.Cancel(errClosed) // ends a wait for the lock
-		s.once.Do(func() { s.failed = errClosed; close(s.begun) })
+		s.once.Do(func() {
+			s.failed = connect.NewError(connect.CodeCanceled, errClosed)
+			close(s.begun)
+		})
 	}
 	defer s.finish()
 	if s.failed != nil {

@@ -29,13 +29,16 @@
 //	the call's own deadline passed during the wait               deadline_exceeded    LOCK_CONTENDED, or LOCK_UNAVAILABLE
 //	the call was canceled during the wait                        canceled
 //	the lock was lost, and the handler returned                  aborted              LOCK_LOST
-//	  nil, or that its context has ended
+//	  nil, or that its context was canceled
 //	the lock was lost, and the handler returned another error    that error
+//	WithMaxHold ended the context, and the handler returned      deadline_exceeded
+//	  the context's error
 //	the call names no lock, or the name is invalid               invalid_argument     LOCK_NAME
 //	anything else, such as zklock.ErrDeadlock or ErrMisuse;      internal             LOCK_ERROR
 //	  it is logged (WithLogger)
 //
-// The last column is the reason of an ErrorInfo whose domain is "zklock". Reason returns it.
+// The last column is the reason of an ErrorInfo whose domain is "zklock". Reason returns it;
+// ReasonContended and its kin are its values.
 // The first two rows also have a RetryInfo. The errors contain no names of locks or servers. In
 // the process that locks, errors.Is and errors.As also find zklock's errors and the handler's
 // own in them.

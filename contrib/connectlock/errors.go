@@ -9,8 +9,32 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
+)
+
+// The reasons of errors, see [Reason]. Programs should use them and must not depend on an error's
+// text. They are those of package interceptors.
+const (
+	// ReasonContended means that another holder has the lock. The handler has not run.
+	ReasonContended = verdict.Contended
+
+	// ReasonUnavailable means that no lock could be acquired, because the ensemble cannot be
+	// reached or the Client was closed. The handler has not run.
+	ReasonUnavailable = verdict.Unavailable
+
+	// ReasonLost means that the lock was lost while the handler ran. The handler's work may be
+	// done, half done or not done, and another holder may have worked at the same time.
+	ReasonLost = verdict.LockLost
+
+	// ReasonName means that the call does not name a lock, or that the name is invalid. The
+	// handler has not run.
+	ReasonName = verdict.Name
+
+	// ReasonError means that the program that locks or its set-up is at fault. That program has
+	// logged the error. The handler has not run.
+	ReasonError = verdict.Error
 )
 
 // Reason returns the reason that this package, or package interceptors, has given an error, in
@@ -127,17 +151,10 @@ var errStopped = errors.New("connectlock: the stream was stopped, the handler ha
 // stopped returns the error with which a handler must stop using its stream; nil if it may
 // continue.
 func stopped(lock *zklock.Lock) error {
-	if lock.Valid() {
-		return nil
+	if loss := holding.Loss(lock); loss != nil {
+		return lost(errors.Join(errStopped, loss))
 	}
-	switch err := lock.Err(); {
-	case errors.Is(err, zklock.ErrReleased):
-		return nil // the handler has released it
-	case err != nil:
-		return lost(errors.Join(errStopped, err))
-	}
-	// The lease has run out, and the loss has not been reported yet.
-	return lost(errors.Join(errStopped, zklock.ErrLost))
+	return nil
 }
 
 // overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx and so

@@ -50,13 +50,14 @@ func (s *handlerStream) Receive(m any) error {
 	if !s.waits {
 		return s.StreamingHandlerConn.Receive(m)
 	}
-	// connect's Receive ends with the handler or the client, and not with s.ctx. This
-	// Receive has to end with s.ctx, so another goroutine calls connect's. If that goroutine
-	// is left behind, the end of the request's body wakes it when the handler has returned.
+	// connect's Receive ends with the handler or the client, and not with s.ctx: a deadline
+	// does not end the read of a request's body. This Receive has to end with s.ctx, so another
+	// goroutine calls connect's. If that goroutine is left behind, the end of the request's body
+	// wakes it when the handler has returned.
 	got := holding.Aside(func() error { return s.StreamingHandlerConn.Receive(m) }, s.logPanic)
 	select {
 	case r := <-got:
-		return r.Return()
+		return s.received(lock, r)
 	case <-s.ctx.Done():
 	}
 	switch cause := context.Cause(s.ctx); {
@@ -64,13 +65,25 @@ func (s *handlerStream) Receive(m any) error {
 		s.over = lost(errors.Join(errStopped, cause))
 	case cause == zklock.ErrMaxHold:
 		s.over = tooLong(errStopped)
+	case errors.Is(lock.Err(), zklock.ErrReleased):
+		// The handler has released the lock. From then on the stream is as connect's.
+		return s.received(lock, <-got)
 	default:
-		// The client has canceled the call, which ends connect's Receive too, or the
-		// handler has released the lock.
-		r := <-got
-		return r.Return()
+		// The client has canceled the call, or its deadline has passed. The lock is still
+		// held, so the handler has to return now, and not when the client sends or goes.
+		s.over = newError(codeOf(s.ctx.Err()), s.ctx.Err().Error(), errors.Join(errStopped, cause))
 	}
 	return s.over
+}
+
+// received ends a Receive as connect's has ended. The handler must not get a message that came
+// when the lock was not held any more.
+func (s *handlerStream) received(lock *zklock.Lock, r holding.Outcome) error {
+	err := r.Return()
+	if s.over = stopped(lock); s.over != nil {
+		return s.over
+	}
+	return err
 }
 
 // logPanic logs a panic of connect's Receive.

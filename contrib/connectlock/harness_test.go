@@ -51,6 +51,31 @@ type site struct {
 // serve serves the shop over HTTP/2 until the test has ended.
 func serve(t *testing.T, s shop, handler connect.Interceptor, opts ...connect.ClientOption) site {
 	t.Helper()
+	c, hangUp := dial(listen(t, s, handler), opts...)
+	t.Cleanup(hangUp)
+	return c
+}
+
+// dial returns clients that speak HTTP/2 to a server. hangUp closes their connections.
+func dial(address string, opts ...connect.ClientOption) (s site, hangUp func()) {
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	client := func(procedure string) *connect.Client[text, text] {
+		return connect.NewClient[text, text](&http.Client{Transport: transport}, address+procedure, opts...)
+	}
+	return site{pay: client(pay), upload: client(upload), watch: client(watch), chat: client(chat)}, transport.CloseIdleConnections
+}
+
+// listen serves the shop over HTTP/1.1 and HTTP/2 until the test has ended, and returns its URL.
+func listen(t *testing.T, s shop, handler connect.Interceptor) string {
+	t.Helper()
+	server := start(s, handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// start serves the shop over HTTP/1.1 and HTTP/2.
+func start(s shop, handler connect.Interceptor) *httptest.Server {
 	mux := http.NewServeMux()
 	var with []connect.HandlerOption
 	if handler != nil {
@@ -81,14 +106,7 @@ func serve(t *testing.T, s shop, handler connect.Interceptor, opts ...connect.Cl
 	server.Config.Protocols.SetHTTP1(true)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
-	t.Cleanup(server.Close)
-	transport := &http.Transport{Protocols: new(http.Protocols)}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	t.Cleanup(transport.CloseIdleConnections)
-	dial := func(procedure string) *connect.Client[text, text] {
-		return connect.NewClient[text, text](&http.Client{Transport: transport}, server.URL+procedure, opts...)
-	}
-	return site{pay: dial(pay), upload: dial(upload), watch: dial(watch), chat: dial(chat)}
+	return server
 }
 
 // call makes a unary call.

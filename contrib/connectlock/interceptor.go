@@ -18,7 +18,8 @@ import (
 // when the lock is lost, with the loss as its cause. From then on Send and Receive of a stream
 // fail. A Receive that is waiting for a message from the client fails at once, and the handler
 // must not use the message that it passed to Receive again. A Send that is waiting for the
-// client to read continues to wait.
+// client to read continues to wait. A Receive that waits also ends when the call's deadline
+// passes, so that the handler can return and the lock is given back.
 //
 // The interceptor does nothing in a client. HandlerInterceptor panics if pick is nil.
 func HandlerInterceptor(pick Pick, opts ...Option) connect.Interceptor {
@@ -112,9 +113,6 @@ func (c *config) unary(onClient bool, next connect.UnaryFunc) connect.UnaryFunc 
 		var resp connect.AnyResponse
 		err := c.hold(ctx, call, a, func(ctx context.Context) (err error) {
 			resp, err = next(ctx, req)
-			if onClient {
-				err = overdue(ctx, err)
-			}
 			return err
 		})
 		if err != nil {
@@ -147,7 +145,7 @@ func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, work fu
 			defer cancel()
 		}
 		entered = true
-		done = work(ctx)
+		done = overdue(ctx, work(ctx))
 		return nil
 	}, opts...)
 	switch {

@@ -163,17 +163,21 @@ func TestUnaryPanic(t *testing.T) {
 func TestUnaryClientGoneWhileWaiting(t *testing.T) {
 	c, e := zklocktest.New(t)
 	release := elsewhere(t, e)
+	inServer := make(chan error, 1)
 	s := serve(t, shop{pay: func(context.Context, *text) (*text, error) {
 		t.Error("the handler ran")
 		return nil, errors.New("the handler ran")
-	}}, connectlock.HandlerInterceptor(fixed(c)))
+	}}, chain{observer(func(err error) { inServer <- err }), connectlock.HandlerInterceptor(fixed(c))})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { _, err := call(ctx, s.pay, "x"); ended <- err }()
 	eventually(t, "the call waits", func() bool { return c.Stats().Waiting == 1 })
 	cancel()
 	wantError(t, <-ended, connect.CodeCanceled, "")
-	eventually(t, "the call has left the queue", func() bool { return c.Stats().Waiting == 0 })
+	wantError(t, <-inServer, connect.CodeCanceled, "")
+	if n := c.Stats().Waiting; n != 0 {
+		t.Errorf("%d calls wait, want none", n)
+	}
 	release()
 	wantFree(t, e)
 }

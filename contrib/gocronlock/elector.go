@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -20,13 +21,14 @@ var ErrNotLeader = errors.New("this scheduler is not the leader")
 //
 // Shut down the scheduler before the Elector, so that no job runs when another candidate leads.
 type Elector struct {
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{}
 	err    error // of the candidacy; set before done is closed
 
 	mu      sync.Mutex
-	term    *election.Term // guarded by mu; nil while another candidate leads
-	running sync.WaitGroup // the functions of Do in the present term; Add is guarded by mu
+	term    *election.Term  // guarded by mu; nil while another candidate leads
+	office  context.Context // guarded by mu; ends when this scheduler has to stop leading
+	running sync.WaitGroup  // the functions of Do in the present term; Add is guarded by mu
 }
 
 var _ gocron.Elector = (*Elector)(nil)
@@ -37,7 +39,7 @@ func NewElector(e *election.Election) *Elector {
 	if e == nil {
 		panic("gocronlock: NewElector: the Election is nil: pass one that election.New returned")
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	x := &Elector{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(x.done)
@@ -49,11 +51,11 @@ func NewElector(e *election.Election) *Elector {
 // lead is one term. The term is resigned when lead has returned, and so not while Do works.
 func (x *Elector) lead(ctx context.Context, t *election.Term) error {
 	x.mu.Lock()
-	x.term = t
+	x.term, x.office = t, ctx
 	x.mu.Unlock()
 	<-ctx.Done()
 	x.mu.Lock()
-	x.term = nil
+	x.term, x.office = nil, nil
 	x.mu.Unlock()
 	x.running.Wait()
 	return nil
@@ -81,8 +83,9 @@ func (x *Elector) IsLeader(context.Context) error {
 }
 
 // Do calls f if this scheduler leads. The context of f ends with ctx, and when the scheduler
-// ceases to lead, with the cause; it carries the lock of the term (see [zklock.FromContext]),
-// whose token increases from leader to leader. The term is not resigned before f has returned.
+// ceases to lead, with the cause: it lost its lock, or [Elector.Close] was called. The context
+// carries the lock of the term (see [zklock.FromContext]), whose token increases from leader to
+// leader. The term is not resigned before f has returned.
 //
 // Do returns the error of f. It returns an error that matches [ErrNotLeader] without a call of f
 // if another scheduler leads, and one that matches [zklock.ErrLost] if the lock was lost while f
@@ -92,7 +95,7 @@ func (x *Elector) Do(ctx context.Context, f func(ctx context.Context) error) err
 		return err
 	}
 	x.mu.Lock()
-	t := x.term
+	t, office := x.term, x.office
 	if t == nil {
 		x.mu.Unlock()
 		return fmt.Errorf("gocronlock: %w", ErrNotLeader)
@@ -100,10 +103,13 @@ func (x *Elector) Do(ctx context.Context, f func(ctx context.Context) error) err
 	x.running.Add(1)
 	x.mu.Unlock()
 	defer x.running.Done()
-	inner, cancel := t.Context(ctx)
+	carrying, cancel := t.Context(ctx)
 	defer cancel()
+	inner, end := context.WithCancelCause(carrying)
+	defer end(nil)
+	defer context.AfterFunc(office, func() { end(context.Cause(office)) })()
 	err := f(inner)
-	if lost := t.Err(); errors.Is(lost, zklock.ErrLost) && !errors.Is(err, zklock.ErrLost) {
+	if lost := lossOf(t); lost != nil && !errors.Is(err, zklock.ErrLost) {
 		if err == nil {
 			return fmt.Errorf("gocronlock: %w", lost)
 		}
@@ -112,11 +118,34 @@ func (x *Elector) Do(ctx context.Context, f func(ctx context.Context) error) err
 	return err
 }
 
-// Close ends the candidacy, and resigns if this scheduler leads. It waits for the functions of
-// Do, and then for the ensemble, for a session timeout at most. It returns the error that had
-// ended the candidacy before, if there was one.
+// lease is what lossOf asks of a lock.
+type lease interface {
+	Name() string
+	Valid() bool
+	Err() error
+}
+
+// lossOf returns the loss of a lock; nil if it was not lost. A process that was stopped finds that
+// the lease has run out before the loss is reported.
+func lossOf(l lease) error {
+	valid := l.Valid() // before Err, so that a release in between is not taken for a loss
+	switch err := l.Err(); {
+	case errors.Is(err, zklock.ErrLost):
+		return err
+	case err == nil && !valid:
+		return &zklock.LostError{Name: l.Name(), Cause: zklock.ErrLeaseOver, At: time.Now()}
+	}
+	return nil
+}
+
+// errClosed ends the contexts of Do when an Elector is closed.
+var errClosed = fmt.Errorf("gocronlock: the Elector was closed: %w", ErrNotLeader)
+
+// Close ends the candidacy, and resigns if this scheduler leads. It ends the contexts of the
+// functions of Do and waits for these functions, and then for the ensemble, for a session timeout
+// at most. It returns the error that had ended the candidacy before, if there was one.
 func (x *Elector) Close() error {
-	x.cancel()
+	x.cancel(errClosed)
 	<-x.done
 	if errors.Is(x.err, context.Canceled) {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -106,10 +105,4 @@ func (s *slotted) end() error {
 		return fmt.Errorf("gocronlock: %w", e.err)
 	}
 	return nil
-}
-
-// slotOf returns the slot of a time. The text has a fixed length, so that later slots are
-// greater.
-func slotOf(t time.Time, d time.Duration) string {
-	return t.UTC().Round(d).Format("2006-01-02T15:04:05.000000000Z")
 }

@@ -3,6 +3,7 @@ package gocronlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,44 @@ func TestLockerSlotsTakesOver(t *testing.T) {
 	})
 }
 
+// While another scheduler runs the job, a locker waits as long as its options say, by default for
+// half a slot.
+func TestLockerWaits(t *testing.T) {
+	type options = []gocronlock.Option
+	for what, x := range map[string]struct {
+		opts options
+		want time.Duration
+	}{
+		"plain":              {nil, 0},
+		"plain, with a wait": {options{gocronlock.WithWait(time.Minute)}, time.Minute},
+		"slots":              {options{gocronlock.WithSlots(time.Hour)}, 30 * time.Minute},
+		"slots, with a wait": {options{gocronlock.WithSlots(time.Hour), gocronlock.WithWait(time.Minute)}, time.Minute},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, e := zklocktest.New(t)
+				other, err := client(t, e).Mutex("cron/report").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Release(t.Context())
+				began := time.Now()
+				if _, err := gocronlock.NewLocker(c, x.opts...).Lock(t.Context(), "report"); !errors.Is(err, zklock.ErrNotAcquired) || time.Since(began) != x.want {
+					t.Errorf("Lock: %v after %v, want ErrNotAcquired after %v", err, time.Since(began), x.want)
+				}
+				if strings.HasPrefix(what, "plain") { // Once has slots
+					return
+				}
+				began = time.Now()
+				job := gocronlock.Once(c, "report", time.Hour, func(context.Context) error { t.Error("the job ran"); return nil }, x.opts...)
+				if err := job(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) || time.Since(began) != x.want {
+					t.Errorf("Once: %v after %v, want ErrNotAcquired after %v", err, time.Since(began), x.want)
+				}
+			})
+		})
+	}
+}
+
 // Without an ensemble the job does not run.
 func TestLockerUnavailable(t *testing.T) {
 	for what, opts := range map[string][]gocronlock.Option{"plain": nil, "slots": {gocronlock.WithSlots(time.Hour)}} {
@@ -208,6 +247,7 @@ func TestMistakesPanic(t *testing.T) {
 		"no client":   func() { gocronlock.NewLocker(nil) },
 		"no job":      func() { gocronlock.Once(c, "report", time.Hour, nil) },
 		"no slot":     func() { gocronlock.WithSlots(0) },
+		"no clock":    func() { gocronlock.WithClock(nil) },
 		"no election": func() { gocronlock.NewElector(nil) },
 	} {
 		func() {

@@ -19,6 +19,11 @@ import (
 // job again. Other errors are those of [once.Do]: a job whose process dies, or that loses its
 // lock, runs again, so it has to be repeatable.
 //
+// A job with Once does not need a [Locker]. Under a scheduler that has one, it must not use it:
+// the Locker holds the lock of the job's name around the task, so that Once waits for it in vain,
+// and the slots of the Locker count as run. Pass gocron.WithDisabledDistributedJobLocker(true) to
+// NewJob then.
+//
 // Once panics if c or job is nil, and if d is not greater than zero.
 func Once(c *zklock.Client, name string, d time.Duration, job func(ctx context.Context) error, opts ...Option) func(ctx context.Context) error {
 	if c == nil || job == nil {

@@ -71,5 +71,10 @@ func WithSlots(d time.Duration) Option {
 func WithWait(d time.Duration) Option { return option(func(s *settings) { s.wait = &d }) }
 
 // WithClock sets the clock that says which slot it is: that of a scheduler with
-// gocron.WithClock. The default is [time.Now].
-func WithClock(now func() time.Time) Option { return option(func(s *settings) { s.now = now }) }
+// gocron.WithClock. The default is [time.Now]. WithClock panics if now is nil.
+func WithClock(now func() time.Time) Option {
+	if now == nil {
+		panic("gocronlock: WithClock: the clock is nil: pass a function such as time.Now")
+	}
+	return option(func(s *settings) { s.now = now })
+}

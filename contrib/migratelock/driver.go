@@ -24,8 +24,11 @@ var errClosed = errors.New("the driver was closed")
 // When the lock is lost, Run, SetVersion and Drop fail with [zklock.ErrLost] before they change
 // the database, and Unlock fails too.
 //
-// Close gives back what is locked and ends a Lock that waits for ZooKeeper's lock. It does not end
-// a wait for the database's own lock, for which the database may have a limit. golang-migrate does not unlock
+// Close gives back what is locked and ends a Lock that waits for ZooKeeper's lock. If a Run,
+// SetVersion or Drop is running, Close closes the database and then waits for it, because a
+// statement may still change the database. Migrate.GracefulStop ends Up between two migrations;
+// so use that first. Close does not end a wait for the database's own lock, for which the
+// database may have a limit; a Lock that was in that wait fails. golang-migrate does not unlock
 // after a Lock that it has given up, see [WithWait]; so close the Migrate then.
 //
 // Open of the result opens another driver, as that of d does, and wraps it likewise; so the
@@ -46,7 +49,10 @@ func wrap(d database.Driver, a zklock.Acquirer, s settings) *driver {
 // driver is a database driver with a lock in ZooKeeper.
 //
 // Invariant: a lock that was acquired is either in held before open has ended, so that Close
-// gives it back, or the Lock that acquired it gives it back.
+// gives it back, or the Lock that acquired it gives it back. A Lock gives back its own hold only,
+// and succeeds only if held is its own.
+//
+// Invariant: Close gives back no lock while a call runs that may change the database.
 type driver struct {
 	database.Driver // the other methods
 	acquirer        zklock.Acquirer
@@ -55,8 +61,9 @@ type driver struct {
 	open  context.Context // ends with Close
 	close context.CancelCauseFunc
 
-	mu   sync.Mutex
-	held *hold // guarded by mu
+	mu      sync.Mutex
+	held    *hold          // guarded by mu
+	running sync.WaitGroup // calls that change the database; Add is guarded by mu, and not after Close
 }
 
 // Open implements database.Driver.
@@ -77,7 +84,7 @@ func (w *driver) Lock() error {
 	switch {
 	case err == nil:
 	case w.open.Err() != nil:
-		return fmt.Errorf("migratelock: lock %q: %w", w.acquirer.Name(), errClosed)
+		return w.closed("lock")
 	case errors.Is(err, zklock.ErrNotAcquired):
 		return fmt.Errorf("migratelock: %w: %w", database.ErrLocked, err)
 	default:
@@ -86,13 +93,29 @@ func (w *driver) Lock() error {
 	if w.settings.withoutInner {
 		return nil
 	}
-	if err := w.Driver.Lock(); err != nil {
-		if released := w.giveBack(); released != nil {
+	err = w.Driver.Lock()
+	if w.open.Err() != nil {
+		return w.closed("lock") // Close gives back what was locked
+	}
+	switch own := w.owns(h, err != nil); {
+	case !own && err == nil: // what the database has granted is given back
+		return errors.Join(w.unlocked(), w.Driver.Unlock())
+	case own && err != nil:
+		if released := w.release(h); released != nil {
 			return fmt.Errorf("%w; %w", err, released)
 		}
-		return err
 	}
-	return nil
+	return err
+}
+
+// unlocked returns the error of a Lock whose hold an Unlock has given back.
+func (w *driver) unlocked() error {
+	return fmt.Errorf("migratelock: lock %q: %w: it was unlocked meanwhile, lock it again", w.acquirer.Name(), errNotLocked)
+}
+
+// closed returns the error of an operation on a driver that was closed.
+func (w *driver) closed(operation string) error {
+	return fmt.Errorf("migratelock: %s %q: %w", operation, w.acquirer.Name(), errClosed)
 }
 
 // keep stores a hold for Unlock and Close. It gives the hold back if there is one already, or if
@@ -113,12 +136,29 @@ func (w *driver) keep(h *hold) error {
 	return err
 }
 
-// giveBack releases the lock in ZooKeeper.
-func (w *driver) giveBack() error {
+// owns reports whether the driver still has hold h, and takes it then if takes is true. Without
+// it, another call has given h back, and the driver may have the hold of another Lock.
+func (w *driver) owns(h *hold, takes bool) bool {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	own := w.held == h
+	if own && takes {
+		w.held = nil
+	}
+	return own
+}
+
+// take returns the hold, for a caller that gives it back; nil if there is none.
+func (w *driver) take() *hold {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	h := w.held
 	w.held = nil
-	w.mu.Unlock()
+	return h
+}
+
+// release gives a hold back.
+func (w *driver) release(h *hold) error {
 	if h == nil {
 		return fmt.Errorf("migratelock: unlock %q: %w: lock it first", w.acquirer.Name(), errNotLocked)
 	}
@@ -134,7 +174,7 @@ func (w *driver) Unlock() error {
 	if !w.settings.withoutInner {
 		err = w.Driver.Unlock()
 	}
-	released := w.giveBack()
+	released := w.release(w.take())
 	if err == nil || released == nil {
 		return errors.Join(err, released)
 	}
@@ -143,48 +183,64 @@ func (w *driver) Unlock() error {
 
 // Close implements database.Driver.
 func (w *driver) Close() error {
-	w.close(errClosed)
-	// The database's own lock ends with its connection.
-	err := w.Driver.Close()
 	w.mu.Lock()
-	locked := w.held != nil
+	w.close(errClosed)
 	w.mu.Unlock()
-	if locked {
-		err = errors.Join(err, w.giveBack())
+	// The database's own lock ends with its connection, and a statement may do so.
+	err := w.Driver.Close()
+	w.running.Wait()
+	if h := w.take(); h != nil {
+		err = errors.Join(err, w.release(h))
 	}
 	return err
 }
 
 // Run implements database.Driver.
 func (w *driver) Run(migration io.Reader) error {
-	if err := w.check("run a migration"); err != nil {
+	if err := w.begin("run a migration"); err != nil {
 		return err
 	}
+	defer w.running.Done()
 	return w.Driver.Run(migration)
 }
 
 // SetVersion implements database.Driver.
 func (w *driver) SetVersion(version int, dirty bool) error {
-	if err := w.check(fmt.Sprintf("set version %d", version)); err != nil {
+	if err := w.begin(fmt.Sprintf("set version %d", version)); err != nil {
 		return err
 	}
+	defer w.running.Done()
 	return w.Driver.SetVersion(version, dirty)
 }
 
 // Drop implements database.Driver.
 func (w *driver) Drop() error {
-	if err := w.check("drop the database"); err != nil {
+	if err := w.begin("drop the database"); err != nil {
 		return err
 	}
+	defer w.running.Done()
 	return w.Driver.Drop()
 }
 
-// check returns an error if the database must not be changed, because the lock was lost. A
+// begin begins a call that changes the database; the caller calls running.Done. It returns an
+// error if the call must not begin, because the lock was lost, or because the driver was closed. A
 // program may use the driver without Lock, as it may use others; that is not an error.
-func (w *driver) check(what string) error {
+func (w *driver) begin(what string) error {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open.Err() != nil {
+		return w.closed(what)
+	}
+	if err := w.check(what); err != nil {
+		return err
+	}
+	w.running.Add(1)
+	return nil
+}
+
+// check returns an error if the lock was lost. w.mu is locked.
+func (w *driver) check(what string) error {
 	h := w.held
-	w.mu.Unlock()
 	if h == nil || h.lock.Valid() {
 		return nil
 	}

@@ -61,6 +61,7 @@ func TestDriverHoldsBothLocks(t *testing.T) {
 		if _, _, err := d.Version(); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // the driver that gave up has left the queue
 		if err := d.Unlock(); err != nil || held(t, c) {
 			t.Errorf("Unlock: %v", err)
 		}
@@ -166,6 +167,53 @@ func TestDriverClose(t *testing.T) {
 		}
 	})
 }
+
+// A driver that is closed while it waits for the database's own lock holds nothing, says so, and
+// changes nothing in the database, even if it gets that lock.
+func TestDriverClosedInTheDatabase(t *testing.T) {
+	for what, got := range map[string]error{"granted": nil, "refused": errors.New("broken")} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := zklocktest.New(t)
+				grant := make(chan error)
+				inner := &slow{grant: grant}
+				d := migratelock.Wrap(inner, c.Mutex(migrations))
+				locked := make(chan error, 1)
+				go func() { locked <- d.Lock() }()
+				synctest.Wait()
+				if !held(t, c) || len(locked) != 0 {
+					t.Error("the driver does not wait with ZooKeeper's lock")
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+				if held(t, c) {
+					t.Error("Close did not give the lock back")
+				}
+				grant <- got
+				if err := <-locked; err == nil || !strings.Contains(err.Error(), "the driver was closed") || strings.Contains(err.Error(), "lock it first") {
+					t.Errorf("Lock: %v, want an error that says that the driver was closed", err)
+				}
+				for what, err := range map[string]error{"Run": d.Run(strings.NewReader("")), "SetVersion": d.SetVersion(1, true), "Drop": d.Drop()} {
+					if err == nil {
+						t.Errorf("%s after Close succeeded", what)
+					}
+				}
+				if want := []string{"close"}; !slices.Equal(inner.calls, want) {
+					t.Errorf("calls of the database %q, want %q", inner.calls, want)
+				}
+			})
+		})
+	}
+}
+
+// slow is a database driver whose Lock waits.
+type slow struct {
+	fake
+	grant <-chan error
+}
+
+func (s *slow) Lock() error { return <-s.grant }
 
 // Open returns another driver with the same lock.
 func TestDriverOpen(t *testing.T) {

@@ -2,34 +2,17 @@ package migratelock_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"testing"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock/locktesting"
 
 	"github.com/zklock/go-zklock/contrib/migratelock"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
-
-// goose's own suite: of five providers, one applies all migrations.
-func TestGooseProviderLocking(t *testing.T) {
-	for what, option := range map[string]func(*migratelock.Locker) goose.ProviderOption{
-		"locker":         func(l *migratelock.Locker) goose.ProviderOption { return goose.WithLocker(l) },
-		"session locker": func(l *migratelock.Locker) goose.ProviderOption { return goose.WithSessionLocker(l) },
-	} {
-		t.Run(what, func(t *testing.T) {
-			e := memdriver.New()
-			defer e.Close()
-			file := databaseFile(t)
-			locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
-				return provider(t, file, option(migratelock.New(client(t, e).Mutex(migrations))), nil)
-			})
-		})
-	}
-}
 
 // provider returns a provider for the database in a file.
 func provider(t *testing.T, file string, option goose.ProviderOption, before func(context.Context) error) *goose.Provider {
@@ -49,8 +32,7 @@ func provider(t *testing.T, file string, option goose.ProviderOption, before fun
 	return p
 }
 
-// When the lock is lost, goose's migration is cancelled and rolled back, no further one begins,
-// and Up returns the loss.
+// When the lock is lost, goose's migration is cancelled and rolled back, and Up returns the loss.
 func TestGooseStopsWhenTheLockIsLost(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()
@@ -72,6 +54,42 @@ func TestGooseStopsWhenTheLockIsLost(t *testing.T) {
 	again := provider(t, file, goose.WithLocker(l), nil)
 	if results, err := again.Up(t.Context()); err != nil || len(results) != 2 {
 		t.Errorf("Up of the next: %d migrations, %v, want 2", len(results), err)
+	}
+}
+
+// A migration without a transaction that does not look at its context succeeds after the loss. With
+// WithLoss no further one begins.
+func TestGooseBeginsNoMigrationAfterTheLoss(t *testing.T) {
+	e := memdriver.New()
+	defer e.Close()
+	file := databaseFile(t)
+	db, err := opened(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	began := false
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, gooseFiles(), goose.WithLocker(migratelock.New(client(t, e).Mutex(migrations))), goose.WithGoMigrations(
+		goose.NewGoMigration(3, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
+			e.ExpireAll()
+			<-ctx.Done()
+			_, err := db.ExecContext(context.WithoutCancel(ctx), "CREATE TABLE goods (id INTEGER)")
+			return err
+		}}, nil),
+		goose.NewGoMigration(4, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
+			began = true
+			return nil
+		}}, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := migratelock.WithLoss(t.Context())
+	defer stop()
+	if _, err := p.Up(ctx); !errors.Is(err, zklock.ErrLost) || began {
+		t.Errorf("Up: %v, a further migration has begun: %v, want the loss, and none", err, began)
+	}
+	if got, want := tables(t, file), []string{"goods", "orders", "persons"}; !slices.Equal(got, want) {
+		t.Errorf("the database has the tables %q, want %q", got, want)
 	}
 }
 

@@ -20,8 +20,8 @@ const (
 
 // startGoroutine starts a worker in this process. To pause it means to freeze the sessions
 // of the ensemble, which only the first worker has at that moment.
-func (o *office) startGoroutine(ctx context.Context) (*worker, error) {
-	client, err := zklock.OpenConnector(o.ensemble.Connector(), zklock.WithParams(url.Values{
+func (s *starter) startGoroutine(ctx context.Context) (*worker, error) {
+	client, err := zklock.OpenConnector(s.ensemble.Connector(), zklock.WithParams(url.Values{
 		"session_timeout": {timeout.String()}, "tick_time": {tick.String()},
 	}))
 	if err != nil {
@@ -35,12 +35,12 @@ func (o *office) startGoroutine(ctx context.Context) (*worker, error) {
 	running.Go(func() {
 		defer out.Close()
 		defer client.Close()
-		runJob(ctx, client, o.path, o.unfenced, in, out)
+		runJob(ctx, client, s.path, s.unfenced, in, out)
 	})
 	pause := func() (func() error, error) {
 		var thaws []func()
-		for _, id := range o.ensemble.Sessions() {
-			thaws = append(thaws, o.ensemble.Freeze(id))
+		for _, id := range s.ensemble.Sessions() {
+			thaws = append(thaws, s.ensemble.Freeze(id))
 		}
 		return func() error {
 			for _, thaw := range thaws {

@@ -71,17 +71,17 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := createTables(ctx, db); err != nil {
 		return err
 	}
-	office := newOffice(*url, path, *unfenced)
-	defer office.close()
-	if err := play(ctx, office, out); err != nil {
+	workers := newStarter(*url, path, *unfenced)
+	defer workers.close()
+	if err := play(ctx, workers, out); err != nil {
 		return err
 	}
 	return check(ctx, db, out)
 }
 
 // play lets the first worker fall behind and the second one finish the job.
-func play(ctx context.Context, office *office, out io.Writer) error {
-	first, err := office.start(ctx)
+func play(ctx context.Context, workers *starter, out io.Writer) error {
+	first, err := workers.start(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func play(ctx context.Context, office *office, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "worker 1 is paused, and its session expires")
-	second, err := office.start(ctx)
+	second, err := workers.start(ctx)
 	if err != nil {
 		return errors.Join(err, resume())
 	}
@@ -109,7 +109,7 @@ func play(ctx context.Context, office *office, out io.Writer) error {
 		return err
 	}
 	last, err = first.follow("", "worker 1", out)
-	if err == nil && !office.unfenced && !strings.HasPrefix(last, refused) {
+	if err == nil && !workers.unfenced && !strings.HasPrefix(last, refused) {
 		err = errors.New("the late write of worker 1 was not refused")
 	}
 	return err

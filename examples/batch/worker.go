@@ -23,25 +23,25 @@ const (
 	unfencedEnv = "BATCH_UNFENCED"
 )
 
-// office starts workers: processes if the ensemble is real, goroutines if it is in memory.
-type office struct {
+// starter starts workers: processes if the ensemble is real, goroutines if it is in memory.
+type starter struct {
 	url      string
 	path     string // of the database
 	unfenced bool
 	ensemble *memdriver.Ensemble // the one in memory, or nil
 }
 
-func newOffice(url, path string, unfenced bool) *office {
-	o := &office{url: url, path: path, unfenced: unfenced}
+func newStarter(url, path string, unfenced bool) *starter {
+	s := &starter{url: url, path: path, unfenced: unfenced}
 	if strings.HasPrefix(url, "mem://") {
-		o.ensemble = memdriver.New(memdriver.WithTickTime(tick))
+		s.ensemble = memdriver.New(memdriver.WithTickTime(tick))
 	}
-	return o
+	return s
 }
 
-func (o *office) close() {
-	if o.ensemble != nil {
-		_ = o.ensemble.Close()
+func (s *starter) close() {
+	if s.ensemble != nil {
+		_ = s.ensemble.Close()
 	}
 }
 
@@ -76,9 +76,9 @@ func (w *worker) follow(to, name string, out io.Writer) (last string, err error)
 	return "", errors.Join(fmt.Errorf("%s has ended without a word", name), w.lines.Err())
 }
 
-func (o *office) start(ctx context.Context) (*worker, error) {
-	if o.ensemble != nil {
-		return o.startGoroutine(ctx)
+func (s *starter) start(ctx context.Context) (*worker, error) {
+	if s.ensemble != nil {
+		return s.startGoroutine(ctx)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -86,7 +86,7 @@ func (o *office) start(ctx context.Context) (*worker, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, program) // killed when ctx ends
-	cmd.Env = append(os.Environ(), workerEnv+"="+o.path, urlEnv+"="+o.url, fmt.Sprintf("%s=%t", unfencedEnv, o.unfenced))
+	cmd.Env = append(os.Environ(), workerEnv+"="+s.path, urlEnv+"="+s.url, fmt.Sprintf("%s=%t", unfencedEnv, s.unfenced))
 	cmd.Stderr = os.Stderr
 	in, errIn := cmd.StdinPipe()
 	lines, errOut := cmd.StdoutPipe()

@@ -50,7 +50,7 @@ func (f *fleet) open() (*zklock.Client, error) {
 	if f.ensemble != nil {
 		return zklock.OpenConnector(f.ensemble.Connector(), one)
 	}
-	return zklock.Open(f.url)
+	return zklock.Open(f.url, one)
 }
 
 // start starts a replica, and returns when it has a session.

@@ -30,6 +30,7 @@ func documented(t *testing.T, paths ...string) []string {
 // TestDocumentedCommandsWork runs the commands of the README and of docs/command.md, with
 // programs of the names that they have there.
 func TestDocumentedCommandsWork(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	dir := t.TempDir()
 	for name, script := range map[string]string{
@@ -60,7 +61,7 @@ func TestDocumentedCommandsWork(t *testing.T) {
 		"zklock who -o json orders/42": `"held":true`,
 		"zklock doctor":                "\nok\n",
 	}
-	url := "zk://" + e.Hosts() + "/documented?tick_time=500ms&session_timeout=6s"
+	url := "zk://" + e.Hosts() + "/documented?tick_time=500ms&session_timeout=30s"
 	holder := start(t, url, nil, "run", "orders/42", "--", "sh", "-c", "echo ready; sleep 1000")
 	eventually(t, "a lock is held", func() bool { return holder.stdout.String() == "ready\n" })
 	ran := 0

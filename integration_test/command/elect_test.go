@@ -64,6 +64,7 @@ func zombies(t testing.TB, pid int) (n int) {
 // TestElectRunsItsCommandAgain: a candidate resigns when its command has ended, the next one
 // leads, and the first one stands again. TERM ends both, when the command is dead.
 func TestElectRunsItsCommandAgain(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	watch, name := observer(t, e), newName(t)
 	var candidates [2]*process
@@ -126,7 +127,7 @@ func TestElectStandsAgainAfterALoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pair{t: t, name: name, file: file, processes: 3}
-	p.first = start(t, urlOf(follower.Addr()), []string{fileEnv + "=" + file, traitEnv + "=" + stubborn + parent + heirs, roleEnv + "=first"}, "elect", name, "--", self)
+	p.first = start(t, quickURL(follower.Addr()), []string{fileEnv + "=" + file, traitEnv + "=" + stubborn + parent + heirs, roleEnv + "=first"}, "elect", name, "--", self)
 	eventually(t, "the first command works", func() bool { return len(p.pids()) == p.processes })
 	p.second = start(t, urlOf(leader.Addr()), []string{fileEnv + "=" + file, roleEnv + "=second"}, "run", name, "--", self)
 	awaitQueue(t, watch, name, 2)
@@ -164,6 +165,7 @@ func TestElectStandsAgainAfterALoss(t *testing.T) {
 // TestElectExitCodes: mistakes end elect at once, and a candidate that does not lead within
 // --wait ends with the code of -E.
 func TestElectExitCodes(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	url := urlOf(e.Hosts())
 	watch, held := observer(t, e), newName(t)
@@ -191,7 +193,7 @@ func TestElectExitCodes(t *testing.T) {
 		{url, "--observe a/../b", 64, "a/../b"},
 		{url, "--label " + strings.Repeat("x", 300) + " x -- true", 78, "at most 256"},
 		{url + "&color=red", "x -- true", 78, "color"},
-		{url, "--grace 3001ms x -- true", 78, "more than half"},
+		{url, "--grace 15001ms x -- true", 78, "more than half"},
 		{url, "x -- no-such-command", 127, "PATH"},
 	} {
 		code, stdout, stderr := finish(t, c.url, nil, append([]string{"elect"}, strings.Split(c.args, " ")...)...)
@@ -205,6 +207,7 @@ func TestElectExitCodes(t *testing.T) {
 // TestElectObservesTheLeaders: each leader is printed, as text and as JSON, and so is the time
 // without one. TERM ends it.
 func TestElectObservesTheLeaders(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	name := newName(t)
 	text := start(t, urlOf(e.Hosts()), nil, "elect", "--observe", name)
@@ -247,5 +250,21 @@ func TestElectObservesTheLeaders(t *testing.T) {
 		if code := p.code(t); code != 0 || p.stderr.String() != "" {
 			t.Errorf("%d, %s", code, p.stderr.String())
 		}
+	}
+}
+
+// TestElectEndsByTheKeyOfATerminal: the terminal sends INT to the command's group alone, and the
+// candidate does not stand again.
+func TestElectEndsByTheKeyOfATerminal(t *testing.T) {
+	e := servers(t)
+	term := onTerminal(t, urlOf(e.Hosts()), "bash", "--norc", "-c", `
+		"$ZKLOCK" elect "$LOCK" -- sh -c 'echo begun; exec sleep 100'
+		echo "code $?"`)
+	term.shows(t, "begun")
+	term.press(t, ctrlC)
+	term.shows(t, "code 130")
+	term.code(t)
+	if text := term.screen.String(); strings.Count(text, "begun") != 1 || strings.Contains(text, "stands again") {
+		t.Errorf("the screen: %q", text)
 	}
 }

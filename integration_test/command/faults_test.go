@@ -4,6 +4,7 @@ package command_test
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -16,7 +17,7 @@ import (
 // atATime of them go on at the same time.
 const (
 	runsEnv = "ZKLOCK_COMMAND_RUNS"
-	fewRuns = 3
+	fewRuns = 2
 	atATime = 10
 )
 
@@ -37,10 +38,20 @@ type fault struct {
 	what   string
 	traits string
 	flags  []string
-	code   int // of the first run
+	code   int  // of the first run
+	early  bool // the first run may end with 0, too: the fault may be over before it demands something
 	// alone means that the first runs know one follower only.
-	alone  bool
-	inject func(t *testing.T, s *scene)
+	alone bool
+	// strikes means that the fault strikes the servers, too.
+	strikes bool
+	// soak means that few runs leave the fault out, since another one is nearly the same.
+	soak bool
+	// kept, unless 0, is how long the servers may be away without a loss: then the first run ends with 0. If
+	// they are away for longer, it may end with 0, too.
+	kept time.Duration
+	// expires means that the sessions of the first runs expire, so these are short.
+	expires bool
+	inject  func(t *testing.T, s *scene)
 }
 
 // scene is what a fault acts on.
@@ -48,6 +59,7 @@ type scene struct {
 	ensemble *ensemble.Ensemble
 	follower *ensemble.Server
 	pairs    []*pair
+	away     time.Duration // how long the servers were away at most
 }
 
 // each does something with every pair.
@@ -87,16 +99,29 @@ func cutOff(t *testing.T, s *scene) {
 	}
 }
 
-// freeze stops all servers for longer than a session timeout.
+// outage takes all servers away and brings them back at a fixed time, whatever the first runs do
+// meanwhile: the servers serve the second runs at once.
+func outage(lasts time.Duration, away, back func(*testing.T, *scene)) func(*testing.T, *scene) {
+	return func(t *testing.T, s *scene) {
+		began := time.Now()
+		away(t, s)
+		time.Sleep(lasts)
+		back(t, s)
+		s.away = time.Since(began)
+		end(t, s) // those that still have the lock
+	}
+}
+
+// freeze stops all servers, and thaw lets them go on.
 func freeze(t *testing.T, s *scene) {
 	for _, server := range s.ensemble.Servers() {
 		if err := server.Freeze(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, p := range s.pairs {
-		p.first.code(t) // it ends without the servers
-	}
+}
+
+func thaw(t *testing.T, s *scene) {
 	for _, server := range s.ensemble.Servers() {
 		if err := server.Thaw(); err != nil {
 			t.Fatal(err)
@@ -104,14 +129,14 @@ func freeze(t *testing.T, s *scene) {
 	}
 }
 
-// down kills all servers, and starts them again after the end of the first runs.
-func down(t *testing.T, s *scene) {
+// kill kills all servers, and restart starts them again.
+func kill(_ *testing.T, s *scene) {
 	for _, server := range s.ensemble.Servers() {
 		server.Kill()
 	}
-	for _, p := range s.pairs {
-		p.first.code(t)
-	}
+}
+
+func restart(t *testing.T, s *scene) {
 	for _, server := range s.ensemble.Servers() {
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
@@ -140,14 +165,19 @@ var faults = []fault{
 	{what: "the wrapper gets TERM", traits: parent, code: 128 + 15, inject: toWrapper(syscall.SIGTERM)},
 	{what: "the wrapper gets INT", traits: parent, code: 128 + 2, inject: toWrapper(syscall.SIGINT)},
 	{what: "the wrapper gets HUP", traits: parent, code: 128 + 1, inject: toWrapper(syscall.SIGHUP)},
-	{what: "the wrapper is killed", traits: parent, code: -1, inject: toWrapper(syscall.SIGKILL)},
-	{what: "the wrapper of a command that ignores TERM is killed", traits: stubborn + parent + heirs, code: -1, inject: toWrapper(syscall.SIGKILL)},
-	{what: "the wrapper in shell mode is killed", flags: []string{"--shell"}, code: -1, inject: toWrapper(syscall.SIGKILL)},
-	{what: "the guard is killed, and then the wrapper", traits: parent, code: -1, inject: killGuards},
-	{what: "the follower is cut off from its leader", traits: parent, code: 76, alone: true, inject: cutOff},
-	{what: "the follower of a command that ignores TERM is cut off", traits: stubborn + parent + heirs, code: 76, alone: true, inject: cutOff},
-	{what: "the ensemble is frozen", traits: stubborn + parent, code: 76, inject: freeze},
-	{what: "the ensemble is down", traits: parent, code: 76, inject: down},
+	{what: "the wrapper is killed", traits: parent, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
+	{what: "the wrapper of a command that ignores TERM is killed", traits: stubborn + parent + heirs, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
+	{what: "the wrapper in shell mode is killed", flags: []string{"--shell"}, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
+	{what: "the guard is killed, and then the wrapper", traits: parent, code: -1, expires: true, inject: killGuards},
+	{what: "the follower is cut off from its leader", traits: parent, code: 76, alone: true, expires: true, strikes: true, inject: cutOff},
+	{what: "the follower of a command that ignores TERM is cut off", traits: stubborn + parent + heirs, code: 76, alone: true, expires: true, strikes: true, inject: cutOff},
+	{what: "the ensemble is frozen for half a session", traits: stubborn + parent, code: 76, early: true, expires: true, strikes: true, inject: outage(timeout/2, freeze, thaw)},
+	{what: "the ensemble is frozen for a session", traits: stubborn + parent, code: 76, expires: true, strikes: true, inject: outage(timeout, freeze, thaw)},
+	{what: "the ensemble is frozen for more than a session", traits: stubborn + parent + heirs, code: 76, expires: true, strikes: true, inject: outage(timeout*6/5, freeze, thaw)},
+	// Servers need some seconds to start. So these sessions are long, and a session is soon over in the next row.
+	{what: "the ensemble is down for less than a session", traits: parent, flags: []string{"--grace", "1s"}, code: 76, kept: longTimeout / 3, strikes: true, inject: outage(0, kill, restart)},
+	{what: "the ensemble is down for a session", traits: stubborn + parent, code: 76, expires: true, strikes: true, soak: true, inject: outage(timeout, kill, restart)},
+	{what: "the ensemble is down for more than a session", traits: stubborn + parent + heirs, code: 76, expires: true, strikes: true, inject: outage(timeout*6/5, kill, restart)},
 	{what: "the wrapper is stopped for a moment", traits: parent, inject: stopForAMoment},
 }
 
@@ -163,12 +193,13 @@ func killGuards(t *testing.T, s *scene) {
 	}
 }
 
-// stopForAMoment stops the wrappers for a third of a session timeout, which takes no lock.
+// stopForAMoment stops the wrappers for a sixth of a session timeout, which takes no lock: more than
+// half of the lease is left before that.
 func stopForAMoment(t *testing.T, s *scene) {
 	toWrapper(syscall.SIGSTOP)(t, s)
-	time.Sleep(timeout / 3)
+	time.Sleep(longTimeout / 6)
 	toWrapper(syscall.SIGCONT)(t, s)
-	time.Sleep(timeout / 3)
+	time.Sleep(time.Second) // they look at the lease four times
 	for _, p := range s.pairs {
 		if n := p.alive(); n != p.processes {
 			t.Errorf("%s: %d of %d processes are alive: %s", p.name, n, p.processes, p.first.stderr.String())
@@ -182,30 +213,54 @@ func stopForAMoment(t *testing.T, s *scene) {
 func TestCommandIsDeadBeforeTheNextStarts(t *testing.T) {
 	e := servers(t)
 	watch := observer(t, e)
+	runs := runsOfEach(t)
+	few := runs <= fewRuns
 	for _, f := range faults {
+		if f.soak && few {
+			continue
+		}
 		t.Run(f.what, func(t *testing.T) {
-			runs := runsOfEach(t)
+			if !f.strikes && few {
+				t.Parallel() // these wait for sessions to expire; those that strike the servers come before
+			}
+			flags := f.flags
+			if f.expires { // the shorter the grace, the later is the TERM
+				flags = append(slices.Clone(flags), "--grace", "1s")
+			}
+			found := tally{codes: make(map[int]int)}
 			for done := 0; done < runs; done += atATime {
 				n := min(atATime, runs-done)
-				f.run(t, e, &scene{ensemble: e}, n, func(t *testing.T, s *scene, first, second string) {
-					s.pairs = startPairs(t, n, watch, first, second, f.traits, f.flags...)
+				f.run(t, e, &scene{ensemble: e}, &found, func(t *testing.T, s *scene, first, second string) {
+					s.pairs = startPairs(t, n, watch, first, second, f.traits, flags...)
 				})
 			}
-			t.Logf("%d runs", runs)
+			t.Logf("%d runs, overlaps %d; the first runs ended with %v", found.runs, found.overlaps, found.codes)
+			if found.runs != runs {
+				t.Errorf("%d runs were judged, want %d", found.runs, runs)
+			}
 		})
 	}
 }
 
+// tally is what the runs of one fault were found to be.
+type tally struct {
+	runs, overlaps int
+	codes          map[int]int // of the first runs, with their numbers
+}
+
 // run makes one batch of runs.
-func (f *fault) run(t *testing.T, e *ensemble.Ensemble, s *scene, n int, begin func(t *testing.T, s *scene, first, second string)) {
+func (f *fault) run(t *testing.T, e *ensemble.Ensemble, s *scene, found *tally, begin func(t *testing.T, s *scene, first, second string)) {
 	first, second := urlOf(e.Hosts()), urlOf(e.Hosts())
+	if f.expires {
+		first = quickURL(e.Hosts())
+	}
 	if f.alone {
 		s.follower = e.Followers()[0]
 		leader, err := e.Leader()
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, second = urlOf(s.follower.Addr()), urlOf(leader.Addr())
+		first, second = quickURL(s.follower.Addr()), urlOf(leader.Addr())
 		defer func() {
 			e.Heal()
 			if err := e.AwaitServing(); err != nil {
@@ -215,8 +270,18 @@ func (f *fault) run(t *testing.T, e *ensemble.Ensemble, s *scene, n int, begin f
 	}
 	begin(t, s, first, second)
 	f.inject(t, s)
+	want, early := f.code, f.early
+	switch {
+	case s.away < f.kept:
+		want = 0
+	case f.kept > 0:
+		early = true
+	}
 	for _, p := range s.pairs {
-		p.judge(f.code)
+		code, overlaps := p.judge(want, early)
+		found.runs++
+		found.codes[code]++
+		found.overlaps += min(overlaps, 1)
 	}
 }
 

@@ -4,9 +4,12 @@ package command_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -14,6 +17,7 @@ import (
 // TestWatchFollowsAQueue: a line for each arrival, grant and departure, as text and as JSON. TERM
 // ends it.
 func TestWatchFollowsAQueue(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	c, name := observer(t, e), newName(t)
 	other := observer(t, e)
@@ -71,9 +75,63 @@ func TestWatchFollowsAQueue(t *testing.T) {
 	}
 }
 
+// TestChangeShowsInATerminal: another label of a holder, in top and in watch.
+func TestChangeShowsInATerminal(t *testing.T) {
+	t.Parallel()
+	e := servers(t)
+	c, name := observer(t, e), "live" // short: top cuts its lines at the width of the screen
+	l, err := c.Mutex(name).Acquire(t.Context(), zklock.WithLabel("row 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := onTerminal(t, urlOf(e.Hosts()), binary(t), "top", name)
+	watch := onTerminal(t, urlOf(e.Hosts()), binary(t), "watch", name)
+	top.shows(t, "row 1")
+	watch.shows(t, "row 1")
+	for n := range 5 {
+		label := fmt.Sprintf("row %d", n+2)
+		began := time.Now()
+		if err := l.SetLabel(t.Context(), label); err != nil {
+			t.Fatal(err)
+		}
+		watch.shows(t, label)
+		took := time.Since(began)
+		top.shows(t, label)
+		t.Logf("watch shows the change after %v, top after %v", took.Round(ms), time.Since(began).Round(ms))
+	}
+	if text := watch.screen.String(); strings.Count(text, "  changed  ") != 5 {
+		t.Errorf("watch shows %q, want five changes", text)
+	}
+	top.press(t, "q")
+	watch.press(t, ctrlC)
+	for _, p := range []*terminal{top, watch} {
+		if code := p.code(t); code != 0 {
+			t.Errorf("%v: %d", p.cmd.Args, code)
+		}
+	}
+}
+
+// TestTopSaysThatItConnectsInATerminal: no server answers, and the screen is not empty.
+func TestTopSaysThatItConnectsInATerminal(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := urlOf(closed.Addr().String())
+	closed.Close()
+	top := onTerminal(t, url, binary(t), "top")
+	top.shows(t, "connecting to the ensemble")
+	top.press(t, "q")
+	if code := top.code(t); code != 0 {
+		t.Errorf("code %d", code)
+	}
+}
+
 // TestTopShowsTheNamesAndLeavesTheTerminal: q, Ctrl-C and TERM end it, and the terminal has the
 // modes that it had before.
 func TestTopShowsTheNamesAndLeavesTheTerminal(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	c := observer(t, e)
 	if _, err := c.Mutex("top/held").Acquire(t.Context(), zklock.WithLabel("row 1")); err != nil {

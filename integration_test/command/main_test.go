@@ -6,11 +6,14 @@
 package command_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,40 +25,53 @@ import (
 // patience bounds every wait of a test. A test that reaches it has found a hang.
 const patience = 2 * time.Minute
 
-// built is the command under test.
-var built struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
+// sideBySide is how many tests and faults go on at the same time, unless -parallel says so: most of
+// their time, they wait. With more, the processes that start at once make each other late.
+const sideBySide = "3"
+
+// build is the command under test, as it was built with some flags.
+type build struct {
+	flags []string
+	once  sync.Once
+	dir   string
+	path  string
+	err   error
 }
 
-// binary builds the command, with the race detector if this test has it.
+// built has the race detector if this test has it, and plain never has it.
+var (
+	built = &build{flags: raceFlags}
+	plain = &build{}
+)
+
+// binary returns the command under test.
 func binary(t testing.TB) string {
 	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "zklock-"); built.err != nil {
+	return built.binary(t)
+}
+
+// binary builds the command once.
+func (b *build) binary(t testing.TB) string {
+	t.Helper()
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "zklock-"); b.err != nil {
 			return
 		}
-		built.path = filepath.Join(built.dir, "zklock")
-		args := []string{"build", "-o", built.path}
-		if raceEnabled {
-			args = append(args, "-race")
-		}
-		cmd := exec.Command("go", append(args, "./cmd/zklock")...)
+		b.path = filepath.Join(b.dir, "zklock")
+		cmd := exec.Command("go", append(append([]string{"build", "-o", b.path}, b.flags...), "./cmd/zklock")...)
 		cmd.Dir = "../.."
 		if out, err := cmd.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("go build: %v\n%s", err, out)
+			b.err = fmt.Errorf("go build: %v\n%s", err, out)
 		}
 	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	if b.err != nil {
+		t.Fatal(b.err)
 	}
-	return built.path
+	return b.path
 }
 
 // shared are three servers for all tests. A test that disturbs them repairs them at its end.
-// A follower that is cut off from its leader serves its clients for longer than a session
+// A follower that is cut off from its leader serves its clients for longer than the short session
 // timeout: see ensemble.Config.SyncLimit.
 var shared struct {
 	once     sync.Once
@@ -67,7 +83,7 @@ func servers(t testing.TB) *ensemble.Ensemble {
 	t.Helper()
 	ensemble.Require(t)
 	shared.once.Do(func() {
-		shared.ensemble, shared.err = ensemble.New(ensemble.Config{Servers: 3, SyncLimit: 20, ContainerCheckInterval: time.Second})
+		shared.ensemble, shared.err = ensemble.New(ensemble.Config{Servers: 3, SyncLimit: 40, MaxSessionTimeout: longTimeout, ContainerCheckInterval: time.Second})
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
@@ -82,6 +98,10 @@ func TestMain(m *testing.M) {
 	// With nohup, this process was started with HUP ignored, and its children would inherit
 	// that. A child begins with the default for a signal that its parent handles.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = parallel.Set(sideBySide)
+	}
 	code := m.Run()
 	if shared.ensemble != nil {
 		if err := shared.ensemble.Close(); err != nil {
@@ -89,8 +109,10 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
+	for _, b := range []*build{built, plain} {
+		if b.dir != "" {
+			os.RemoveAll(b.dir)
+		}
 	}
 	os.Exit(code)
 }

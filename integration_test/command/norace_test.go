@@ -2,4 +2,4 @@
 
 package command_test
 
-const raceEnabled = false
+var raceFlags []string

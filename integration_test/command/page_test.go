@@ -13,6 +13,7 @@ import (
 // TestPageServesTheLocks: the page, the API and the stream of events, until TERM. It warns when
 // other machines can reach it.
 func TestPageServesTheLocks(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	c, name := observer(t, e), newName(t)
 	if _, err := c.Mutex(name).Acquire(t.Context()); err != nil {

@@ -109,11 +109,12 @@ func (p *pair) overlaps() (found []string, second bool) {
 	return found, second
 }
 
-// judge waits until both runs have ended. The first must have ended with a certain code, and
-// the second command must have found none of the first's processes.
-func (p *pair) judge(code int) {
+// judge waits until both runs have ended. The first must have ended with a certain code, or, if
+// early is set, with 0. The second command must have found none of the first's processes. It returns
+// the code of the first run and the number of traces of an overlap.
+func (p *pair) judge(code int, early bool) (got, overlaps int) {
 	p.t.Helper()
-	if got := p.first.code(p.t); got != code {
+	if got = p.first.code(p.t); got != code && !(early && got == 0) {
 		p.t.Errorf("%s: the first run ended with %d, want %d: %s", p.name, got, code, p.first.stderr.String())
 	}
 	if got := p.second.code(p.t); got != 0 {
@@ -129,4 +130,5 @@ func (p *pair) judge(code int) {
 	if len(found) > 0 {
 		p.t.Errorf("%s: the second command started before the first was dead: %d lines, such as %q", p.name, len(found), found[0])
 	}
+	return got, len(found)
 }

@@ -2,4 +2,4 @@
 
 package command_test
 
-const raceEnabled = true
+var raceFlags = []string{"-race"}

@@ -17,6 +17,7 @@ func nodeOf(c zklock.Contender) string { return fmt.Sprintf("%s@%#x", c.Node, c.
 // TestRevokeSendsTERMOnce: the command of a run gets one TERM, and decides. The exit code is its
 // own.
 func TestRevokeSendsTERMOnce(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	url, watch, name := urlOf(e.Hosts()), observer(t, e), newName(t)
 	p := start(t, url, nil, "run", "--grace", "0s", name, "--", "bash", "-c", traps)
@@ -51,6 +52,7 @@ func TestRevokeSendsTERMOnce(t *testing.T) {
 // TestRevokeDeposesALeader: the command of the leader ends, the next candidate leads, and the
 // former leader stands again.
 func TestRevokeDeposesALeader(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	url, watch, name := urlOf(e.Hosts()), observer(t, e), newName(t)
 	first := start(t, url, nil, "elect", name, "--", "bash", "-c", reign)

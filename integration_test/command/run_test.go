@@ -18,6 +18,7 @@ import (
 // TestRunExitCodes goes through the table of exit codes. Those of a lock that was lost, and of
 // commands that signals have ended, are in faults as well.
 func TestRunExitCodes(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	url := urlOf(e.Hosts())
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,9 +85,9 @@ func TestRunExitCodes(t *testing.T) {
 		{"zk://host:port", "x -- true", 78, "port"},
 		{url + "&color=red", "x -- true", 78, "color"},
 		{url, "--url zk://h/x?session_timeout=1s x -- true", 78, "session_timeout"},
-		{url, "--grace 3001ms x -- true", 78, "more than half"},
-		{"zk://" + e.Hosts() + root + "?tick_time=500ms", "--grace 8s x -- true", 78, "more than half"}, // of what was granted
-		{"zk://" + e.Hosts() + root + "?tick_time=4s", "x -- true", 78, "granted 10s"},
+		{url, "--grace 15001ms x -- true", 78, "more than half"},
+		{"zk://" + e.Hosts() + root + "?tick_time=500ms&session_timeout=60s", "--grace 20s x -- true", 78, "more than half"}, // of what was granted
+		{"zk://" + e.Hosts() + root + "?tick_time=11s&session_timeout=60s", "x -- true", 78, "granted 30s"},
 		{"zk://" + e.Hosts() + root + "?create_root=false&dialect=nonsense", "x -- true", 78, "dialect"},
 		{url, "--permits 2 " + held + " -- true", 78, "conflict"},
 		{url, "x -- " + dir, 126, "cannot be executed"},
@@ -108,6 +109,7 @@ func TestRunExitCodes(t *testing.T) {
 // TestRunPassesEverythingThrough: standard input, output and error, arguments, and an
 // environment in which the names are those of this run and not those of an outer one.
 func TestRunPassesEverythingThrough(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	url := urlOf(e.Hosts())
 	cmd := start(t, url, []string{"ZKLOCK_NAME=outer", "ZKLOCK_TOKEN=outer", "OTHER=kept"},
@@ -132,6 +134,7 @@ func TestRunPassesEverythingThrough(t *testing.T) {
 // TestRunSharesAndCounts: shared holders run together, and so do as many holders of permits as
 // there are; a writer does not.
 func TestRunSharesAndCounts(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	url, watch := urlOf(e.Hosts()), observer(t, e)
 	for _, flags := range [][]string{{"--shared"}, {"--permits", "2"}} {
@@ -193,6 +196,7 @@ func TestRunForwardsSignals(t *testing.T) {
 // TestRunThatWaitsEndsBySignals: TERM, INT and HUP end the wait and leave nothing in the queue.
 // The others do not.
 func TestRunThatWaitsEndsBySignals(t *testing.T) {
+	t.Parallel()
 	e := servers(t)
 	watch, name := observer(t, e), newName(t)
 	lock, err := watch.Mutex(name).Acquire(t.Context())

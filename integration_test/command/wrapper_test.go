@@ -23,12 +23,21 @@ import (
 // root is the root of all locks of these tests.
 const root = "/command"
 
-// timeout is the session timeout of commands in tests that end leases.
-const timeout = 6 * time.Second
+// Session timeouts: a short one of sessions that a test lets expire, and a long one of all others,
+// which keep their locks on a machine on which an answer takes seconds.
+const (
+	timeout     = 10 * time.Second
+	longTimeout = 30 * time.Second
+)
 
-// urlOf returns the URL of some servers. The session timeout is short, so that tests in which
-// sessions expire are. A run that waits while servers are down goes on waiting.
-func urlOf(hosts string) string {
+// urlOf returns the URL of some servers, with a long session timeout. A run that waits while servers are
+// down goes on waiting.
+func urlOf(hosts string) string { return urlWith(hosts, longTimeout) }
+
+// quickURL is urlOf with a session that soon expires.
+func quickURL(hosts string) string { return urlWith(hosts, timeout) }
+
+func urlWith(hosts string, timeout time.Duration) string {
 	return "zk://" + hosts + root + "?tick_time=500ms&session_timeout=" + timeout.String() + "&connect_timeout=" + patience.String()
 }
 

@@ -22,18 +22,20 @@ func AwaitContenders(t testing.TB, url, name string, n int) {
 	defer cancel()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for {
+	for last := 0; ; {
 		all, err := client.Contenders(ctx, name)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			t.Fatalf("%q has %d contenders for %v, want %d", name, last, patience, n)
+		case err != nil:
 			t.Fatalf("the contenders of %q: %v", name, err)
-		}
-		if len(all) == n {
+		case len(all) == n:
 			return
 		}
+		last = len(all)
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			t.Fatalf("%q has %d contenders for %v, want %d", name, len(all), patience, n)
 		}
 	}
 }

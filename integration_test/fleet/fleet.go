@@ -12,11 +12,13 @@ package fleet
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,8 +39,8 @@ type Member struct {
 	// Args are the arguments that the test gave to Start.
 	Args []string
 
-	mu    sync.Mutex // for os.Stdout
-	stdin *bufio.Reader
+	mu    sync.Mutex  // for os.Stdout
+	lines chan string // from the test; closed when the test has ended
 }
 
 // Say prints a line, for which the test can wait with Expect: a word, and the rest. Each line
@@ -53,9 +55,21 @@ func (m *Member) Say(word string, rest ...string) {
 
 // Await waits for a line that the test sends with Process.Send. It returns an error when the
 // test has ended.
-func (m *Member) Await() (string, error) {
-	line, err := m.stdin.ReadString('\n')
-	return strings.TrimSuffix(line, "\n"), err
+func (m *Member) Await() (string, error) { return m.AwaitIn(context.Background()) }
+
+// AwaitIn is Await in work that has to stop when ctx ends. If that happens first, it says
+// "cancelled" and the cause, and returns the cause.
+func (m *Member) AwaitIn(ctx context.Context) (string, error) {
+	select {
+	case line, ok := <-m.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return line, nil
+	case <-ctx.Done():
+		m.Say("cancelled", context.Cause(ctx).Error())
+		return "", context.Cause(ctx)
+	}
 }
 
 // order is what a member process is to do.
@@ -71,7 +85,13 @@ func Main(m *testing.M, roles map[string]Role) int {
 	if text == "" {
 		return m.Run()
 	}
-	member := &Member{stdin: bufio.NewReader(os.Stdin)}
+	member := &Member{lines: make(chan string)}
+	go func() {
+		defer close(member.lines)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			member.lines <- lines.Text()
+		}
+	}()
 	var o order
 	err := json.Unmarshal([]byte(text), &o)
 	if err == nil {
@@ -172,14 +192,14 @@ func (p *Process) ExpectWithout(word, other string) string {
 	}
 }
 
-// Silent fails the test if the process has said a line that begins with a word. It consumes
-// what the process has said so far.
-func (p *Process) Silent(word string) {
+// Silent fails the test if the process has said a line that begins with one of the words. It
+// consumes what the process has said so far.
+func (p *Process) Silent(words ...string) {
 	p.t.Helper()
 	for {
 		select {
 		case line, ok := <-p.lines:
-			if first, _, _ := strings.Cut(line, " "); ok && first == word {
+			if first, _, _ := strings.Cut(line, " "); ok && slices.Contains(words, first) {
 				p.t.Errorf("process %d has said %q too early", p.cmd.Process.Pid, line)
 			}
 			if ok {

@@ -1,9 +1,11 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/integration_test/fleet"
 )
@@ -19,6 +21,13 @@ func TestMain(m *testing.M) {
 				}
 				m.Say("echo", line)
 			}
+		},
+		"stop": func(m *fleet.Member) error {
+			ctx, stop := context.WithCancelCause(context.Background())
+			stop(errors.New("enough"))
+			_, err := m.AwaitIn(ctx)
+			m.Say("returned", err.Error())
+			return nil
 		},
 	}))
 }
@@ -50,12 +59,34 @@ func TestProcessesTalk(t *testing.T) {
 	p.Silent("echo")
 }
 
+// A process that waits for a line stops when its context ends, and says why.
+func TestAwaitInStops(t *testing.T) {
+	p := fleet.Start(t, "stop")
+	for _, word := range []string{"cancelled", "returned"} {
+		if got := p.Expect(word); got != "enough" {
+			t.Errorf("%s: %q, want the cause", word, got)
+		}
+	}
+}
+
 // The test fails when a process fails, ends, or says what it should not.
 func TestFailuresAreReported(t *testing.T) {
-	for name, act := range map[string]func(*fleet.Process){
-		"failed":       func(p *fleet.Process) { p.Send("fail"); p.Expect("echo") },
-		"killed":       func(p *fleet.Process) { p.Kill(); p.Expect("echo") },
-		"unknown role": func(p *fleet.Process) { p.Expect("began") },
+	for name, act := range map[string]func(*recorder, *fleet.Process){
+		"failed": func(r *recorder, p *fleet.Process) { p.Send("fail"); p.Expect("echo") },
+		"killed": func(r *recorder, p *fleet.Process) { p.Kill(); p.Expect("echo") },
+		"not silent": func(r *recorder, p *fleet.Process) {
+			p.Send("one")
+			limit := time.After(time.Minute)
+			for !r.failed {
+				select {
+				case <-limit:
+					return
+				case <-time.After(time.Millisecond):
+					p.Silent("other", "echo")
+				}
+			}
+		},
+		"unknown role": func(r *recorder, p *fleet.Process) { p.Expect("began") },
 	} {
 		r := &recorder{TB: t}
 		role := "echo"
@@ -65,7 +96,7 @@ func TestFailuresAreReported(t *testing.T) {
 		p := fleet.Start(r, role)
 		func() {
 			defer func() { _ = recover() }()
-			act(p)
+			act(r, p)
 		}()
 		if !r.failed {
 			t.Errorf("%s: the test did not fail", name)

@@ -16,7 +16,7 @@ type cell struct {
 	passed  int // tests without subtests
 	failed  []note
 	skipped []note
-	left    bool // the time was over before the suite could start
+	left    bool // it was not run: the time was over before, or a rotation has it on another line
 	took    time.Duration
 	output  string
 	logs    map[string]string // by test: what it logged

@@ -39,11 +39,25 @@ var lines = []line{
 // steady is the newest line that is known to be released. A rotation always includes it.
 const steady = "3.9"
 
-// rotated returns the steady line and one other, which depends on the day.
+// rotated returns the steady line and one other, which depends on the day, the older one first.
 func rotated(day int) []line {
-	others := slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.name == steady })
-	i := slices.IndexFunc(lines, func(l line) bool { return l.name == steady })
-	return []line{lines[i], others[day%len(others)]}
+	at := slices.IndexFunc(lines, func(l line) bool { return l.name == steady })
+	other := day % (len(lines) - 1)
+	if other >= at {
+		return []line{lines[at], lines[other+1]}
+	}
+	return []line{lines[other], lines[at]}
+}
+
+// position returns the index of a line in lines.
+func position(l line) int {
+	return slices.IndexFunc(lines, func(other line) bool { return other.name == l.name })
+}
+
+// released reports whether the line is known to have releases. If Maven finds none, it could not
+// look.
+func (l line) released() bool {
+	return position(l) <= slices.IndexFunc(lines, func(l line) bool { return l.name == steady })
 }
 
 // String returns what the line stands for.

@@ -26,6 +26,7 @@ type choice struct {
 	lines, suites string // regular expressions
 	rotate        bool
 	fetch, env    bool
+	sparePeers    bool
 	cache, file   string
 	chaos, time   time.Duration
 }
@@ -34,9 +35,10 @@ func main() {
 	var c choice
 	flag.StringVar(&c.lines, "lines", ".", "run only the lines whose names, such as 3.9, match this regular expression")
 	flag.StringVar(&c.suites, "suites", ".", "run only the suites whose names match this regular expression")
-	flag.BoolVar(&c.rotate, "rotate", false, "run the quick suites, on the line "+steady+" and on one other, which changes with the date")
+	flag.BoolVar(&c.rotate, "rotate", false, "run the quick suites, on one line that changes with the date, and on the line "+steady)
 	flag.BoolVar(&c.fetch, "fetch", false, "only fetch the servers, and print their folders, for ZOOKEEPER_HOME")
 	flag.BoolVar(&c.env, "peers", false, "only fetch the newest releases of other lock libraries, and print the environment variables with which tests use them")
+	flag.BoolVar(&c.sparePeers, "spare-peers", false, "if the newest releases of other lock libraries cannot be fetched, leave their suites out and say so, and do not fail for that")
 	flag.StringVar(&c.cache, "cache", "bin/zookeeper", "the folder of the servers")
 	flag.StringVar(&c.file, "md", "", "write the results to this file, too")
 	flag.DurationVar(&c.chaos, "chaos", time.Minute, "the time for the suite of random faults on each version")
@@ -89,8 +91,13 @@ func (c choice) run(ctx context.Context) error {
 	began := time.Now()
 	s := &store{cache, maven.Find, func(format string, args ...any) { fmt.Fprintf(os.Stderr, "matrix: "+format+"\n", args...) }}
 	var peers, names []string
-	if c.env || slices.ContainsFunc(tests, func(s suite) bool { return s.peers }) {
-		if peers, names, err = fetchPeers(ctx, s); err != nil {
+	var absent error // why suites with the newest peers are left out
+	if c.env || !c.fetch && slices.ContainsFunc(tests, func(s suite) bool { return s.peers }) {
+		switch peers, names, err = fetchPeers(ctx, s); {
+		case err != nil && (c.rotate || c.sparePeers):
+			absent = fmt.Errorf("the tests with the newest peers were left out: %w", err)
+			tests = slices.DeleteFunc(tests, func(s suite) bool { return s.peers })
+		case err != nil:
 			return err
 		}
 	}
@@ -134,6 +141,9 @@ func (c choice) run(ctx context.Context) error {
 	if len(names) > 0 {
 		fmt.Fprintf(&text, "The newest peers are %s.\n", strings.Join(names, " and "))
 	}
+	if absent != nil {
+		fmt.Fprintf(&text, "Suites are missing: %v.\n", absent)
+	}
 	fmt.Fprintln(&text)
 	failed := report(&text, rows, tests, time.Since(began))
 	if _, err := fmt.Printf("\n%s", text.Bytes()); err != nil {
@@ -142,7 +152,10 @@ func (c choice) run(ctx context.Context) error {
 	if c.file != "" {
 		err = os.WriteFile(c.file, append([]byte(header), text.Bytes()...), 0o644)
 	}
-	return errors.Join(failed, err)
+	if c.sparePeers {
+		absent = nil // the results name it
+	}
+	return errors.Join(failed, absent, err)
 }
 
 // runAll runs the suites on the servers of each row, and prints the outcomes.
@@ -157,8 +170,8 @@ func (c choice) runAll(ctx context.Context, b *bench, rows []row, servers []rele
 				return errors.New("interrupted")
 			}
 			outcome := cell{left: true}
-			if c.time == 0 || time.Since(began) < c.time {
-				outcome = b.run(ctx, t, servers[i], following(servers, i))
+			if (c.time == 0 || time.Since(began) < c.time) && !(c.rotate && t.once && rows[i].line.name != steady) {
+				outcome = b.run(ctx, t, servers[i], following(rows, servers, i))
 			}
 			fmt.Printf("%-8s %-16s %s\n", rows[i].version, t.name, outcome)
 			if len(outcome.failed) > 0 {
@@ -172,14 +185,16 @@ func (c choice) runAll(ctx context.Context, b *bench, rows []row, servers []rele
 	return nil
 }
 
-// following returns the next release after index i; the zero release if there is none.
-func following(servers []release, i int) release {
-	for _, next := range servers[i+1:] {
-		if next.folder != "" {
-			return next
+// following returns the release of the next newer line after that of row i; the zero release if
+// there is none.
+func following(rows []row, servers []release, i int) (next release) {
+	at := len(lines)
+	for j, r := range rows {
+		if k := position(r.line); k > position(rows[i].line) && k < at && servers[j].folder != "" {
+			at, next = k, servers[j]
 		}
 	}
-	return release{}
+	return next
 }
 
 // fetchPeers fetches the newest releases of the other lock libraries. It returns the

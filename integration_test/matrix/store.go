@@ -45,7 +45,11 @@ func (s *store) server(ctx context.Context, l line) (release, error) {
 	version := l.last
 	if version == "" {
 		var err error
-		if version, err = s.newest(ctx, series{group, name, l.name + ".", l.name + ".0", l.name + ".999"}); err != nil {
+		version, err = s.newest(ctx, series{group, name, l.name + ".", l.name + ".0", l.name + ".999"})
+		if errors.Is(err, maven.ErrNoVersion) && !l.released() {
+			return release{}, errNotReleased
+		}
+		if err != nil {
 			return release{}, err
 		}
 	}
@@ -85,7 +89,8 @@ func (s *store) fetch(ctx context.Context, name, version, sub string, p maven.Pr
 }
 
 // newest returns the newest version of a series. If Maven cannot find out, for example without
-// a network, it is the newest one in the cache.
+// a network, it is the newest one in the cache. Without a network, Maven may also say that no
+// version has been released.
 func (s *store) newest(ctx context.Context, l series) (string, error) {
 	version, err := func() (string, error) {
 		tool, err := s.maven()
@@ -100,9 +105,6 @@ func (s *store) newest(ctx context.Context, l series) (string, error) {
 	}()
 	if err == nil {
 		return version, nil
-	}
-	if errors.Is(err, maven.ErrNoVersion) {
-		return "", errNotReleased
 	}
 	cached := s.cached(l.name, l.prefix)
 	if cached == "" || ctx.Err() != nil {

@@ -46,6 +46,22 @@ func TestServersOfTheCacheNeedNoNetwork(t *testing.T) {
 	}
 }
 
+// TestLineWithReleasesIsNotUnreleased: without a network, Maven says of every line that it has no
+// version. Only a line that is newer than those known to be released may be left out for that.
+func TestLineWithReleasesIsNotUnreleased(t *testing.T) {
+	s, _ := offline(t, "zookeeper-3.8.7/lib")
+	s.maven = func() (*maven.Tool, error) { return nil, fmt.Errorf("list versions: %w", maven.ErrNoVersion) }
+	if _, err := s.server(t.Context(), line{name: "3.10"}); err != errNotReleased {
+		t.Errorf("3.10: %v, want %v", err, errNotReleased)
+	}
+	if got, err := s.server(t.Context(), line{name: "3.9"}); err == nil || errors.Is(err, errNotReleased) || err.Error() == errNotReleased.Error() {
+		t.Errorf("3.9: %+v, %v, want an error that counts", got, err)
+	}
+	if got, err := s.server(t.Context(), line{name: "3.8"}); err != nil || got.version != "3.8.7" {
+		t.Errorf("3.8: %+v, %v, want the newest of the cache", got, err)
+	}
+}
+
 func TestLibrariesOfTheCacheNeedNoNetwork(t *testing.T) {
 	s, _ := offline(t, "curator-recipes-5.9.0", "curator-recipes-5.10.0", "kazoo/kazoo", "kazoo/kazoo-2.11.0.dist-info")
 	if got, err := s.curator(t.Context()); err != nil || got.version != "5.10.0" {

@@ -20,6 +20,7 @@ type suite struct {
 	quick   bool          // it is part of a rotation
 	peers   bool          // it uses the newest releases of other lock libraries, not those of the distribution
 	upgrade bool          // it upgrades the servers to the next line
+	once    bool          // a rotation has it on the steady line only
 }
 
 // libraries are the tests with other lock libraries.
@@ -32,13 +33,14 @@ var suites = []suite{
 		"TestKindsOfLocks", "TestKeptNamesOnThreeServers", "TestWatchFollowsAQueue", "TestLocksOfManyNames",
 	}},
 	{name: "dialects", limit: 10 * time.Minute, tests: libraries},
-	{name: "newest peers", peers: true, limit: 10 * time.Minute, tests: libraries},
+	{name: "newest peers", quick: true, once: true, peers: true, limit: 10 * time.Minute, tests: libraries},
 	{name: "cut follower", quick: true, limit: 5 * time.Minute, tests: []string{
 		"TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn", "TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn",
 	}},
 	{name: "settings", limit: 10 * time.Minute, tests: []string{
 		"TestServerSettings", "TestLocalSessions", "TestLocalSessionsWithoutUpgrade", "TestQuotaIsNamed", "TestReadOnlyServerGrantsNothing",
-		"TestServerThatRequiresSASL", "TestServerThatRequiresAPassword", "TestSmallRequestsOnly",
+		"TestServerThatRequiresSASL", "TestServerThatRequiresAPassword", "TestServerThatRequiresACertificate", "TestServerThatRequiresX509",
+		"TestLimitOnConnectionsIsNamed", "TestSmallRequestsOnly", "TestListOfAQueueThatDoesNotFit",
 	}},
 	{name: "deposed leader", quick: true, limit: 5 * time.Minute, tests: []string{"TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn"}},
 	{name: "TLS", limit: 10 * time.Minute, tests: []string{"TestServerIsVerified", "TestSecureIdentities", "TestCertificatesRotate"}},
@@ -50,7 +52,7 @@ var suites = []suite{
 		"TestWarmNameOnThreeServers", "TestReleaseWakesOneOfFiftyClients",
 	}},
 	{name: "maintenance", limit: 10 * time.Minute, tests: []string{"TestRollingRestart", "TestReconfiguration"}},
-	{name: "upgrade", upgrade: true, limit: 10 * time.Minute, tests: []string{"TestRollingUpgrade"}},
+	{name: "upgrade", quick: true, upgrade: true, limit: 10 * time.Minute, tests: []string{"TestRollingUpgrade"}},
 	{name: "chaos", limit: 20 * time.Minute, tests: []string{"TestChaos"}},
 }
 

@@ -86,4 +86,33 @@ var driverMutants = []mutant{
 		edits:  change(`return x.gen != gen })`, `return false })`),
 		tests:  []string{"TestWatchesThatAreSetAgainTakeNoMoreMemory"},
 	},
+	{
+		name:   "long-reply-is-a-lost-one",
+		breaks: "a reply that is too long to be read counts as a lost one, and is asked for again",
+		file:   "zklock/zkdriver/conn.go",
+		edits:  change("req.send.oversized.Store(large.length)\n", ""),
+		tests:  []string{"TestRepliesThatAreTooLong"},
+	},
+	{
+		name:   "long-reply-to-a-write-is-definite",
+		breaks: "a write with a reply that is too long counts as one that was not applied",
+		file:   "zklock/zkdriver/conn.go",
+		edits:  change("if req.send == nil || req.opcode != opChildren2 && req.opcode != opGetData {", "if req.send == nil {"),
+		tests:  []string{"TestRepliesThatAreTooLong"},
+	},
+	{
+		name:   "local-session-has-expired",
+		breaks: "a session that is known to its own server only seems to have expired",
+		file:   "zklock/zkdriver/multi.go",
+		edits:  change("results[i].Err = driver.ErrLocalSession\n", ""),
+		tests:  []string{"TestTransactionOfALocalSession"},
+	},
+	{
+		name:   "orphan-behind-a-long-list",
+		breaks: "a create whose reply was lost is forgotten if the list that would show its node is too long",
+		file:   "zklock/internal/place/attempt_recover.go",
+		edits:  change("for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep", "for false && errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep"),
+		by:     core,
+		tests:  []string{"TestLostReplyAndATooLongListLeaveNoOrphan"},
+	},
 }

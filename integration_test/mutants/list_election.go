@@ -53,4 +53,19 @@ var electionMutants = []mutant{
 		edits:  change("rest(ctx, e.client, b.next(short))", "rest(ctx, e.client, b.next(short)/1000)"),
 		tests:  []string{"TestALeaderThatReturnsAtOnceRestsLonger"},
 	},
+	{
+		name:   "election-stopped-leads",
+		breaks: "a process that was stopped between its grant and the call of its function leads when it goes on",
+		file:   runFile,
+		edits:  change("if inner.Err() != nil || !t.Valid() {", "if inner.Err() != nil {"),
+		tests:  []string{"TestALeaderThatWasStoppedBeforeItsTermDoesNotLead"},
+	},
+	{
+		name:   "election-value-cut",
+		breaks: "the value of a leader is cut if the name of its host needs many bytes in JSON",
+		file:   "zklock/internal/queue/data.go",
+		by:     "zklock/internal/queue",
+		edits:  change("if escaped(d.Label) > MaxLabel {", "if len(d.Label) > 0 {"),
+		tests:  []string{"TestLabelIsNotCutForOtherTexts"},
+	},
 }

@@ -9,7 +9,7 @@ var freshMutants = []mutant{
 		breaks: "the first transaction that creates a container joins a group, which a driver may refuse as a whole",
 		file:   freshFile,
 		by:     core,
-		edits:  change("return f.inARow.Load() >= shareAfter", "return true"),
+		edits:  change("\treturn f.shares\n", "\tat := make(chan struct{})\n\tclose(at)\n\treturn at\n"),
 		tests:  []string{"TestFreshNamesShareTransactionsOnceTheyWork"},
 	},
 	{
@@ -17,8 +17,16 @@ var freshMutants = []mutant{
 		breaks: "writes for fresh names go on joining groups after one of them was refused",
 		file:   freshFile,
 		by:     core,
-		edits:  change("\tf.inARow.Store(0)\n", ""),
+		edits:  change("\tf.count(false)\n", ""),
 		tests:  []string{"TestFreshNamesShareTransactionsOnceTheyWork"},
+	},
+	{
+		name:   "fresh-waits-to-be-alone",
+		breaks: "writes for fresh names that wait for a transaction of their own do not join groups once they may",
+		file:   "zklock/internal/session/commit.go",
+		by:     core,
+		edits:  change("\t\tcase <-w.Joins:\n\t\t\tc.mu.Lock()", "\t\tcase <-chan struct{}(nil):\n\t\t\tc.mu.Lock()"),
+		tests:  []string{"TestManyFreshNamesAtOnceShareTransactions"},
 	},
 	{
 		name:   "fresh-refusal-forgotten",

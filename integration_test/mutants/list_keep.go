@@ -180,4 +180,12 @@ var keepMutants = []mutant{
 		edits:  change("context.WithTimeoutCause(ctx, recallWait, ", "context.WithTimeoutCause(ctx, time.Hour, "),
 		tests:  []string{"TestTryOfAKeptName"},
 	},
+	{
+		name:   "keep-try-cut-off",
+		breaks: "a try that loses its connection while it waits for a kept place says that the lock is taken",
+		file:   "zklock/internal/place/attempt.go",
+		by:     core,
+		edits:  change("state != driver.Connected {\n\t\t\terr = errCutOff", "state != driver.Connected && false {\n\t\t\terr = errCutOff"),
+		tests:  []string{"TestTryThatIsCutOffDuringARecall"},
+	},
 }

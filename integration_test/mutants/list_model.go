@@ -62,4 +62,20 @@ var modelMutants = []mutant{
 		edits:  change("s.Keepable && !s.Others && !s.Doubtful", "s.Keepable && !s.Doubtful"),
 		tests:  []string{"TestPlacesAreHandedOverAndKept"},
 	},
+	{
+		name:   "model-revoked-place-is-joined",
+		breaks: "further readers join the hold of a revoked place",
+		file:   standingFile,
+		by:     models,
+		edits:  change("return !s.Revoked && (s.IsOpen()", "return (s.IsOpen()"),
+		tests:  []string{"TestPlacesAreHandedOverAndKept"},
+	},
+	{
+		name:   "model-kept-reader-for-a-writer",
+		breaks: "a kept reader's place is taken up by a writer",
+		file:   standingFile,
+		by:     models,
+		edits:  change("s.IsOpen() && s.Grants(mode) }", "s.IsOpen() }"),
+		tests:  []string{"TestPlacesAreHandedOverAndKept"},
+	},
 }

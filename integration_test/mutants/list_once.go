@@ -64,6 +64,20 @@ var onceMutants = []mutant{
 		tests:  []string{"TestOthersWaitForTheRun", "TestStoppedHolderWritesNothing"},
 	},
 	{
+		name:   "once-joins",
+		breaks: "two calls that join the lock of their caller run the same slot",
+		file:   onceFile,
+		edits:  change("if isJoined(ctx, lock) {", "if false {"),
+		tests:  []string{"TestDoJoinsNoLock"},
+	},
+	{
+		name:   "once-stopped-runs",
+		breaks: "a process that was stopped between the read of the ledger and the call of its job runs it when it goes on",
+		file:   onceFile,
+		edits:  change("case !lock.Valid():", "case !lock.Valid() && false:"),
+		tests:  []string{"TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt"},
+	},
+	{
 		name:   "get-after-the-lock",
 		breaks: "Lock.Get returns what was read when the lock was not held any more",
 		file:   "zklock/lock_txn.go",

@@ -145,10 +145,10 @@ var revokeMutants = []mutant{
 	},
 	{
 		name:   "revoke-shortens",
-		breaks: "the reason of a request costs the holder's host name and label a part of their length",
+		breaks: "the reason of a request costs the holder's host name and trace a part of their length",
 		file:   "zklock/internal/queue/data.go",
 		by:     "zklock/internal/queue",
-		edits:  change("\t\t\tcontinue\n", ""),
+		edits:  change("len(noReason)))\n\t\t\tcontinue\n", "len(noReason)))\n"),
 		tests:  []string{"TestReasonShortensNoOtherText"},
 	},
 	{

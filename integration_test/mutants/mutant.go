@@ -31,7 +31,7 @@ func change(from, to string) []edit { return []edit{{from, to}} }
 func all() []numbered {
 	var list []numbered
 	for i, m := range slices.Concat(leaseMutants, sessionMutants, restMutants, queueMutants, frontMutants, createMutants, freshMutants, warmMutants, keepMutants, commitMutants,
-		removeMutants, handoverMutants, inheritMutants, holdMutants, revokeMutants, healthyMutants, onceMutants, lossMutants, massMutants, ruleMutants, viewMutants, driverMutants, electionMutants, modelMutants) {
+		removeMutants, handoverMutants, inheritMutants, holdMutants, revokeMutants, healthyMutants, onceMutants, lossMutants, massMutants, ruleMutants, viewMutants, driverMutants, electionMutants, modelMutants, commandMutants) {
 		list = append(list, numbered{m, i + 1})
 	}
 	return list

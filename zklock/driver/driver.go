@@ -115,7 +115,7 @@ type Session interface {
 	// Children returns the names (not the paths) of a znode's children, in no particular
 	// order, and the Stat of the znode itself. It may lag as Get does.
 	//
-	// Errors: [ErrNoNode], [ErrNoAuth].
+	// Errors: [ErrNoNode], [ErrNoAuth], [ErrReplyTooLarge].
 	Children(ctx context.Context, path string) ([]string, Stat, error)
 
 	// Sync returns when the server that the session is connected to has applied

@@ -68,6 +68,10 @@ var ErrUnimplemented = errors.New("not implemented by the server")
 // outcome would have looked unknown.
 var ErrTooLarge = errors.New("request too large")
 
+// ErrReplyTooLarge means that the reply to a read is larger than the driver reads: a znode
+// has too many children for one list.
+var ErrReplyTooLarge = errors.New("reply too large")
+
 // ErrLocalSession means that the server refuses ephemeral znodes to sessions that only it
 // knows, and does not let them become global: locks cannot work there.
 var ErrLocalSession = errors.New("no ephemeral nodes on local sessions: set localSessionsUpgradingEnabled=true on the servers")

@@ -16,7 +16,7 @@ func sentinels() []error {
 		driver.ErrConnLoss, driver.ErrNotSent, driver.ErrSessionExpired, driver.ErrClosed,
 		driver.ErrNoNode, driver.ErrNodeExists, driver.ErrNotEmpty, driver.ErrBadVersion,
 		driver.ErrNoChildrenForEphemerals, driver.ErrNoAuth, driver.ErrAuthFailed,
-		driver.ErrInvalidACL, driver.ErrBadArguments, driver.ErrUnimplemented, driver.ErrTooLarge,
+		driver.ErrInvalidACL, driver.ErrBadArguments, driver.ErrUnimplemented, driver.ErrTooLarge, driver.ErrReplyTooLarge,
 		driver.ErrThrottled, driver.ErrQuotaExceeded, driver.ErrLocalSession, driver.ErrRolledBack, driver.ErrProtocol, driver.ErrTLS,
 	}
 }

@@ -64,7 +64,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 
 // Leader asks the ensemble for the leader. It never answers from memory. The error matches
 // [ErrNoLeader] if no candidate leads, and [zklock.ErrUnavailable] if the ensemble cannot be
-// reached. See [zklock.Client.Contenders] for the others.
+// reached, or if the node of a leader of another dialect cannot be read. See
+// [zklock.Client.Contenders] for the others.
 //
 // The answer is as of a moment during the call. It costs as many requests as
 // [Election.Candidates]. To follow the leader, use [Election.Observe].
@@ -73,10 +74,14 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, err
 	}
-	if l, ok := leaderOf(candidates); ok {
-		return l, nil
+	l, ok := leaderOf(candidates)
+	if !ok {
+		return Leader{}, e.failed("leader", ErrNoLeader)
 	}
-	return Leader{}, e.failed("leader", ErrNoLeader)
+	if err := unreadable(l); err != nil {
+		return Leader{}, e.failed("leader", err)
+	}
+	return l, nil
 }
 
 // Candidates returns the leader and the candidates that wait, in the order in which they

@@ -69,6 +69,24 @@ func TestObserverRefusesTokensThatFall(t *testing.T) {
 	}
 }
 
+// A leader of another dialect whose node cannot be read has no token. It ends no observer, and
+// is not reported as a leader.
+func TestObserverOfALeaderThatCannotBeRead(t *testing.T) {
+	o := observer{election: New(nil, "x")}
+	see := func(zxid int64) (bool, error) {
+		_, changed, err := o.see([]zklock.Contender{{Node: "n", Zxid: zxid, Held: true, Mode: zklock.Exclusive}})
+		return changed, err
+	}
+	for _, zxid := range []int64{5, 7} {
+		if changed, err := see(zxid); !changed || err != nil {
+			t.Errorf("the token %d: %v, %v", zxid, changed, err)
+		}
+		if changed, err := see(0); !changed || !errors.Is(err, zklock.ErrUnavailable) || !errors.Is(err, zklock.ErrNoAuth) || errors.Is(err, zklock.ErrTokenRegression) {
+			t.Errorf("a leader that cannot be read: %v, %v", changed, err)
+		}
+	}
+}
+
 // A candidate of this dialect that meets a leader of another one is at the front of its own
 // recipe's queue for a moment, until it gives up. The leader does not change, and the observer
 // goes on.

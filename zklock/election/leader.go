@@ -44,6 +44,16 @@ func leaderOf(contenders []zklock.Contender) (l Leader, ok bool) {
 	return Leader{}, false
 }
 
+// unreadable returns an error if the node of a leader cannot be read, which leaves its token
+// unknown. That is so for a leader of another dialect whose node this client has no right to
+// read.
+func unreadable(l Leader) error {
+	if l.Token.Zxid != 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w: the leader's node %q cannot be read: grant this client READ on it, or use one dialect", zklock.ErrUnavailable, zklock.ErrNoAuth, l.Node)
+}
+
 // describe returns a contender that leads as a Leader. The turn of its token is 0: places of
 // elections are not handed over.
 func describe(c zklock.Contender) Leader {

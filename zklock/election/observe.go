@@ -18,7 +18,9 @@ import (
 // between two terms may be.
 //
 // An error that matches [zklock.ErrUnavailable] says that the leader is not known at the
-// moment: an observer has to forget the former. Neither it nor ErrNoLeader ends the
+// moment: an observer has to forget the former. The node of a leader of another dialect may be
+// one that this client has no right to read: then the error matches [zklock.ErrNoAuth], too.
+// Neither it nor ErrNoLeader ends the
 // sequence. If the loop goes on, the state is reported again when it is known. Any other
 // error ends the sequence, as for [zklock.Client.Watch], which also says what an observer
 // costs; in addition [zklock.ErrTokenRegression], if the token of a leader is lower than
@@ -65,6 +67,8 @@ func (o *observer) see(contenders []zklock.Contender) (now Leader, changed bool,
 	switch {
 	case !leads:
 		return now, true, o.election.failed("observe", ErrNoLeader)
+	case unreadable(now) != nil:
+		return Leader{}, true, o.election.failed("observe", unreadable(now))
 	case now.Token.Compare(o.newest) < 0:
 		return Leader{}, true, o.election.failed("observe", fmt.Errorf("%w: the leader has the token %v after %v", zklock.ErrTokenRegression, now.Token, o.newest))
 	}

@@ -21,7 +21,9 @@ import (
 // Run returns:
 //
 //   - when ctx has ended, lead has returned, and the ensemble has confirmed that the candidate
-//     resigned, or a session timeout has passed; with an error that matches that of ctx
+//     resigned, or a session timeout has passed; with an error that matches that of ctx. Run does
+//     not wait for a resignation that lead has made itself, nor for the removal of the node of a
+//     candidate that only waited: close the client before the process ends, which does
 //   - nil, if lead returned an error that matches [ErrStop]
 //   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
 //     [zklock.ErrConflict], [zklock.ErrDeadlock] or [zklock.ErrTokenRegression], if the
@@ -93,7 +95,7 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 	defer func() { _ = t.Release(context.WithoutCancel(ctx)) }()
 	inner, cancel := t.Context(ctx)
 	defer cancel()
-	if inner.Err() != nil {
+	if inner.Err() != nil || !t.Valid() { // Valid: the process may have been stopped since the grant
 		return nil // a candidate that can lead no more never leads
 	}
 	defer e.watchStuck(inner, t)()

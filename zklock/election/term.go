@@ -21,6 +21,9 @@ type Term struct {
 // invalid value fails as [WithValue] describes, and leaves the former. Other errors are those
 // of [zklock.Lock.SetLabel]: they do not end the term.
 func (t *Term) SetValue(ctx context.Context, value string) error {
+	if t == nil || t.Lock == nil {
+		return fmt.Errorf("election: value: %w", errNoTerm)
+	}
 	if err := checkValue(value); err != nil {
 		return fmt.Errorf("election: value of %q: %w", t.Name(), err)
 	}
@@ -31,7 +34,9 @@ func (t *Term) SetValue(ctx context.Context, value string) error {
 // Resign returns nil when the ensemble has confirmed that the term's node is gone, so that
 // another candidate can lead. If the confirmation is missing when ctx ends, or after a
 // session timeout, the error matches [zklock.ErrReleasePending]: the client goes on removing
-// the node in the background.
+// the node in the background. If a lock of this process has joined the term with
+// [zklock.Reenter], the first Resign returns nil at once, and the release of that lock removes
+// the node.
 //
 // Resign may be called again, and after Release. Then it waits for the confirmation, if
 // there was none yet. If the term was lost before it was resigned, the error matches

@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// maxValue is the greatest length of a value, in bytes of JSON. The core cuts longer labels,
-// and all texts of a node whose data exceeds its limit. A value within maxValue fits in any
-// case, so it is never cut.
+// maxValue is the greatest length of a value, in bytes of JSON. The core may cut longer labels.
+// One within maxValue fits in any case: if the data of a node exceeds its limit, other texts are
+// cut.
 const maxValue = 256
 
 // checkValue returns why a value cannot be read by others as it is.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/blocking"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -71,10 +71,13 @@ func (i *inspector) read(ctx context.Context, prefix string, limit int) (list, e
 	return l, nil
 }
 
+// isRootMissing reports whether an error says that no name is in use, because there is no root.
+func isRootMissing(err error) bool { return errors.Is(err, zklock.ErrRootMissing) }
+
 // one reads one name.
 func (i *inspector) one(ctx context.Context, name string) (lock, error) {
 	queue, err := i.client.Contenders(ctx, name)
-	if err != nil {
+	if err != nil && !isRootMissing(err) {
 		return lock{}, err
 	}
 	return shown(name, i.client.Mutex(name).Path(), queue), nil
@@ -96,37 +99,13 @@ func shown(name, path string, queue []zklock.Contender) lock {
 
 func hex(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
-// waits returns the nodes that a contender waits for, by the rules of the queue: a reader for
-// the nearest writer ahead, the first in line for a permit for all holders, and every other
-// contender for the one ahead of it. Contenders of another recipe do not count: no recipe
-// sees the nodes of another one.
+// waits returns the nodes that a contender waits for.
 func waits(queue []zklock.Contender, self int) []string {
 	nodes := []string{}
-	c := queue[self]
-	if c.Held {
-		return nodes
-	}
-	for n := self - 1; n >= 0; n-- {
-		ahead := queue[n]
-		if recipe(ahead.Node) != recipe(c.Node) || c.Mode == zklock.Shared && ahead.Mode == zklock.Shared {
-			continue
-		}
-		nodes = append(nodes, ahead.Node)
-		if c.Mode != zklock.Permit || !ahead.Held {
-			break
-		}
+	for _, n := range blocking.Of(queue, self) {
+		nodes = append(nodes, queue[n].Node)
 	}
 	return nodes
-}
-
-// recipe returns the marker of the recipe that a queue node belongs to.
-func recipe(node string) string {
-	for marker, of := range map[string]string{"__WRIT__": "zklock", "__READ__": "zklock", "__PERM": "zklock", "__lock__": "kazoo", "__rlock__": "kazoo"} {
-		if strings.Contains(node, marker) {
-			return of
-		}
-	}
-	return "mutex" // Curator's InterProcessMutex and go-zookeeper's Lock
 }
 
 // serveList answers api/locks.

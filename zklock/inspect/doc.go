@@ -16,8 +16,9 @@
 //     more names.
 //   - GET api/locks/{name} is one name. The name is one segment: its slashes are written
 //     %2F.
-//   - GET api/events sends the list as server-sent events, at once and when it has changed;
-//     with ?name= it sends that name's queue.
+//   - GET api/events sends a server-sent event at once, and when the list has changed; with
+//     ?name=, when that name's queue has changed. An event's data is a number. The page, read
+//     again, shows at least that state.
 //
 // In JSON, session ids and transaction ids are strings in hexadecimal, because they exceed
 // what JavaScript's numbers can hold. Times are in the format of RFC 3339. Lists are never
@@ -25,5 +26,6 @@
 //
 // A page that is open follows its name with [zklock.Client.Watch]; all pages of one name
 // share one Watch. The list is read again every two seconds, or less often if that takes
-// long, once for all pages that show it.
+// long, once for all pages that show it. A page that is read again after an event costs no
+// request to the ensemble.
 package inspect

@@ -2,10 +2,13 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock"
 )
 
 const (
@@ -22,19 +25,26 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// serveEvents answers api/events. Each event's data is what the API returns for the same
-// question, or an object with the key error.
+// keyOf returns the key of the feed of a name, or, without one, of the list of a prefix.
+func keyOf(name, prefix string) string {
+	if name != "" {
+		return "name " + name
+	}
+	return "list " + prefix
+}
+
+// serveEvents answers api/events. Each event's data is the number of a state.
 func (i *inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 	name, prefix := r.FormValue("name"), r.FormValue("prefix")
-	key, run := "list "+prefix, func(ctx context.Context, publish func(string)) { i.followList(ctx, prefix, publish) }
+	run := func(ctx context.Context, publish func(state)) { i.followList(ctx, prefix, publish) }
 	if name != "" {
-		key, run = "name "+name, func(ctx context.Context, publish func(string)) { i.followName(ctx, name, publish) }
+		run = func(ctx context.Context, publish func(state)) { i.followName(ctx, name, publish) }
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	if r.Method == http.MethodHead {
 		return
 	}
-	states, leave, ok := i.feeds.follow(key, run)
+	numbers, leave, ok := i.feeds.follow(keyOf(name, prefix), run)
 	if !ok {
 		fail(w, http.StatusServiceUnavailable, fmt.Errorf("%d pages are open already: close some", maxPages))
 		return
@@ -50,8 +60,8 @@ func (i *inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		select {
-		case state := <-states:
-			text = "data: " + state + "\n\n" // JSON has no line breaks
+		case number := <-numbers:
+			text = fmt.Sprintf("data: %d\n\n", number)
 		case <-quiet.C:
 			text = ": quiet\n\n"
 		case <-r.Context().Done():
@@ -60,54 +70,69 @@ func (i *inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// followName publishes the queue of a name until ctx ends.
-func (i *inspector) followName(ctx context.Context, name string, publish func(string)) {
+// followName publishes the queue of a name until ctx ends. An error that ends a Watch may go, as that of
+// missing rights does: then followName begins again after a pause. It returns after an error that
+// stays.
+func (i *inspector) followName(ctx context.Context, name string, publish func(state)) {
 	path := i.client.Mutex(name).Path()
-	for queue, err := range i.client.Watch(ctx, name) {
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			publish(encoded(map[string]string{"error": err.Error()}))
-		default:
-			publish(encoded(shown(name, path, queue)))
+	var last state
+	for first := true; ; {
+		var ended error
+		for queue, err := range i.client.Watch(ctx, name) {
+			if ctx.Err() != nil {
+				return
+			}
+			s := state{lock: shown(name, path, queue)}
+			if err != nil && !isRootMissing(err) {
+				s = state{err: err}
+			}
+			if ended = err; first || !s.equals(last) {
+				first, last = false, s
+				publish(s)
+			}
 		}
+		if errors.Is(ended, zklock.ErrInvalidName) || errors.Is(ended, zklock.ErrClosed) || !wait(ctx, listEvery) {
+			return
+		}
+	}
+}
+
+// wait waits for some time. It reports false if ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
 // followList publishes the list when it has changed, until ctx ends.
-func (i *inspector) followList(ctx context.Context, prefix string, publish func(string)) {
-	last := ""
-	for {
+func (i *inspector) followList(ctx context.Context, prefix string, publish func(state)) {
+	var last state
+	for first := true; ; first = false {
 		began := time.Now()
-		state := ""
-		l, err := i.read(ctx, prefix, defaultLimit)
-		if err != nil {
-			state = encoded(map[string]string{"error": err.Error()})
-		} else {
-			state = encoded(l)
-		}
+		var s state
+		s.list, s.err = i.read(ctx, prefix, defaultLimit)
 		if ctx.Err() != nil {
 			return
 		}
-		if state != last {
-			last = state
-			publish(state)
+		if first || !s.equals(last) {
+			last = s
+			publish(s)
 		}
-		pause := time.NewTimer(max(listEvery, (listShare-1)*time.Since(began)))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !wait(ctx, max(listEvery, (listShare-1)*time.Since(began))) {
 			return
 		}
 	}
 }
 
-// encoded returns a value as JSON in one line.
-func encoded(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return `{"error":"the state cannot be written as JSON"}` // impossible for strings, numbers and lists
+// equals reports whether two states look the same.
+func (s state) equals(other state) bool {
+	if s.err != nil || other.err != nil {
+		return s.err != nil && other.err != nil && s.err.Error() == other.err.Error()
 	}
-	return string(b)
+	return reflect.DeepEqual(s.list, other.list) && reflect.DeepEqual(s.lock, other.lock)
 }

@@ -31,17 +31,24 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"place":   place,
 }).ParseFS(static, "static/page.html"))
 
-// servePage answers with the page.
+// servePage answers with the page. While a page is open that shows the same, it costs no request to
+// the ensemble: the answer is the newest state of their feed.
 func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
 	p := page{Name: r.FormValue("name"), Prefix: r.FormValue("prefix")}
 	code := http.StatusOK
-	var err error
+	s, known := i.feeds.newest(keyOf(p.Name, p.Prefix))
+	p.List, p.Lock = s.list, s.lock
+	err := s.err
 	if p.Name != "" {
 		p.Events = "api/events?" + url.Values{"name": {p.Name}}.Encode()
-		p.Lock, err = i.one(r.Context(), p.Name)
+		if !known {
+			p.Lock, err = i.one(r.Context(), p.Name)
+		}
 	} else {
 		p.Events = "api/events?" + url.Values{"prefix": {p.Prefix}}.Encode()
-		p.List, err = i.read(r.Context(), p.Prefix, defaultLimit)
+		if !known {
+			p.List, err = i.read(r.Context(), p.Prefix, defaultLimit)
+		}
 	}
 	if err != nil {
 		p.Error, code = err.Error(), status(err)

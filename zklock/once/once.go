@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,7 +36,8 @@ const MaxSlot = 512
 // than a session timeout. The error matches [zklock.ErrConflict] if the ledger's znode belongs to
 // another program, and [zklock.ErrMisuse] if the slot is empty, is not UTF-8, or is longer than
 // MaxSlot. Without the right to create a ledger Do fails before it calls fn. Errors of the
-// acquisition are those of [zklock.Acquirer].
+// acquisition are those of [zklock.Acquirer]. If ctx carries the lock of the name, the error
+// matches [zklock.ErrDeadlock], with [zklock.Reenter] too.
 //
 // Do costs a lock and a read. If it calls fn, it costs one transaction more, and another one at
 // the name's first use, which creates the ledger.
@@ -46,6 +48,10 @@ func Do(ctx context.Context, client *zklock.Client, name, slot string, fn func(c
 	lock, err := client.Mutex(name).Acquire(ctx, opts...)
 	if err != nil {
 		return false, err
+	}
+	if isJoined(ctx, lock) {
+		_ = lock.Release(context.WithoutCancel(ctx)) // the other lock keeps the node, so no request is made
+		return false, failed("do", name, errJoined)
 	}
 	noted := false // the outcome is certain, whatever becomes of the lock
 	defer func() {
@@ -100,6 +106,18 @@ func Forget(ctx context.Context, client *zklock.Client, name string, opts ...zkl
 	}
 	return nil
 }
+
+// isJoined reports whether a lock has joined, by [zklock.Reenter], one that ctx carries. The
+// ledger relies on one writer for each token, so a slot never runs under a joined lock: two
+// calls that join one lock would both run it.
+func isJoined(ctx context.Context, lock *zklock.Lock) bool {
+	return slices.ContainsFunc(zklock.HeldIn(ctx), func(l *zklock.Lock) bool {
+		return l.Token() == lock.Token() && slices.Contains(l.Names(), lock.Name())
+	})
+}
+
+// errJoined is the error for a call that would run a slot under a lock of its caller.
+var errJoined = fmt.Errorf("%w: the context carries the lock of this name, which a job cannot join: pass a context that does not carry it, after the lock's release", zklock.ErrDeadlock)
 
 // errLate means that the lease ran out between the read of the ledger and the call of fn.
 var errLate = fmt.Errorf("%w: its lease ran out before the job was called", zklock.ErrLost)

@@ -3,15 +3,14 @@ package once_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 	"github.com/zklock/go-zklock/zklock/once"
 )
@@ -72,24 +71,27 @@ func TestOthersWaitForTheRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
-				var tokens []zklock.Token
-				running := 0
+				var mu sync.Mutex
+				var tokens []zklock.Token // guarded by mu
+				var running atomic.Int32
 				job := func(end func(session int64) error) func(context.Context) error {
 					return func(ctx context.Context) error {
-						running++
-						defer func() { running-- }()
+						n := running.Add(1)
 						l, ok := zklock.FromContext(ctx)
-						if !ok || running > 1 {
-							t.Errorf("the lock is held: %v; %d run at once", ok, running)
+						if !ok || n > 1 {
+							t.Errorf("the lock is held: %v; %d run at once", ok, n)
 							return nil
 						}
+						mu.Lock()
 						tokens = append(tokens, l.Token())
+						mu.Unlock()
 						time.Sleep(time.Minute)
 						found, err := connect(t, e.Connector()).Contenders(t.Context(), "x")
 						if err != nil || len(found) == 0 {
 							t.Errorf("%+v, %v", found, err)
 							return nil
 						}
+						running.Add(-1) // before the session may expire, since the next run may begin then
 						return end(found[0].Session)
 					}
 				}
@@ -194,183 +196,35 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// A ledger is one persistent znode below the root, for which no lock has a name, in any dialect.
-func TestLedgersAndLocksDoNotMeet(t *testing.T) {
-	for _, dialect := range dialects {
-		t.Run(dialect, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := memdriver.New()
-				c, s := connect(t, e.Connector(), "dialect", dialect), plain(t, e)
-				do(t, c, "reports/a b", "1", nil, true)
-				const path = "/zklock/~reports%2Fa%20b"
-				n, err := s.Get(t.Context(), path)
-				if err != nil || n.Stat.EphemeralOwner != 0 || !strings.Contains(string(n.Data), `"slot":"1"`) {
-					t.Fatalf("the ledger: %+v, %v\n%s", n, err, e.Dump())
-				}
-				for _, name := range []string{"~reports%2Fa%20b", "~reports/a b", "~x", "~"} {
-					l, err := c.Mutex(name).TryAcquire(t.Context())
-					switch {
-					case dialect == "zklock" && err == nil:
-						if path := c.Mutex(name).Path(); strings.Contains(path, "~") {
-							t.Errorf("the lock %q has the znode %s", name, path)
+// A job never joins the lock of its caller: two calls that join one lock would both run the
+// slot.
+func TestDoJoinsNoLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector())
+		var runs atomic.Int32
+		job := func(context.Context) error { runs.Add(1); time.Sleep(time.Second); return nil }
+		err := c.Mutex("x").Do(t.Context(), func(ctx context.Context) error {
+			for _, opts := range [][]zklock.AcquireOption{nil, {zklock.Reenter()}} {
+				var wg sync.WaitGroup
+				for range 2 {
+					wg.Go(func() {
+						if ran, err := once.Do(ctx, c, "x", "1", job, opts...); ran || !errors.Is(err, zklock.ErrDeadlock) {
+							t.Errorf("with %d options: %v, %v; want %v", len(opts), ran, err, zklock.ErrDeadlock)
 						}
-						if err := l.Release(t.Context()); err != nil {
-							t.Error(err)
-						}
-						do(t, c, name, "1", nil, true) // the ledger of such a name is another one
-					case dialect == "zklock", !errors.Is(err, zklock.ErrInvalidName):
-						t.Errorf("acquire %q: %v", name, err)
-					}
+					})
 				}
-				lock, err := c.Mutex("reports/~x").Acquire(t.Context()) // only at the beginning of a name
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer lock.Release(t.Context())
-				var names []string
-				for l, err := range c.Locks(t.Context(), "") {
-					if err != nil {
-						t.Fatal(err)
-					}
-					names = append(names, l.Name)
-				}
-				if fmt.Sprint(names) != "[reports/~x]" {
-					t.Errorf("Locks returned %q", names)
-				}
-				time.Sleep(10 * time.Minute) // servers and the client remove the znodes of idle names
-				do(t, c, "reports/a b", "1", nil, false)
-			})
+				wg.Wait()
+			}
+			l, _ := zklock.FromContext(ctx)
+			if !l.Valid() {
+				t.Error("the lock of the caller has ended")
+			}
+			return nil
 		})
-	}
-}
-
-// Forget makes slots run again. It waits for a job that is running.
-func TestForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		a, b := connect(t, e.Connector()), connect(t, e.Connector())
-		if err := once.Forget(t.Context(), a, "x"); err != nil {
-			t.Errorf("without a ledger: %v", err)
+		if err != nil || runs.Load() != 0 {
+			t.Errorf("%v, %d runs", err, runs.Load())
 		}
-		do(t, a, "x", "2", nil, true)
-		do(t, a, "y", "2", nil, true)
-		if err := once.Forget(t.Context(), b, "x"); err != nil {
-			t.Error(err)
-		}
-		if n := strings.Count(e.Dump(), "~"); n != 1 {
-			t.Errorf("%d ledgers, want that of y:\n%s", n, e.Dump())
-		}
-		do(t, a, "x", "1", nil, true)
-		do(t, a, "y", "1", nil, false)
-
-		working, done := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(done)
-			_, err := once.Do(t.Context(), a, "x", "3", func(context.Context) error {
-				close(working)
-				time.Sleep(time.Hour)
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}()
-		<-working
-		if err := once.Forget(t.Context(), b, "x"); err != nil {
-			t.Error(err)
-		}
-		select {
-		case <-done:
-		default:
-			t.Error("Forget did not wait for the job")
-		}
-		<-done
-		do(t, a, "x", "3", nil, true)
-	})
-}
-
-// Other programs' data is not written, and a ledger that an operator removes or changes while a
-// job runs is not put back to an older slot.
-func TestOtherWritersOfTheLedger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		c, s := connect(t, e.Connector()), plain(t, e)
 		do(t, c, "x", "1", nil, true)
-		for _, data := range []string{"theirs", "", `zklock ledger {"slot":7}`} {
-			if _, err := s.Set(t.Context(), "/zklock/~x", []byte(data), driver.AnyVersion); err != nil {
-				t.Fatal(err)
-			}
-			ran, err := once.Do(t.Context(), c, "x", "2", func(context.Context) error { return nil })
-			if ran || !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), "/zklock/~x") {
-				t.Errorf("with the data %q: %v, %v", data, ran, err)
-			}
-			if err := once.Forget(t.Context(), c, "x"); !errors.Is(err, zklock.ErrConflict) {
-				t.Errorf("Forget with the data %q: %v", data, err)
-			}
-			if n, err := s.Get(t.Context(), "/zklock/~x"); err != nil || string(n.Data) != data {
-				t.Errorf("the data is %q, %v; want %q", n.Data, err, data)
-			}
-		}
-		during := func(slot string, change func() error) {
-			t.Helper()
-			ran, err := once.Do(t.Context(), c, "y", slot, func(context.Context) error { return change() })
-			if !ran || err != nil {
-				t.Errorf("slot %q: %v, %v", slot, ran, err)
-			}
-		}
-		do(t, c, "y", "1", nil, true)
-		during("2", func() error { return s.Delete(t.Context(), "/zklock/~y", driver.AnyVersion) })
-		do(t, c, "y", "2", nil, false)
-		during("3", func() error {
-			_, err := s.Set(t.Context(), "/zklock/~y", []byte(`zklock ledger {"slot":"5"}`), driver.AnyVersion)
-			return err
-		})
-		do(t, c, "y", "4", nil, false)
-		do(t, c, "y", "5", nil, false)
-		do(t, c, "y", "6", nil, true)
-	})
-}
-
-// A client that may not create the ledger fails before its job runs.
-func TestWithoutTheRightToCreate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		operator, err := e.As("operator", driver.NewSecret("s3cret")).Connect(t.Context(), 30*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer operator.Close(t.Context())
-		closed := append(driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermRead)...)
-		if _, err := operator.Create(t.Context(), "/closed", nil, driver.Persistent, closed); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := operator.Create(t.Context(), "/closed/reports", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
-			t.Fatal(err)
-		}
-		c, err := zklock.OpenConnector(e.Connector(), zklock.WithRoot("/closed"), zklock.WithParams(url.Values{"dialect": {"kazoo"}}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if err := c.Mutex("reports/x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-			t.Errorf("locks below a znode that an operator has made: %v", err)
-		}
-		ran, err := once.Do(t.Context(), c, "reports/x", "1", func(context.Context) error { return nil })
-		if ran || !errors.Is(err, zklock.ErrNoAuth) {
-			t.Errorf("%v, %v; want ErrNoAuth", ran, err)
-		}
-	})
-}
-
-// With acl=creator the ledger is open to its creator only.
-func TestLedgerHasTheClientsAccessList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		c := connect(t, e.As("app", driver.NewSecret("s3cret")), "acl", "creator")
-		do(t, c, "x", "1", nil, true)
-		do(t, c, "x", "1", nil, false)
-		if _, err := plain(t, e).Get(t.Context(), "/zklock/~x"); !errors.Is(err, driver.ErrNoAuth) {
-			t.Errorf("another identity reads the ledger: %v", err)
-		}
 	})
 }

@@ -119,12 +119,12 @@ func (b *backoff) found(server string, verdict error) {
 	}
 }
 
-// hadNoQuorum reports whether the newest probe of a server found that it has no
-// quorum.
-func (b *backoff) hadNoQuorum(server string) bool {
+// verdict returns what the newest probe of a server found, if another attempt may succeed
+// nevertheless: the server has no quorum. Otherwise it returns nil.
+func (b *backoff) verdict(server string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.probed[server].verdict == errNoQuorum
+	return b.probed[server].verdict
 }
 
 // failed records the end of a round in which no server could be used.

@@ -2,7 +2,10 @@ package zkdriver
 
 import (
 	"bufio"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -94,6 +97,10 @@ func (c *conn) next() error {
 	}
 	for {
 		frame, err := readFrame(c.r, c.frame, maxFrame)
+		var large *oversized
+		if errors.As(err, &large) {
+			frame, err = c.skip(large)
+		}
 		if err != nil {
 			return err
 		}
@@ -117,6 +124,30 @@ func (c *conn) next() error {
 		c.rest = frame
 		return nil
 	}
+}
+
+// skip reads a reply above the limit up to its end, without keeping it, and returns an
+// answer that its request failed. So the connection goes on, and the request is not sent
+// again for the same reply. A frame that answers no read of the session's user is malformed.
+func (c *conn) skip(large *oversized) ([]byte, error) {
+	frame := make([]byte, prefixLen+replyHeaderLen)
+	binary.BigEndian.PutUint32(frame, replyHeaderLen)
+	if _, err := io.ReadFull(c.r, frame[prefixLen:]); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	req := c.pending[parseReply(frame).xid]
+	c.mu.Unlock()
+	if req.send == nil || req.opcode != opChildren2 && req.opcode != opGetData {
+		return nil, large
+	}
+	// This counts for the request also if the connection breaks before the reply's end.
+	req.send.oversized.Store(large.length)
+	if _, err := io.CopyN(io.Discard, c.r, large.length-replyHeaderLen); err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint32(frame[16:], codeOversized)
+	return frame, nil
 }
 
 // answered processes the reply to a request. It returns the frame for the client: see

@@ -44,7 +44,7 @@ func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &connector{
-		config: c, backoff: &backoff{clock: wallClock()}, life: life, end: end,
+		config: c, first: newFirstServers(), backoff: &backoff{clock: wallClock()}, life: life, end: end,
 		trying: make(map[*session]struct{}),
 	}, nil
 }
@@ -54,7 +54,8 @@ var _ driver.Connector = (*connector)(nil)
 // connector implements driver.Connector.
 type connector struct {
 	config  *config
-	backoff *backoff        // shared by all calls of Connect
+	first   *firstServers   // shared by all calls of Connect
+	backoff *backoff        // likewise
 	life    context.Context // ends with Close
 	end     context.CancelFunc
 
@@ -152,7 +153,7 @@ var errConnectorClosed = fmt.Errorf("zkdriver: connect: %w", driver.ErrClosed)
 
 // start makes a session, which begins to look for its first server.
 func (c *connector) start(timeout time.Duration) (*session, error) {
-	s := newSession(c.config, c.backoff, timeout)
+	s := newSession(c.config, c.first.order(c.config.servers), c.backoff, timeout)
 	// The client takes 1.5 MiB for receiving, once for each connection. It takes
 	// more, up to maxFrame, only for a frame that needs it. A lower limit would save
 	// memory, but would drop the connection at every long list of children.

@@ -284,7 +284,7 @@ func classify(err error) failureKind {
 	switch {
 	case errors.Is(err, ErrNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
 		return permanent
-	case errors.Is(err, errNoQuorum):
+	case errors.Is(err, errNoQuorum), errors.Is(err, errReadOnly):
 		return silent
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return passing
@@ -335,8 +335,8 @@ func (d *dialer) err(cause error) error {
 // that was noticed, for instance by a reset, does not narrow them down.
 func (d *dialer) closedEarly(server string, err error) error {
 	const limit = "reached its maxClientCnxns, the number of connections it accepts from one address (60 by default)"
-	if d.backoff.hadNoQuorum(server) {
-		return errNoQuorum
+	if reason := d.backoff.verdict(server); reason != nil {
+		return reason
 	}
 	if n := established.of(server); n > 0 {
 		// A connection has succeeded, so it is a ZooKeeper server and the scheme is

@@ -8,8 +8,9 @@
 //	zk://[user:password@]host[:port][,host[:port]...][/root][?key=value&...]
 //
 // The default port is 2181. Host names are resolved again for every connection, and
-// servers are tried in random order. If the URL has a user, each session
-// authenticates with ZooKeeper's digest scheme.
+// servers are tried in random order. Each session begins with another server than the
+// session before it, so a server that fails does not take all sessions of a client. If the
+// URL has a user, each session authenticates with ZooKeeper's digest scheme.
 //
 // # URL keys
 //

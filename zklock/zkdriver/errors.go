@@ -27,6 +27,10 @@ const (
 	codeThrottled            = -127
 )
 
+// codeOversized is the code that the client gets instead of a reply that is too long:
+// ZooKeeper's code for errors of its own. The error for the caller comes from send.oversized.
+const codeOversized = 0xffffffff // -1
+
 // serverErrors translates the client's values for a server's error answers. nil marks
 // an answer that is definite but has no name in package driver.
 var serverErrors = map[error]error{
@@ -69,7 +73,7 @@ var codeErrors = map[int]error{
 
 // errNeedsAuth is the error of servers with sessionRequireClientSASLAuth or enforce.auth.enabled
 // for a session without the authentication that they demand.
-var errNeedsAuth error = &verdict{"the servers demand another authentication: a user in the URL for the scheme digest; SASL is not supported", []error{driver.ErrAuthFailed}}
+var errNeedsAuth error = &verdict{"the servers demand another authentication: a user in the URL for the scheme digest, or a client certificate (keys " + keyTLSCert + " and " + keyTLSKey + ") for the scheme x509; SASL is not supported", []error{driver.ErrAuthFailed}}
 
 // errorCode returns the code in an error that the client made for a code it does not
 // know. The client keeps the code in the text only.
@@ -105,8 +109,16 @@ func (s *session) outcome(c call, q *send, err error) error {
 	if err == nil {
 		return nil
 	}
-	return wrap(c, s.interpret(q, err))
+	err = s.interpret(q, err)
+	if c.size >= notableRequest && errors.Is(err, driver.ErrConnLoss) {
+		err = fmt.Errorf("%w; the request had %d bytes, and a server cuts the connection of one that is larger than its jute.maxbuffer", err, c.size)
+	}
+	return wrap(c, err)
 }
+
+// notableRequest is the size of a request that may be above a limit that a server's operator
+// has lowered. A request for one lock is smaller.
+const notableRequest = 4 << 10
 
 // interpret translates an error of the client. An error that is not an answer from a
 // server means that there was no answer. Then it depends on whether the frame was
@@ -114,6 +126,9 @@ func (s *session) outcome(c call, q *send, err error) error {
 // dropped the request, or is closed.
 func (s *session) interpret(q *send, err error) error {
 	alive := q.alive.Load()
+	if n := q.oversized.Load(); n > 0 {
+		return fmt.Errorf("%w: it has %d bytes, the maximum is %d", driver.ErrReplyTooLarge, n, maxFrame)
+	}
 	if errors.Is(err, zk.ErrShortBuffer) && !alive {
 		return both(driver.ErrTooLarge, err)
 	}

@@ -11,7 +11,7 @@ import (
 const (
 	// maxFrame bounds the length of one frame from a server. The server's own limit
 	// does not apply to its answers: a list of children may well exceed the 1 MiB
-	// that a request may have.
+	// that a request may have. A longer reply to a request is skipped: see conn.skip.
 	maxFrame = 64 << 20
 
 	// prefixLen is the length of the length field in front of each frame.
@@ -48,6 +48,16 @@ const (
 // than ZooKeeper's protocol.
 var errBadFrame = errors.New("malformed frame from the server")
 
+// oversized is the error of readFrame for a frame above the limit, of which it has read the
+// length only.
+type oversized struct{ length int64 }
+
+// Error implements error.
+func (e *oversized) Error() string { return fmt.Sprintf("%v: length %d", errBadFrame, e.length) }
+
+// Unwrap returns errBadFrame.
+func (e *oversized) Unwrap() error { return errBadFrame }
+
 // readFrame reads one frame with its length prefix into buf, which it enlarges as
 // needed, and returns it. It checks the length before using it, and takes memory only
 // as bytes arrive, so a corrupt length costs nothing.
@@ -58,8 +68,11 @@ func readFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
 		return nil, err
 	}
 	n := int64(binary.BigEndian.Uint32(buf))
-	if n < replyHeaderLen || n > int64(limit) {
+	if n < replyHeaderLen {
 		return nil, fmt.Errorf("%w: length %d", errBadFrame, n)
+	}
+	if n > int64(limit) {
+		return nil, &oversized{n}
 	}
 	for total := prefixLen + int(n); len(buf) < total; {
 		// Growing at least to the double keeps the copying linear. Growing at most to

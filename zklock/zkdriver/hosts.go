@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // hosts decides which server the client tries next. It implements zk.HostProvider.
@@ -22,13 +23,30 @@ type hosts struct {
 	pause  sync.Once     // closes parked
 }
 
-// newHosts shuffles the servers, so that many processes spread over them.
 func newHosts(life context.Context, servers []string) *hosts {
-	h := &hosts{servers: slices.Clone(servers), life: life, parked: make(chan struct{})}
-	rand.Shuffle(len(h.servers), func(i, j int) {
-		h.servers[i], h.servers[j] = h.servers[j], h.servers[i]
-	})
-	return h
+	return &hosts{servers: servers, life: life, parked: make(chan struct{})}
+}
+
+// firstServers decides in which order each session of a connector tries the servers. The
+// order is random, so that many processes spread over the servers. But each session begins
+// with another server than the one before it: a server that fails then takes only a part of
+// a client's sessions.
+type firstServers struct{ next atomic.Uint32 }
+
+func newFirstServers() *firstServers {
+	f := new(firstServers)
+	f.next.Store(rand.Uint32())
+	return f
+}
+
+// order returns the servers in the order for a new session.
+func (f *firstServers) order(servers []string) []string {
+	servers = slices.Clone(servers)
+	first := f.next.Add(1) % uint32(len(servers))
+	servers[0], servers[first] = servers[first], servers[0]
+	others := servers[1:]
+	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	return servers
 }
 
 // Init implements zk.HostProvider. The servers are known already.

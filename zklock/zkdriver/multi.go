@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -56,7 +58,8 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 		return nil, err
 	}
 	if a.err != nil {
-		return failedMulti(c, ops, a.responses, a.err)
+		results, err := failedMulti(c, ops, a.responses, a.err)
+		return s.localSession(ctx, c, ops, results, err)
 	}
 	results := make([]driver.OpResult, len(ops))
 	for i, r := range a.responses {
@@ -66,6 +69,24 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 		}
 	}
 	return results, nil
+}
+
+// localSession returns the outcome of a failed transaction, corrected if the session is known to
+// its own server only, and the servers let no such session become global. To the leader, which
+// executes transactions, such a session of another server has expired, and its answer for a
+// create of an ephemeral znode says so. To a plain create, the session's own server adds the
+// true reason. So one is sent, with a path that has no parent, which changes nothing.
+func (s *session) localSession(ctx context.Context, c call, ops []driver.Op, results []driver.OpResult, err error) ([]driver.OpResult, error) {
+	i := slices.IndexFunc(results, func(r driver.OpResult) bool { return errors.Is(r.Err, driver.ErrSessionExpired) })
+	if i < 0 || ops[i].Kind != driver.OpCreate || !ops[i].Mode.Ephemeral() {
+		return results, err
+	}
+	path := fmt.Sprintf("%s~%016x/~", ops[i].Path, rand.Uint64())
+	if _, reason := s.Create(ctx, path, nil, driver.Ephemeral, ops[i].ACL); !errors.Is(reason, driver.ErrLocalSession) {
+		return results, err
+	}
+	results[i].Err = driver.ErrLocalSession
+	return results, wrap(c, failedOp(ops, results, i))
 }
 
 // single executes one operation as a plain request. It returns a result for every definite
@@ -131,8 +152,12 @@ func failedMulti(c call, ops []driver.Op, responses []zk.MultiResponse, err erro
 	if fault < 0 {
 		return nil, wrap(c, both(driver.ErrConnLoss, errUnreadable, err))
 	}
-	op := ops[fault]
-	return results, wrap(c, fmt.Errorf("op %d, %v %q: %w", fault, op.Kind, op.Path, results[fault].Err))
+	return results, wrap(c, failedOp(ops, results, fault))
+}
+
+// failedOp returns the error of a transaction of which the operation at an index is at fault.
+func failedOp(ops []driver.Op, results []driver.OpResult, i int) error {
+	return fmt.Errorf("op %d, %v %q: %w", i, ops[i].Kind, ops[i].Path, results[i].Err)
 }
 
 // rolledBack reports whether an operation failed only because of another.

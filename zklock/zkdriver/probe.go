@@ -5,7 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net"
+	"io"
 	"os"
 	"time"
 
@@ -22,6 +22,9 @@ const (
 	// server did not answer in time.
 	probeAgain = 30 * time.Second
 	probeSoon  = time.Second
+
+	// maxStatus is more than the length of a server's answer to srvr.
+	maxStatus = 1 << 10
 )
 
 // unanswered is the error of a connection on which the first message got no answer,
@@ -65,6 +68,9 @@ var (
 
 	// errNoQuorum is the reason why a server closes connections that it has accepted.
 	errNoQuorum = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment")
+
+	// errReadOnly is the same for a server that goes on for clients that only read.
+	errReadOnly = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment, and is in read-only mode, in which there are no locks")
 )
 
 // shouldProbe reports whether a probe of the server may help. A server about which a
@@ -122,7 +128,7 @@ func (d *dialer) probeText(ctx context.Context, server string) error {
 		return nil
 	}
 	defer raw.Close()
-	answer := make([]byte, 64)
+	answer := make([]byte, maxStatus)
 	n := 0
 	if _, err := raw.Write([]byte("srvr")); err != nil {
 		return nil
@@ -140,6 +146,15 @@ func (d *dialer) probeText(ctx context.Context, server string) error {
 		}
 		n, _ = raw.Read(answer)
 	}
+	if isStatus(answer[:n]) {
+		// The line with the server's mode comes late. The server closes the connection
+		// behind its answer; what has arrived when time runs out has to be enough.
+		if until, ok := ctx.Deadline(); ok {
+			_ = raw.SetDeadline(until)
+		}
+		more, _ := io.ReadFull(raw, answer[n:])
+		n += more
+	}
 	answer = answer[:n]
 	switch {
 	case bytes.HasPrefix(answer, []byte("HTTP/")):
@@ -150,6 +165,8 @@ func (d *dialer) probeText(ctx context.Context, server string) error {
 		return errSpeaksPlain
 	case bytes.Contains(answer, []byte("not currently serving")):
 		return errNoQuorum
+	case bytes.Contains(answer, []byte("\nMode: read-only\n")):
+		return errReadOnly
 	}
 	return nil
 }
@@ -174,8 +191,7 @@ func (d *dialer) probeTLS(ctx context.Context, server string) error {
 	defer raw.Close()
 	// Nothing is sent over it, so the identity of the peer does not matter.
 	err = tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
-	var alert *net.OpError
-	if err == nil || errors.As(err, &alert) && alert.Op == "remote error" {
+	if err == nil || isAlert(err) {
 		return errSpeaksTLS
 	}
 	return nil

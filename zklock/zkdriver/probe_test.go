@@ -39,6 +39,7 @@ func TestWhatAServerIsIsFoundOut(t *testing.T) {
 		"zks to a plain port":               {true, "Zookeeper version: 3.9.3", []error{driver.ErrTLS}, "zk:// instead of zks://", 2},
 		"zks to one that answers no srvr":   {true, "srvr is not executed because it is not in the whitelist.", []error{driver.ErrTLS}, "zk:// instead of zks://", 2},
 		"zk to a server without a quorum":   {false, "This ZooKeeper instance is not currently serving requests", nil, "no quorum at the moment", 1},
+		"zk to a read-only server":          {false, "Zookeeper version: 3.9.3\nZxid: 0x0\nMode: read-only\nNode count: 5\n", nil, "read-only mode", 1},
 		"zk to a server with a limit":       {false, "", []error{zkdriver.ErrNotZooKeeper}, "maxClientCnxns", 1},
 		"zk to a web server":                {false, "HTTP/1.1 400 Bad Request", []error{zkdriver.ErrNotZooKeeper, driver.ErrProtocol}, "it speaks HTTP", 2},
 		"zk to a server that has recovered": {false, "Zookeeper version: 3.9.3", nil, "closed the connection", 1},

@@ -41,6 +41,8 @@ type send struct {
 	zxid  atomic.Int64  // in the reply's header; set before the client sees the reply. For a write it is the
 	// write's own: a server puts the last transaction there that it has processed, and it
 	// processes writes and their replies one at a time.
+
+	oversized atomic.Int64 // the length of its reply, if that is too long to be kept; 0 if not
 }
 
 const (

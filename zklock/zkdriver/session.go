@@ -71,7 +71,7 @@ type session struct {
 	close     closer
 }
 
-func newSession(c *config, b *backoff, timeout time.Duration) *session {
+func newSession(c *config, servers []string, b *backoff, timeout time.Duration) *session {
 	s := &session{
 		authenticates: c.creds != nil,
 
@@ -87,7 +87,7 @@ func newSession(c *config, b *backoff, timeout time.Duration) *session {
 		quitting:  make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.hosts = newHosts(s.life, c.servers)
+	s.hosts = newHosts(s.life, servers)
 	s.dialer = newDialer(s.life, s, c, b)
 	s.workers.init()
 	s.watches.init()

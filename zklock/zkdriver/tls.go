@@ -95,25 +95,61 @@ func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	asked := c.GetClientCertificate == nil
-	if show := c.GetClientCertificate; show != nil {
-		c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			asked = true
-			return show(r)
+	show, asked := c.GetClientCertificate, false
+	c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if asked = true; show == nil {
+			return &tls.Certificate{}, nil // none
 		}
+		return show(r)
 	}
 	conn := tls.Client(raw, c)
-	if err := conn.HandshakeContext(ctx); err != nil {
+	err = conn.HandshakeContext(ctx)
+	bare := asked && show == nil
+	if err != nil {
 		var record tls.RecordHeaderError
 		if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
 			return nil, errSpeaksHTTP
 		}
+		if bare {
+			err = whyRefused(err)
+		}
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
-	if !asked {
+	if bare {
+		return anonymous{conn}, nil
+	}
+	if !asked && show != nil {
 		return nil, errNotAsked
 	}
 	return conn, nil
+}
+
+// anonymous is a TLS connection on which the server has asked for a client certificate, and the
+// client has none. In TLS 1.3 the server refuses that only after the client's handshake.
+type anonymous struct{ *tls.Conn }
+
+// Read implements net.Conn.
+func (a anonymous) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	if err != nil {
+		err = whyRefused(err)
+	}
+	return n, err
+}
+
+// whyRefused adds to a server's refusal that a client certificate is missing.
+func whyRefused(err error) error {
+	if !isAlert(err) {
+		return err
+	}
+	return fmt.Errorf("the server demands a client certificate, and the URL has none: set the keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
+}
+
+// isAlert reports whether an error is an alert from the peer: an OpError that only its Op
+// distinguishes from others.
+func isAlert(err error) bool {
+	var alert *net.OpError
+	return errors.As(err, &alert) && alert.Op == "remote error"
 }
 
 // errNotAsked ends a connection that would go on without the intended identity.
@@ -125,10 +161,6 @@ func permanentTLS(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
 		record       tls.RecordHeaderError
-		alert        *net.OpError
 	)
-	// An alert from the peer is an OpError that only its Op distinguishes from
-	// others.
-	remote := errors.As(err, &alert) && alert.Op == "remote error"
-	return remote || errors.Is(err, errNotAsked) || errors.Is(err, errSpeaksPlain) || errors.As(err, &verification) || errors.As(err, &record)
+	return isAlert(err) || errors.Is(err, errNotAsked) || errors.Is(err, errSpeaksPlain) || errors.As(err, &verification) || errors.As(err, &record)
 }

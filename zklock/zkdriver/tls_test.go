@@ -72,11 +72,17 @@ func newPKI(t *testing.T, host string) pki {
 // newTLSPeer is newPeer with TLS. If mutual is true, clients need a certificate.
 func newTLSPeer(t *testing.T, k pki, mutual bool, script func(l *link)) *peer {
 	t.Helper()
+	return newTLSPeerUpTo(t, tls.VersionTLS13, k, mutual, script)
+}
+
+// newTLSPeerUpTo is newTLSPeer with the newest version of TLS that the peer speaks.
+func newTLSPeerUpTo(t *testing.T, version uint16, k pki, mutual bool, script func(l *link)) *peer {
+	t.Helper()
 	pair, err := tls.X509KeyPair(k.cert, k.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: x509.NewCertPool()}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: x509.NewCertPool(), MaxVersion: version}
 	c.ClientCAs.AppendCertsFromPEM(k.ca)
 	if mutual {
 		c.ClientAuth = tls.RequireAndVerifyClientCert
@@ -135,10 +141,19 @@ func TestTLS(t *testing.T) {
 		{"client certificate that the server does not ask for", false, "localhost", []string{"tls_ca", ca, "tls_cert", cert, "tls_key", key}, func(err error) bool {
 			return err != nil && strings.Contains(err.Error(), "has not asked for a client certificate")
 		}},
-		{"no client certificate", true, "localhost", []string{"tls_ca", ca}, is[*net.OpError]},
+		{"no client certificate", true, "localhost", []string{"tls_ca", ca}, func(err error) bool {
+			return is[*net.OpError](err) && strings.Contains(err.Error(), `demands a client certificate, and the URL has none: set the keys "tls_cert" and "tls_key"`)
+		}},
+		{"no client certificate, before TLS 1.3", true, "localhost", []string{"tls_ca", ca}, func(err error) bool {
+			return is[*net.OpError](err) && strings.Contains(err.Error(), "demands a client certificate")
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newTLSPeer(t, k, c.mutual, (*link).work)
+			version := uint16(tls.VersionTLS13)
+			if strings.Contains(c.name, "before TLS 1.3") {
+				version = tls.VersionTLS12
+			}
+			p := newTLSPeerUpTo(t, version, k, c.mutual, (*link).work)
 			start := time.Now()
 			s, err := open(t, tlsURL(t, p, c.host, c.pairs...)).Connect(within(t, 20*time.Second), 4*time.Second)
 			if took := time.Since(start); took > 3*time.Second {

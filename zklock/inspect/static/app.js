@@ -16,32 +16,50 @@ function tick() {
 }
 setInterval(tick, 1000);
 
+// The page is live if the stream of events is open and the last fetch has worked.
+let streams = false, fetched = true, retry = 0;
+function show() { state.textContent = streams && fetched ? "live" : "disconnected: trying again"; }
+
 let busy = false, again = false;
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
+  clearTimeout(retry);
   try {
     do {
       again = false;
       const text = await (await fetch(location.href)).text();
       const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+      if (!next) throw new Error("this is another page");
       const focused = document.activeElement && document.activeElement.closest("main a") && document.activeElement.getAttribute("href");
       document.querySelector("main").replaceWith(next);
       if (focused) {
         for (const a of next.querySelectorAll("a")) if (a.getAttribute("href") === focused) { a.focus(); break; }
       }
     } while (again);
+    fetched = true;
   } catch {
-    state.textContent = "disconnected: trying again";
+    fetched = false;
+    retry = setTimeout(refresh, 2000); // there may be no further event
   } finally {
     busy = false;
+    show();
   }
 }
 
-const events = new EventSource(document.body.dataset.events);
-events.onopen = () => { state.textContent = "live"; };
-events.onerror = () => { state.textContent = "disconnected: trying again"; };
-events.onmessage = refresh;
+// A browser connects again by itself after a stream has broken, but not after an answer that is no
+// stream, as a proxy gives it while it cannot reach the service.
+function connect() {
+  const events = new EventSource(document.body.dataset.events);
+  events.onopen = () => { streams = true; show(); };
+  events.onerror = () => {
+    streams = false;
+    show();
+    if (events.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+  };
+  events.onmessage = refresh;
+}
+connect();
 
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey) return;

@@ -44,7 +44,7 @@ func largeBounds(t *testing.T, of int) Bounds {
 func holds[S comparable](t *testing.T, sys System[S], b Bounds) Result {
 	t.Helper()
 	r := Explore(sys, b)
-	t.Logf("%v", r)
+	t.Logf("%v; the system is %+v, the bounds are %+v", r, sys, b)
 	if r.Violation != nil {
 		t.Errorf("%v, after %d steps:\n%s", r.Violation, len(r.Trace), strings.Join(r.Trace, "\n"))
 	}
@@ -74,8 +74,8 @@ func breaks[S comparable](t *testing.T, name string, sys System[S], want string)
 	documented(t, fmt.Sprintf("| %s | %d | %v |", name, len(r.Trace), r.Violation))
 }
 
-// documented checks that docs/model.md has a row with these figures. They do not depend on the
-// machine: an exploration finds all states, and the shortest counter-example. With -short,
+// documented checks that docs/model.md has a row that is, or begins with, a text. The figures in it
+// do not depend on the machine: an exploration finds all states, and the shortest counter-example. With -short,
 // which the mutants' runs have, it does nothing: only a broken invariant counts there.
 func documented(t *testing.T, row string) {
 	t.Helper()
@@ -86,7 +86,7 @@ func documented(t *testing.T, row string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "\n"+row+"\n") {
+	if !strings.Contains(string(text), "\n"+row) {
 		t.Errorf("docs/model.md does not have the row\n%s", row)
 	}
 }

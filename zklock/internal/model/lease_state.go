@@ -61,8 +61,8 @@ const (
 )
 
 const (
-	streamLen = 5   // messages in a stream
-	maxLinks  = 5   // exchanges in the chain
+	streamLen = 8   // messages in a stream: the requests under way, a ping between any two, and room
+	maxLinks  = 10  // exchanges in the chain: the handshake, and one a unit for a timeout of 8 units
 	maxUnder  = 3   // requests under way
 	unproven  = -99 // nothing is proven
 )

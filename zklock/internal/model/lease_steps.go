@@ -213,7 +213,7 @@ func (m Leases) answered(s *leaseState, kind, sent int8) {
 		return // the exchange did not become a link
 	}
 	if s.chain == maxLinks {
-		s.unlink(1) // with fewer links the lease is never longer
+		panic("model: maxLinks is too small for that timeout: with fewer links, leases are shorter than the library's")
 	}
 	s.links[s.chain] = e
 	s.chain++

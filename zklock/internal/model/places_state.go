@@ -34,17 +34,18 @@ type PlaceGuard uint8
 
 // The guards of places.
 const (
-	NoPlaceGuard    PlaceGuard = iota // none is taken out
-	ReadersPlace                      // a reader's place goes to readers only
-	DoubtfulStays                     // a place under which a Txn may still be applied is not handed over
-	RevokedEnds                       // a revoked place has no further hold
-	LimitsCount                       // another process gets its turn
-	TimeCounts                        // a place is handed over for a limited time only
-	TurnsEndOnce                      // the turns of a place do not begin again
-	KeptIsRecalled                    // another contender recalls a kept place
-	ArmingLists                       // the watch of a kept place is armed by a list of the queue
-	RecalledNotKept                   // a place for which another contender waits is not kept
-	ShortIsResumed                    // a place whose lease was too short is granted when it is long enough
+	NoPlaceGuard     PlaceGuard = iota // none is taken out
+	ReadersPlace                       // a reader's place goes to readers only
+	DoubtfulStays                      // a place under which a Txn may still be applied is not handed over
+	RevokedEnds                        // a revoked place has no further hold
+	RevokedNotJoined                   // no further reader joins the hold of a revoked place
+	LimitsCount                        // another process gets its turn
+	TimeCounts                         // a place is handed over for a limited time only
+	TurnsEndOnce                       // the turns of a place do not begin again
+	KeptIsRecalled                     // another contender recalls a kept place
+	ArmingLists                        // the watch of a kept place is armed by a list of the queue
+	RecalledNotKept                    // a place for which another contender waits is not kept
+	ShortIsResumed                     // a place whose lease was too short is granted when it is long enough
 )
 
 // maxProcesses and maxWants limit the size of states.

@@ -117,8 +117,13 @@ func (m Places) inside(s *placeState, i int, do change) {
 		do(placeTaken, false, func(to *placeState, p *process) { m.take(to, p) })
 	case p.state == queued && next != 0 && m.turn(s, i), p.state == short && next != 0 && m.Without != ShortIsResumed:
 		do(placeGranted, false, func(to *placeState, p *process) { m.grant(to, p) })
-	case p.state == used && p.holder == queue.Shared && next == queue.Shared && p.readers < maxReaders && m.known(p).MayJoin(within):
-		do(readerJoins, false, func(_ *placeState, p *process) { p.pop(); p.readers++ })
+	case p.state == used && p.holder == queue.Shared && next == queue.Shared && p.readers < maxReaders && m.mayJoin(p):
+		do(readerJoins, false, func(to *placeState, p *process) {
+			if p.pop(); p.standing.Revoked {
+				to.broken = heldAgain
+			}
+			p.readers++
+		})
 	}
 	if p.state == queued && next == 0 || p.state == short && next == 0 {
 		do(keptForLong, false, func(_ *placeState, p *process) { p.leave() })
@@ -155,6 +160,13 @@ func (s *placeState) others(p *process) bool {
 	return false
 }
 
+// mayJoin reports whether a reader may join a hold.
+func (m Places) mayJoin(p *process) bool {
+	known := m.known(p)
+	known.Revoked = known.Revoked && m.Without != RevokedNotJoined
+	return known.MayJoin(within)
+}
+
 // take creates a place at the tail of the queue, in the transaction that deletes the place
 // before it. Its arrival fires the watches of kept places.
 func (m Places) take(s *placeState, p *process) {
@@ -179,14 +191,11 @@ func (p *process) pop() {
 	p.wants[maxWants-1] = 0
 }
 
-// grant begins the hold of the first goroutine that waits, as place.Place.Grant does.
+// grant begins the hold of the first goroutine that waits. It checks what place.Place.Grant does, and
+// not what the rules before it have decided.
 func (m Places) grant(s *placeState, p *process) {
 	mode := p.wants[0]
 	if p.granted && p.standing.Revoked && m.Without != RevokedEnds {
-		m.take(s, p)
-		return
-	}
-	if mode == queue.Exclusive && p.standing.Mode == queue.Shared && m.Without != ReadersPlace {
 		m.take(s, p)
 		return
 	}

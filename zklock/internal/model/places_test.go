@@ -12,6 +12,7 @@ func TestPlacesAreHandedOverAndKept(t *testing.T) {
 		{"kept places", Places{Processes: 3, Modes: writers, Keep: true, Limit: 1, Losses: 1, Shorts: 1}},
 		{"kept places of readers and writers", Places{Processes: 2, Modes: both, Keep: true, Limit: 1, Losses: 1}},
 		{"Txns in doubt, revocations", Places{Processes: 2, Modes: writers, Keep: true, Limit: 2, Txns: 1, Revokes: 1}},
+		{"readers and revocations", Places{Processes: 2, Modes: both, Limit: 2, Revokes: 1}},
 		{"the last turns", Places{Processes: 2, Modes: writers, Keep: true, Limit: 3, FirstTurn: math.MaxUint32 - 2}},
 	})
 }
@@ -25,6 +26,7 @@ func TestPlaceGuardsAreNeeded(t *testing.T) {
 		{"a reader's place is for readers", "next to a writer", Places{Processes: 2, Modes: both, Limit: 2}, ReadersPlace},
 		{"a place in doubt is not handed over", "a Txn of an earlier holder", Places{Processes: 1, Modes: writers, Limit: 2, Txns: 1}, DoubtfulStays},
 		{"a revoked place ends", "a revoked place", Places{Processes: 1, Modes: writers, Limit: 2, Revokes: 1}, RevokedEnds},
+		{"a revoked place is not joined", "a revoked place", Places{Processes: 1, Modes: both, Limit: 2, Revokes: 1}, RevokedNotJoined},
 		{"handover_limit", "more often", Places{Processes: 2, Modes: writers, Limit: 2}, LimitsCount},
 		{"handover_time", "more often", Places{Processes: 1, Modes: writers, Limit: 0}, TimeCounts},
 		{"turns end", "token", Places{Processes: 1, Modes: writers, Limit: 3, FirstTurn: math.MaxUint32 - 2}, TurnsEndOnce},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -22,6 +23,9 @@ type Attempt struct {
 // recallWait is how long a try waits for a place that another client may keep. If that
 // client uses the place, the try waits in vain.
 const recallWait = 200 * time.Millisecond
+
+// errCutOff is the error of a try whose session had no connection when recallWait was over.
+var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a try waited for the place of another client")
 
 // Take makes the attempt, and returns when the place is granted or the attempt has
 // failed. p, if not nil, is a place to start with: one that already waits in the queue,
@@ -76,6 +80,11 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 			return nil, errs.ErrNodeGone // the request takes another place
 		}
 		alone = false // Grant failed: wait, if only for a longer lease
+	}
+	if a.recalls && context.Cause(ctx) == errs.ErrTaken {
+		if state, _ := desk.DS.State(); state != driver.Connected {
+			err = errCutOff // the place ahead may have been recalled: the lock is not known to be taken
+		}
 	}
 	if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {
 		r.NoSessionSince = time.Now().Add(-desk.cfg.ConnectTimeout)

@@ -95,6 +95,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	began := lease.Now()
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
+	var doubt error // why the outcome of a try was unknown
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
 		unclear := desk.freshNames.unclear.Load()
 		w := a.submitCreate(ctx, p, parents, isWarm(p))
@@ -104,7 +105,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 			return nil, false, errs.ErrSessionOver
 		case <-ctx.Done():
 			a.abandon(p, w, parents)
-			return nil, false, desk.WaitEnded(ctx, began)
+			return nil, false, because(desk.WaitEnded(ctx, began), doubt)
 		}
 		err := w.Err
 		desk.freshNames.note(w, parents, unclear)
@@ -112,11 +113,11 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 		case err == nil:
 			return a.created(ctx, p, parents, seen, w.Children)
 		case errors.Is(err, driver.ErrConnLoss):
-			p.doubtful = true
+			p.doubtful, doubt = true, err
 			found, err := a.recover(ctx, p)
 			if err != nil {
 				a.abandon(p, nil, parents)
-				return nil, false, err
+				return nil, false, because(err, doubt)
 			}
 			if found {
 				return a.created(ctx, p, parents, seen, nil)
@@ -153,6 +154,15 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	}
 }
 
+// because adds to the error of a wait without a session what happened to the last try: a server
+// that cuts the connection of each try may not accept the request. It is added as text only.
+func because(err, doubt error) error {
+	if doubt == nil || !errors.Is(err, errs.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %v", err, doubt)
+}
+
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
@@ -182,7 +192,8 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, w
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
-	if w.Risky && !desk.freshNames.mayShare() {
+	if w.Risky {
+		w.Joins = desk.freshNames.mayShare()
 		desk.Commits.SubmitApart(w)
 	} else {
 		desk.Commits.Submit(w)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -27,8 +28,8 @@ import (
 //     once for a name, and not again and again.
 //   - A driver may refuse a whole group because of a container in it. So these transactions
 //     share groups only after shareAfter of them in a row were applied on the session. Then
-//     most names are new. When one is refused, the others leave its group: see
-//     session.Write.Risky.
+//     most names are new, and transactions that still wait to be sent join groups, too. When
+//     one is refused, the others leave its group: see session.Write.Risky.
 //
 // Everything but an existing znode, or a missing root, turns them off on the session.
 
@@ -46,8 +47,13 @@ type freshNames struct {
 	off      atomic.Bool  // they do not work, or are not allowed
 	answered atomic.Bool  // one of them had a definite outcome
 	unclear  atomic.Int32 // unknown outcomes before that; see maxUnclear
-	inARow   atomic.Int32 // how many were applied since the last one that was not
+
+	mu     sync.Mutex
+	inARow int           // guarded by mu; how many were applied since the last one that was not
+	shares chan struct{} // guarded by mu; closed while they may share groups
 }
+
+func (f *freshNames) init() { f.shares = make(chan struct{}) }
 
 // usable reports whether the znode of a name of a dialect may be created together with the
 // first contender: it has to be a container, and there must be no znodes between it and the
@@ -56,8 +62,28 @@ func (f *freshNames) usable(d *queue.Dialect) bool {
 	return !f.off.Load() && !d.Literal() && d.ParentMode() == driver.Container
 }
 
-// mayShare reports whether the next transaction may be part of a group.
-func (f *freshNames) mayShare() bool { return f.inARow.Load() >= shareAfter }
+// mayShare returns a channel that is closed once the next transaction may be part of a group.
+func (f *freshNames) mayShare() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.shares
+}
+
+// count counts a transaction that was applied, or one that was not.
+func (f *freshNames) count(applied bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if applied {
+		if f.inARow++; f.inARow == shareAfter {
+			close(f.shares)
+		}
+		return
+	}
+	if f.inARow >= shareAfter {
+		f.shares = make(chan struct{})
+	}
+	f.inARow = 0
+}
 
 // note records the outcome of a write, if it was to create znodes. unclear is the number of
 // unknown outcomes when it was submitted.
@@ -68,7 +94,7 @@ func (f *freshNames) note(w *session.Write, parents []parent, unclear int32) {
 	switch at := containerAtFault(w); {
 	case w.Err == nil:
 		f.answered.Store(true)
-		f.inARow.Add(1)
+		f.count(true)
 		return
 	case errors.Is(w.Err, driver.ErrConnLoss):
 		if !f.answered.Load() && f.unclear.CompareAndSwap(unclear, unclear+1) && unclear+1 >= maxUnclear {
@@ -82,7 +108,7 @@ func (f *freshNames) note(w *session.Write, parents []parent, unclear int32) {
 	case isRefused(w, parents): // by the driver
 		f.off.Store(true)
 	}
-	f.inARow.Store(0)
+	f.count(false)
 }
 
 // isRefused reports whether a write certainly failed because it was to create a znode.

@@ -71,7 +71,11 @@ func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 			}
 		}
 		if !applied && !known {
-			found, _ := Attempt{Desk: desk}.recover(desk.Ctx, p) // without the request, which need not stay in memory
+			look := Attempt{Desk: desk} // without the request, which need not stay in memory
+			found, err := look.recover(desk.Ctx, p)
+			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Ctx, desk.Timeout, nil) {
+				found, err = look.recover(desk.Ctx, p) // children may have been removed
+			}
 			applied = found || settled(p)
 		}
 		if old := p.replaces; old != nil {

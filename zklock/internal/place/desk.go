@@ -20,6 +20,7 @@ type Desk struct {
 func newDesk(s *session.Session, shared *Shared) *Desk {
 	desk := &Desk{Session: s, Shared: shared, enqueued: make(map[uint64]*contender)}
 	desk.ownWatches.init(desk)
+	desk.freshNames.init()
 	s.Spawn(desk.ownWatches.run)
 	return desk
 }

@@ -22,8 +22,8 @@ import (
 
 // Ping checks that a quorum answers, that the root exists, and that this client has
 // every right that locks need. Its error names each missing right and the path on which
-// it is missing, and matches errs.ErrNoAuth then. A right that the client can do
-// without is only logged.
+// it is missing, and matches errs.ErrNoAuth then. What the client can do without is only
+// logged: a right, or container znodes.
 func (d *Desk) Ping(ctx context.Context) error {
 	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
 		gen, sent := d.BeforeExchange()
@@ -67,6 +67,7 @@ func (d *Desk) probe(ctx context.Context) error {
 		case len(results) != len(ops)+1 || i < 0:
 			return cfg.explain(err, cfg.Root)
 		case i == len(ops) && missing == nil:
+			d.lookForContainers(ctx, path)
 			return nil
 		case i == len(ops):
 			return cfg.explainRights(missing, cause)
@@ -89,5 +90,21 @@ func (d *Desk) probe(ctx context.Context) error {
 				return r.op.Path == refused.op.Path || strings.HasPrefix(r.op.Path, refused.op.Path+"/")
 			})
 		}
+	}
+}
+
+// lookForContainers logs a warning if the servers do not know container znodes. It asks for one
+// below a znode that does not exist, so that none is created: servers that know containers answer
+// driver.ErrNoNode. Any other error leaves the question open, and Ping has found all else in order.
+func (d *Desk) lookForContainers(ctx context.Context, path string) {
+	if d.cfg.Dialect.ParentMode() != driver.Container {
+		return
+	}
+	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
+		_, err := d.DS.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.acls())
+		return err
+	})
+	if errors.Is(err, driver.ErrUnimplemented) {
+		d.cfg.Logger.Warn("zklock: the servers lack container znodes, which ZooKeeper has since 3.5.1: the znodes of names stay until an operator removes them")
 	}
 }

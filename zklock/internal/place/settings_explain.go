@@ -23,6 +23,8 @@ func (c *Settings) explain(err error, path string) error {
 		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), path, err)
 	case errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
 		return fmt.Errorf("%w: %s: %w", errs.ErrNoAuth, path, err)
+	case errors.Is(err, driver.ErrReplyTooLarge):
+		return fmt.Errorf("%s: there are more znodes below this path than one reply can list: remove some: %w", path, err)
 	case errors.Is(err, driver.ErrQuotaExceeded):
 		return fmt.Errorf("%s: the ensemble's quota for this path, or for one above it, is used up: raise it with setquota: %w", path, err)
 	}
@@ -33,7 +35,7 @@ func (c *Settings) explain(err error, path string) error {
 // paths, and so names of locks, which do not belong in the log.
 func logged(err error) string {
 	for _, known := range []error{driver.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL, driver.ErrBadVersion,
-		driver.ErrNotEmpty, driver.ErrQuotaExceeded, driver.ErrTooLarge, errs.ErrUnavailable} {
+		driver.ErrNotEmpty, driver.ErrQuotaExceeded, driver.ErrTooLarge, driver.ErrReplyTooLarge, errs.ErrUnavailable} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -56,6 +58,9 @@ func (c *Settings) identityHint() string {
 
 // explainList translates an error of reading other contenders.
 func (c *Settings) explainList(err error, dir string) error {
+	if errors.Is(err, driver.ErrReplyTooLarge) {
+		return c.explain(err, dir)
+	}
 	if errors.Is(err, driver.ErrNoAuth) {
 		return fmt.Errorf("%w %s to read the contenders below %s, so this client cannot know whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
 	}

@@ -90,7 +90,7 @@ func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string
 		w.add(v)
 		switch {
 		case errors.Is(v.err, driver.ErrNoNode):
-		case errors.Is(v.err, driver.ErrNoAuth):
+		case errors.Is(v.err, driver.ErrNoAuth), errors.Is(v.err, driver.ErrReplyTooLarge):
 			if !yield(v.name, v.path, Queue{}, w.cfg.explain(v.err, v.path)) {
 				return nil
 			}

@@ -52,3 +52,23 @@ func TestReasonShortensNoOtherText(t *testing.T) {
 		}
 	}
 }
+
+// A label that has at most MaxLabel bytes with its escapes is not cut, however long the other
+// texts are with theirs: it may be an address.
+func TestLabelIsNotCutForOtherTexts(t *testing.T) {
+	for _, label := range []string{strings.Repeat("l", MaxLabel), strings.Repeat(`"`, MaxLabel/2), strings.Repeat("\x01", MaxLabel/6)} {
+		for _, other := range []string{"web-3", strings.Repeat("<", 300), strings.Repeat("\u2028", 100)} {
+			d := Data{Host: other, PID: 1 << 31, Label: label, Trace: other, Mode: Exclusive.String(), Granted: true, Keep: true, Since: 1 << 45, Revoked: other}
+			data := d.Encode()
+			got, ok := Decode(data)
+			if !ok || len(data) > maxNodeData || got.Label != label || got.Revoked == "" {
+				t.Errorf("label %.10q..., other texts %.10q...: %d bytes, decoded as %+v", label, other, len(data), got)
+			}
+		}
+	}
+	// A label that takes more room is cut before the host.
+	d := Data{Host: "web-3.example.com", Label: strings.Repeat("\x01", MaxLabel), Mode: Exclusive.String(), Since: 1}
+	if got, ok := Decode(d.Encode()); !ok || got.Host != d.Host || got.Label == "" || got.Label == d.Label {
+		t.Errorf("decoded as %+v", got)
+	}
+}

@@ -25,6 +25,7 @@ type Write struct {
 
 	Risky   bool            // it is likely to be refused where another risky write was
 	GivenUp <-chan struct{} // closed when the caller of a risky write does not wait any more; nil: never
+	Joins   <-chan struct{} // closed when a risky write that waits to be sent apart may join a group after all; nil: never
 
 	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context; nil once Done is closed
 	Done     chan struct{}   // closed once the fields below are set
@@ -84,6 +85,11 @@ func (c *committer) Submit(w *Write) {
 	if !c.accept(w) {
 		return
 	}
+	c.enqueue(w)
+}
+
+// enqueue adds w to the pending writes, which are sent as soon as fewer than two transactions are under way. The caller holds mu.
+func (c *committer) enqueue(w *Write) {
 	c.pending = append(c.pending, w)
 	if c.flights == maxFlights {
 		return
@@ -103,25 +109,38 @@ func (c *committer) accept(w *Write) bool {
 	return !c.closed
 }
 
-// SubmitApart is Submit for a risky write: it has a transaction of its own, so that no other
-// write has to be sent again. See sendApart.
+// SubmitApart is Submit for a risky write. Until w.Joins is closed, it has a transaction of its
+// own, so that no other write has to be sent again. See sendApart.
 func (c *committer) SubmitApart(w *Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.accept(w) {
+	if !c.accept(w) {
+		return
+	}
+	select {
+	case <-w.Joins:
+		c.enqueue(w)
+	default:
 		c.sendApart(w)
 	}
 }
 
 // sendApart sends a risky write in the background. Its transaction does not wait for those of
-// groups. It counts as a lone request, of which at most MaxLone are under way. If the caller
-// gives up before its turn, the write fails with driver.ErrNotSent: else a burst of callers
-// that have left would hold up all later requests.
+// groups. It counts as a lone request, of which at most MaxLone are under way. Two things may
+// happen before its turn. If the caller gives up, the write fails with driver.ErrNotSent: else
+// a burst of callers that have left would hold up all later requests. If risky writes may
+// share transactions by then, the write joins a group: else the last of ten thousand writes
+// would wait for as many transactions.
 func (c *committer) sendApart(w *Write) {
 	c.wg.Go(func() {
 		select {
 		case c.lone <- struct{}{}:
 			defer func() { <-c.lone }()
+		case <-w.Joins:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.enqueue(w)
+			return
 		case <-w.GivenUp:
 			w.Err = driver.ErrNotSent
 			c.answer([]*Write{w})
@@ -262,11 +281,12 @@ func (c *committer) send(group []*Write) {
 	}
 }
 
-// setApart sends the risky members of a group apart, and returns the others.
+// setApart sends the risky members of a group apart, and returns the others. They do not join
+// a group again.
 func (c *committer) setApart(group []*Write) []*Write {
 	return slices.DeleteFunc(group, func(w *Write) bool {
 		if w.Risky {
-			w.Results = nil
+			w.Results, w.Joins = nil, nil
 			c.sendApart(w)
 		}
 		return w.Risky

@@ -41,10 +41,7 @@ func (s keeper) keep(suspendedThen time.Duration) {
 			reported = state
 			s.Mu.Lock()
 			if s.cut = (time.Time{}); state != driver.Connected {
-				s.cut = time.Now()
-				if quiet := lease.Now().Sub(s.heard); !s.heard.IsZero() && quiet > s.Timeout/2 {
-					s.cut = s.cut.Add(-quiet) // the server was silent long before the driver gave it up
-				}
+				s.cut = time.Now().Add(-s.silenceLocked())
 			}
 			s.Mu.Unlock()
 			s.report(state, nil)
@@ -68,6 +65,21 @@ func (s keeper) keep(suspendedThen time.Duration) {
 			return
 		}
 	}
+}
+
+// silenceLocked returns for how long the server of a connection that has just ended was silent
+// before, if that silence is why the driver gave the connection up; else 0.
+//
+// The driver gives a connection up after two thirds of the session timeout without a message.
+// Whether that was the reason is shown by the session's own exchanges, which are a third of the
+// timeout apart at most: one of them is unanswered then. If even more of them should have been
+// answered, the process or its machine did not run for a while, and has tried nothing meanwhile.
+func (s keeper) silenceLocked() time.Duration {
+	quiet := lease.Now().Sub(s.heard)
+	if s.heard.IsZero() || quiet <= s.Timeout/2 || quiet > s.Timeout*5/4 {
+		return 0
+	}
+	return min(quiet, s.Timeout*2/3)
 }
 
 // noticeConnection checks whether there is a new connection. If so, it starts a new chain of

@@ -79,3 +79,45 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 		}
 	})
 }
+
+// The time without a connection begins with the server's silence before the driver gave the
+// connection up. It does not include the time for which the process or its machine was stopped:
+// nothing was tried meanwhile.
+func TestCutBeginsWithTheSilenceOfTheServer(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		silence, stopped time.Duration
+		want             time.Duration // from the cut to the end of the connection
+	}{
+		{"the server is silent", 20 * time.Second / 3, 0, 20 * time.Second / 3},
+		{"the server closes the connection", time.Second, 0, 0},
+		{"the process was stopped", 0, 20 * time.Second, 0},
+		{"the server is silent, some time after the last exchange", 11 * time.Second, 0, 20 * time.Second / 3},
+		{"the server is silent, and the process was stopped", 4 * time.Second, 9 * time.Second, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
+				s := busySession(ds, 5*time.Second)
+				s.counting, s.Work = false, 0
+				s.Pool, s.Rouse = &Pool{}, make(chan struct{}, 1)
+				s.heard = lease.Now()
+				var stop context.CancelFunc
+				s.Ctx, stop = context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				wg.Go(func() { keeper{s}.keep(lease.Suspended()) })
+				defer wg.Wait()
+				defer stop()
+
+				time.Sleep(c.silence)
+				lease.AddSuspended(c.stopped)
+				time.Sleep(20 * time.Millisecond) // lease.Now asks for the suspended time every ten milliseconds
+				ds.set(driver.Suspended, 1, ds.handshake)
+				synctest.Wait()
+				if got := time.Since(s.CutSince()); got < c.want || got > c.want+20*time.Millisecond {
+					t.Errorf("the cut began %v before the connection ended, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}

@@ -30,24 +30,15 @@ func (a *app) observe(ctx context.Context, name string, f format) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	w := leaderWriter{w: a.out, f: f, name: name}
-	for l, err := range election.New(c, name).Observe(ctx) {
+	return follow(ctx, election.New(c, name).Observe(ctx), election.ErrNoLeader, func(l election.Leader, err error) error {
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err == nil:
-			err = w.leads(l, time.Now())
+			return w.leads(l, time.Now())
 		case errors.Is(err, election.ErrNoLeader):
-			err = w.without("none", nil, time.Now())
-		case errors.Is(err, zklock.ErrUnavailable):
-			err = w.without("unknown", err, time.Now())
-		default:
-			return failed(err)
+			return w.without("none", nil, time.Now())
 		}
-		if err := written(err); err != nil {
-			return err
-		}
-	}
-	return nil
+		return w.without("unknown", err, time.Now())
+	})
 }
 
 // leaderWriter writes the leaders of one election.

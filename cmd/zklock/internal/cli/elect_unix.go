@@ -27,8 +27,9 @@ a second; after a term of less than 30s the pause is twice as long as the last o
 outage, or a lease that was not renewed, ends the term and not the candidacy.
 
 INT and TERM go to the command. When the command is dead, zklock resigns and ends, with the
-command's exit code. HUP does the same if it ends the command. QUIT, USR1 and USR2 only go to the
-command. In a pause, and while another candidate leads, TERM, INT and HUP end zklock at once.
+command's exit code. HUP and QUIT do the same if they end the command, and so does INT that a
+terminal sends to the command alone: a command that catches it goes on. USR1 and USR2 only go to
+the command. In a pause, and while another candidate leads, TERM, INT and HUP end zklock at once.
 "zklock revoke" sends TERM to the command: zklock resigns when the command is dead, and stands
 again.
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -56,26 +55,12 @@ func parseNode(text string) (node string, zxid int64, err error) {
 	return "", 0, fmt.Errorf("%q is not a node with its zxid: copy NODE from the list of the queue, such as _c_…-0000000003@0x10000002a", text)
 }
 
-// release deletes a node from the queue of a name, if it is the very one.
-//
-// The name of a node has the id of its session and a serial number. So no other node gets that
-// name between the look and the deletion.
+// release deletes a node from the queue of a name, if it is the very one: the servers compare it when
+// they delete it.
 func release(ctx context.Context, c *zklock.Client, name, node string, zxid int64) error {
-	queue, err := queueOf(ctx, c, name)
-	if err != nil {
-		return err
+	err := c.Break(ctx, name, fmt.Sprintf("%s@%#x", node, zxid))
+	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, zklock.ErrConflict) || isRootMissing(err) {
+		return fail(exitToDo, fmt.Errorf("nothing was deleted: %w", err))
 	}
-	i := slices.IndexFunc(queue, func(c zklock.Contender) bool { return c.Node == node })
-	if i < 0 {
-		return fail(exitToDo, fmt.Errorf("nothing was deleted: the queue of %q does not have the node %s: it has left", name, node))
-	}
-	if queue[i].Zxid != zxid {
-		return fail(exitToDo, fmt.Errorf("nothing was deleted: the node %s in the queue of %q has the zxid %s and not %s: it is another contender", node, name, hexID(queue[i].Zxid), hexID(zxid)))
-	}
-	if err := c.Break(ctx, name, node); errors.Is(err, driver.ErrNoNode) {
-		return fail(exitToDo, fmt.Errorf("nothing was deleted: the node %s has just left the queue of %q", node, name))
-	} else if err != nil {
-		return err
-	}
-	return nil
+	return err
 }

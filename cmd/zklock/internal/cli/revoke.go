@@ -48,7 +48,7 @@ asked. A waiter is asked as soon as it holds the lock.`,
 // revoke asks a holder to give the lock back, if its node is the very one.
 func revoke(ctx context.Context, c *zklock.Client, name, node string, zxid int64, reason string) error {
 	err := c.Revoke(ctx, name, fmt.Sprintf("%s@%#x", node, zxid), reason)
-	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, zklock.ErrConflict) {
+	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, zklock.ErrConflict) || isRootMissing(err) {
 		return fail(exitToDo, fmt.Errorf("the holder was not asked: %w", err))
 	}
 	return err

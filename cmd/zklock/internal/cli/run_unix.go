@@ -57,8 +57,9 @@ that ignores them keeps the lock. While zklock waits for the lock, TERM, INT and
 If zklock itself is killed with KILL, a guard process kills the group, on Linux. Nothing can be
 promised if zklock is stopped or frozen, or if an operator deletes the lock's node ("zklock
 release"): in these cases pass ZKLOCK_TOKEN to the resource, which can refuse a late write. Not
-covered are processes that leave the group (setsid, daemons) and processes of another user that
-zklock may not kill (sudo).
+covered are processes that leave the group (setsid, daemons, jobs of "set -m" and of GNU parallel)
+and processes of another user that zklock may not kill (sudo). The program timeout makes a group of
+its own: use "timeout --foreground", or put timeout in front of zklock.
 
 The command finds in its environment ZKLOCK_NAME and ZKLOCK_PATH, the names and their znodes, one
 a line in the order given, and ZKLOCK_TOKEN, the fencing token.

@@ -93,6 +93,20 @@ func (o *overview) lines(width int) []string {
 	if o.problem != nil {
 		head = fmt.Sprintf("%s  %s", o.at.Format("15:04:05"), escape(o.problem.Error()))
 	}
+	return o.screen(head, width)
+}
+
+// connecting returns the lines of the screen while the next look takes long.
+func (o *overview) connecting(now time.Time, width int) []string {
+	head := now.Format("15:04:05") + "  connecting to the ensemble"
+	if !o.at.IsZero() {
+		head += ", since " + o.at.Format("15:04:05") + " without an answer"
+	}
+	return o.screen(head, width)
+}
+
+// screen returns the lines of the screen with a head.
+func (o *overview) screen(head string, width int) []string {
 	var b strings.Builder
 	t := newTable(&b, "NAME", "MODE", "HOLDER", "AGE", "WAITERS", "LONGEST WAIT", "LABEL")
 	for _, r := range o.rows {

@@ -46,7 +46,7 @@ again. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal a
 			return top(cmd.Context(), c, strings.Join(args, ""), every)
 		},
 	}
-	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "the time between two looks")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "the time within which a change shows, unless reading all names takes a quarter of it")
 	return cmd
 }
 
@@ -73,17 +73,41 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
+	var o overview
+	patience := time.Duration(0) // the first look may take long: there has to be something on the screen
+	last := time.Duration(0)     // what the last look has taken
 	for ctx.Err() == nil {
 		const otherLines = 5 // around the rows
-		width, height := s.Size()
-		o := look(ctx, c, prefix, height-otherLines)
-		if ctx.Err() != nil {
-			break
+		_, height := s.Size()
+		began := time.Now()
+		looked := make(chan overview, 1)
+		go func() { looked <- look(ctx, c, prefix, height-otherLines) }()
+		late := time.NewTimer(patience)
+		for waits := true; waits; {
+			var lines []string
+			select {
+			case o = <-looked:
+				if waits = false; ctx.Err() != nil {
+					continue
+				}
+				width, _ := s.Size()
+				lines = o.lines(width)
+			case <-late.C:
+				width, _ := s.Size()
+				lines = o.connecting(time.Now(), width)
+			}
+			if err := s.Draw(lines); err != nil {
+				if cancel(); waits {
+					<-looked
+				}
+				return written(err)
+			}
 		}
-		if err := s.Draw(o.lines(width)); err != nil {
-			return written(err)
-		}
-		timer := time.NewTimer(every)
+		late.Stop()
+		took := time.Since(began)
+		patience = max(every, 2*took)                         // many names take long without an outage
+		timer := time.NewTimer(pause(every, min(took, last))) // one look takes long in an outage, each with many names
+		last = took
 		select {
 		case <-timer.C:
 		case <-resized:
@@ -92,6 +116,13 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 		timer.Stop()
 	}
 	return nil
+}
+
+// pause returns how long to wait between two looks of which each takes some time. A change may come
+// right after its name was read, and shows at the end of the next look. A fifth of the time is left
+// for everything else, such as the terminal.
+func pause(every, took time.Duration) time.Duration {
+	return max(every*4/5-2*took, took, minEvery/2)
 }
 
 // awaitQuit returns when a key that ends top was pressed, or when there are no more keys. The

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,22 +42,12 @@ may not be reported, and one that is granted the lock at once has arrived and ho
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			w := &eventWriter{w: a.out, f: f, name: args[0]}
-			for queue, err := range c.Watch(ctx, args[0]) {
-				switch {
-				case ctx.Err() != nil:
-					return nil
-				case err == nil:
-					err = w.show(queue, time.Now())
-				case errors.Is(err, zklock.ErrUnavailable):
-					err = w.unknown(err, time.Now())
-				default:
-					return failed(err)
+			return follow(ctx, c.Watch(ctx, args[0]), nil, func(queue []zklock.Contender, err error) error {
+				if err != nil {
+					return w.unknown(err, time.Now())
 				}
-				if err := written(err); err != nil {
-					return err
-				}
-			}
-			return nil
+				return w.show(queue, time.Now())
+			})
 		},
 	}
 	f.addTo(cmd, formatTable, formatJSON)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/go-zklock/internal/blocking"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -94,7 +95,7 @@ func written(errs ...error) error {
 
 // writeQueue writes a queue as a table.
 func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool) error {
-	title := []string{"STATE", "MODE", "AGE", "OWNER", "LABEL", "NODE"}
+	title := []string{"STATE", "MODE", "AGE", "PROCESS", "LABEL", "NODE"}
 	if wide {
 		title = append(title, "SESSION", "REVOKED", "TRACE")
 	}
@@ -115,13 +116,13 @@ func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool)
 // is long.
 const maxIndent = 20
 
-// writeTree writes each contender below the one for which it waits.
+// writeTree writes each contender below the nearest one for which it waits.
 func writeTree(w io.Writer, queue []zklock.Contender, now time.Time) error {
 	children := make([][]int, len(queue))
 	var roots []int
 	for i := range queue {
-		if p := blocker(queue, i); p >= 0 {
-			children[p] = append(children[p], i)
+		if ahead := blocking.Of(queue, i); len(ahead) > 0 {
+			children[ahead[0]] = append(children[ahead[0]], i)
 		} else {
 			roots = append(roots, i)
 		}
@@ -147,20 +148,4 @@ func writeTree(w io.Writer, queue []zklock.Contender, now time.Time) error {
 		push(children[e.i], e.depth+1)
 	}
 	return nil
-}
-
-// blocker returns the contender for which another one waits: for a writer the one just ahead,
-// for a reader the nearest writer ahead, for a permit the last one that holds, or the one just
-// ahead. It returns -1 for one that does not wait. Contenders of other libraries do not count
-// for zklock's, and the other way round.
-func blocker(queue []zklock.Contender, i int) int {
-	if queue[i].Held {
-		return -1
-	}
-	for p := i - 1; p >= 0; p-- {
-		if queue[p].Foreign == queue[i].Foreign && (queue[i].Mode != zklock.Shared || queue[p].Mode == zklock.Exclusive) {
-			return p
-		}
-	}
-	return -1
 }

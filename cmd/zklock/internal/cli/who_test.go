@@ -33,10 +33,10 @@ func TestWhoShowsTheQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range []struct{ flags, want string }{
-			{"", "STATE MODE AGE OWNER LABEL NODE\n" +
+			{"", "STATE MODE AGE PROCESS LABEL NODE\n" +
 				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + "\n" +
 				"waits exclusive 5s web-4 - " + node(queue[1])},
-			{"-o wide", "STATE MODE AGE OWNER LABEL NODE SESSION REVOKED TRACE\n" +
+			{"-o wide", "STATE MODE AGE PROCESS LABEL NODE SESSION REVOKED TRACE\n" +
 				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + " " + hexID(queue[0].Session) + " - -\n" +
 				"waits exclusive 5s web-4 - " + node(queue[1]) + " " + hexID(queue[1].Session) + " - -"},
 			{"--tree", "web-3/812 holds exclusive, POST /pay\\x1b[2J, 5s\nweb-4 waits exclusive, -, 5s"},
@@ -115,10 +115,10 @@ func TestReadersCreateNoRoot(t *testing.T) {
 func TestTreeOfAQueue(t *testing.T) {
 	const w, r, p = zklock.Exclusive, zklock.Shared, zklock.Permit
 	at := func(mode zklock.Mode, held bool, host string) zklock.Contender {
-		return zklock.Contender{Mode: mode, Held: held, Host: host}
+		return zklock.Contender{Mode: mode, Held: held, Host: host, Node: "_c_-__WRIT__"}
 	}
 	foreign := at(w, true, "curator")
-	foreign.Foreign = true
+	foreign.Foreign, foreign.Node = true, "_c_-lock-"
 	for _, c := range []struct {
 		queue []zklock.Contender
 		want  string

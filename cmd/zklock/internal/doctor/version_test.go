@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 )
@@ -9,15 +10,19 @@ func TestVersionAdvisories(t *testing.T) {
 	for text, want := range map[string][]string{
 		"3.4.14-4c25d48, built on 03/06/2019 16:18 GMT": {"ZOOKEEPER-4785", "CVE-2023-44981"},
 		"3.7.2-x": {"ZOOKEEPER-4785", "CVE-2024-23944"},
-		"3.8.0-${mvngit.commit.id}, built on ...": {"ZOOKEEPER-4785", "CVE-2023-44981", "CVE-2024-23944"},
-		"3.8.3-1": {"ZOOKEEPER-4785", "CVE-2024-23944"},
-		"3.8.4-1": nil,
+		"3.8.0-${mvngit.commit.id}, built on ...": {"ZOOKEEPER-4785", "CVE-2023-44981", "CVE-2024-23944", "CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.8.3-1": {"ZOOKEEPER-4785", "CVE-2024-23944", "CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.8.5":   {"CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.8.6-1": {"CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.8.7":   nil,
 		"3.8.10":  nil,
-		"3.9.0":   {"ZOOKEEPER-4785", "CVE-2023-44981", "CVE-2024-23944", "CVE-2024-51504"},
-		"3.9.1":   {"ZOOKEEPER-4785", "CVE-2024-23944", "CVE-2024-51504"},
-		"3.9.2":   {"CVE-2024-51504"},
-		"3.9.3":   {"ZOOKEEPER-4925"},
-		"3.9.4":   nil,
+		"3.9.0":   {"ZOOKEEPER-4785", "CVE-2023-44981", "CVE-2024-23944", "CVE-2024-51504", "CVE-2025-58457", "CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.9.1":   {"ZOOKEEPER-4785", "CVE-2024-23944", "CVE-2024-51504", "CVE-2025-58457", "CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.9.2":   {"CVE-2024-51504", "CVE-2025-58457", "CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.9.3":   {"ZOOKEEPER-4925", "CVE-2025-58457", "CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.9.4":   {"CVE-2026-24281", "CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.9.5":   {"CVE-2026-59739", "CVE-2026-59969", "CVE-2026-79993"},
+		"3.9.6":   nil,
 		"4.0.0":   nil,
 	} {
 		v := parseVersion(text)
@@ -33,6 +38,24 @@ func TestVersionAdvisories(t *testing.T) {
 	}
 	if v := parseVersion("unknown"); v != (version{}) {
 		t.Errorf("%v", v)
+	}
+}
+
+// TestAdviceLeadsToNoOtherAdvisory: a release to which an advisory says to upgrade has no fault that
+// another one names.
+func TestAdviceLeadsToNoOtherAdvisory(t *testing.T) {
+	for _, a := range advisories {
+		releases := regexp.MustCompile(`\b3\.\d+\.\d+`).FindAllString(a.advice, -1)
+		if len(releases) == 0 {
+			t.Errorf("%s names no release: %s", a.id, a.advice)
+		}
+		for _, release := range releases {
+			for _, b := range advisories {
+				if b.affects(parseVersion(release)) {
+					t.Errorf("%s leads to %s, which has %s", a.id, release, b.id)
+				}
+			}
+		}
 	}
 }
 

@@ -4,14 +4,15 @@
 // Four parts keep that promise, each with one duty:
 //
 //   - A guard, a small process, leads the command's process group. It exists before the
-//     command does. If the wrapper dies without a last word, the guard kills the group. While
-//     the guard lives, the kernel gives the group's number to no other group.
+//     command does. If the wrapper dies without a last word, the guard kills the group. Until
+//     the wrapper collects the guard, the kernel gives the group's number to no other group.
 //   - The group is what signals go to, and what the wrapper waits for: the command, and all
 //     of its descendants that have not left the group.
 //   - The timing says when the lease demands a TERM and when a KILL.
 //   - The loop in [Run] is the only goroutine that decides. Nothing in it blocks: it makes no
-//     request to the ensemble, and messages are written by another goroutine.
+//     request to the ensemble, and other goroutines write messages and start another guard
+//     in place of one that was killed.
 //
-// The package works on Unix. The death of the wrapper is covered on Linux only as soon as the
-// command's first process has ended: see group_other.go.
+// The package works on Unix. On systems other than Linux the guard has to end when the command's
+// first process has ended. From then on, nothing kills the group if the wrapper dies.
 package run

@@ -5,55 +5,49 @@ package run
 import (
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 )
 
 // group is the command with its process group. The group's number is the process id of its
-// guard, which leads it: so the kernel gives the number to no other group while the guard
-// exists.
+// first guard. The kernel gives the number to no other group while a guard is in the group that is not
+// collected, even if that guard has ended.
 type group struct {
-	id      int
-	guard   *guard // nil once it has ended
-	main    int    // the command's first process; 0 once it has ended
-	doomed  bool   // KILL was sent: the guard dies with the group
-	log     func(format string, args ...any)
-	guarded bool // a guard can still be added: the group's number is still the group's
+	id        int
+	guard     *guard          // on systems other than Linux, nil once it has ended
+	launching <-chan launched // of the guard that is being started; nil if none is
+	failures  int             // of starts of guards, since the last one that succeeded
+	surplus   []*guard        // guards that got KILL, and are not collected
+	main      int             // the command's first process; 0 once it has ended
+	doomed    bool            // KILL was sent: the guard dies with the group
+	guarded   bool            // the group's number is still the group's
+	log       func(format string, args ...any)
 }
 
-// startGroup starts a guard, and the command in the guard's group. before is called in
-// between, with the group's number. The calling goroutine must be locked to its thread until
-// the command has ended.
-func startGroup(c Command, log func(string, ...any), before func(group int)) (*group, error) {
+// newGroup starts a guard, in a group of its own. It may take as long as guardStart: the lease is
+// looked at afterwards.
+func newGroup(log func(string, ...any)) (*group, error) {
 	gd, err := startGuard(0)
 	if err != nil {
+		if gd != nil {
+			gd.reap()
+		}
 		return nil, err
 	}
-	before(gd.pid)
-	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: gd.pid}
+	return &group{id: gd.pid, guard: gd, guarded: true, log: log}, nil
+}
+
+// start starts the command in the group. The calling goroutine must be locked to its thread until
+// the command has ended.
+func (g *group) start(c Command) error {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: g.id}
 	dieWithWrapper(attr)
 	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
-		gd.reap()
-		return nil, startError(c.Path, err)
+		return startError(c.Path, err)
 	}
-	return &group{id: gd.pid, guard: gd, main: pid, log: log, guarded: true}, nil
-}
-
-// end ends a guard. Its group must be empty, except for the guard.
-func (g *guard) end() {
-	_ = syscall.Kill(g.pid, syscall.SIGKILL)
-	_ = g.alive.Close()
-}
-
-// reap ends a guard and waits for its end. The loop must not run, because it waits for children
-// too.
-func (g *guard) reap() {
-	g.end()
-	for {
-		if _, err := syscall.Wait4(g.pid, nil, 0, nil); err != syscall.EINTR {
-			return
-		}
-	}
+	g.main = pid
+	return nil
 }
 
 // terminate asks all processes of the group to end. They cannot do so while they are stopped.
@@ -68,8 +62,17 @@ func (g *group) kill() {
 	g.signal(syscall.SIGKILL)
 }
 
+// stop stops all processes of the group but the guard.
+func (g *group) stop() {
+	g.signal(syscall.SIGSTOP)
+	if g.guard != nil && !g.guard.ended {
+		_ = syscall.Kill(g.guard.pid, syscall.SIGCONT) // the wrapper may be killed before the command goes on
+	}
+}
+
 // signal sends a signal to all processes of the group, and to the command's first process
-// if that has left the group.
+// if that has left the group. If it leads a group of its own, as coreutils timeout does, that group gets the
+// signal: its number is that of the first process, which no other process gets before that is collected.
 func (g *group) signal(sig syscall.Signal) {
 	if g.guarded {
 		_ = syscall.Kill(-g.id, sig)
@@ -77,7 +80,11 @@ func (g *group) signal(sig syscall.Signal) {
 	if g.main == 0 {
 		return
 	}
-	if of, err := syscall.Getpgid(g.main); err != nil || of != g.id {
+	switch of, err := syscall.Getpgid(g.main); {
+	case err == nil && of == g.id:
+	case err == nil && of == g.main:
+		_ = syscall.Kill(-g.main, sig)
+	default:
 		_ = syscall.Kill(g.main, sig)
 	}
 }
@@ -90,34 +97,69 @@ func (g *group) toMain(sig syscall.Signal) {
 }
 
 // isEmpty reports whether all processes of the group have ended, except for the guard, and
-// the command's first process, too.
-func (g *group) isEmpty() bool {
-	if g.main != 0 {
+// the command's first process, too. The group gets KILL before that is true. A look at the processes of a
+// busy machine takes long: isEmpty calls heed before each one.
+//
+// One look can miss a process: the processes are listed first, and one that is not listed because
+// it was forked later is missed if its parent ends before its own state is read. The kernel sends
+// KILL to all processes of a group at once, and a process that has got KILL forks no other one. So
+// after a KILL one look is enough. The second look before it is for a process that the first one
+// has missed, and that should get TERM first.
+func (g *group) isEmpty(heed func()) bool {
+	if g.main != 0 || g.launching != nil {
 		return false
 	}
 	if !g.guarded {
 		return true
 	}
-	if !guardedToTheEnd && g.guard != nil {
-		g.doomed = true // it must not be replaced
-		g.guard.end()
-		return false // its end is reported later
+	if !guardedToTheEnd {
+		return g.endsWithItsGuard()
 	}
+	for range 2 {
+		if heed(); g.doomed {
+			break
+		}
+		if some, err := g.members(); err != nil {
+			return g.endsWithItsGuard()
+		} else if some {
+			return false
+		}
+	}
+	if heed(); !g.doomed {
+		g.kill()
+	}
+	some, err := g.members()
+	if err != nil {
+		return g.endsWithItsGuard()
+	}
+	return !some
+}
+
+// members reports whether the group has a live process other than its guard.
+func (g *group) members() (bool, error) {
 	guard := 0
 	if g.guard != nil {
 		guard = g.guard.pid
 	}
-	some, err := members(g.id, guard)
-	if err != nil {
-		// Without /proc, the kernel counts the guard as a member, too.
-		if g.guard != nil {
-			g.doomed = true
-			g.guard.end()
+	return members(g.id, guard)
+}
+
+// endsWithItsGuard is isEmpty on a system that does not say which processes a group has: the guard
+// has to end first.
+func (g *group) endsWithItsGuard() bool {
+	if g.guard != nil {
+		g.doomed = true // it must not be replaced
+		g.guard.end()
+		if !isGone(g.guard.pid) {
 			return false
 		}
-		return syscall.Kill(-g.id, 0) == syscall.ESRCH
+		g.guard = nil
 	}
-	return !some
+	if syscall.Kill(-g.id, 0) != syscall.ESRCH {
+		return false
+	}
+	g.guarded = false // no process keeps the number for the group
+	return true
 }
 
 // note records a change of a child. It reports whether the change is one of the command's
@@ -134,43 +176,40 @@ func (g *group) note(pid int, status syscall.WaitStatus) bool {
 			_ = syscall.Kill(pid, syscall.SIGCONT) // only the command stops
 			return false
 		}
-		_ = g.guard.alive.Close()
-		g.guard = nil
-		if some, err := members(g.id, 0); g.main == 0 && err == nil && !some {
-			g.guarded = false // the kernel may give the group's number to another group
-		} else if !g.doomed {
-			g.replaceGuard()
-		}
+		g.noteGuard()
+	default:
+		g.surplus = slices.DeleteFunc(g.surplus, func(gd *guard) bool { return gd.pid == pid })
 	}
 	return false
 }
 
-// isGuard reports whether a child is the guard.
-func (g *group) isGuard(pid int) bool { return g.guard != nil && g.guard.pid == pid }
-
-// replaceGuard adds a guard to a group whose guard was killed from outside.
-func (g *group) replaceGuard() {
-	gd, err := startGuard(g.id)
-	if err == nil {
-		g.guard = gd
-		g.log("the guard process was killed: there is a new one")
+// noteGuard records the end of the guard. If it was killed from outside, another one is started.
+func (g *group) noteGuard() {
+	_ = g.guard.alive.Close()
+	g.guard.ended = true
+	if !guardedToTheEnd {
+		g.guard = nil // it was collected
+	}
+	if some, err := g.members(); g.main == 0 && err == nil && !some {
+		g.guarded = guardedToTheEnd // the kernel may give the number of a guard that was collected to another group
 		return
 	}
-	// Without members the kernel may give the group's number to another group.
-	if some, errMembers := members(g.id, 0); errMembers == nil && !some {
-		g.guarded = false
-		return
+	if !g.doomed {
+		g.launch()
 	}
-	g.log("the guard process was killed, and cannot be replaced: a command whose wrapper is killed stays: %v", err)
 }
 
-// close ends the guard of a group that is empty.
+// close ends and collects the guards of a group that is empty.
 func (g *group) close() {
+	g.doomed = true
 	if g.guard != nil {
-		g.doomed = true
-		g.guard.reap()
+		g.surplus = append(g.surplus, g.guard)
 		g.guard = nil
 	}
+	for _, gd := range g.surplus {
+		gd.reap()
+	}
+	g.surplus = nil
 }
 
 // Command is a command to run.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"syscall"
@@ -18,12 +19,9 @@ const (
 // executable returns this program's file, even if the file was replaced since the start.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// nameProcess sets the process's name.
-func nameProcess(name string) {
-	if text, err := unix.BytePtrFromString(name); err == nil {
-		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(text)), 0, 0, 0)
-	}
-}
+// nameProcess sets the process's name, which is that of its first thread. The calling goroutine may
+// be on another one.
+func nameProcess(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
 // dieWithWrapper makes the kernel kill the command when the thread that starts it ends. This
 // covers a command that has left its group, and the case that the guard was killed too.
@@ -33,9 +31,57 @@ func dieWithWrapper(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKIL
 // stay until the group is empty.
 const guardedToTheEnd = true
 
+// changed returns a child that has ended or was stopped; 0 if there is none. It collects the child,
+// except for a guard that has ended, which keeps the group's number. Once there is one, changed
+// returns the command's first process only: orphans wait until there is another guard.
+func (g *group) changed() (pid int, status syscall.WaitStatus) {
+	if g.guard != nil && g.guard.ended {
+		if g.main == 0 {
+			return 0, 0
+		}
+		return collect(g.main)
+	}
+	pid, ended := peek()
+	if pid == 0 || g.guard != nil && pid == g.guard.pid && ended {
+		return pid, 0
+	}
+	return collect(pid)
+}
+
+// childInfo is the part of what waitid reports that unix.Siginfo does not name: behind three numbers,
+// whose order depends on the architecture, there is a union, which is aligned as a pointer is, and
+// begins with the process id. That is so on all architectures of Linux.
+type childInfo struct {
+	_   [3]int32
+	_   [0]uintptr
+	pid int32
+}
+
+// peek returns a child that has ended or was stopped; 0 if there is none. It collects nothing.
+func peek() (pid int, ended bool) {
+	const dumped = 3 // CLD_DUMPED; CLD_EXITED and CLD_KILLED are less, the codes of a stop are greater
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || info.Signo == 0 {
+			return 0, false
+		}
+		return int((*childInfo)(unsafe.Pointer(&info)).pid), info.Code <= dumped
+	}
+}
+
 // members reports whether a process group has a live process other than guard. It returns an
 // error if it cannot find out.
 func members(group, guard int) (bool, error) {
+	// In a /proc of another namespace of process ids, the group has another number.
+	if self, err := os.Readlink("/proc/self"); err != nil {
+		return false, err
+	} else if self != strconv.Itoa(os.Getpid()) {
+		return false, fmt.Errorf("/proc is that of other process ids: this process is %s there", self)
+	}
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return false, err

@@ -28,6 +28,9 @@ func dieWithWrapper(*syscall.SysProcAttr) {}
 // is empty: the system does not say which processes a group has.
 const guardedToTheEnd = false
 
+// changed returns a child that has ended or was stopped, and collects it; 0 if there is none.
+func (g *group) changed() (pid int, status syscall.WaitStatus) { return collect(-1) }
+
 // members reports whether a process group has a process. The guard must have ended.
 func members(group, _ int) (bool, error) {
 	return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH), nil

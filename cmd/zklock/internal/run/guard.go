@@ -54,17 +54,37 @@ func BeGuard() {
 	}
 }
 
-// guardStart bounds the start of a guard. That takes some milliseconds.
-const guardStart = 5 * time.Second
+// guardStart bounds the wait for a guard that was started. Without load, that takes some
+// milliseconds. Only tests change it.
+var guardStart = 5 * time.Second
 
 // guard is the wrapper's view of its guard.
 type guard struct {
 	pid   int
 	alive *os.File // the guard reads the end of the pipe when this is closed
+	ended bool     // it has ended, and is not collected
+}
+
+// end ends a guard that is not collected. The signal comes first: a guard that reads the end of the
+// pipe kills its group.
+func (g *guard) end() {
+	_ = syscall.Kill(g.pid, syscall.SIGKILL)
+	_ = g.alive.Close()
+}
+
+// reap ends a guard that is not collected, and waits for its end.
+func (g *guard) reap() {
+	g.end()
+	for {
+		if _, err := syscall.Wait4(g.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
 }
 
 // startGuard starts a guard in a process group and returns when it works. group 0 means a
-// new group, which the guard leads.
+// new group, which the guard leads. If it returns a guard together with an error, the caller has to end
+// and to collect that process.
 func startGuard(group int) (*guard, error) {
 	self, err := executable()
 	if err != nil {
@@ -96,10 +116,10 @@ func startGuard(group int) (*guard, error) {
 		aliveW.Close()
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
+	g := &guard{pid: pid, alive: aliveW}
 	_ = readyR.SetReadDeadline(time.Now().Add(guardStart))
 	if n, err := readyR.Read(make([]byte, 1)); n != 1 {
-		(&guard{pid: pid, alive: aliveW}).end()
-		return nil, fmt.Errorf("the guard does not work: %v", err)
+		return g, fmt.Errorf("the guard does not work: %v", err)
 	}
-	return &guard{pid: pid, alive: aliveW}, nil
+	return g, nil
 }

@@ -28,7 +28,7 @@ type Result struct {
 	Status syscall.WaitStatus // of the command's first process
 	Lost   bool               // the lock was lost, or TERM was sent for the lease, before the last process had ended
 	Signal os.Signal          // came before the command was started, which therefore was not; else nil
-	Ended  bool               // INT or TERM went to the command, or HUP has ended it
+	Ended  bool               // INT or TERM went to the command, or HUP, INT or QUIT has ended it
 }
 
 const (
@@ -40,10 +40,6 @@ const (
 	// firstPoll, and then less and less often, down to lastPoll.
 	firstPoll = 5 * time.Millisecond
 	lastPoll  = 100 * time.Millisecond
-
-	// stopTime is how long a wrapper that has asked to be stopped waits for that. If its
-	// group has no shell that could continue it, the kernel does not stop it.
-	stopTime = 500 * time.Millisecond
 )
 
 // Run starts the command, and returns when the command and all other processes of its group
@@ -53,25 +49,49 @@ func Run(c Config) (Result, error) {
 	runtime.LockOSThread() // the command dies with the thread that has started it
 	defer runtime.UnlockOSThread()
 	r := &runner{Config: c, terminal: openTerminal()}
+	// The start of a guard keeps a processor until the kernel has loaded the program.
+	if runtime.GOMAXPROCS(0) == 1 {
+		runtime.GOMAXPROCS(2)
+	}
+	g, err := newGroup(c.Log)
+	if err != nil {
+		return Result{}, err
+	}
+	// However long the guard took: the lease has enough left when the command starts.
 	if ready, sig := r.isReady(); !ready {
+		g.close()
 		return Result{Lost: sig == nil, Signal: sig}, nil
 	}
-	g, err := startGroup(c.Command, c.Log, r.terminal.give)
+	r.group = g
+	r.stopper.catch()
+	defer r.stopper.leave()
+	r.terminal.give(g.id)
+	c.Signals.pass()
+	err = r.heedLeaseDuring(func() error { return g.start(c.Command) })
 	// From here on the wrapper is in the background, where it may have something to report.
 	signal.Ignore(syscall.SIGTTOU)
 	if err != nil {
+		g.close()
 		r.terminal.take()
 		return Result{}, err
 	}
-	r.group = g
 	r.loop()
 	g.close()
 	r.terminal.take()
 	if r.status.Signaled() {
 		r.terminal.restore()
 	}
-	hungUp := r.status.Signaled() && r.status.Signal() == syscall.SIGHUP
-	return Result{Status: r.status, Lost: r.lost || !c.Lease.Valid(), Ended: r.ended || hungUp}, nil
+	return Result{Status: r.status, Lost: r.lost || !c.Lease.Valid(), Ended: r.ended || endedByKey(r.status)}, nil
+}
+
+// endedByKey reports whether a command was ended by a signal that a terminal sends. Such a signal goes
+// to the command's group alone, which is in the foreground: the wrapper does not get it.
+func endedByKey(status syscall.WaitStatus) bool {
+	switch status.Signal() {
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT:
+		return true
+	}
+	return false
 }
 
 // runner is a command that runs. Only the goroutine of Run uses it.
@@ -86,8 +106,8 @@ type runner struct {
 	asked  bool      // TERM was sent to the group
 	killAt time.Time // when KILL follows; zero: not known yet
 
-	resumeAt time.Time // when a wrapper goes on that could not be stopped; zero: it has not asked for that
-	warned   time.Time // when it was last logged that processes do not end
+	stopper stopper
+	warned  time.Time // when it was last logged that processes do not end
 }
 
 // isReady waits until so much of the lease is left that the command can start. It reports
@@ -115,6 +135,37 @@ func (r *runner) isReady() (bool, os.Signal) {
 	}
 }
 
+// heedLeaseDuring calls start, which starts the command. The kernel may take long to load a program.
+// If the lease demands a KILL meanwhile, the group gets it: the program never runs then.
+func (r *runner) heedLeaseDuring(start func() error) error {
+	halt, done := make(chan struct{}), make(chan struct{})
+	killed := false
+	go func() {
+		defer close(done)
+		for {
+			demand, wait := r.Timing.demands(time.Until(r.Lease.Until()))
+			if demand == kill {
+				killed, wait = true, lastPoll // again and again: the process may join the group later
+				_ = syscall.Kill(-r.group.id, syscall.SIGKILL)
+			}
+			timer := time.NewTimer(min(wait, look))
+			select {
+			case <-timer.C:
+			case <-halt:
+				timer.Stop()
+				return
+			}
+		}
+	}()
+	err := start()
+	close(halt)
+	<-done
+	if killed {
+		r.killForLease()
+	}
+	return err
+}
+
 // loop does what the lease, the signals and the command's processes demand, until the last
 // of these has ended.
 func (r *runner) loop() {
@@ -126,10 +177,12 @@ func (r *runner) loop() {
 		wait := r.heedLease(time.Now())
 		r.reap()
 		if r.group.main == 0 {
-			if r.group.isEmpty() {
+			if r.group.isEmpty(func() { r.heedLease(time.Now()) }) {
 				return
 			}
-			r.sweep(time.Now())
+			if r.group.launching == nil {
+				r.sweep(time.Now()) // a TERM would end a guard that does not ignore it yet
+			}
 			wait, poll = min(wait, poll), min(2*poll, lastPoll)
 		}
 		timer.Reset(min(wait, look))
@@ -141,14 +194,19 @@ func (r *runner) loop() {
 			revoked = nil
 			r.group.toMain(syscall.SIGTERM)
 		case <-r.Signals.children:
+		case l := <-r.group.launching:
+			r.reap() // the command may have died together with the guard before
+			r.group.adopt(l)
 		case sig := <-r.Signals.caught:
 			r.ended = r.ended || sig == syscall.SIGINT || sig == syscall.SIGTERM
 			r.group.toMain(sig.(syscall.Signal))
+		case <-r.stopper.caught:
+			r.suspend(os.Getpid())
 		case <-r.Signals.continued:
 			r.heedLease(time.Now())
 			r.resume()
 		}
-		if !r.resumeAt.IsZero() && time.Now().After(r.resumeAt) {
+		if r.stopper.hasFailed(time.Now()) {
 			r.heedLease(time.Now())
 			r.resume()
 		}
@@ -168,11 +226,7 @@ func (r *runner) heedLease(now time.Time) time.Duration {
 	demand, wait := r.Timing.demands(left)
 	switch {
 	case demand == kill:
-		if !r.lost {
-			r.Log("the lock is lost: the command is killed")
-		}
-		r.lost = true
-		r.group.kill()
+		r.killForLease()
 		return lastPoll
 	case demand == terminate && !r.lost:
 		r.Log("the ensemble has not renewed the lease: the command gets TERM, and KILL in %v", wait.Truncate(time.Millisecond))
@@ -187,6 +241,15 @@ func (r *runner) heedLease(now time.Time) time.Duration {
 		return min(wait, r.killAt.Sub(now))
 	}
 	return wait
+}
+
+// killForLease kills the group because the lease ends.
+func (r *runner) killForLease() {
+	if !r.lost {
+		r.Log("the lock is lost: the command is killed")
+	}
+	r.lost = true
+	r.group.kill()
 }
 
 // ask sends TERM to the group, and sets the time of KILL, unless an earlier one is set.
@@ -215,62 +278,14 @@ func (r *runner) sweep(now time.Time) {
 // the loop runs.
 func (r *runner) reap() {
 	for {
-		pid, status := changed(-1)
+		pid, status := r.group.changed()
 		if pid == 0 {
 			return
-		}
-		// What has ended the guard may be ending the command, too: then there is nothing left to
-		// guard. The start of another guard takes about as long as this wait.
-		for tries := 20; tries > 0 && r.group.main != 0 && r.group.isGuard(pid); tries-- {
-			if ended, its := changed(r.group.main); ended != 0 && r.group.note(ended, its) {
-				r.noteMain(its)
-			} else {
-				time.Sleep(time.Millisecond)
-			}
 		}
 		if r.group.note(pid, status) {
 			r.noteMain(status)
 		}
 	}
-}
-
-// changed returns a child that has ended or was stopped: that with the process id of, or any one
-// if of is -1. It returns 0 if there is none.
-func changed(of int) (pid int, status syscall.WaitStatus) {
-	for {
-		pid, err := syscall.Wait4(of, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-		if err != syscall.EINTR {
-			return max(pid, 0), status
-		}
-	}
-}
-
-// noteMain notes a change of the command's first process.
-func (r *runner) noteMain(status syscall.WaitStatus) {
-	if !status.Stopped() {
-		r.status = status
-		return
-	}
-	sig := status.StopSignal()
-	if !r.terminal.is || sig == syscall.SIGSTOP {
-		return
-	}
-	if sig != syscall.SIGTSTP && r.terminal.foreground() {
-		r.resume() // it wants the terminal, which the wrapper got from the shell meanwhile
-		return
-	}
-	r.terminal.suspend()
-	r.resumeAt = time.Now().Add(stopTime)
-}
-
-// resume lets a command go on that the terminal has stopped.
-func (r *runner) resume() {
-	r.resumeAt = time.Time{}
-	if !r.terminal.is {
-		return
-	}
-	r.terminal.give(r.group.id)
-	r.group.signal(syscall.SIGCONT)
 }
 
 // ExitCode returns the exit code that a shell reports for a status.

@@ -18,6 +18,7 @@ type Signals struct {
 	continued chan os.Signal // CONT
 	pipe      chan os.Signal // PIPE, which is not read
 	children  chan os.Signal // CHLD
+	ttou      chan os.Signal // TTOU, which is not read; nil if the wrapper was started to ignore it
 }
 
 // CatchSignals begins to catch signals. A signal that the wrapper was started to ignore, as
@@ -38,7 +39,18 @@ func CatchSignals() *Signals {
 	if !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(s.pipe, syscall.SIGPIPE)
 	}
+	if !signal.Ignored(syscall.SIGTTOU) {
+		s.ttou = make(chan os.Signal, 1)
+	}
 	return s
+}
+
+// pass makes a command that is started next begin with the default for TTOU, which the wrapper ignores
+// since the last command: a child inherits what is ignored, and not what is caught.
+func (s *Signals) pass() {
+	if s.ttou != nil {
+		signal.Notify(s.ttou, syscall.SIGTTOU)
+	}
 }
 
 // Caught returns the channel of the signals that a command would get.

@@ -59,10 +59,3 @@ func (t *terminal) restore() {
 		_ = unix.IoctlSetTermios(t.fd, setTermios, t.state)
 	}
 }
-
-// suspend gives the terminal back to the shell, as the key for it demands: the whole job stops,
-// the wrapper with it.
-func (t *terminal) suspend() {
-	t.take()
-	_ = syscall.Kill(0, syscall.SIGTSTP)
-}

@@ -1,31 +1,9 @@
 package gocronlock
 
 import (
-	"errors"
 	"testing"
 	"time"
-
-	"github.com/zklock/go-zklock/zklock/election"
-	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
-
-// IsLeader looks at the lease of the term, also before the candidacy has noticed the loss.
-func TestIsLeaderLooksAtTheLease(t *testing.T) {
-	c, e := zklocktest.New(t)
-	term, err := election.New(c, "cron").Campaign(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &Elector{term: term, done: make(chan struct{})}
-	if err := x.IsLeader(t.Context()); err != nil {
-		t.Errorf("IsLeader during the term: %v", err)
-	}
-	e.ExpireAll()
-	<-term.Done()
-	if err := x.IsLeader(t.Context()); !errors.Is(err, ErrNotLeader) {
-		t.Errorf("IsLeader after the loss: %v, want ErrNotLeader", err)
-	}
-}
 
 // A slot is the time rounded, so that clocks on both sides of a full minute have the same one.
 // Later slots are greater as texts.

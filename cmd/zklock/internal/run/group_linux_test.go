@@ -1,0 +1,145 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestPeekNamesTheChild: that has stopped or ended, and leaves it to be collected. Where the kernel puts
+// the process id depends on the architecture.
+func TestPeekNamesTheChild(t *testing.T) {
+	if pid, _ := peek(); pid != 0 {
+		t.Fatalf("there is a child already: %d", pid)
+	}
+	sleeper := shell("exec sleep 30")
+	child, err := syscall.ForkExec(sleeper.Path, sleeper.Args, &syscall.ProcAttr{Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sig   syscall.Signal
+		ended bool
+	}{{syscall.SIGSTOP, false}, {syscall.SIGKILL, true}} {
+		if pid, ended := peek(); pid != 0 || ended {
+			t.Errorf("before %v: %d, %v; want none", c.sig, pid, ended)
+		}
+		if err := syscall.Kill(child, c.sig); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the signal works", func() bool { pid, _ := peek(); return pid != 0 })
+		for range 2 {
+			if pid, ended := peek(); pid != child || ended != c.ended {
+				t.Errorf("after %v: %d, %v; want %d, %v", c.sig, pid, ended, child, c.ended)
+			}
+		}
+		if pid, status := collect(child); pid != child || status.Stopped() == c.ended {
+			t.Errorf("after %v: collected %d, %#x", c.sig, pid, status)
+		}
+	}
+}
+
+// TestGroupOfTheFirstProcessIsKilled: the program timeout makes a group of its own, with a process that
+// ignores TERM.
+func TestGroupOfTheFirstProcessIsKilled(t *testing.T) {
+	command := newWitness(t)
+	w := begin(t, short, shell(`exec timeout 60 sh -c "$2" sh "$1"`, command.path, stubborn))
+	command.lives()
+	w.lease.move(0)
+	if got := w.end(); !got.Lost || got.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("%+v, want the end by KILL", got)
+	}
+	command.dies()
+}
+
+// TestProcOfOtherProcessIDs: a wrapper in a namespace of process ids of its own, whose /proc is that of
+// another one, cannot see the group. What the command has left behind gets TERM before KILL.
+func TestProcOfOtherProcessIDs(t *testing.T) {
+	said := filepath.Join(t.TempDir(), "said")
+	w := wrapper(t, `sh -c 'trap "echo TERM >$1; exit" TERM; echo ready >"$1"; while :; do sleep 0.01; done' sh "$1" &
+		until [ -s "$1" ]; do sleep 0.01; done`, said)
+	w.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	switch err := w.Run(); {
+	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL):
+		t.Skipf("this system makes no namespace: %v", err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(said); err != nil || string(text) != "TERM\n" {
+		t.Errorf("the process that was left behind said %q, %v; want that TERM has ended it", text, err)
+	}
+}
+
+// ended is a group whose command has ended.
+func ended(t *testing.T) *group {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	g, err := newGroup(t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.close)
+	if err := g.start(shell("exit 0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command ends", func() bool {
+		if pid, status := g.changed(); pid != 0 {
+			g.note(pid, status)
+		}
+		return g.main == 0
+	})
+	return g
+}
+
+// TestGroupWithoutAGuardGetsNoSignal: nothing keeps the number of a group that has ended with its
+// guard, so another group may have it.
+func TestGroupWithoutAGuardGetsNoSignal(t *testing.T) {
+	g := ended(t)
+	eventually(t, "the guard ends", g.endsWithItsGuard)
+	if g.guarded || g.guard != nil || !g.isEmpty(func() {}) {
+		t.Errorf("%+v, want an empty group whose number is not used", g)
+	}
+}
+
+// TestLeaseIsHeededBeforeEachLook: at the processes of the group, of which three are needed.
+func TestLeaseIsHeededBeforeEachLook(t *testing.T) {
+	g := ended(t)
+	heeded := 0
+	if !g.isEmpty(func() { heeded++ }) || heeded != 3 {
+		t.Errorf("the lease was heeded %d times, want 3", heeded)
+	}
+}
+
+// TestNextCommandInheritsNoIgnoredSignal: the wrapper ignores TTOU while a command runs. The next command
+// does not, unless the wrapper was started to ignore it.
+func TestNextCommandInheritsNoIgnoredSignal(t *testing.T) {
+	status := filepath.Join(t.TempDir(), "status")
+	for n := range 2 {
+		if got := begin(t, short, shell(`cp /proc/$$/status "$1"`, status)).end(); got.Status != 0 {
+			t.Fatalf("%+v", got)
+		}
+		text, err := os.ReadFile(status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, mask, _ := strings.Cut(string(text), "\nSigIgn:\t")
+		mask, _, _ = strings.Cut(mask, "\n")
+		ignored, err := strconv.ParseUint(mask, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := ignored>>(syscall.SIGTTOU-1)&1 == 1; has != (signals().ttou == nil) {
+			t.Errorf("command %d ignores %#x, so TTOU: %v", n, ignored, has)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// halfStopped has a process that TSTP does not stop, and another one, the first, that it stops.
+const halfStopped = `exec 3>"$1"; sh -c 'trap "" TSTP; sleep 30' & wait`
+
+// TestWrapperThatStopsStopsItsCommand: the key that stops a job reaches the wrapper alone if standard
+// input is not a terminal. All processes of the command are stopped while the wrapper is, and the
+// guard is not.
+func TestWrapperThatStopsStopsItsCommand(t *testing.T) {
+	command := newWitness(t)
+	w := wrapper(t, halfStopped, command.path)
+	w.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the test can continue it, as a shell can
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = w.Process.Kill()
+		_ = w.Wait()
+	})
+	command.lives()
+	group := commandOf(t, w.Process.Pid)
+	eventually(t, "the command has its processes", func() bool { return len(states(t, group)) == 3 })
+	for range 2 {
+		signalTo(t, w.Process.Pid, syscall.SIGTSTP)
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(w.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || status.StopSignal() != syscall.SIGTSTP {
+			t.Fatalf("the wrapper: %#x, %v; want that TSTP stops it", status, err)
+		}
+		eventually(t, "the command is stopped", func() bool { return states(t, group) == "TTT" })
+		eventually(t, "the guard is not", func() bool {
+			state, _, _ := processState(fmt.Sprintf("/proc/%d/stat", group))
+			return state == 'S'
+		})
+		signalTo(t, w.Process.Pid, syscall.SIGCONT)
+		eventually(t, "the command goes on", func() bool { return states(t, group) == "SSS" })
+	}
+	signalTo(t, w.Process.Pid, syscall.SIGTERM)
+	command.dies()
+}
+
+// TestKeyStopsTheWholeGroup: the key for it stops the command's first process, and another one of the
+// group ignores it.
+func TestKeyStopsTheWholeGroup(t *testing.T) {
+	command := newWitness(t)
+	w := wrapper(t, halfStopped, command.path)
+	keys, screen := newTerminal(t)
+	sh := exec.Command("bash", append([]string{"--norc", "-c", `set -m; "$0" "$@"; read line; fg`}, w.Args...)...)
+	sh.Stdin, sh.Stdout, sh.Stderr = screen, screen, screen // or bash does not make the job the foreground group
+	sh.Env, sh.SysProcAttr = w.Env, &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := sh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sh.Process.Kill()
+		_ = sh.Wait()
+	})
+	command.lives()
+	group := commandOf(t, childrenOf(t, sh.Process.Pid)[0].pid)
+	eventually(t, "the command has its processes", func() bool { return len(states(t, group)) == 3 })
+	press(t, keys, "\x1a")
+	eventually(t, "the command is stopped", func() bool { return states(t, group) == "TTT" })
+	press(t, keys, "\n") // fg
+	eventually(t, "the command goes on", func() bool { return states(t, group) == "SSS" })
+	press(t, keys, "\x03")
+	command.dies()
+}
+
+func signalTo(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func press(t *testing.T, keys *os.File, key string) {
+	t.Helper()
+	if _, err := keys.WriteString(key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newTerminal returns both ends of a terminal. What programs print on it is not read.
+func newTerminal(t *testing.T) (keys, screen *os.File) {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	if err := unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	return keys, screen
+}

@@ -1,0 +1,60 @@
+package run
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// wrap is a wrapper that is a process of its own, of the script in its arguments.
+func wrap() {
+	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}})
+}
+
+// wrapper returns a wrapper that is not started.
+func wrapper(t *testing.T, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, append([]string{script}, args...)...)
+	cmd.Env = append(os.Environ(), wrapperEnv+"=1")
+	return cmd
+}
+
+// commandOf waits for the guard of a wrapper, and returns the group of the command.
+func commandOf(t *testing.T, wrapper int) (group int) {
+	t.Helper()
+	eventually(t, "the wrapper has a guard", func() bool {
+		for _, c := range childrenOf(t, wrapper) {
+			if c.name == guardName {
+				group = c.pid
+			}
+		}
+		return group > 0
+	})
+	return group
+}
+
+// states returns the states of the processes of a group, one a letter, except for the one that leads it,
+// which is the guard.
+func states(t *testing.T, group int) (all string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == group {
+			continue
+		}
+		if state, of, ok := processState(filepath.Join("/proc", entry.Name(), "stat")); ok && of == group {
+			all += string(state)
+		}
+	}
+	return all
+}

@@ -1,0 +1,262 @@
+package gocronlock_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+
+	"github.com/zklock/go-zklock/contrib/gocronlock"
+	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/fleet"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// slots is how many seconds TestShortJobEverySecond takes with slots: -slots=60 is a minute.
+var slots = flag.Int("slots", 0, "the number of slots of TestShortJobEverySecond, each of a second; 0 skips it")
+
+// fives starts five processes of a role. The last argument of each is its number.
+func fives(t *testing.T, role string, args ...string) (processes []*fleet.Process) {
+	t.Helper()
+	for i := range 5 {
+		processes = append(processes, fleet.Start(t, role, append(slices.Clone(args), strconv.Itoa(i))...))
+	}
+	return processes
+}
+
+// Five processes have a short job, and the test says when it is due for each: at once, or one
+// after the other. With slots it runs once in each slot. Without slots every process that comes
+// later runs it again, which is issue 841 of gocron.
+func TestShortJobRunsOncePerSlot(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	t.Run("slots", func(t *testing.T) {
+		processes := fives(t, "due", e.URL("/slots", fleet.ShortSession()), "slots")
+		for slot := range 20 {
+			if runs := runsAtOnce(t, processes, slot); runs != 1 {
+				t.Errorf("slot %d, all processes at once: %d runs, want 1", slot, runs)
+			}
+			if runs := runsInTurn(t, processes, slot); runs != 0 {
+				t.Errorf("slot %d once more, one process after the other: %d runs, want none", slot, runs)
+			}
+		}
+		for slot := 20; slot < 40; slot++ {
+			// Another process comes first each time.
+			processes = append(processes[1:], processes[0])
+			if runs := runsInTurn(t, processes, slot); runs != 1 {
+				t.Errorf("slot %d, one process after the other: %d runs, want 1", slot, runs)
+			}
+		}
+	})
+	t.Run("no slots", func(t *testing.T) {
+		processes := fives(t, "due", e.URL("/plain", fleet.ShortSession()), "plain")
+		if runs := runsInTurn(t, processes, 0); runs != 5 {
+			t.Errorf("one process after the other: %d runs, want 5: the test shows nothing", runs)
+		}
+	})
+}
+
+// runsAtOnce makes the job due in all processes at once, and returns how often it has run.
+func runsAtOnce(t *testing.T, processes []*fleet.Process, slot int) (runs int) {
+	t.Helper()
+	for _, p := range processes {
+		p.Send(strconv.Itoa(slot))
+	}
+	for _, p := range processes {
+		n, err := strconv.Atoi(p.Expect("ran"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs += n
+	}
+	return runs
+}
+
+// runsInTurn makes the job due in one process after the other, and returns how often it has run.
+func runsInTurn(t *testing.T, processes []*fleet.Process, slot int) (runs int) {
+	t.Helper()
+	for i := range processes {
+		runs += runsAtOnce(t, processes[i:i+1], slot)
+	}
+	return runs
+}
+
+// watched is a locker that reports each job that was unlocked.
+type watched struct {
+	gocron.Locker
+	unlocked chan<- struct{}
+}
+
+func (w watched) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	l, err := w.Locker.Lock(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return watchedLock{l, w.unlocked}, nil
+}
+
+type watchedLock struct {
+	gocron.Lock
+	unlocked chan<- struct{}
+}
+
+func (w watchedLock) Unlock(ctx context.Context) error {
+	defer func() { w.unlocked <- struct{}{} }()
+	return w.Lock.Unlock(ctx)
+}
+
+// runDue is a process with a job that is due in a slot whenever the test sends the slot's number.
+// The slots are of an hour. When the job is due, the processes' clocks are up to 20 minutes early
+// or late.
+func runDue(m *fleet.Member) error {
+	number, err := strconv.Atoi(m.Args[2])
+	if err != nil {
+		return err
+	}
+	client, err := zklock.Open(m.Args[0])
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var now time.Time
+	var opts []gocronlock.Option
+	if m.Args[1] == "slots" {
+		opts = []gocronlock.Option{gocronlock.WithSlots(time.Hour), gocronlock.WithClock(func() time.Time { return now })}
+	}
+	decided := make(chan struct{})
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(watched{gocronlock.NewLocker(client, opts...), decided}))
+	if err != nil {
+		return err
+	}
+	scheduler.Start()
+	defer scheduler.Shutdown()
+	for {
+		line, err := m.Await()
+		if err != nil {
+			return err
+		}
+		slot, err := strconv.Atoi(line)
+		if err != nil {
+			return err
+		}
+		now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(slot)*time.Hour + time.Duration(number-2)*10*time.Minute)
+		runs := 0
+		_, err = scheduler.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(func() { runs++ }), gocron.WithName("short"),
+			gocron.WithEventListeners(gocron.AfterLockError(func(uuid.UUID, string, error) { decided <- struct{}{} })))
+		if err != nil {
+			return err
+		}
+		<-decided // the job was skipped, or has run and was unlocked
+		m.Say("ran", strconv.Itoa(runs))
+	}
+}
+
+// Five processes have a job of a millisecond, every second, each at a different time of the
+// second, by the clocks of gocron. It takes real seconds, and needs a machine that runs each
+// process, and answers it, in each second.
+func TestShortJobEverySecond(t *testing.T) {
+	if *slots == 0 {
+		t.Skip("it takes as many seconds as there are slots: -slots=60")
+	}
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	count := func(root, mode string, n int) (runs map[string]int, all int) {
+		first := time.Now().Add(4 * time.Second).Truncate(time.Second)
+		runs = make(map[string]int)
+		for _, p := range fives(t, "short", e.URL(root, fleet.ShortSession()), mode, strconv.FormatInt(first.UnixMilli(), 10), strconv.Itoa(n)) {
+			for _, slot := range strings.Fields(p.Expect("ran")) {
+				runs[slot]++
+				all++
+			}
+			if failures := strings.TrimSpace(p.Expect("failed")); failures != "" {
+				t.Log("the slots in which a process had no answer, and the last error:", failures)
+			}
+		}
+		return runs, all
+	}
+	runs, all := count("/slots", "slots", *slots)
+	t.Logf("with slots: %d runs in %d slots", all, *slots)
+	for i := range *slots {
+		if n := runs[strconv.Itoa(i)]; n != 1 {
+			t.Errorf("slot %d: %d runs, want 1", i, n)
+		}
+	}
+	if all != *slots {
+		t.Errorf("%d runs in %d slots, want one in each", all, *slots)
+	}
+	_, plain := count("/plain", "plain", 10)
+	t.Logf("without slots: %d runs in 10 s", plain)
+	if plain <= 10 {
+		t.Error("without slots the job has run no more often than with them: the test shows nothing")
+	}
+}
+
+// runShort is a process with a job of a millisecond, every second from a given time on. At the
+// end it says in which slots it has run the job, and in which it could not ask for it, with the
+// errors.
+func runShort(m *fleet.Member) error {
+	var numbers [3]int
+	for i, arg := range m.Args[2:] {
+		var err error
+		if numbers[i], err = strconv.Atoi(arg); err != nil {
+			return err
+		}
+	}
+	first := time.UnixMilli(int64(numbers[0]))                   // the first slot
+	last := first.Add(time.Duration(numbers[1]-1) * time.Second) // the last slot
+	early := time.Duration(numbers[2]) * 100 * time.Millisecond
+	client, err := zklock.Open(m.Args[0])
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	// The scheduler's goroutine that runs the job owns these: Lock, the job and the listener are
+	// called one after the other.
+	var slot string // the one that was asked for last
+	var ran, failed []string
+	why := ""
+	opts := []gocronlock.Option{gocronlock.WithSlots(time.Second), gocronlock.WithClock(func() time.Time {
+		now := time.Now()
+		if now.After(last) {
+			now = last // a scheduler that is stopped for a while gets no further slot
+		}
+		slot = strconv.Itoa(int(now.Sub(first).Round(time.Second) / time.Second))
+		return now
+	})}
+	if m.Args[1] == "plain" {
+		opts = nil
+	}
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(client, opts...)))
+	if err != nil {
+		return err
+	}
+	_, err = scheduler.NewJob(gocron.DurationJob(time.Second), gocron.NewTask(func() {
+		<-time.After(time.Millisecond)
+		ran = append(ran, cmp.Or(slot, "any"))
+	}), gocron.WithName("short"), gocron.WithSingletonMode(gocron.LimitModeReschedule),
+		gocron.WithStartAt(gocron.WithStartDateTime(first.Add(-early))),
+		gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+			if slot != "" && !errors.Is(err, gocronlock.ErrDone) {
+				failed, why = append(failed, slot), err.Error()
+			}
+		})))
+	if err != nil {
+		return err
+	}
+	scheduler.Start()
+	<-time.After(time.Until(last.Add(500 * time.Millisecond))) // before the next run of any of the five
+	if err := scheduler.Shutdown(); err != nil {               // waits for the job
+		return err
+	}
+	m.Say("ran", ran...)
+	m.Say("failed", append(failed, why)...)
+	return nil
+}

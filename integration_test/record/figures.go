@@ -1,0 +1,73 @@
+package main
+
+import (
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// column is a column of the page's table.
+type column int
+
+const (
+	runs column = iota
+	faults
+	states
+	servers
+	held
+	lost
+	bugs
+	violations
+	columns // the number of columns
+)
+
+// titles are the columns' titles.
+var titles = [columns]string{"runs", "faults", "states", "servers", "locks held", "locks lost", "bugs put in and found", "violations"}
+
+// figure is a number that a suite prints. The pattern has one group. Its matches are added up if
+// the group is a number, and counted if it is a text.
+type figure struct {
+	in      column
+	pattern string
+}
+
+// outcome is what a suite has done.
+type outcome struct {
+	suite  suite
+	at     time.Time // when the run ended
+	took   time.Duration
+	counts [columns]int
+	has    [columns]bool // the suite has a figure there
+	failed string        // why the run does not count, if that is not a test that failed
+}
+
+// failure is the line of a test that failed. Its subtests have their lines behind spaces.
+var failure = regexp.MustCompile(`(?m)^--- FAIL: `)
+
+// judge reads what a suite has printed. A figure that is missing or 0 shows that the suite did
+// nothing, or that it prints something else by now, and is a failure.
+func judge(s suite, output string, took time.Duration, err error) outcome {
+	o := outcome{suite: s, took: took}
+	o.has[violations] = true
+	for _, f := range s.figures {
+		o.has[f.in] = true
+		for _, m := range regexp.MustCompile(f.pattern).FindAllStringSubmatch(output, -1) {
+			n, isText := strconv.Atoi(m[1])
+			if isText != nil {
+				n = 1
+			}
+			o.counts[f.in] += n
+		}
+		if o.counts[f.in] == 0 && f.in != lost && f.in != violations { // a short run may lose nothing
+			o.failed = "it has not printed its " + titles[f.in]
+		}
+	}
+	o.counts[violations] += len(failure.FindAllString(output, -1))
+	switch {
+	case o.counts[violations] > 0:
+		o.failed = "" // what was found counts, although a run that ends early may lack figures
+	case err != nil:
+		o.failed = err.Error()
+	}
+	return o
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// suite is a set of tests that finds more the longer it runs.
+type suite struct {
+	name string
+	what string // what it does, and what one run of it is
+
+	// share is the part of the time that it gets, in percent; 0: it has a length of its own.
+	share int
+
+	// command returns what to run for about that long: assignments to environment variables,
+	// and then the command. total is the time that all suites have.
+	command func(length, total time.Duration) []string
+
+	figures []figure
+}
+
+// long is the total time from which on suites without a share run at their full length.
+const long = 30 * time.Minute
+
+// test returns a command that runs the tests of a package that match a pattern.
+func test(pkg, pattern string, env ...string) []string {
+	return append(env, "go", "test", "-count=1", "-timeout=0", "-v", "-run="+pattern, pkg)
+}
+
+// variable returns an assignment to an environment variable.
+func variable(name string, value any) string { return fmt.Sprintf("%s=%v", name, value) }
+
+// per returns how many runs fit into a time if each takes that long, and at least fewest.
+func per(length, each time.Duration, fewest int) int { return max(int(length/each), fewest) }
+
+// suites are the suites, in the order of the page.
+var suites = []suite{
+	{
+		name: "simulation", share: 20,
+		what: "clients, servers and a network in one process, in virtual time, with random faults. The history of each run is judged. A run is a random schedule.",
+		command: func(length, _ time.Duration) []string {
+			return test("./zklock", "^TestSimulation$", variable("ZKLOCK_FOR", length))
+		},
+		figures: []figure{
+			{runs, `(\d+) runs from seed`}, {held, `(\d+) locks acquired`},
+			{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `},
+		},
+	},
+	{
+		name: "small cases",
+		what: "short scenarios in which one request after the other, and then pairs of requests, meet a fault. A run is one scenario with its faults.",
+		command: func(_, total time.Duration) []string {
+			which := "neighbours"
+			if total >= long {
+				which = "all"
+			}
+			return test("./zklock", "^TestEvery", variable("ZKLOCK_PAIRS", which))
+		},
+		figures: []figure{{runs, `faults_test\.go:\d+: (\d+) runs`}},
+	},
+	{
+		name: "mass losses", share: 5,
+		what: "sessions with thousands of locks and waiters end. A run is one such end.",
+		command: func(length, _ time.Duration) []string {
+			return test("./zklock", "^TestSimulated", variable("ZKLOCK_RUNS", per(length, 150*time.Millisecond, 100)))
+		},
+		figures: []figure{{runs, `(\d+) runs, \d+ locks lost`}, {lost, `\d+ runs, (\d+) locks lost`}},
+	},
+	{
+		name: "elections, simulated", share: 5,
+		what: "candidates and observers in virtual time, with random faults. A run is a random schedule; a lock held is a term of a leader.",
+		command: func(length, _ time.Duration) []string {
+			return test("./zklock/election", "^TestSimulatedElections$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)))
+		},
+		figures: []figure{
+			{runs, `(\d+) runs: \{`}, {faults, `runs: \{Faults:(\d+)`}, {held, `runs: \{.* Terms:(\d+)`}, {lost, `runs: \{.* Lost:(\d+)`},
+		},
+	},
+	{
+		name: "checked model", share: 15,
+		what: "every state of small models that call the library's own rules ([model.md](model.md)). Each guard is taken out once, and the checker has to find a counter-example.",
+		command: func(length, _ time.Duration) []string {
+			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
+		},
+		figures: []figure{{states, `: (\d+) states, \d+ steps`}, {bugs, `(a counter-example of) \d+ steps`}},
+	},
+	{
+		name: "deliberate bugs",
+		what: "mistakes are put into the code, one at a time, and a test has to find each. A run of less than half an hour has a part of them.",
+		command: func(_, total time.Duration) []string {
+			which := "^[l-n]"
+			if total >= long {
+				which = "."
+			}
+			return []string{"go", "run", "./integration_test/mutants", "-run=" + which}
+		},
+		figures: []figure{{bugs, `\d+ mutants in .*: (\d+) caught`}, {violations, `caught.*; (\d+) survive`}},
+	},
+	{
+		name: "fuzzing", share: 7,
+		what: "random inputs for parsers, rules, and connections with a hostile server. A run is an input.",
+		command: func(length, _ time.Duration) []string {
+			// So many inputs for each target take about that long.
+			return []string{"make", "--no-print-directory", fmt.Sprintf("FUZZTIME=%dx", max(int(length.Seconds())*300, 1000)), "fuzz"}
+		},
+		figures: []figure{{runs, `execs: (\d+) .*\n(?:PASS|FAIL|ok|---)`}},
+	},
+	{
+		name: "chaos", share: 18,
+		what: "three real servers and processes with locks of all kinds, which are killed, stopped, cut off and slowed down at random. A client that trusts its connection runs along, and overlaps.",
+		command: func(length, _ time.Duration) []string {
+			return test("./integration_test", "^TestChaos$", variable("ZKLOCK_CHAOS", length))
+		},
+		figures: []figure{
+			{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `}, {held, `(\d+) turns; \d+ requests refused`},
+		},
+	},
+	{
+		name: "releases of ZooKeeper", share: 18,
+		what: "the tests on real servers, on one release after the other, as far as the time allows. A run is a test.",
+		command: func(length, _ time.Duration) []string {
+			return []string{"go", "run", "./integration_test/matrix", "-for=" + length.String(), "-chaos=" + min(length/4, time.Minute).String()}
+		},
+		figures: []figure{{runs, `(\d+) tests passed and`}, {violations, `tests passed and (\d+) failed`}, {servers, `(?m)^\| (3\.\d+\.\d+) +\|.*\d s +\|`}},
+	},
+	{
+		name: "the command", share: 5,
+		what: "faults strike a run of the command zklock, and its command has to be dead before the next one starts. A run is one fault.",
+		command: func(length, _ time.Duration) []string {
+			return test("./integration_test/command", "^Test(CommandIsDead|FrozenWrapper)", variable("ZKLOCK_COMMAND_RUNS", per(length, 24*time.Second, 1)))
+		},
+		figures: []figure{{runs, `\.go:\d+: (\d+) runs, overlaps`}, {faults, `\.go:\d+: (\d+) runs, overlaps`}},
+	},
+	{
+		name: "elections on servers", share: 3,
+		what: "the server of leaders is cut off, and each has to stop before the next one leads. A run is a leader.",
+		command: func(length, _ time.Duration) []string {
+			return test("./integration_test", "^TestLeaderBehindACut", variable("ZKLOCK_ELECTION_CUTS", per(length, 3*time.Second, 10)))
+		},
+		figures: []figure{{runs, `(\d+) of \d+ leaders stopped before the next one led, in \d+ cuts\n.*---`}, {faults, `leaders stopped before the next one led, in (\d+) cuts\n.*---`}},
+	},
+	{
+		name: "slots of a job",
+		what: "processes with wrong clocks run a job once for each slot, and are killed. A run is a job.",
+		command: func(_, total time.Duration) []string {
+			if total < long {
+				return test("./integration_test", "^TestSlotsRunOnce")
+			}
+			return test("./integration_test", "^TestSlotsRunOnce", variable("ZKLOCK_SLOTS", 500))
+		},
+		figures: []figure{{runs, `(\d+) runs of \d+ slots`}, {faults, `(\d+) ended by kills from outside`}},
+	},
+	{
+		name: "mixed locks", share: 2,
+		what: "three processes mix locks of all kinds on a real server.",
+		command: func(length, _ time.Duration) []string {
+			return test("./integration_test", "^TestProcessesMix", variable("ZKLOCK_MIX", length))
+		},
+		figures: []figure{{held, `(\d+) grants to \d+ goroutines`}},
+	},
+	{
+		name: "names used once", share: 2,
+		what: "names are used once on a real server, and nothing of them stays. A run is a name.",
+		command: func(length, _ time.Duration) []string {
+			return test("./integration_test", "^TestNamesUsedOnce", variable("ZKLOCK_NAMES", per(length, time.Millisecond, 1000)))
+		},
+		figures: []figure{{runs, `after (\d+) names`}, {held, `after (\d+) names`}},
+	},
+}

@@ -1,0 +1,225 @@
+package inspect_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/inspect"
+)
+
+// shop makes locks that look like those of a service.
+func shop(w *world) {
+	w.hold(w.web.Mutex("orders/42"), "POST /orders/{id}/pay")
+	w.wait(w.jobs.Mutex("orders/42"), "refund 7")
+	w.hold(w.jobs.Mutex("import"), "row 1200 of 9000")
+	w.hold(w.jobs.RWMutex("catalog").Reader(), "GET /catalog")
+	w.wait(w.web.RWMutex("catalog").Writer(), "reindex")
+	w.hold(w.web.Semaphore("uploads", 2), "PUT /uploads/{id}")
+}
+
+const live = `document.getElementById("state").textContent === "live"`
+
+// In a browser the page is live and can be used with the keyboard: the policy allows the
+// page's own script, style and events.
+func TestPageInABrowser(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	shop(w)
+	l := w.hold(w.jobs.Mutex("batch"), "row 0")
+	srv := httptest.NewServer(inspect.Handler(w.web))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	b.open(srv.URL + "/")
+	b.until(live)
+	b.until(contains("row 0"))
+	if err := l.SetLabel(t.Context(), "row 1"); err != nil {
+		t.Fatal(err)
+	}
+	b.until(contains("row 1") + " && !" + contains("row 0"))
+
+	// The first link is that of the first name; the focus survives a change of the list.
+	b.press("j")
+	b.until(`document.activeElement.textContent === "batch"`)
+	if err := l.SetLabel(t.Context(), "row 2"); err != nil {
+		t.Fatal(err)
+	}
+	b.until(contains("row 2"))
+	b.until(`document.activeElement.textContent === "batch"`)
+	b.press("j")
+	b.until(`document.activeElement.textContent === "catalog"`)
+	b.press("k")
+	b.press("Enter")
+	b.until(live + " && " + contains("Queue of batch"))
+	if err := l.SetLabel(t.Context(), "row 3"); err != nil {
+		t.Fatal(err)
+	}
+	b.until(contains("row 3"))
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.until(contains("No client holds this name"))
+	b.press("Escape")
+	b.until(live + " && " + contains("orders/42") + " && !" + contains("batch"))
+	b.press("/")
+	b.until(`document.activeElement.id === "prefix"`)
+	if errors := b.value(`getComputedStyle(document.querySelector("table")).borderCollapse`); errors != "collapse" {
+		t.Errorf("the style sheet was not applied: border-collapse is %q", errors)
+	}
+	b.open(srv.URL + "/?name=orders%2F42")
+	b.until(live + " && " + contains("refund 7") + ` && document.querySelector("a[href='#c1']") !== null`)
+}
+
+// A page whose stream ends, and which gets errors for a time, is live again afterwards.
+func TestPageIsLiveAgainAfterErrors(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	h := inspect.Handler(w.web)
+	var down atomic.Bool
+	refused := make(chan struct{}, 100)
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(rw, "bad gateway", http.StatusBadGateway)
+			if strings.HasSuffix(r.URL.Path, "/events") {
+				refused <- struct{}{}
+			}
+			return
+		}
+		h.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	b.open(srv.URL + "/?name=x")
+	b.until(live)
+	down.Store(true)
+	srv.CloseClientConnections()
+	<-refused
+	b.until("!(" + live + ")")
+	down.Store(false)
+	w.hold(w.jobs.Mutex("x"), "row 0")
+	b.until(live + " && " + contains("row 0"))
+}
+
+// The page has another background in light and in dark. ZKLOCK_INSPECT_PICTURES keeps the
+// pictures.
+func TestPageInLightAndDark(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	shop(w)
+	srv := httptest.NewServer(inspect.Handler(w.web))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	backgrounds := make(map[string]bool)
+	for _, scheme := range []string{"light", "dark"} {
+		b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
+		for page, path := range map[string]string{"list": "/", "queue": "/?name=orders%2F42"} {
+			b.open(srv.URL + path)
+			b.until(live)
+			backgrounds[b.value("getComputedStyle(document.body).backgroundColor")] = true
+			png, err := base64.StdEncoding.DecodeString(fmt.Sprint(b.call("Page.captureScreenshot", map[string]any{"format": "png"})["data"]))
+			if err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
+				t.Fatalf("a screenshot of %d bytes: %v", len(png), err)
+			}
+			if dir := os.Getenv(picturesEnv); dir != "" {
+				if err := os.WriteFile(filepath.Join(dir, "inspect-"+page+"-"+scheme+".png"), png, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if len(backgrounds) != 2 {
+		t.Errorf("backgrounds %v, want one for light and one for dark", backgrounds)
+	}
+}
+
+// What clients write stays text when the script puts it into the page that is open.
+func TestScriptsOfClientsDoNotRun(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	srv := httptest.NewServer(inspect.Handler(w.web))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	b.open(srv.URL + "/")
+	b.until(live + " && " + contains("No name is in use"))
+	const evil = `<script>window.ran = 1</script><img src=x onerror="window.ran = 2">`
+	l := w.hold(w.jobs.Mutex(evil), "harmless")
+	b.until(contains(evil))
+	b.open(srv.URL + "/?name=" + url.QueryEscape(evil))
+	b.until(live + " && " + contains("harmless"))
+	if err := l.SetLabel(t.Context(), evil+"2"); err != nil {
+		t.Fatal(err)
+	}
+	b.until(contains(evil + "2"))
+	if found := b.value(`document.querySelectorAll("main script, main img").length + " " + window.ran`); found != "0 undefined" {
+		t.Errorf("elements of clients, and what they ran: %s", found)
+	}
+}
+
+// The keyboard alone is enough: Tab and Enter reach everything, without the keys of the script.
+func TestKeyboardAlone(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	shop(w)
+	srv := httptest.NewServer(inspect.Handler(w.web))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	b.open(srv.URL + "/")
+	b.until(live)
+	focus := func(expression string) {
+		t.Helper()
+		for range 20 {
+			if b.value("document.activeElement."+expression) == "true" {
+				return
+			}
+			b.press("Tab")
+		}
+		t.Fatalf("Tab does not reach %s", expression)
+	}
+	focus(`id === "prefix"`)
+	for _, key := range "orders" {
+		b.press(string(key))
+	}
+	b.press("Enter")
+	b.until(live + " && location.search === '?prefix=orders' && " + contains("orders/42") + " && !" + contains("catalog"))
+	focus(`textContent === "orders/42"`)
+	b.press("Enter")
+	b.until(live + " && " + contains("Queue of orders/42"))
+	focus(`textContent === "#1"`)
+	b.press("Enter")
+	b.until(`location.hash === "#c1" && document.querySelector("tr:target").id === "c1"`)
+	focus(`textContent === "Locks"`)
+	b.press("Enter")
+	b.until(live + " && location.search === '' && " + contains("catalog"))
+}
+
+// With ten thousand names, the page shows the first thousand, says that there are more, and finds the
+// last one by its prefix.
+func TestPageWithTenThousandNames(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	w.hold(w.web.Mutex("a"), "sample")
+	s, err := w.ensemble.Connector().Connect(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	acl := driver.OpenACL(driver.PermAll)
+	for i := range 9_999 {
+		path := fmt.Sprintf("/zklock/job-%04d", i)
+		if _, err := s.Create(t.Context(), path, []byte("zklock"), driver.Persistent, acl); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Create(t.Context(), path+"/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", nil, driver.EphemeralSequential, acl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := httptest.NewServer(inspect.Handler(w.web))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	b.open(srv.URL + "/")
+	b.until(live + " && " + contains("There are more names: the page shows the first 1000.") + ` && document.querySelectorAll("main tbody tr").length === 1000`)
+	b.press("/")
+	b.until(`document.activeElement.id === "prefix"`)
+	for _, key := range "job-9998" {
+		b.press(string(key))
+	}
+	b.press("Enter")
+	b.until(live + ` && document.querySelectorAll("main tbody tr").length === 1 && ` + contains("job-9998"))
+}

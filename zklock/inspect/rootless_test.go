@@ -1,0 +1,105 @@
+package inspect_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/inspect"
+)
+
+// followed begins a stream of events of a handler, which goes on until the test ends.
+func followed(t *testing.T, c *zklock.Client, query string) (page func() string) {
+	t.Helper()
+	h := inspect.Handler(c)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/api/events?"+query, nil).WithContext(ctx))
+	}()
+	t.Cleanup(func() {
+		leave()
+		<-left
+	})
+	return func() string {
+		t.Helper()
+		synctest.Wait()
+		return get(t, h, "/?"+query).Body.String()
+	}
+}
+
+// reader opens a client that does not create the root.
+func (w *world) reader() *zklock.Client {
+	w.Helper()
+	c, err := zklock.OpenConnector(w.ensemble.Connector(), zklock.WithLogger(nil), zklock.WithParams(url.Values{"create_root": {"false"}}))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Without a root no name is in use. That is not an error, and the page of a name shows the first holder
+// that comes.
+func TestNoRootIsAnEmptyList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.reader()
+		h := inspect.Handler(c)
+		for path, want := range map[string]string{
+			"/": "No name is in use", "/?name=x": "No client holds this name",
+			"/api/locks": `{"locks":[],"more":false}`, "/api/locks/x": `"contenders":[]`,
+		} {
+			if rec := get(t, h, path); rec.Code != 200 || !strings.Contains(rec.Body.String(), want) {
+				t.Errorf("%s: status %d, %s", path, rec.Code, rec.Body)
+			}
+		}
+		page := followed(t, c, "name=x")
+		if text := page(); !strings.Contains(text, "No client holds this name") {
+			t.Errorf("without a root:\n%s", text)
+		}
+		w.hold(w.web.Mutex("x"), "row 0")
+		time.Sleep(3 * time.Second) // the root is looked for every two seconds
+		if text := page(); !strings.Contains(text, "row 0") {
+			t.Errorf("the page does not show the holder:\n%s", text)
+		}
+	})
+}
+
+// An error that ends the events of a name does not stay once its reason is gone.
+func TestNameIsFollowedAfterAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if err := w.web.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s, err := w.ensemble.Connector().Connect(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		locked := []driver.ACL{{Perms: driver.PermAll, Scheme: "digest", ID: "other:x"}}
+		if _, err := s.Create(t.Context(), "/zklock/x", []byte("zklock"), driver.Persistent, locked); err != nil {
+			t.Fatal(err)
+		}
+		page := followed(t, w.web, "name=x")
+		if text := page(); !strings.Contains(text, `role="alert"`) {
+			t.Errorf("without rights:\n%s", text)
+		}
+		if err := s.Delete(t.Context(), "/zklock/x", -1); err != nil {
+			t.Fatal(err)
+		}
+		w.hold(w.jobs.Mutex("x"), "row 0")
+		time.Sleep(3 * time.Second)
+		if text := page(); !strings.Contains(text, "row 0") {
+			t.Errorf("the page does not show the holder:\n%s", text)
+		}
+	})
+}

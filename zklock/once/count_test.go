@@ -1,0 +1,91 @@
+package once_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+	"github.com/zklock/go-zklock/zklock/once"
+)
+
+// requests returns the requests of f, without Syncs and pings.
+func requests(e *memdriver.Ensemble, f func()) memdriver.Ops {
+	synctest.Wait()
+	a := e.Ops()
+	f()
+	synctest.Wait()
+	return minus(e.Ops(), a)
+}
+
+func minus(b, a memdriver.Ops) memdriver.Ops {
+	return memdriver.Ops{
+		Creates: b.Creates - a.Creates, Deletes: b.Deletes - a.Deletes, Sets: b.Sets - a.Sets, Multis: b.Multis - a.Multis, MultiOps: b.MultiOps - a.MultiOps,
+		Gets: b.Gets - a.Gets, Watches: b.Watches - a.Watches, WatchChildren: b.WatchChildren - a.WatchChildren, WatchExists: b.WatchExists - a.WatchExists,
+		Children: b.Children - a.Children, Events: b.Events - a.Events,
+	}
+}
+
+// A slot costs what a lock costs, and a read. One that runs costs one transaction more, and the
+// first one of a name another one.
+func TestDoCountsItsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector())
+		do(t, c, "first", "1", nil, true) // creates the root
+		for i, want := range []struct {
+			what string
+			slot int
+			ran  bool
+			more memdriver.Ops
+		}{
+			{"the first slot of a name", 1, true, memdriver.Ops{Gets: 1, Multis: 2, MultiOps: 4}},
+			{"a slot that has run", 1, false, memdriver.Ops{Gets: 1}},
+			{"the next slot", 2, true, memdriver.Ops{Gets: 1, Multis: 1, MultiOps: 2}},
+			{"another one", 3, true, memdriver.Ops{Gets: 1, Multis: 1, MultiOps: 2}},
+			{"a slot that has run, again", 3, false, memdriver.Ops{Gets: 1}},
+		} {
+			lock := requests(e, func() { // of a name that was used as often
+				l, err := c.Mutex("x").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			slot := requests(e, func() { do(t, c, "y", fmt.Sprint(want.slot), nil, want.ran) })
+			if got := minus(slot, lock); got != want.more {
+				t.Errorf("call %d, %s, cost %+v more than a lock, want %+v", i, want.what, got, want.more)
+			}
+		}
+	})
+}
+
+// A process that is stopped between the read of the ledger and the call of its job does not call
+// it when it goes on: its lease is over, and another process may run the slot.
+func TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		stopped := false
+		c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+			if op.Kind == faultdriver.Multi && strings.Contains(strings.Join(op.Paths, " "), "~x") && !stopped {
+				stopped = true
+				lease.AddSuspended(time.Hour) // no timer of the process has noticed
+			}
+			return faultdriver.None()
+		}))
+		ran, err := once.Do(t.Context(), c, "x", "1", func(context.Context) error { t.Error("the job was called"); return nil })
+		if ran || !errors.Is(err, zklock.ErrLost) || !stopped {
+			t.Errorf("%v, %v; want false and ErrLost", ran, err)
+		}
+		do(t, c, "x", "1", nil, true)
+	})
+}
