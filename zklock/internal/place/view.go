@@ -94,8 +94,14 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 		return false, nil
 	}
 	first := &q.Known[0]
-	if v.head != nil && v.name == first.Name && !v.head.Fired() {
-		return false, nil
+	if v.head != nil && v.name == first.Name {
+		switch event := v.head.Fires(); {
+		case event == nil:
+			return false, nil
+		case event.Type == driver.EventDeleted:
+			v.head = nil
+			return true, nil // the event of the children may be on its way still
+		}
 	}
 	w, _, err := v.Desk.Watches.Watch(ctx, v.Path+"/"+first.Name)
 	if errors.Is(err, driver.ErrNoNode) {

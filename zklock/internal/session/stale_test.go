@@ -24,7 +24,7 @@ func TestWatchThatFiredUnheardIsStale(t *testing.T) {
 	if !w.stale(7) {
 		t.Error("a watch that has fired is not stale")
 	}
-	if e := w.fires(); e == nil || e.Type != driver.EventDeleted {
+	if e := w.Fires(); e == nil || e.Type != driver.EventDeleted {
 		t.Errorf("the event was lost: %v", e)
 	}
 }

@@ -177,7 +177,7 @@ func (w *Watched) stale(gen uint64) bool {
 	default:
 		return false
 	}
-	return w.err != nil || w.Gen != gen || w.fires() != nil
+	return w.err != nil || w.Gen != gen || w.Fires() != nil
 }
 
 // Holds reports whether the watch was armed on the connection with that generation and has
@@ -193,10 +193,10 @@ func (w *Watched) Holds(gen uint64) bool {
 }
 
 // Fired reports whether the watch has fired.
-func (w *Watched) Fired() bool { return w.fires() != nil }
+func (w *Watched) Fired() bool { return w.Fires() != nil }
 
-// fires returns the event if the watch has fired, and else nil.
-func (w *Watched) fires() *driver.Event {
+// Fires returns the event if the watch has fired, and else nil.
+func (w *Watched) Fires() *driver.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fired != nil {
@@ -256,7 +256,7 @@ func (ws *watches) sweepLocked() {
 	for key, w := range ws.byKey {
 		select {
 		case <-w.armed:
-			if w.err != nil || w.fires() != nil {
+			if w.err != nil || w.Fires() != nil {
 				delete(ws.byKey, key)
 			}
 		default:
