@@ -149,7 +149,7 @@ bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a r
 	$(GO) run ./integration_test/bench $(BENCHFLAGS)
 
 .PHONY: bench-peers
-bench-peers: install ## the same on real servers, with the newest Curator, etcd and redsync, for the docs
+bench-peers: install ## the same on real servers, with the newest Curator and kazoo, etcd and redsync, for the docs
 	@.ci/install matrix
 	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
 	peers=$$($(GO) run ./integration_test/matrix -peers); \

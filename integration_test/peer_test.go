@@ -20,6 +20,7 @@ import (
 
 	"github.com/zklock/go-zklock/integration_test/curator"
 	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/kazoo"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -170,39 +171,20 @@ func curatorPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	return peers
 }
 
-// kazooEnv is the environment variable that names a folder with a release of kazoo, as pip
-// installs it with --target. Without it kazoo is that of the distribution.
-const kazooEnv = "ZKLOCK_TEST_KAZOO"
-
-// kazooPeers runs the Python program as n peers. It tries /usr/bin/python3 first, because
-// that has the distribution's packages. Another Python in the path may not have them.
+// kazooPeers runs the Python program as n peers.
 func kazooPeers(t testing.TB, n int, hosts string) (peers []*peer) {
 	t.Helper()
-	var python string
-	var version []byte
-	var err error
-	var env []string
-	if folder := os.Getenv(kazooEnv); folder != "" {
-		env = append(env, "PYTHONPATH="+folder)
-		if _, err := os.Stat(filepath.Join(folder, "kazoo")); err != nil { // Python would take another one
-			t.Fatalf("%s: no kazoo is there: %v", kazooEnv, err)
-		}
+	python, err := kazoo.Find()
+	if err != nil && os.Getenv(kazoo.Env) != "" {
+		t.Fatal(err)
 	}
-	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
-		cmd := exec.Command(candidate, "-c", "import kazoo.version; print(kazoo.version.__version__)")
-		cmd.Env = append(os.Environ(), env...)
-		if version, err = cmd.Output(); err == nil {
-			python = candidate
-			break
-		}
-	}
-	if python == "" {
+	if err != nil {
 		lacks(t, "kazoo (python3-kazoo)", err)
 	}
-	t.Logf("kazoo %s", bytes.TrimSpace(version))
+	t.Logf("kazoo %s", python.Version)
 	for i := range n {
 		name := "kazoo" + strconv.Itoa(i)
-		peers = append(peers, startPeer(t, name, env, python, filepath.Join("interop", "kazoo_peer.py"), hosts, name))
+		peers = append(peers, startPeer(t, name, python.Env, python.Program, filepath.Join("interop", "kazoo_peer.py"), hosts, name))
 	}
 	return peers
 }

@@ -27,7 +27,7 @@ func machine(b *runner, versions map[string]string) []string {
 		}
 		head = append(head, fmt.Sprintf("ZooKeeper %s x%d (%s)", st.version, n, how))
 	}
-	for _, who := range []string{curator, etcd, redsync} {
+	for _, who := range []string{curator, kazooLock, etcd, redsync} {
 		if v := versions[who]; v != "" {
 			head = append(head, who+" "+v)
 		}

@@ -1,6 +1,6 @@
 // Command bench compares zklock with the alternatives that a user has, on real ZooKeeper
 // servers. It starts servers, or uses existing ones. The alternatives are go-zookeeper's
-// zk.Lock; Curator, if its jars are installed; and a client that creates and deletes one
+// zk.Lock; Curator and kazoo, if they are installed; and a client that creates and deletes one
 // znode a cycle, without a lock ("plain create and delete"). Each contestant runs in
 // separate processes (see package worker). Contestants take turns, A B C A B C, so that a
 // noisy machine disturbs them alike. Only ratios within one run mean anything. In addition
@@ -64,7 +64,7 @@ func main() {
 	flag.StringVar(&o.markdown, "md", "", "write the tables to this file, as Markdown")
 	flag.StringVar(&o.growth, "growth", "", "measure growth instead of the workloads, and draw it into this file (SVG)")
 	flag.StringVar(&o.peers, "peers", "", "the program that measures etcd and redsync (see make bench-peers)")
-	flag.BoolVar(&o.everyone, "all", false, "measure Curator in every workload")
+	flag.BoolVar(&o.everyone, "all", false, "measure Curator and kazoo in every workload with plain locks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -124,7 +124,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		b.say("%s ...", r.name)
 		who := append([]string{ours}, r.who...)
 		for _, p := range r.peers {
-			if b.start[p] != nil && (p != curator || o.everyone || o.peers != "") && !slices.Contains(who, p) {
+			if b.start[p] != nil && (o.everyone || o.peers != "") && !slices.Contains(who, p) {
 				who = append(who, p)
 			}
 		}
@@ -146,7 +146,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}())
 }
 
-// invite prepares Curator and the libraries of -peers, and returns their versions.
+// invite prepares Curator, kazoo and the libraries of -peers, and returns their versions.
 func (b *runner) invite(ctx context.Context, o options) (versions map[string]string, cleanup func(), err error) {
 	dir, err := os.MkdirTemp("", "zklock-bench-")
 	if err != nil {
@@ -160,12 +160,14 @@ func (b *runner) invite(ctx context.Context, o options) (versions map[string]str
 		_ = os.RemoveAll(dir) // a temporary folder that stays does no harm
 	}
 	versions = make(map[string]string)
-	start, version, why := compileCurator(dir, b.servers.hosts)
-	if why != nil {
-		start = func() (*exec.Cmd, error) { return nil, why }
-		b.say("%v", why)
+	for name, prepare := range foreign {
+		start, version, why := prepare(dir, b.servers.hosts)
+		if why != nil {
+			start = func() (*exec.Cmd, error) { return nil, why }
+			b.say("%v", why)
+		}
+		b.start[name], versions[name] = start, version
 	}
-	b.start[curator], versions[curator] = start, version
 	if o.peers == "" {
 		return versions, cleanup, nil
 	}

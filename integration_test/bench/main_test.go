@@ -34,22 +34,37 @@ func TestEveryRowYieldsItsFigures(t *testing.T) {
 	for _, library := range []string{ours, twice, fourfold, zkLock, floor} {
 		b.start[library] = func() (*exec.Cmd, error) { return self(library, zk.Hosts()) }
 	}
-	start, _, err := compileCurator(t.TempDir(), zk.Hosts())
-	if err != nil {
-		t.Log(err)
-		start = func() (*exec.Cmd, error) { return nil, err }
+	lacking := make(map[string]bool)
+	for name, prepare := range foreign {
+		start, _, err := prepare(t.TempDir(), zk.Hosts())
+		if err != nil {
+			t.Log(err)
+			start = func() (*exec.Cmd, error) { return nil, err }
+			lacking[name] = true
+		}
+		b.start[name] = start
 	}
-	b.start[curator] = start
 	for _, r := range rows() {
 		r.goroutines = min(r.goroutines, 4)
 		r.processes = min(r.processes, 2)
-		res, err := b.run(t.Context(), r, append([]string{ours}, r.who...))
+		who := append([]string{ours}, r.who...)
+		for _, p := range r.peers {
+			if foreign[p] != nil {
+				who = append(who, p)
+			}
+		}
+		res, err := b.run(t.Context(), r, who)
 		if err != nil {
 			t.Fatalf("%s: %v", r.name, err)
 		}
 		for _, v := range verdicts([]result{res}) {
-			if v.Missing != "" && v.Against != curator {
+			if v.Missing != "" && !lacking[v.Against] {
 				t.Errorf("%s: no figure for %s against %q: %s", v.Row, v.Figure, v.Against, v.Missing)
+			}
+		}
+		for who, why := range res.Absent {
+			if !lacking[who] {
+				t.Errorf("%s: without %s: %s", r.name, who, why)
 			}
 		}
 		for _, who := range res.Who {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
 	"strconv"
 
 	"github.com/zklock/go-zklock/integration_test/bench/worker"
@@ -9,15 +10,24 @@ import (
 
 // Contestants. The others are compared with the first one.
 const (
-	ours     = "zklock"
-	zkLock   = "zk.Lock"
-	twice    = "zklock, 2 sessions"
-	fourfold = "zklock, 4 sessions"
-	floor    = "plain create and delete" // one create and one delete a cycle, without a lock
-	curator  = "Curator"
-	etcd     = "etcd"
-	redsync  = "redsync"
+	ours      = "zklock"
+	zkLock    = "zk.Lock"
+	twice     = "zklock, 2 sessions"
+	fourfold  = "zklock, 4 sessions"
+	floor     = "plain create and delete" // one create and one delete a cycle, without a lock
+	curator   = "Curator"
+	kazooLock = "kazoo"
+	etcd      = "etcd"
+	redsync   = "redsync"
 )
+
+// foreign are the contestants in other languages that are clients of ZooKeeper. Each has a
+// function that prepares its worker in a folder, and returns a function that makes the
+// worker's command.
+var foreign = map[string]func(dir, hosts string) (start func() (*exec.Cmd, error), version string, err error){
+	curator:   compileCurator,
+	kazooLock: unpackKazoo,
+}
 
 // row is one workload with its contestants and its targets.
 type row struct {
@@ -31,7 +41,7 @@ type row struct {
 	tidy       bool   // the znodes that are left behind are counted
 
 	who     []string // the contestants in addition to zklock
-	peers   []string // contestants that take part only with -peers, or Curator with -all
+	peers   []string // contestants that take part only with -peers, or Curator and kazoo with -all
 	targets []target
 }
 
@@ -69,7 +79,7 @@ func rateOf(against string, least float64) target {
 
 // rows returns all workloads. Within a workload, the contestants take turns.
 func rows() []row {
-	everybody := []string{curator, etcd, redsync}
+	everybody := []string{curator, kazooLock, etcd, redsync}
 	return []row{
 		{
 			name: "1 goroutine, known name", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 1,
