@@ -16,9 +16,9 @@ const Env = "ZKLOCK_TEST_KAZOO"
 
 // Python is an interpreter that can import kazoo.
 type Python struct {
-	Program string
+	Program string   // name or path of the interpreter
 	Env     []string // variables that it needs in addition to this process's
-	Version string   // of kazoo
+	Version string   // version of kazoo
 }
 
 // Find returns the interpreter. It tries /usr/bin/python3 first, because that has the
