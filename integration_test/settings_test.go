@@ -20,13 +20,19 @@ import (
 // since skips a test on servers older than a release, such as 3.7, and names the reason.
 func since(t *testing.T, e *ensemble.Ensemble, release, why string) {
 	t.Helper()
+	if version := versionOf(t, e); minor(t, version) < minor(t, release) {
+		t.Skipf("%s: ZooKeeper %s, this is %s", why, release, version)
+	}
+}
+
+// versionOf returns the version of an ensemble's servers.
+func versionOf(t *testing.T, e *ensemble.Ensemble) string {
+	t.Helper()
 	st, err := e.Server(0).Status()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if minor(t, st.Version) < minor(t, release) {
-		t.Skipf("%s: ZooKeeper %s, this is %s", why, release, st.Version)
-	}
+	return st.Version
 }
 
 // minor returns the second number of a version.
@@ -76,6 +82,17 @@ func TestServerSettings(t *testing.T) {
 		election := strings.Split(strings.TrimPrefix(s.Member(), "server."), ":")[2]
 		if all, known := listensEverywhere(t, election); known && !all {
 			t.Errorf("%v does not listen on all addresses: %s", s, s.Member())
+		}
+		if minor(t, versionOf(t, e)) < 6 {
+			continue // it has neither digests of its data nor compressed snapshots
+		}
+		for setting, shown := range map[string]string{
+			"digest.enabled":              "zookeeper.digest.enabled = false",
+			"snapshot.compression.method": "version-2/snapshot.0.gz",
+		} {
+			if !s.Logged(shown) {
+				t.Errorf("%s is not in force: %v has not logged %q", setting, s, shown)
+			}
 		}
 	}
 	takeTurns(t, e.Server(0).Addr(), e.Server(1).Addr())

@@ -204,8 +204,14 @@ func (s *Server) Log() string {
 	return strings.TrimRight(string(log), "\n")
 }
 
+// Logged reports whether the server has logged a text since it was made, not only in the
+// last lines.
+func (s *Server) Logged(text string) bool {
+	log, err := os.ReadFile(s.logPath())
+	return err == nil && bytes.Contains(log, []byte(text))
+}
+
 // collided reports whether another process uses one of the server's ports.
 func (s *Server) collided() bool {
-	log, err := os.ReadFile(s.logPath())
-	return err == nil && (bytes.Contains(log, []byte("Address already in use")) || bytes.Contains(log, []byte("BindException")))
+	return s.Logged("Address already in use") || s.Logged("BindException")
 }
