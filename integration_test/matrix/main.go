@@ -133,11 +133,9 @@ func (c choice) run(ctx context.Context) error {
 		return err
 	}
 	b.chaos, b.peers = c.chaos, peers
-	if err := c.runAll(ctx, b, rows, servers, tests); err != nil {
-		return err
-	}
+	stopped := c.runAll(ctx, b, rows, servers, tests)
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s, %s/%s, %d cores, %s. It took %v to fetch what the cache did not have.\n", java(ctx), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), fetched.Round(time.Second))
+	fmt.Fprintf(&text, "%s, %s/%s, %d cores, %s. It took %v to fetch what the cache did not have.\n", java(context.WithoutCancel(ctx)), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), fetched.Round(time.Second))
 	if len(names) > 0 {
 		fmt.Fprintf(&text, "The newest peers are %s.\n", strings.Join(names, " and "))
 	}
@@ -149,16 +147,17 @@ func (c choice) run(ctx context.Context) error {
 	if _, err := fmt.Printf("\n%s", text.Bytes()); err != nil {
 		return err
 	}
-	if c.file != "" {
+	if c.file != "" && stopped == nil {
 		err = os.WriteFile(c.file, append([]byte(header), text.Bytes()...), 0o644)
 	}
 	if c.sparePeers {
 		absent = nil // the results name it
 	}
-	return errors.Join(failed, absent, err)
+	return errors.Join(stopped, failed, absent, err)
 }
 
-// runAll runs the suites on the servers of each row, and prints the outcomes.
+// runAll runs the suites on the servers of each row, and prints the outcomes. After an
+// interrupt the suites that have not ended count as left out.
 func (c choice) runAll(ctx context.Context, b *bench, rows []row, servers []release, tests []suite) error {
 	began := time.Now()
 	for i := range rows {
@@ -166,14 +165,15 @@ func (c choice) runAll(ctx context.Context, b *bench, rows []row, servers []rele
 			continue
 		}
 		for _, t := range tests {
-			if ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
 			outcome := cell{left: true}
-			if (c.time == 0 || time.Since(began) < c.time) && !(c.rotate && t.once && rows[i].line.name != steady) {
+			if ctx.Err() == nil && (c.time == 0 || time.Since(began) < c.time) && !(c.rotate && t.once && rows[i].line.name != steady) {
 				outcome = b.run(ctx, t, servers[i], following(rows, servers, i))
 			}
-			fmt.Printf("%-8s %-16s %s\n", rows[i].version, t.name, outcome)
+			if ctx.Err() != nil {
+				outcome = cell{left: true}
+			} else {
+				fmt.Printf("%-8s %-16s %s\n", rows[i].version, t.name, outcome)
+			}
 			if len(outcome.failed) > 0 {
 				if err := c.keep(outcome, rows[i].version+" "+t.name); err != nil {
 					return err
@@ -181,6 +181,9 @@ func (c choice) runAll(ctx context.Context, b *bench, rows []row, servers []rele
 			}
 			rows[i].cells = append(rows[i].cells, outcome)
 		}
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted: the suites that are left out had not ended")
 	}
 	return nil
 }
