@@ -92,28 +92,24 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 }
 
 // The garbage collector frees a Lock that was released, with all that it refers to. That
-// is so even if other handles joined it, which refer to the handle that they joined.
+// is so even if other handles joined it, which refer to the handle that they joined, and while
+// another handle of its hold is held.
 func TestReleasedLocksAreCollected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, memdriver.New().Connector(), nil)
-		var dropped []weak.Pointer[zklock.Lock]
-		func() {
-			first := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-			locks := []*zklock.Lock{first}
-			ctx := t.Context()
-			for range 2 {
-				time.Sleep(5 * time.Second) // old enough for the client to detect that it is dropped
-				inner, cancel := locks[len(locks)-1].Context(ctx)
-				defer cancel()
-				ctx = inner
-				locks = append(locks, mustLock(t)(c.Mutex("x").Acquire(ctx, zklock.Reenter())))
-			}
-			time.Sleep(5 * time.Second)
-			for _, l := range slices.Backward(locks) {
-				mustRelease(t, l)
-				dropped = append(dropped, weak.Make(l))
-			}
-		}()
+	for name, age := range map[string]time.Duration{
+		"released at once": 0,
+		"released when old enough for the client to detect that it is dropped": 5 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { releasedLocksAreCollected(t, age) })
+		})
+	}
+}
+
+func releasedLocksAreCollected(t *testing.T, age time.Duration) {
+	c := connect(t, memdriver.New().Connector(), nil)
+	var dropped []weak.Pointer[zklock.Lock]
+	collected := func(what string) {
+		t.Helper()
 		// A Lock may have to be collected before the one that it joined.
 		for range len(dropped) {
 			runtime.GC()
@@ -121,10 +117,33 @@ func TestReleasedLocksAreCollected(t *testing.T) {
 		}
 		for i, p := range dropped {
 			if p.Value() != nil {
-				t.Errorf("released lock %d of %d was not collected", i+1, len(dropped))
+				t.Errorf("%s: released lock %d of %d was not collected", what, i+1, len(dropped))
 			}
 		}
-	})
+	}
+	first := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+	func() {
+		l, ctx := first, t.Context()
+		var joined []*zklock.Lock
+		for range 2 {
+			time.Sleep(age)
+			inner, cancel := l.Context(ctx)
+			defer cancel()
+			ctx = inner
+			l = mustLock(t)(c.Mutex("x").Acquire(ctx, zklock.Reenter()))
+			joined = append(joined, l)
+		}
+		time.Sleep(age)
+		for _, l := range slices.Backward(joined) {
+			mustRelease(t, l)
+			dropped = append(dropped, weak.Make(l))
+		}
+	}()
+	collected("the lock that they joined is held")
+	mustRelease(t, first)
+	dropped = append(dropped, weak.Make(first))
+	first = nil
+	collected("no lock is held")
 }
 
 // leak acquires a lock and drops it.

@@ -48,6 +48,7 @@ func TestQueueThatIsTooLongForAList(t *testing.T) {
 			wants("Watch", err)
 			break
 		}
+		synctest.Wait() // what All had of w is removed in the background
 		names := ""
 		for info, err := range a.Locks(t.Context(), "") {
 			if names += info.Name; info.Name == "x" {

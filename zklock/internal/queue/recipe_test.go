@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,33 +40,46 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 // left, and with a shared one the shared ones behind it. Of contenders for permits it is the
 // one behind the holders.
 func TestFirstInLineIsNext(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		permits := rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "permits")
-		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 12).Draw(t, "modes")
-		var q, waiting []Node
-		for i, m := range modes {
-			if permits > 0 {
-				m = Permit
-			}
-			q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: m, Permits: permits}})
-			if held, _ := Decide(q, i); !held {
-				waiting = append(waiting, q[i])
-			}
-		}
-		for self := range q {
-			holds, _ := Decide(q, self)
-			want := holds
-			for i := range waiting {
-				if waiting[i].Name == q[self].Name {
-					next, _ := Decide(waiting, i)
-					want = next && (permits == 0 || i == 0)
+	const most = 10 // contenders: all orders of readers and writers
+	for n := 1; n <= most; n++ {
+		for order := range 1 << n {
+			kinds := make([]Kind, n)
+			for i := range kinds {
+				kinds[i].Mode = Exclusive
+				if order&(1<<i) != 0 {
+					kinds[i].Mode = Shared
 				}
 			}
-			if got := First(q, self); got != want {
-				t.Fatalf("First(%v, %d) with %d permits is %v, want %v", modes, self, permits, got, want)
+			firstIsNext(t, kinds)
+		}
+		for _, permits := range []int{1, 2, 3} {
+			firstIsNext(t, slices.Repeat([]Kind{{Mode: Permit, Permits: permits}}, n))
+		}
+	}
+}
+
+// firstIsNext compares First with what Decide says when the contenders that hold have left.
+func firstIsNext(t *testing.T, kinds []Kind) {
+	t.Helper()
+	var q, waiting []Node
+	for i, k := range kinds {
+		q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: k})
+		if held, _ := Decide(q, i); !held {
+			waiting = append(waiting, q[i])
+		}
+	}
+	for self := range q {
+		want, _ := Decide(q, self)
+		for i := range waiting {
+			if waiting[i].Name == q[self].Name {
+				next, _ := Decide(waiting, i)
+				want = next && (kinds[0].Permits == 0 || i == 0)
 			}
 		}
-	})
+		if got := First(q, self); got != want {
+			t.Fatalf("First(%v, %d) is %v, want %v", kinds, self, got, want)
+		}
+	}
 }
 
 // In whatever order contenders leave, at least one of those that are left holds, an
