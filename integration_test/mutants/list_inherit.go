@@ -142,8 +142,11 @@ var lossMutants = []mutant{
 		name:   "joined-lock-kept",
 		breaks: "a released handle that shared its hold with others is never garbage-collected",
 		file:   holdFile,
-		edits: change("h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })",
-			"if i := slices.Index(h.handles, hd); i >= 0 {\n\t\th.handles = append(h.handles[:i], h.handles[i+1:]...)\n\t}"),
+		edits: []edit{
+			{"h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })",
+				"if i := slices.Index(h.handles, hd); i >= 0 {\n\t\th.handles = append(h.handles[:i], h.handles[i+1:]...)\n\t}"},
+			{"hd.letGoOfContext() // a successor", "// a successor"}, // else the array keeps no more than the handle
+		},
 		tests: []string{"TestReleasedLocksAreCollected"},
 	},
 	{
