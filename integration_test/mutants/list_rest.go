@@ -73,10 +73,10 @@ var restMutants = []mutant{
 	},
 	{
 		name:   "rest-with-gaps-in-the-chain",
-		breaks: "while Syncs are refused, a session at rest writes so rarely that the first lease after it cannot be extended in time",
+		breaks: "while Syncs are refused, a session at rest does not write, so that it falls silent, or the first lease after it cannot be extended in time",
 		file:   "zklock/internal/session/heartbeat.go",
 		by:     core,
-		edits:  change("s.Work > 0 && (last.failed || ", "s.Work > 0 && ("),
+		edits:  change(" || s.Work > 0 && (last.failed || Places(s).silentLocked(now) >= s.Timeout/2)", ""),
 		tests:  []string{"TestWakeWhileSyncsAreRefused"},
 	},
 	{
