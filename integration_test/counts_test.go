@@ -3,6 +3,7 @@ package integration_test
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"testing"
 	"time"
 
@@ -85,12 +86,18 @@ func calmDial(t *testing.T, zk *ensemble.Ensemble, opts ...zklock.Option) counte
 // calmDialAt is calmDial for a client of one server of several.
 func calmDialAt(t *testing.T, s *ensemble.Server, opts ...zklock.Option) counted {
 	t.Helper()
+	return calmDialWith(t, s, quick("session_timeout", "30m", "pool_max_sessions", "1"), opts...)
+}
+
+// calmDialWith is calmDialAt for a client with these settings.
+func calmDialWith(t *testing.T, s *ensemble.Server, settings url.Values, opts ...zklock.Option) counted {
+	t.Helper()
 	p, err := proxy.NewCounting(s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() }) // after the client is closed
-	c := dial(t, p.Addr(), quick("session_timeout", "30m", "pool_max_sessions", "1"), opts...)
+	c := dial(t, p.Addr(), settings, opts...)
 	if err := c.Ping(within(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -595,29 +595,43 @@ func TestManyKeptNames(t *testing.T) {
 	})
 }
 
-// TestRecallStorm: a hundred processes want one name, again and again, and each would keep
-// it. At no time do two hold it, and all get it.
+// TestRecallStorm: a process keeps a name, and then ninety-nine others want it at the same
+// time, each of which would keep it. In each round another process is the keeper. At no time
+// do two hold the lock, all get it, and the keeper has given it up by then.
 func TestRecallStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const clients, rounds = 100, 20
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
 		in := &inside{room: 1}
-		var all sync.WaitGroup
-		for i := range 100 {
-			c := keeping(t, e)
-			all.Go(func() {
-				for turn := range 10 {
-					in.work(c.Mutex("x"), 3, time.Duration(i%7)*time.Millisecond)
-					time.Sleep(time.Duration(i*turn%13) * 100 * time.Millisecond)
-				}
-			})
+		all := make([]*zklock.Client, clients)
+		for i := range all {
+			all[i] = keeping(t, e, "keep", "1h")
 		}
-		all.Wait()
+		for round := range rounds {
+			keeper := round * 37 % clients
+			keep(t, e, all[keeper].Mutex("x"))
+			if n := all[keeper].Stats().Kept; n != 1 {
+				t.Fatalf("round %d: the keeper keeps %d names, want 1", round, n)
+			}
+			var others sync.WaitGroup
+			for i, c := range all {
+				if i != keeper {
+					others.Go(func() { in.work(c.Mutex("x"), 1, time.Duration(i%7)*time.Millisecond) })
+				}
+			}
+			others.Wait()
+			synctest.Wait()
+			for i, c := range all {
+				if n := c.Stats().Kept; n != 0 {
+					t.Errorf("round %d: client %d keeps %d names after all others had the lock", round, i, n)
+				}
+			}
+			if n := nodes(e); n != 0 {
+				t.Errorf("round %d: %d nodes are left", round, n)
+			}
+		}
 		for _, f := range in.faults {
 			t.Error(f)
-		}
-		time.Sleep(2 * time.Second)
-		if n := nodes(e); n != 0 {
-			t.Errorf("%d nodes are left", n)
 		}
 	})
 }
