@@ -140,7 +140,7 @@ func (g *guard) list(n *guarded) {
 	}
 	g.recall(n)
 	if err != nil && !errors.Is(err, driver.ErrNoNode) {
-		desk.cfg.Logger.Warn("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept", "session", desk.DS.ID(), "cause", logged(err))
+		desk.cfg.Logger.Warn("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept", "session", session.HexID(desk.DS.ID()), "cause", logged(err))
 	}
 }
 
