@@ -3,6 +3,8 @@ package run
 import (
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -23,6 +25,9 @@ func TestMain(m *testing.M) {
 		wrap()
 		return
 	}
+	// With nohup, this process was started with HUP ignored, and its children would inherit
+	// that. They do not inherit that it is caught.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(m.Run())
 }
 
