@@ -85,10 +85,11 @@ func TestForget(t *testing.T) {
 		do(t, a, "x", "1", nil, true)
 		do(t, a, "y", "1", nil, false)
 
-		working, done := make(chan struct{}), make(chan struct{})
+		working, worked, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
 			_, err := once.Do(t.Context(), a, "x", "3", func(context.Context) error {
+				defer close(worked)
 				close(working)
 				time.Sleep(time.Hour)
 				return nil
@@ -102,7 +103,7 @@ func TestForget(t *testing.T) {
 			t.Error(err)
 		}
 		select {
-		case <-done:
+		case <-worked:
 		default:
 			t.Error("Forget did not wait for the job")
 		}
