@@ -79,11 +79,11 @@ func rateOf(against string, least float64) target {
 
 // rows returns all workloads. Within a workload, the contestants take turns.
 func rows() []row {
-	everybody := []string{curator, kazooLock, etcd, redsync}
+	allPeers := []string{curator, kazooLock, etcd, redsync}
 	return []row{
 		{
 			name: "1 goroutine, known name", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 1,
-			who: []string{zkLock, floor}, peers: everybody,
+			who: []string{zkLock, floor}, peers: allPeers,
 			targets: []target{
 				rateOf(zkLock, 1.2),
 				{figure: "acquire99", against: zkLock, most: 1, unit: "acquire p99"},
@@ -97,17 +97,17 @@ func rows() []row {
 		},
 		{
 			name: "1 goroutine, fresh name each time", kind: worker.Mutex, names: worker.Fresh, processes: 1, goroutines: 1, tidy: true,
-			who: []string{zkLock}, peers: everybody,
+			who: []string{zkLock}, peers: allPeers,
 			targets: []target{rateOf(zkLock, 2.5), {figure: "left", most: 0, unit: "znodes left behind"}},
 		},
 		{
 			name: "64 goroutines, 64 names", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 64,
-			who: []string{zkLock, floor}, peers: everybody,
+			who: []string{zkLock, floor}, peers: allPeers,
 			targets: []target{rateOf(zkLock, 5), rateOf(floor, 2.7)},
 		},
 		{
 			name: "256 goroutines, 256 names", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 256,
-			who: []string{zkLock, floor}, peers: everybody,
+			who: []string{zkLock, floor}, peers: allPeers,
 			targets: []target{rateOf(zkLock, 7.5), rateOf(floor, 4)},
 		},
 		{
@@ -130,7 +130,7 @@ func rows() []row {
 		},
 		{
 			name: "64 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 1, goroutines: 64,
-			who: []string{zkLock}, peers: everybody,
+			who: []string{zkLock}, peers: allPeers,
 			targets: []target{rateOf(zkLock, 50)},
 		},
 		{
@@ -140,12 +140,12 @@ func rows() []row {
 		},
 		{
 			name: "4 processes x 16 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 16,
-			who: []string{zkLock}, peers: everybody,
+			who: []string{zkLock}, peers: allPeers,
 			targets: []target{rateOf(zkLock, 12), {figure: "even", least: .7, unit: "slowest / fastest process"}},
 		},
 		{
 			name: "4 processes x 250 waiters, 1 name", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 250, once: true,
-			who: []string{zkLock}, peers: everybody,
+			who: []string{zkLock}, peers: allPeers,
 			targets: []target{
 				{figure: "seconds", against: zkLock, inverse: true, least: 10, unit: "time until all waiters had it, times faster"},
 				{figure: "packets", against: zkLock, most: .1, unit: "server packets"},
