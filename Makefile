@@ -154,7 +154,7 @@ bench-peers: install ## the same on real servers, with the newest Curator and ka
 	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
 	peers=$$($(GO) run ./integration_test/matrix -peers); \
 	env $$peers .ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
-		-md integration_test/bench/results.md $(BENCHFLAGS)
+		-runs 3 -rounds 4 -md integration_test/bench/results.md $(BENCHFLAGS)
 
 .PHONY: bench-growth
 bench-growth: install ## draw cycles a second against the numbers of names and waiters, for the docs

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/integration_test/bench/plot"
@@ -18,7 +20,7 @@ var sizes = []int{1, 10, 100, 1000, 10000}
 // growth measures one session with growing numbers of names, with a goroutine for each
 // name, and with growing numbers of waiters for one name. It writes a table and a picture.
 func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, markdown string, out io.Writer) error {
-	length := b.length
+	before, length := processorTime(), b.length
 	defer func() { b.length = length }()
 	var panels []plot.Panel
 	var lines [][]string
@@ -68,13 +70,14 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 		}
 		panels = append(panels, panel)
 	}
-	table := markdownTable([]string{"cycles/s, one session", ours, zkLock, floor}, lines)
 	b.length = length
-	for _, line := range machine(b, nil) {
-		fmt.Fprintln(out, line)
+	head := machine(b, 1, nil)
+	if took := processorTime().since(before); took != "" {
+		head = append(head, took)
 	}
-	fmt.Fprintf(out, "\n%s", table)
-	if err := write(markdown, out, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }); err != nil {
+	text := "- " + strings.Join(head, "\n- ") + "\n\n" + markdownTable([]string{"cycles/s, one session", ours, zkLock, floor}, lines)
+	show := func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+	if err := errors.Join(show(out), write(markdown, out, show)); err != nil {
 		return err
 	}
 	return write(picture, out, func(w io.Writer) error { return plot.Write(w, panels) })

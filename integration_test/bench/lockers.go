@@ -25,19 +25,25 @@ const (
 
 // openLocker opens one of the contestants that are part of this program.
 func openLocker(library, hosts string) (worker.Locker, error) {
-	sessions := map[string]int{ours: 1, twice: 2, fourfold: 4}
+	sessions := map[string]int{ours: 1, keeping: 1, twice: 2, fourfold: 4}
 	switch library {
-	case ours, twice, fourfold:
+	case ours, keeping, twice, fourfold:
 		url := fmt.Sprintf("zk://%s%s?pool_max_sessions=%d", hosts, zklockRoot, sessions[library])
 		c, err := zklock.Open(url)
 		if err != nil {
 			return nil, err
 		}
-		keeping, err := zklock.Open(url + "&keep=2s")
+		keeper, err := zklock.Open(url + "&keep=2s")
 		if err != nil {
 			return nil, err
 		}
-		return zklockLocker{c, keeping}, c.Ping(context.Background())
+		if err := c.Ping(context.Background()); err != nil {
+			return nil, err
+		}
+		if library == keeping {
+			return zklockLocker{keeper, keeper}, c.Close()
+		}
+		return zklockLocker{c, keeper}, nil
 	case "zk.Lock":
 		conn, err := connect(hosts, zkLockRoot)
 		return zkLocker{conn}, err

@@ -13,7 +13,7 @@ import (
 )
 
 // machine describes the machine, the versions and the method, each in one line.
-func machine(b *runner, versions map[string]string) []string {
+func machine(b *runner, runs int, versions map[string]string) []string {
 	head := []string{
 		time.Now().UTC().Format("2006-01-02"),
 		fmt.Sprintf("%s, %d cores for servers and clients together, %s", processor(), runtime.NumCPU(), kernel()),
@@ -32,7 +32,11 @@ func machine(b *runner, versions map[string]string) []string {
 			head = append(head, who+" "+v)
 		}
 	}
-	return append(head, fmt.Sprintf("medians of %d turns of %v, after %v of warming up", b.rounds, b.length, b.warmed))
+	turns := fmt.Sprintf("%d turns", b.rounds)
+	if runs > 1 {
+		turns = fmt.Sprintf("%d turns in each of %d runs", b.rounds, runs)
+	}
+	return append(head, fmt.Sprintf("medians of %s of %v, after %v of warming up", turns, b.length, b.warmed))
 }
 
 // processor returns the processor's name, or its architecture if the system has no name.

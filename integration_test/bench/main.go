@@ -6,7 +6,7 @@
 // noisy machine disturbs them alike. Only ratios within one run mean anything. In addition
 // to the figures it prints which of the project's performance targets were met.
 //
-//	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-rounds 9] [-for 1s] [-run regexp]
+//	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-runs 1] [-rounds 9] [-for 1s] [-run regexp]
 //
 // With -growth it measures one session with growing numbers of names, and of waiters for
 // one name, and draws the result. With -peers it also measures the libraries for etcd and
@@ -38,6 +38,7 @@ const workerEnv = "ZKLOCK_BENCH_WORKER"
 type options struct {
 	zk       string
 	servers  int
+	runs     int
 	rounds   int
 	length   time.Duration
 	warm     time.Duration
@@ -56,7 +57,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.zk, "zk", "", "host:port[,host:port] of existing ZooKeeper servers (default: start servers)")
 	flag.IntVar(&o.servers, "servers", 1, "the number of servers to start")
-	flag.IntVar(&o.rounds, "rounds", 9, "the number of turns of each contestant")
+	flag.IntVar(&o.runs, "runs", 1, "how often all workloads are measured, one run after the other")
+	flag.IntVar(&o.rounds, "rounds", 9, "the number of turns of each contestant in a run")
 	flag.DurationVar(&o.length, "for", time.Second, "the length of a turn")
 	flag.DurationVar(&o.warm, "warm", 40*time.Second, "the time for which the servers work before the first workload is measured")
 	flag.StringVar(&o.only, "run", ".", "measure only the workloads whose names match this regular expression")
@@ -94,6 +96,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
+	if o.runs < 1 || o.rounds < 1 {
+		return errors.New("-runs and -rounds have to be at least 1")
+	}
 	s, err := serve(o.zk, o.servers)
 	if err != nil {
 		return err
@@ -101,7 +106,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	defer s.close()
 	b := &runner{servers: s, rounds: o.rounds, length: o.length, warmed: o.warm, start: make(map[string]func() (*exec.Cmd, error)),
 		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
-	for _, library := range []string{ours, twice, fourfold, zkLock, floor} {
+	for _, library := range []string{ours, keeping, twice, fourfold, zkLock, floor} {
 		b.start[library] = func() (*exec.Cmd, error) { return self(library, s.hosts) }
 	}
 	if err := b.warm(ctx, o.warm); err != nil {
@@ -115,24 +120,10 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rep := report{Head: machine(b, versions)}
+	rep := report{Head: machine(b, o.runs, versions)}
 	before := processorTime()
-	for _, r := range rows() {
-		if !pattern.MatchString(r.name) {
-			continue
-		}
-		b.say("%s ...", r.name)
-		who := append([]string{ours}, r.who...)
-		for _, p := range r.peers {
-			if b.start[p] != nil && (o.everyone || o.peers != "") && !slices.Contains(who, p) {
-				who = append(who, p)
-			}
-		}
-		res, err := b.run(ctx, r, who)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
-		}
-		rep.Results = append(rep.Results, res)
+	if rep.Results, err = b.measure(ctx, o, pattern); err != nil {
+		return err
 	}
 	rep.Verdict = verdicts(rep.Results)
 	if took := processorTime().since(before); took != "" {
@@ -144,6 +135,39 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		}
 		return rep.text(out)
 	}())
+}
+
+// measure runs the workloads that match a pattern, as often as the options say. The runs of a
+// workload are as far apart as they can be, so that their spread shows what the machine does to
+// them.
+func (b *runner) measure(ctx context.Context, o options, pattern *regexp.Regexp) ([]result, error) {
+	var results []result
+	for n := range o.runs {
+		i := 0
+		for _, r := range rows() {
+			if !pattern.MatchString(r.name) {
+				continue
+			}
+			b.say("run %d of %d: %s ...", n+1, o.runs, r.name)
+			who := append([]string{ours}, r.who...)
+			for _, p := range r.peers {
+				if b.start[p] != nil && (o.everyone || o.peers != "") && !slices.Contains(who, p) {
+					who = append(who, p)
+				}
+			}
+			res, err := b.run(ctx, r, who)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.name, err)
+			}
+			if n == 0 {
+				results = append(results, res)
+			} else {
+				results[i].add(res)
+			}
+			i++
+		}
+	}
+	return results, nil
 }
 
 // invite prepares Curator, kazoo and the libraries of -peers, and returns their versions.

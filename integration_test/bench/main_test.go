@@ -31,7 +31,7 @@ func TestEveryRowYieldsItsFigures(t *testing.T) {
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
 	b := &runner{servers: &servers{hosts: zk.Hosts()}, rounds: 1, length: 100 * time.Millisecond, say: t.Logf, start: make(map[string]func() (*exec.Cmd, error))}
-	for _, library := range []string{ours, twice, fourfold, zkLock, floor} {
+	for _, library := range []string{ours, keeping, twice, fourfold, zkLock, floor} {
 		b.start[library] = func() (*exec.Cmd, error) { return self(library, zk.Hosts()) }
 	}
 	lacking := make(map[string]bool)
@@ -105,6 +105,34 @@ func TestTargetsAreJudgedByRatiosWithinRounds(t *testing.T) {
 	}
 }
 
+// TestRunsAreToldApart: the spread is that of the medians of the runs, and not of single turns.
+func TestRunsAreToldApart(t *testing.T) {
+	turns := func(mine ...float64) map[string][]figures {
+		all := make(map[string][]figures)
+		for _, v := range mine {
+			all[ours] = append(all[ours], figures{"rate": v})
+			all[zkLock] = append(all[zkLock], figures{"rate": 10})
+		}
+		return all
+	}
+	r := result{Rounds: 3, Who: []string{ours, zkLock}, Turns: turns(10, 30, 900), Absent: map[string]string{}}
+	if low, high, ok := r.spread(rateOf(zkLock, 1)); ok {
+		t.Errorf("one run has a spread: %v to %v", low, high)
+	}
+	r.add(result{Turns: turns(40, 1, 50)})
+	r.add(result{Turns: turns(20, 20, 20)})
+	if low, high, ok := r.spread(rateOf(zkLock, 1)); !ok || low != 2 || high != 4 {
+		t.Errorf("spread: %v to %v (known: %v), want 2 to 4", low, high, ok)
+	}
+	if m, ok := r.measured(rateOf(zkLock, 1)); !ok || m != 2 {
+		t.Errorf("measured: %v (known: %v), want the median of all nine turns, 2", m, ok)
+	}
+	r.add(result{Turns: turns(1, 1, 1), Absent: map[string]string{zkLock: "it failed"}})
+	if m, ok := r.measured(rateOf(zkLock, 1)); ok || len(r.Who) != 1 {
+		t.Errorf("a contestant that was absent from one run: %v of %v, want none", m, r.Who)
+	}
+}
+
 func TestProcessesAreCombined(t *testing.T) {
 	f := combine([]figures{
 		{"cycles": 100, "total": 120, "seconds": 1, "acquire50": 5},
@@ -147,15 +175,19 @@ func TestTimeTakenByTheHostIsThatOfThisRun(t *testing.T) {
 }
 
 func TestTablesHaveAllColumns(t *testing.T) {
-	r := result{Row: "w", Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not installed"},
+	r := result{Row: "w", Rounds: 1, Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not installed"},
 		Turns: map[string][]figures{ours: {{"rate": 300, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}}
 	rep := report{Head: []string{"a machine"}, Results: []result{r}, Verdict: verdicts([]result{r})}
 	var b bytes.Buffer
 	if err := rep.markdown(&b); err != nil {
 		t.Fatal(err)
 	}
+	r.add(result{Turns: map[string][]figures{ours: {{"rate": 400, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}})
+	if line := strings.Join(verdicts([]result{r})[0].line(), " | "); !strings.HasSuffix(line, ">= 2x | 3.5x | 3x to 4x | ok") {
+		t.Errorf("the verdict of two runs is %q", line)
+	}
 	for _, want := range []string{
-		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x | ok |\n", "| etcd | >= 2x | not installed | no figure |\n",
+		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x |  | ok |\n", "| etcd | >= 2x | not installed |  | no figure |\n",
 		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3.00x, 0.50x |\n",
 	} {
 		if !strings.Contains(b.String(), want) {

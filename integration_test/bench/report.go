@@ -24,6 +24,8 @@ type verdict struct {
 	Against  string  `json:"against,omitempty"`
 	Target   string  `json:"target"`
 	Measured float64 `json:"measured"`
+	Lowest   float64 `json:"lowest,omitempty"`  // of the single runs
+	Highest  float64 `json:"highest,omitempty"` // of the single runs
 	OK       bool    `json:"ok"`
 	Missing  string  `json:"missing,omitempty"` // the reason why the figure is missing
 }
@@ -36,6 +38,7 @@ func verdicts(results []result) (all []verdict) {
 			m, ok := r.measured(t)
 			if ok {
 				v.Measured, v.OK = m, t.met(m)
+				v.Lowest, v.Highest, _ = r.spread(t)
 			} else {
 				v.Missing = "not measured"
 				if why := r.Absent[t.against]; why != "" {
@@ -77,25 +80,32 @@ func (r report) lines() (all [][]string) {
 				{"packets", func(v float64) string { return fmt.Sprintf("%.0f", v) }, true},
 			} {
 				elsewhere := c.figure == "packets" && (who == etcd || who == redsync)
-				if c.once != res.row.once || elsewhere {
+				if c.once != res.row.once || elsewhere || !res.has(who, c.figure) {
 					line = append(line, "")
 					continue
 				}
 				line = append(line, c.show(res.median(who, c.figure)))
 			}
-			ratio := ""
-			if who != ours && !res.row.once {
-				rate, _ := res.measured(target{figure: "rate", against: who})
-				p50, _ := res.measured(target{figure: "acquire50", against: who})
-				ratio = fmt.Sprintf("%.2fx, %.2fx", rate, p50)
-			} else if who != ours {
-				s, _ := res.measured(target{figure: "seconds", against: who, inverse: true})
-				ratio = fmt.Sprintf("%.2fx faster", s)
-			}
-			all = append(all, append(line, ratio))
+			all = append(all, append(line, res.ratio(who)))
 		}
 	}
 	return all
+}
+
+// ratio says how zklock compares with another contestant.
+func (r result) ratio(who string) string {
+	rate, rated := r.measured(target{figure: "rate", against: who})
+	p50, _ := r.measured(target{figure: "acquire50", against: who})
+	switch {
+	case who == ours:
+		return ""
+	case r.row.once:
+		s, _ := r.measured(target{figure: "seconds", against: who, inverse: true})
+		return fmt.Sprintf("%.2fx faster", s)
+	case !rated:
+		return fmt.Sprintf("%.2fx", p50)
+	}
+	return fmt.Sprintf("%.2fx, %.2fx", rate, p50)
 }
 
 // micros formats a time that is given in microseconds.
@@ -112,7 +122,7 @@ func micros(v float64) string {
 	return d.Round(100 * time.Microsecond).String()
 }
 
-var verdictColumns = []string{"workload", "figure", "against", "target", "measured", ""}
+var verdictColumns = []string{"workload", "figure", "against", "target", "measured", "lowest and highest run", ""}
 
 func (v verdict) line() []string {
 	unit := ""
@@ -126,7 +136,11 @@ func (v verdict) line() []string {
 	case !v.OK:
 		result = "missed"
 	}
-	return []string{v.Row, v.Figure, v.Against, v.Target, measured, result}
+	spread := ""
+	if v.Highest != 0 {
+		spread = fmt.Sprintf("%.3g%s to %.3g%s", v.Lowest, unit, v.Highest, unit)
+	}
+	return []string{v.Row, v.Figure, v.Against, v.Target, measured, spread, result}
 }
 
 // text writes the tables for a terminal.

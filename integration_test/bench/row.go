@@ -12,6 +12,7 @@ import (
 const (
 	ours      = "zklock"
 	zkLock    = "zk.Lock"
+	keeping   = "zklock, keep=2s"
 	twice     = "zklock, 2 sessions"
 	fourfold  = "zklock, 4 sessions"
 	floor     = "plain create and delete" // one create and one delete a cycle, without a lock
@@ -38,6 +39,7 @@ type row struct {
 	goroutines int    // of each process
 	once       bool   // each goroutine acquires once a turn, instead of for the turn's length
 	held       bool   // another process holds the one name all the time
+	relay      int    // two processes use one name in turn; how often the one does before the other
 	tidy       bool   // the znodes that are left behind are counted
 
 	who     []string // the contestants in addition to zklock
@@ -80,6 +82,7 @@ func rateOf(against string, least float64) target {
 // rows returns all workloads. Within a workload, the contestants take turns.
 func rows() []row {
 	allPeers := []string{curator, kazooLock, etcd, redsync}
+	recall := []target{{figure: "acquire50", against: keeping, inverse: true, most: 2.5, unit: "acquire p50 with keep=2s, times slower"}}
 	return []row{
 		{
 			name: "1 goroutine, known name", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 1,
@@ -127,6 +130,15 @@ func rows() []row {
 			name: "64 goroutines, 64 kept names", kind: worker.Keep, names: worker.Own, processes: 1, goroutines: 64,
 			who:     []string{zkLock, floor},
 			targets: []target{rateOf(floor, 50)},
+		},
+		{
+			name: "2 processes in turn, 1 name", kind: worker.Mutex, processes: 2, relay: 1,
+			who: []string{keeping}, targets: recall,
+		},
+		{
+			// The keeper's uses are as many as a name ever needs to be kept again.
+			name: "2 processes, 1 name that the other one keeps", kind: worker.Mutex, processes: 2, relay: 64,
+			who: []string{keeping}, targets: recall,
 		},
 		{
 			name: "64 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 1, goroutines: 64,

@@ -23,17 +23,7 @@ type runner struct {
 	warmed  time.Duration                        // how long the servers had worked before the first row
 	start   map[string]func() (*exec.Cmd, error) // how to start a worker, by contestant
 	say     func(format string, args ...any)     // progress
-	rows    int                                  // the number of rows so far
-}
-
-// result has the figures of a row.
-type result struct {
-	Row    string               `json:"workload"`
-	Who    []string             `json:"contestants"`
-	Turns  map[string][]figures `json:"turns"` // by contestant, in order
-	Absent map[string]string    `json:"absent,omitempty"`
-
-	row row
+	rows    int                                  // the number of rows so far, over all runs
 }
 
 // warm keeps the servers busy with the requests of the contestants that are written in Go,
@@ -66,7 +56,7 @@ func (t team) close() {
 func (b *runner) run(ctx context.Context, r row, who []string) (res result, err error) {
 	b.rows++
 	prefix := fmt.Sprintf("row%d", b.rows)
-	res = result{Row: r.name, Turns: make(map[string][]figures), Absent: make(map[string]string), row: r}
+	res = result{Row: r.name, Rounds: b.rounds, Turns: make(map[string][]figures), Absent: make(map[string]string), row: r}
 	teams := make(map[string]team)
 	defer func() {
 		for _, t := range teams {
@@ -166,6 +156,9 @@ func hold(us *process, raw team, name string) error {
 // turn runs one contestant's turn. Workloads that are done once use a name that is unique to
 // the turn. The others use the same names in each turn, so that the names are known.
 func (b *runner) turn(t team, r row, unique, known string, length time.Duration) (figures, error) {
+	if r.relay > 0 {
+		return relay(t, r, known, length)
+	}
 	for _, p := range t {
 		var err error
 		if r.once {
@@ -279,53 +272,4 @@ func count(conn *zk.Conn, root, prefix string) (n int, err error) {
 		}
 	}
 	return n, err
-}
-
-// median returns the median of v, and 0 if v is empty.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(v))
-	if n := len(sorted); n%2 == 0 {
-		return (sorted[n/2-1] + sorted[n/2]) / 2
-	}
-	return sorted[len(sorted)/2]
-}
-
-// median returns the median of a contestant's figure over the rounds.
-func (r result) median(who, figure string) float64 {
-	var v []float64
-	for _, f := range r.Turns[who] {
-		v = append(v, f[figure])
-	}
-	return median(v)
-}
-
-// measured returns the figure of a target: the median over the rounds, either of zklock's
-// figure or of its ratio to the other contestant's figure in the same round. It returns
-// false if neither was measured.
-func (r result) measured(t target) (float64, bool) {
-	var v []float64
-	for i, f := range r.Turns[ours] {
-		mine, ok := f[t.figure]
-		if !ok {
-			continue
-		}
-		if t.against == "" {
-			v = append(v, mine)
-			continue
-		}
-		if i >= len(r.Turns[t.against]) {
-			continue
-		}
-		theirs := r.Turns[t.against][i][t.figure]
-		if t.inverse {
-			mine, theirs = theirs, mine
-		}
-		if theirs != 0 {
-			v = append(v, mine/theirs)
-		}
-	}
-	return median(v), len(v) > 0
 }

@@ -141,6 +141,8 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}
-	i := min(len(sorted)-1, int(q*float64(len(sorted))))
-	return float64(sorted[i]) / float64(time.Microsecond)
+	return micros(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))])
 }
+
+// micros returns a time in microseconds.
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -5,9 +5,13 @@
 //
 //	cycles KIND GOROUTINES NAMES PREFIX MILLISECONDS
 //	once KIND GOROUTINES NAMES PREFIX
+//	use KIND NAME TIMES
 //	hold NAME
 //	release
 //	versions
+//
+// The command use acquires and releases a name as often as it says, without preparations.
+// The answer has the times of the last one.
 //
 // The answer to cycles and once is "ready", after the preparations that are done only once.
 // Then the runner writes "go". The answer to that, and to all other commands, is a line of
@@ -153,6 +157,8 @@ func (w *worker) do(words []string) (map[string]float64, error) {
 			return nil, errors.New("release without a hold before it")
 		}
 		return nil, w.held()
+	case "use":
+		return w.use(ctx, words)
 	case "cycles", "once":
 		t, err := parse(words)
 		if err != nil {
@@ -161,6 +167,32 @@ func (w *worker) do(words []string) (map[string]float64, error) {
 		return w.run(ctx, t)
 	}
 	return nil, fmt.Errorf("unknown command %q", words[0])
+}
+
+// use acquires and releases one name several times in a row. It returns the times of the last
+// one.
+func (w *worker) use(ctx context.Context, words []string) (map[string]float64, error) {
+	if len(words) < 4 {
+		return nil, fmt.Errorf("use: %d words, want 4", len(words))
+	}
+	times, err := strconv.Atoi(words[3])
+	if err != nil || times < 1 {
+		return nil, fmt.Errorf("use: %q is not a number of times", words[3])
+	}
+	var acquired, released time.Duration
+	for range times {
+		t0 := time.Now()
+		release, err := w.locker.Acquire(ctx, words[1], words[2], 0)
+		if err != nil {
+			return nil, err
+		}
+		t1 := time.Now()
+		if err := release(); err != nil {
+			return nil, err
+		}
+		acquired, released = t1.Sub(t0), time.Since(t1)
+	}
+	return map[string]float64{"acquire": micros(acquired), "release": micros(released)}, nil
 }
 
 // task is the work of a number of goroutines.

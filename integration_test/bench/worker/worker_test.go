@@ -24,6 +24,39 @@ func (s slow) Try(context.Context, string) error { return nil }
 
 func (slow) Close() {}
 
+// TestUseRepeatsAName: the command use reports the times of the last of its uses, and refuses
+// what is not a number of times.
+func TestUseRepeatsAName(t *testing.T) {
+	var out bytes.Buffer
+	l := &counting{}
+	if err := Serve(l, "v", strings.NewReader("use mutex n 3\nuse mutex n 0\nuse mutex n x\nuse mutex\n"), &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 4 || !strings.HasPrefix(lines[0], "done acquire=") || l.acquired != 3 || l.released != 3 {
+		t.Errorf("%d acquired, %d released, want 3 and 3: %q", l.acquired, l.released, lines)
+	}
+	for _, line := range lines[1:] {
+		if !strings.HasPrefix(line, "error use: ") {
+			t.Errorf("%q, want an error", line)
+		}
+	}
+}
+
+// counting is a Locker that counts.
+type counting struct{ acquired, released int }
+
+func (*counting) Prepare(int, bool) error { return nil }
+
+func (c *counting) Acquire(context.Context, string, string, int) (func() error, error) {
+	c.acquired++
+	return func() error { c.released++; return nil }, nil
+}
+
+func (*counting) Try(context.Context, string) error { return nil }
+
+func (*counting) Close() {}
+
 // TestATurnCountsACycleAtLeast: if no cycle ends within a turn's time, the turn is extended
 // until the first one ends.
 func TestATurnCountsACycleAtLeast(t *testing.T) {
