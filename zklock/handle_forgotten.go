@@ -58,7 +58,7 @@ func (hd *handle) forgotten() {
 		return
 	}
 	ts := hd.hold.turnstiles
-	ts.counters.forgotten.Add(1)
+	defer ts.counters.forgotten.Add(1) // last: a program that sees the count finds the line in the log
 	attrs := []any{"name", hd.hold.name, "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.place.Desk.DS.ID())}
 	if at := acquireStack(hd.hookCtx); at != nil {
 		attrs = append(attrs, "acquired", at)
