@@ -202,3 +202,66 @@ func TestReleasedReaderKeepsNothing(t *testing.T) {
 		mustRelease(t, second)
 	})
 }
+
+// TestDowngradeOfAKeptPlace: a writer that was granted a kept place becomes a reader. Readers of
+// other clients get in next to it, writers wait for all of them, and nothing is left in the end.
+func TestDowngradeOfAKeptPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, readers, writers := keeping(t, e, "keep", "1h"), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		rw := c.RWMutex("x")
+		keep(t, e, rw.Writer())
+		var l *zklock.Lock
+		wantCost(t, "a writer in a kept place", cost(e, func() { l = mustLock(t)(rw.Writer().Acquire(t.Context())) }), free)
+		token := l.Token()
+		if err := l.Downgrade(t.Context()); err != nil || l.Mode() != zklock.Shared || l.Token() != token || !l.Valid() {
+			t.Fatalf("Downgrade: %v; mode %v, token %v after %v, valid %v", err, l.Mode(), l.Token(), token, l.Valid())
+		}
+		reader := soon(t, "a reader of another client", acquiring(t, readers.RWMutex("x").Reader(), t.Context()))
+		writer := acquiring(t, writers.RWMutex("x").Writer(), t.Context())
+		none(t, "a writer next to two readers", writer)
+		mustRelease(t, l)
+		none(t, "a writer next to a reader", writer)
+		mustRelease(t, reader)
+		last := soon(t, "the writer", writer)
+		if last.Token().Compare(token) <= 0 {
+			t.Errorf("the writer's token is %v after %v", last.Token(), token)
+		}
+		mustRelease(t, last)
+		synctest.Wait()
+		if n := nodes(e); n != 0 || c.Stats().Kept != 0 {
+			t.Errorf("%d nodes are left, and Kept is %d", n, c.Stats().Kept)
+		}
+	})
+}
+
+// TestKeptPlaceAfterADowngrade: no other client wants the name while the downgraded lock is held.
+// Whether its place is kept or not, the next writers exclude each other and all readers.
+func TestKeptPlaceAfterADowngrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := keeping(t, e, "keep", "1h"), connect(t, e.Connector(), nil)
+		rw := c.RWMutex("x")
+		for round := range 10 {
+			keep(t, e, rw.Writer())
+			l := mustLock(t)(rw.Writer().Acquire(t.Context()))
+			if err := l.Downgrade(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mustRelease(t, l)
+			synctest.Wait()
+			if round%2 == 0 {
+				mine := mustLock(t)(rw.Writer().Acquire(t.Context()))
+				if mine.Token().Compare(l.Token()) <= 0 {
+					t.Errorf("round %d: token %v after %v", round, mine.Token(), l.Token())
+				}
+				theirs := acquiring(t, other.RWMutex("x").Reader(), t.Context())
+				none(t, "a reader next to a writer", theirs)
+				mustRelease(t, mine)
+				mustRelease(t, soon(t, "the reader", theirs))
+				continue
+			}
+			mustRelease(t, soon(t, "a writer of another client", acquiring(t, other.RWMutex("x").Writer(), t.Context())))
+		}
+	})
+}

@@ -50,7 +50,7 @@ var keepMutants = []mutant{
 		breaks: "a contender that came before the watch on the queue was armed does not recall the place",
 		file:   guardFile,
 		by:     core,
-		edits:  change("name != c.node && desk.isContender(name)", "false"),
+		edits:  change("name != c.node() && desk.isContender(name)", "false"),
 		tests:  []string{"TestRecallByAContenderThatCameBefore"},
 	},
 	{
@@ -58,7 +58,7 @@ var keepMutants = []mutant{
 		breaks: "children of a lock's znode that are not contenders recall a kept place",
 		file:   guardFile,
 		by:     core,
-		edits:  change("name != c.node && desk.isContender(name)", "name != c.node"),
+		edits:  change("name != c.node() && desk.isContender(name)", "name != c.node()"),
 		tests:  []string{"TestChildrenWithoutASequenceDoNotRecall"},
 	},
 	{

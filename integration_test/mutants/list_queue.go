@@ -22,7 +22,7 @@ var queueMutants = []mutant{
 		breaks: "sequence numbers at the end of their range, which repeat, are accepted as an order",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change(`if q.Seq >= queue.MaxSequence {`, `if q.Seq < 0 {`),
+		edits:  change(`if last >= queue.MaxSequence {`, `if last < 0 {`),
 		tests:  []string{"TestSequenceEndIsRefused"},
 	},
 	{
@@ -131,7 +131,7 @@ var frontMutants = []mutant{
 		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
 		edits: []edit{
-			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.ErrNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node, Kind: c.kind}}, nil"},
+			{"return q[:i+1], nil\n\t}\n\treturn nil, errs.ErrNodeGone", "return q[:i+1], nil\n\t}\n\treturn []queue.Node{{Name: c.node(), Kind: c.kind}}, nil"},
 			{"own, read, err := o.watch(ctx)\n\tif err != nil {", "own, read, err := o.watch(ctx)\n\tif err == errs.ErrNodeGone {\n\t\to.place.nodeWatches = nil\n\t\tgen, _ = o.place.Desk.DS.Conn()\n\t\treturn gen, nil\n\t} else if err != nil {"},
 		},
 		tests: []string{"TestBrokenWaitersQueueAgain", "TestOwnNodeDeletedBeforePredecessorLeaves"},

@@ -32,6 +32,25 @@ var warmMutants = []mutant{
 		tests:  []string{"TestWarmNameWaitsForOthers"},
 	},
 	{
+		name:   "warm-earlier-connection",
+		breaks: "a watch that was armed on an earlier connection counts, of which the event may be lost",
+		file:   warmFile,
+		by:     core,
+		edits:  change("return w.armed != nil && w.armed.Holds(gen)", "return w.armed != nil && w.armed.Holds(w.armed.Gen)"),
+		tests:  []string{"TestWatchOfAnEarlierConnectionProvesNothing"},
+	},
+	{
+		name:   "warm-of-several-names",
+		breaks: "what is proven of one name counts for a contender of several names",
+		file:   warmFile,
+		by:     core,
+		edits: []edit{
+			{"if len(wants) > 1 {\n\t\treturn nil\n\t}", "_ = wants"},
+			{"if len(p.nodes) != 1 || p.doubtful || p.Zxid == 0", "if p.doubtful || p.Zxid == 0"},
+		},
+		tests: []string{"TestOneNameProvesNothingForSeveral"},
+	},
+	{
 		name:   "warm-checked-before-the-create",
 		breaks: "the watch on the parent is checked before the create is sent, and not after its reply",
 		file:   warmFile,

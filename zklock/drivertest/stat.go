@@ -192,6 +192,19 @@ func sequenceTests() []test {
 				e.Fatalf("suffix after two plain children is %d, want 2", got)
 			}
 		}},
+		{"sequence/does not count creates that were rolled back", func(e *env) {
+			s, other := e.connect(), e.connect()
+			create := driver.CreateOp(e.path("n-"), nil, driver.EphemeralSequential, everyone())
+			missing := driver.DeleteOp(e.path("missing"), driver.AnyVersion)
+			for want, refused := range [][]driver.Op{{create, missing}, {missing, create}, {create, create, create, missing}, nil} {
+				if got := e.suffix(e.create(s, e.path("n-"), nil, driver.EphemeralSequential), e.path("n-")); got != want {
+					e.Fatalf("suffix %d, want %d", got, want)
+				}
+				if refused != nil {
+					e.rolledBack(other, slices.IndexFunc(refused, func(op driver.Op) bool { return op.Kind == driver.OpDelete }), driver.ErrNoNode, refused...)
+				}
+			}
+		}},
 		{"sequence/belongs to one parent and starts at zero when that is made again", func(e *env) {
 			s := e.connect()
 			for range 2 {

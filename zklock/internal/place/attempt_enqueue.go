@@ -166,7 +166,9 @@ func because(err, doubt error) error {
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. A warm name needs no set. A parent that is unmade is created right before the node.
+// node. A warm name needs no set, and neither does a contender behind another one: it
+// lists the queue in any case. A parent that is unmade is created right before the node, and its
+// first set is for the reaper: see DESIGN.md.
 // The nodes of the place that p replaces are deleted first, so that they are not counted.
 // ctx is that of the caller, which may give up.
 func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, warm bool) *session.Write {
@@ -176,6 +178,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, w
 	d := r.nodeData(desk.Shared)
 	d.Keep = p.keepable
 	data := d.Encode()
+	behind := r.Behind || p.replaces != nil && HasOthers(p.replaces)
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -188,7 +191,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, w
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked && !warm {
+		if parents[i].marked && !warm && (!behind || isUnmade(parents[i])) {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
@@ -268,6 +271,7 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
+	last := number(p)
 	if p.parentCzxid == 0 && isProven(ctx, p) {
 		children, p.parentCzxid = []int32{1}, p.before.czxid
 	}
@@ -285,7 +289,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 		if requeued {
 			limit = 0 // max_contenders applies to the first enqueue only
 		}
-		err = a.accept(p, seen, children, limit)
+		err = a.accept(p, seen, last, children, limit)
 	}
 	if err != nil {
 		p.Remove()
@@ -321,16 +325,15 @@ func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 	return nil
 }
 
-// accept checks a place whose nodes exist: its sequence numbers have to be usable, no
-// queue may have more than limit contenders (0: no limit), and its transaction id,
-// which becomes the token, has to be larger than seen.
-func (a Attempt) accept(p *Place, seen int64, children []int32, limit int) error {
+// accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
+// have to be usable, no queue may have more than limit contenders (0: no limit), and its
+// transaction id, which becomes the token, has to be larger than seen.
+func (a Attempt) accept(p *Place, seen, last int64, children []int32, limit int) error {
 	desk := p.Desk
-	for i, c := range p.nodes {
-		q, _, _ := desk.cfg.Dialect.Parse(c.node)
-		if q.Seq >= queue.MaxSequence {
-			return errs.ErrSequenceExhausted
-		}
+	if last >= queue.MaxSequence {
+		return errs.ErrSequenceExhausted
+	}
+	for i := range p.nodes {
 		if limit > 0 && i < len(children) && int(children[i]) > limit {
 			return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, limit)
 		}
@@ -340,8 +343,8 @@ func (a Attempt) accept(p *Place, seen int64, children []int32, limit int) error
 		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.Zxid), uint64(seen))
 	}
 	for {
-		last := desk.zxids.newest.Load()
-		if p.Zxid <= last || desk.zxids.newest.CompareAndSwap(last, p.Zxid) {
+		newest := desk.zxids.newest.Load()
+		if p.Zxid <= newest || desk.zxids.newest.CompareAndSwap(newest, p.Zxid) {
 			return nil
 		}
 	}

@@ -99,5 +99,5 @@ func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 func settled(p *Place) bool {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	return p.nodes[0].node != ""
+	return p.nodes[0].node() != ""
 }

@@ -96,7 +96,7 @@ func (l *line) listed(q []queue.Node) {
 		if o.GUID.Session != id {
 			continue
 		}
-		if c := desk.enqueued[o.GUID.Serial]; c != nil && c.node == o.Name {
+		if c := desk.enqueued[o.GUID.Serial]; c != nil && c.node() == o.Name {
 			if l.ownSerials == nil {
 				l.ownSerials = make(map[uint64]bool)
 			}

@@ -135,7 +135,7 @@ func (g *guard) list(n *guarded) {
 		n.place = nil
 		return
 	}
-	if err == nil && slices.Contains(names, c.node) && !slices.ContainsFunc(names, func(name string) bool { return name != c.node && desk.isContender(name) }) {
+	if err == nil && slices.Contains(names, c.node()) && !slices.ContainsFunc(names, func(name string) bool { return name != c.node() && desk.isContender(name) }) {
 		return
 	}
 	g.recall(n)

@@ -104,7 +104,7 @@ func (o ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) 
 		return nil, desk.cfg.explainList(err, c.dir)
 	}
 	for i := range q {
-		if q[i].Name != c.node {
+		if q[i].Name != c.node() {
 			continue
 		}
 		desk.Mu.Lock()

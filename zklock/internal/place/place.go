@@ -14,22 +14,30 @@ import (
 // Invariants:
 //   - It is registered with its desk from before its create is sent until its node is
 //     gone.
-//   - While node is empty, the outcome of its create is open. Once set, node never
+//   - While fullPath is empty, the outcome of its create is open. Once set, it never
 //     changes. A second node with the same GUID is a late twin: a create that was given
 //     up as lost was applied after all. A twin is deleted wherever it is seen.
 type contender struct {
 	dir      string // the lock's znode
 	guid     queue.GUID
 	kind     queue.Kind // guarded by the session's Mu once the place is queued
-	node     string     // guarded by the session's Mu; its name below dir, the end of fullPath
-	fullPath string     // guarded by the session's Mu; the node's path
+	fullPath string     // guarded by the session's Mu; the node's path; "" while it is not known
 }
 
 // path returns the node's path, which must be known.
 func (c *contender) path() string { return c.fullPath }
 
 // settleLocked sets the path of the contender's node. The session's Mu is held.
-func (c *contender) settleLocked(path string) { c.fullPath, c.node = path, path[len(c.dir)+1:] }
+func (c *contender) settleLocked(path string) { c.fullPath = path }
+
+// node returns the node's name below dir; "" while that is not known. The session's Mu is held,
+// or the place is queued.
+func (c *contender) node() string {
+	if c.fullPath == "" {
+		return ""
+	}
+	return c.fullPath[len(c.dir)+1:]
+}
 
 // Place is an entry in the queue of one name, or of several names at once. Its
 // contenders were created by one transaction, and so have one zxid. It belongs to one
@@ -47,6 +55,7 @@ type Place struct {
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 
 	before      *warmth // what our contender before it proves, if it has one name; nil: nothing
+	suffix      int64   // of its first contender's node
 	parentCzxid int64   // its parent's, if it has one name, and a set or a warm name has shown it
 
 	Granted  time.Time     // when it was first granted; zero if it was not
@@ -99,6 +108,17 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	return p, true
 }
 
+// number reads the sequence numbers of a place whose nodes exist, and returns the largest.
+func number(p *Place) (last int64) {
+	for i, c := range p.nodes {
+		n, _, _ := p.Desk.cfg.Dialect.Parse(c.node())
+		if last = max(last, n.Seq); i == 0 {
+			p.suffix = n.Seq
+		}
+	}
+	return last
+}
+
 // move is life.moveLocked for callers that do not hold the session's Mu.
 func (p *Place) move(to state) bool {
 	p.Desk.Mu.Lock()
@@ -124,7 +144,7 @@ func (p *Place) Readers() bool {
 }
 
 // Node returns the name of the place's first node.
-func (p *Place) Node() string { return p.nodes[0].node }
+func (p *Place) Node() string { return p.nodes[0].node() }
 
 // Size returns the number of names in whose queues the place is.
 func (p *Place) Size() int { return len(p.nodes) }

@@ -26,7 +26,7 @@ func (p *Place) Remove() {
 // unless the session is already over.
 func deleteNodes(p *Place) error {
 	for _, c := range p.nodes {
-		if c.node == "" {
+		if c.node() == "" {
 			continue // its node was never seen; if it appears, a sweep deletes it
 		}
 		err := deleteNode(p.Desk, c.path())

@@ -23,6 +23,9 @@ import (
 //     see driver.Session.Watch. The read may also come after the create: a node with that
 //     czxid was there all the time.
 //
+// A contender of which a create was in doubt proves nothing, although a twin of it would take
+// a suffix, and so would end the chain of suffixes, too. So the proof needs no thought of twins.
+//
 // If one of these conditions does not hold, the client lists the queue, or sets the parent
 // as for a name that is not warm. A set fires the watch, so the first set of any client
 // makes the name cold.
@@ -138,7 +141,7 @@ func isProven(ctx context.Context, p *Place) bool {
 	gen, _ := p.Desk.DS.Conn()
 	return Proof{
 		Before:   p.before.suffix,
-		Suffix:   suffixOf(p),
+		Suffix:   p.suffix,
 		Doubtful: p.doubtful,
 		GoneBy:   p.before.deletedBy(),
 		Zxid:     p.Zxid,
@@ -172,13 +175,7 @@ func waitFor(ctx context.Context, desk *Desk, done <-chan struct{}) bool {
 // follows reports whether the suffix of a place's only contender follows that of the
 // contender before it.
 func follows(p *Place) bool {
-	return p.before != nil && Follows(p.before.suffix, suffixOf(p))
-}
-
-// suffixOf returns the suffix of a place's only contender.
-func suffixOf(p *Place) int64 {
-	n, _, _ := p.Desk.cfg.Dialect.Parse(p.nodes[0].node)
-	return n.Seq
+	return p.before != nil && Follows(p.before.suffix, p.suffix)
 }
 
 // keepWarm is called when the delete of a place's nodes has been submitted. If the place was
@@ -189,7 +186,7 @@ func keepWarm(p *Place, gone *session.Write) {
 		return
 	}
 	c := p.nodes[0]
-	now := &warmth{session: desk.DS.ID(), suffix: suffixOf(p), czxid: p.parentCzxid, gone: gone}
+	now := &warmth{session: desk.DS.ID(), suffix: p.suffix, czxid: p.parentCzxid, gone: gone}
 	if follows(p) && p.before.czxid == now.czxid {
 		now.successes = p.before.successes + 1
 		if gen, _ := desk.DS.Conn(); p.before.watch.promising(gen) {

@@ -75,7 +75,7 @@ func (z Znode) strays(q []queue.Node) []string {
 			continue
 		}
 		c := desk.enqueued[q[i].GUID.Serial]
-		if c == nil || c.node != "" && c.node != q[i].Name {
+		if c == nil || c.node() != "" && c.node() != q[i].Name {
 			paths = append(paths, dir+"/"+q[i].Name)
 		}
 	}
