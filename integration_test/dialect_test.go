@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock/go-zklock/integration_test/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -151,6 +152,36 @@ func TestDialects(t *testing.T) {
 			p.send("acquire read %s", dir)
 			p.expect(t, "held")
 			release(t, acquire(t, rw.Reader()))
+			p.send("release")
+			p.expect(t, "released")
+		})
+	}
+
+	// A keeper that does not hear of a contender does not give the name up. So a try of another
+	// library fails, and a wait ends once the keeper hears of it.
+	for _, f := range []struct{ library, kind, dialect string }{
+		{"curator", "mutex", "curator"}, {"curator", "mutex", "zk"}, {"curator", "write", "zklock"}, {"curator", "read", "zklock"},
+		{"kazoo", "lock", "kazoo"}, {"kazoo", "write", "kazoo"}, {"kazoo", "read", "kazoo"},
+	} {
+		t.Run("try/"+f.library+"-"+f.kind+"-"+f.dialect, func(t *testing.T) {
+			link, p := newProxy(t, hosts), peers[f.library][0]
+			m := dial(t, link.Addr(), quick("keep", "1h", "dialect", f.dialect)).Mutex("tried")
+			for range 2 {
+				release(t, acquire(t, m))
+			}
+			queue(t, m.Path(), 1)
+			link.Stall(proxy.Both)
+			p.send("try %s %s", f.kind, m.Path())
+			p.expect(t, "refused")
+			queue(t, m.Path(), 1)
+			link.Heal()
+			p.send("acquire %s %s", f.kind, m.Path())
+			p.expect(t, "held")
+			queue(t, m.Path(), 1)
+			p.send("release")
+			p.expect(t, "released")
+			p.send("try %s %s", f.kind, m.Path())
+			p.expect(t, "held")
 			p.send("release")
 			p.expect(t, "released")
 		})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/integration_test/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -199,6 +200,101 @@ func TestRecallStormOnServers(t *testing.T) {
 	t.Logf("%d recalls, %d grants, %d nodes left", rounds, grants.Load(), contendersOf(t, all[0], "x"))
 	if n := contendersOf(t, all[0], "x"); n != 0 || grants.Load() != rounds*(clients-1) {
 		t.Errorf("%d grants and %d contenders left, want %d and 0", grants.Load(), n, rounds*(clients-1))
+	}
+}
+
+// keepOn uses a name until its client keeps it.
+func keepOn(t *testing.T, c *zklock.Client, name string) {
+	t.Helper()
+	for uses := 0; contendersOf(t, c, name) == 0; uses++ {
+		if uses == 10 {
+			t.Fatalf("%s is not kept after %d uses", name, uses)
+		}
+		release(t, acquire(t, c.Mutex(name)))
+	}
+}
+
+// TestKeptNamesLeave: on a real server, a kept name leaves the queue if too many are kept, if the
+// client shuts down, if another program deletes its node, and with its session. The client counts
+// no loss, and does not believe that it still keeps the name.
+func TestKeptNamesLeave(t *testing.T) {
+	hosts := sharedEnsemble(t).Hosts()
+	t.Run("too many", func(t *testing.T) {
+		c := dial(t, hosts, quick("keep", "1h", "keep_max", "3"))
+		var names []string
+		for i := range 6 {
+			names = append(names, fmt.Sprint("name-", i))
+			keepOn(t, c, names[i])
+			if i > 0 {
+				release(t, acquire(t, c.Mutex(names[0]))) // so that it is never the least recently used
+			}
+		}
+		kept := func() (still []string) {
+			for _, name := range names {
+				if contendersOf(t, c, name) > 0 {
+					still = append(still, name)
+				}
+			}
+			return still
+		}
+		eventually(t, "three names are kept", func() bool { return len(kept()) == 3 })
+		if got := fmt.Sprint(kept()); got != "[name-0 name-4 name-5]" || c.Stats().Kept != 3 {
+			t.Errorf("kept: %s, Kept is %d", got, c.Stats().Kept)
+		}
+	})
+	t.Run("shutdown", func(t *testing.T) {
+		c, other := dial(t, hosts, quick("keep", "1h")), dial(t, hosts, quick())
+		for i := range 20 {
+			keepOn(t, c, fmt.Sprint("name-", i))
+		}
+		held := acquire(t, c.Mutex("held"))
+		done := make(chan error, 1)
+		go func() { done <- c.Shutdown(within(t)) }()
+		for i := range 20 {
+			eventually(t, "a kept name is given up while Shutdown waits for a lock", func() bool { return contendersOf(t, other, fmt.Sprint("name-", i)) == 0 })
+		}
+		if n := contendersOf(t, other, "held"); n != 1 || !held.Valid() {
+			t.Errorf("%d contenders of the lock that Shutdown waits for, want 1; valid: %v", n, held.Valid())
+		}
+		release(t, held)
+		if err := receive(t, "Shutdown", done); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, loss := range []struct {
+		name   string
+		params []string
+		lose   func(t *testing.T, link *proxy.Proxy, node string)
+	}{
+		{"deleted by another program", nil, func(t *testing.T, _ *proxy.Proxy, node string) {
+			if err := dialRaw(t, hosts, patience).Delete(node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"the session has expired", []string{"session_timeout", "2s"}, func(_ *testing.T, link *proxy.Proxy, _ string) { link.Cut() }},
+	} {
+		t.Run(loss.name, func(t *testing.T) {
+			link := newProxy(t, hosts)
+			c, other := dial(t, link.Addr(), quick(append(loss.params, "keep", "1h")...)), dial(t, hosts, quick())
+			m := c.Mutex("x")
+			keepOn(t, c, "x")
+			nodes := contenders(t, dialRaw(t, hosts, patience), m)
+			if len(nodes) != 1 {
+				t.Fatalf("the queue of the kept name: %q", nodes)
+			}
+			loss.lose(t, link, m.Path()+"/"+nodes[0])
+			l := acquire(t, other.Mutex("x"))
+			eventually(t, "the client knows that it does not keep the name", func() bool { return c.Stats().Kept == 0 })
+			link.Heal()
+			mine := try(t, within(t), m)
+			eventually(t, "the client queues", func() bool { return contendersOf(t, other, "x") == 2 })
+			mine.pending(t)
+			release(t, l)
+			release(t, mine.must(t))
+			if st := c.Stats(); st.Lost != 0 {
+				t.Errorf("Lost is %d, want 0: no lock was held", st.Lost)
+			}
+		})
 	}
 }
 

@@ -166,3 +166,30 @@ func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
 		release(t, l)
 	}
 }
+
+// TestMemoryOfASession: a session takes about the 1.5 MB that docs/operations.md tells of, for the
+// buffer into which the client reads.
+func TestMemoryOfASession(t *testing.T) {
+	const sessions, least, most = 16, 1 << 20, 7 << 18 // bytes
+	hosts := sharedEnsemble(t).Hosts()
+	heap := func() int64 {
+		var m runtime.MemStats
+		objects() // collects the garbage
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	release(t, acquire(t, dial(t, hosts, quick()).Mutex("first"))) // what all clients share
+	before := heap()
+	var clients []*zklock.Client
+	for range sessions {
+		c := dial(t, hosts, quick("pool_max_sessions", "1"))
+		release(t, acquire(t, c.Mutex("x")))
+		clients = append(clients, c)
+	}
+	each := (heap() - before) / sessions
+	runtime.KeepAlive(clients)
+	t.Logf("%d bytes for each of %d sessions", each, sessions)
+	if each < least || each > most {
+		t.Errorf("a session takes %d bytes, want %d to %d", each, least, most)
+	}
+}

@@ -30,6 +30,7 @@ import (
 // line:
 //
 //	acquire KIND PATH               held
+//	try KIND PATH                   Curator's mutexes and kazoo's locks: held, or refused
 //	release                         released
 //	downgrade                       Curator only, after acquire write: downgraded
 //	contend KIND PATH ROUNDS GUARD  done, or overlap and the nodes of the others

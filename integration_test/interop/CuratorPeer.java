@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
@@ -141,6 +142,10 @@ public class CuratorPeer {
             held = lock(words[1], words[2]);
             held.acquire();
             return "held";
+        case "try":
+            InterProcessMutex tried = mutex(words[1], words[2]);
+            held = of(tried);
+            return tried.acquire(0, TimeUnit.MILLISECONDS) ? "held" : "refused";
         case "revocable":
             InterProcessMutex mutex = mutex(words[1], words[2]);
             CountDownLatch latch = new CountDownLatch(1);

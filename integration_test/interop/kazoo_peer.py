@@ -97,6 +97,9 @@ def main(hosts, name):
             run.held = lock(words[1], words[2])
             run.held.acquire()
             return "held"
+        if words[0] == "try":
+            run.held = lock(words[1], words[2])
+            return "held" if run.held.acquire(blocking=False) else "refused"
         if words[0] == "release":
             run.held.release()
             return "released"
