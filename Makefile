@@ -156,6 +156,13 @@ bench-peers: install ## the same on real servers, with the newest Curator and ka
 	env $$peers .ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
 		-runs 3 -rounds 4 -md integration_test/bench/results.md $(BENCHFLAGS)
 
+.PHONY: bench-three
+bench-three: install ## the same on three servers, without other libraries than zk.Lock and Curator, for the docs
+	@.ci/install matrix
+	peers=$$($(GO) run ./integration_test/matrix -peers); \
+	env $$peers $(GO) run ./integration_test/bench -servers 3 -runs 3 -rounds 4 \
+		-md integration_test/bench/results-three-servers.md $(BENCHFLAGS)
+
 .PHONY: bench-growth
 bench-growth: install ## draw cycles a second against the numbers of names and waiters, for the docs
 	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg -md integration_test/bench/growth.md $(BENCHFLAGS)

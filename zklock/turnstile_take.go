@@ -97,7 +97,7 @@ func (r *request) outage(ctx context.Context, err error) error {
 func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
 	defer t.turnstiles.waitSeparately(r)()
-	r.Keep, r.Behind = false, len(r.Wants) == 1 && t.turnstiles.localContenders(t)
+	r.Keep = false
 	t.turnstiles.makeWay(r)
 	left, err := t.take(ctx, r, nil)
 	if left != nil {

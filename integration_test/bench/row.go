@@ -39,7 +39,7 @@ type row struct {
 	goroutines int    // of each process
 	once       bool   // each goroutine acquires once a turn, instead of for the turn's length
 	held       bool   // another process holds the one name all the time
-	relay      int    // two processes use one name in turn; how often the one does before the other
+	relay      int    // if not 0, two processes use one name in turn: the first one so often, and then the second one once
 	tidy       bool   // the znodes that are left behind are counted
 
 	who     []string // the contestants in addition to zklock

@@ -33,7 +33,7 @@ var warmMutants = []mutant{
 	},
 	{
 		name:   "warm-earlier-connection",
-		breaks: "a watch that was armed on an earlier connection counts, of which the event may be lost",
+		breaks: "a watch that was armed on an earlier connection counts, whose event may be lost",
 		file:   warmFile,
 		by:     core,
 		edits:  change("return w.armed != nil && w.armed.Holds(gen)", "return w.armed != nil && w.armed.Holds(w.armed.Gen)"),

@@ -166,9 +166,7 @@ func because(err, doubt error) error {
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. A warm name needs no set, and neither does a contender behind another one: it
-// lists the queue in any case. A parent that is unmade is created right before the node, and its
-// first set is for the reaper: see DESIGN.md.
+// node. A warm name needs no set. A parent that is unmade is created right before the node.
 // The nodes of the place that p replaces are deleted first, so that they are not counted.
 // ctx is that of the caller, which may give up.
 func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, warm bool) *session.Write {
@@ -178,7 +176,6 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, w
 	d := r.nodeData(desk.Shared)
 	d.Keep = p.keepable
 	data := d.Encode()
-	behind := r.Behind || p.replaces != nil && HasOthers(p.replaces)
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -191,7 +188,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, w
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked && !warm && (!behind || isUnmade(parents[i])) {
+		if parents[i].marked && !warm {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}

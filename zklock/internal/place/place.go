@@ -30,8 +30,8 @@ func (c *contender) path() string { return c.fullPath }
 // settleLocked sets the path of the contender's node. The session's Mu is held.
 func (c *contender) settleLocked(path string) { c.fullPath = path }
 
-// node returns the node's name below dir; "" while that is not known. The session's Mu is held,
-// or the place is queued.
+// node returns the node's name below dir; "" while that is not known. It needs what a read of
+// fullPath needs.
 func (c *contender) node() string {
 	if c.fullPath == "" {
 		return ""

@@ -23,7 +23,6 @@ type Request struct {
 	Mode   queue.Mode
 	Try    bool // it fails instead of waiting for other contenders
 	Keep   bool // its place may be kept in the queue after its last use
-	Behind bool // other contenders of this client are in the queue, as far as is known: to count the queue is no use
 	Origin Origin
 
 	// NoSessionSince is since when there has been no usable session; zero if there is

@@ -23,8 +23,8 @@ import (
 //     see driver.Session.Watch. The read may also come after the create: a node with that
 //     czxid was there all the time.
 //
-// A contender of which a create was in doubt proves nothing, although a twin of it would take
-// a suffix, and so would end the chain of suffixes, too. So the proof needs no thought of twins.
+// A contender whose create was in doubt proves nothing. This is a second line: a twin would take
+// a suffix, so the next suffix would not follow.
 //
 // If one of these conditions does not hold, the client lists the queue, or sets the parent
 // as for a name that is not warm. A set fires the watch, so the first set of any client

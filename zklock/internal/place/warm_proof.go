@@ -17,7 +17,9 @@ type Proof struct {
 func Follows(before, suffix int64) bool { return suffix == before+1 }
 
 // Alone reports whether the new contender is alone in the queue. Its old node must have been
-// deleted before: else a Txn under that may still be applied.
+// deleted before: else a Txn under that may still be applied. Doubtful and Zxid are second lines,
+// which no test can show to be needed: a twin takes a suffix, and no delete has a transaction id
+// that is at most 0.
 func (p Proof) Alone() bool {
 	return Follows(p.Before, p.Suffix) && !p.Doubtful && p.Zxid != 0 &&
 		p.GoneBy != 0 && p.GoneBy <= p.Zxid && p.Watched
