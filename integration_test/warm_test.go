@@ -109,6 +109,35 @@ func TestWarmNameMeetsOthersOnThreeServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// remake deletes the name's znode and creates it again, with a foreign contender below it, so
+	// that the next contender gets the suffix that it would have had.
+	remake := func() string {
+		t.Helper()
+		if _, err := raw.Sync(path); err != nil {
+			t.Fatal(err)
+		}
+		_, before, err := raw.Get(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave(path)
+		if _, err := raw.CreateContainer(path, []byte("zklock"), zk.FlagContainer, acl); err != nil {
+			t.Fatal(err)
+		}
+		next := func(stat *zk.Stat) int32 { return (stat.Cversion + stat.NumChildren) / 2 }
+		for range next(before) - 1 {
+			child, err := raw.Create(path+"/x", nil, 0, acl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave(child)
+		}
+		contender := enter()
+		if _, after, err := raw.Get(path); err != nil || next(after) != next(before) {
+			t.Fatalf("the next suffix is %d, want %d; %v", next(after), next(before), err)
+		}
+		return contender
+	}
 	cycle := func(a zklock.Acquirer) { release(t, acquire(t, a)) }
 	for _, test := range []struct {
 		name string
@@ -178,6 +207,17 @@ func TestWarmNameMeetsOthersOnThreeServers(t *testing.T) {
 			}
 			all.Wait()
 			return ""
+		}},
+		{"the znode was made again, with the same suffix next", remake},
+		{"the same, and the client gets its events late", func() string {
+			c.proxy.Delay(proxy.Down, 300*time.Millisecond)
+			return remake()
+		}},
+		{"the same while the client had no connection", func() string {
+			c.proxy.Cut()
+			contender := remake()
+			time.AfterFunc(50*time.Millisecond, c.proxy.Heal)
+			return contender
 		}},
 		{"a foreign contender came, and the client gets its events late", func() string {
 			c.proxy.Delay(proxy.Down, 300*time.Millisecond)

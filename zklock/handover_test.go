@@ -98,6 +98,36 @@ func TestHandoverIsUnlimitedWithoutOtherWaiters(t *testing.T) {
 	})
 }
 
+// TestHandoverIsUnlimitedOnceOthersHaveGone: another client is ahead of the goroutines of this
+// client and behind them. They have a place between the two, then one behind the other client, and
+// then one that is alone, and so is passed on to all goroutines that are left.
+func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, visitor := connect(t, e.Connector(), map[string]string{"handover_limit": "1", "handover_time": "1h"}), connect(t, e.Connector(), nil)
+		const goroutines = 40
+		in := &inside{room: 1}
+		first := mustLock(t)(visitor.Mutex("x").Acquire(t.Context()))
+		var wg sync.WaitGroup
+		for range goroutines {
+			wg.Go(func() { in.work(c.Mutex("x"), 1, time.Millisecond) })
+		}
+		synctest.Wait()
+		second := acquiring(t, visitor.Mutex("x"), t.Context(), zklock.WithoutHandover())
+		synctest.Wait()
+		mustRelease(t, first)
+		mustRelease(t, soon(t, "the other client", second))
+		wg.Wait()
+		// The first two places have two holders each, and the third has the others.
+		if n := c.Stats().Handovers; n != goroutines-3 {
+			t.Errorf("%d hand-overs among %d holders, want all but 3", n, goroutines)
+		}
+		for _, f := range in.faults {
+			t.Error(f)
+		}
+	})
+}
+
 // In one transaction a holder gives up its node and the next local waiter queues again.
 // The outcome of the transaction is unknown for a while, or for ever. Whatever it is, the
 // old node is not passed on any more, and a waiter of another process that queued

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -264,4 +265,44 @@ func TestKeptPlaceAfterADowngrade(t *testing.T) {
 			mustRelease(t, soon(t, "a writer of another client", acquiring(t, other.RWMutex("x").Writer(), t.Context())))
 		}
 	})
+}
+
+// TestKeepIsAsFair: clients that want one name all the time get it equally often, whether they
+// may keep it or not.
+func TestKeepIsAsFair(t *testing.T) {
+	for _, params := range []map[string]string{nil, {"keep": "1s"}} {
+		t.Run(fmt.Sprint(params), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const clients, goroutines, length = 4, 4, 10 * time.Second
+				e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+				grants := make([]int, clients)
+				var all sync.WaitGroup
+				end := time.Now().Add(length)
+				for i := range grants {
+					c := connect(t, e.Connector(), params)
+					for range goroutines {
+						all.Go(func() {
+							for time.Now().Before(end) {
+								l, err := c.Mutex("x").Acquire(t.Context())
+								if err != nil {
+									t.Error(err)
+									return
+								}
+								grants[i]++ // the lock guards it
+								time.Sleep(time.Millisecond)
+								if err := l.Release(t.Context()); err != nil {
+									t.Error(err)
+								}
+							}
+						})
+					}
+				}
+				all.Wait()
+				t.Log(grants)
+				if least, most := slices.Min(grants), slices.Max(grants); least < 1000 || 10*least < 9*most {
+					t.Errorf("the clients' grants are %v, want at least 1000 each, and no client nine tenths of another", grants)
+				}
+			})
+		})
+	}
 }

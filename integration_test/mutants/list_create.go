@@ -17,6 +17,14 @@ var createMutants = []mutant{
 		tests:  []string{"TestExpiryWhileQueuedGoesToTheTail"},
 	},
 	{
+		name:   "requeue-never-counts",
+		breaks: "a place that leaves for a new one at the tail is not counted, so the client believes for good that others wait",
+		file:   enqueueFile,
+		by:     core,
+		edits:  change("if parents[i].marked && !warm {", "if parents[i].marked && !warm && p.replaces == nil {"),
+		tests:  []string{"TestHandoverIsUnlimitedOnceOthersHaveGone"},
+	},
+	{
 		name:   "set-before-create",
 		breaks: "the parent is set before the node is created, so the count of children does not include the contender's own node",
 		file:   enqueueFile,
