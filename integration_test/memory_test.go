@@ -167,8 +167,8 @@ func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
 	}
 }
 
-// TestMemoryOfASession: a session takes about the 2.6 MB that docs/operations.md tells of: 1.5 MiB
-// for the buffer into which the client reads, and 1 MiB for the one from which it writes.
+// TestMemoryOfASession: a session takes about 2.6 MB, as docs/operations.md says: 1.5 MiB for the
+// buffer into which the client reads, and 1 MiB for the one from which it writes.
 func TestMemoryOfASession(t *testing.T) {
 	const sessions, least, most = 16, 3 << 19, 13 << 18 // bytes; sessions of earlier tests may end meanwhile
 	hosts := sharedEnsemble(t).Hosts()
