@@ -79,6 +79,18 @@ func holdNext(t *testing.T, s driver.Session, name string) string {
 	return path
 }
 
+// rollBack sends a transaction with another program's contender of the name a, which is refused.
+func rollBack(t *testing.T, s driver.Session) {
+	t.Helper()
+	_, err := s.Multi(t.Context(), []driver.Op{
+		driver.CreateOp("/zklock/a/_c_00000000000000000000000000000001-__WRIT__", nil, driver.EphemeralSequential, driver.OpenACL(driver.PermAll)),
+		driver.DeleteOp("/zklock/a/missing", driver.AnyVersion),
+	})
+	if !errors.Is(err, driver.ErrNoNode) {
+		t.Fatalf("the transaction: %v, want ErrNoNode", err)
+	}
+}
+
 // nextSuffix returns the suffix that the next sequential node of a name will have.
 func nextSuffix(t *testing.T, s driver.Session, name string) int32 {
 	t.Helper()
@@ -141,13 +153,7 @@ func TestWarmNameWaitsForOthers(t *testing.T) {
 			return stays
 		}},
 		{"a foreign contender came after one that was rolled back", func(t *testing.T, _ *memdriver.Ensemble, _, s driver.Session) string {
-			_, err := s.Multi(t.Context(), []driver.Op{
-				driver.CreateOp("/zklock/a/_c_00000000000000000000000000000001-__WRIT__", nil, driver.EphemeralSequential, driver.OpenACL(driver.PermAll)),
-				driver.DeleteOp("/zklock/a/missing", driver.AnyVersion),
-			})
-			if !errors.Is(err, driver.ErrNoNode) {
-				t.Fatalf("the transaction: %v, want ErrNoNode", err)
-			}
+			rollBack(t, s)
 			return holdNext(t, s, "a")
 		}},
 		{"the parent was made again, with the same suffix next", func(t *testing.T, _ *memdriver.Ensemble, _, s driver.Session) string {
@@ -241,13 +247,7 @@ func TestWarmNameGetsCold(t *testing.T) {
 			}
 		}, coldAcquire},
 		{"a transaction with a contender of another program was rolled back", func(t *testing.T, c *zklock.Client, s driver.Session) {
-			_, err := s.Multi(t.Context(), []driver.Op{
-				driver.CreateOp("/zklock/a/_c_00000000000000000000000000000001-__WRIT__", nil, driver.EphemeralSequential, driver.OpenACL(driver.PermAll)),
-				driver.DeleteOp("/zklock/a/missing", driver.AnyVersion),
-			})
-			if !errors.Is(err, driver.ErrNoNode) {
-				t.Fatalf("the transaction: %v, want ErrNoNode", err)
-			}
+			rollBack(t, s)
 		}, warmAcquire}, // nothing was created, so the name is still warm
 		{"the name was acquired together with another one", func(t *testing.T, c *zklock.Client, s driver.Session) {
 			mustRelease(t, mustLock(t)(zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(t.Context())))

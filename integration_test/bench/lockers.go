@@ -29,21 +29,20 @@ func openLocker(library, hosts string) (worker.Locker, error) {
 	switch library {
 	case ours, keeping, twice, fourfold:
 		url := fmt.Sprintf("zk://%s%s?pool_max_sessions=%d", hosts, zklockRoot, sessions[library])
+		if library == keeping {
+			url += "&keep=2s"
+		}
 		c, err := zklock.Open(url)
 		if err != nil {
 			return nil, err
 		}
-		keeper, err := zklock.Open(url + "&keep=2s")
-		if err != nil {
-			return nil, err
+		keeper := c
+		if library != keeping {
+			if keeper, err = zklock.Open(url + "&keep=2s"); err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
 		}
-		if err := c.Ping(context.Background()); err != nil {
-			return nil, err
-		}
-		if library == keeping {
-			return zklockLocker{keeper, keeper}, c.Close()
-		}
-		return zklockLocker{c, keeper}, nil
+		return zklockLocker{c, keeper}, c.Ping(context.Background())
 	case "zk.Lock":
 		conn, err := connect(hosts, zkLockRoot)
 		return zkLocker{conn}, err

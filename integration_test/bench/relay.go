@@ -9,9 +9,9 @@ import (
 // relay makes two processes use one name in turn for a while: the first one r.relay times, and
 // then the second one once. The figures are those of the second one.
 func relay(t team, r row, name string, length time.Duration) (figures, error) {
+	former, next := t[0], t[1]
 	var acquires, releases []float64
 	for end := time.Now().Add(length); len(acquires) == 0 || time.Now().Before(end); {
-		former, next := t[0], t[1]
 		if _, err := former.ask("use %s %s %d", r.kind, name, r.relay); err != nil {
 			return nil, err
 		}
