@@ -48,12 +48,12 @@ type contestants struct {
 }
 
 // lineUp begins acquisitions of one client each. want makes the acquirer of client i.
-func lineUp(t *testing.T, e *memdriver.Ensemble, clients int, want func(i int, c *zklock.Client) zklock.Acquirer) *contestants {
+func lineUp(t *testing.T, e *memdriver.Ensemble, clients int, want func(i int, c *zklock.Client) zklock.Acquirer, opts ...zklock.Option) *contestants {
 	w := &contestants{e: e, asked: &asked{of: make(map[string]int)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.cancel = cancel
 	for i := range clients {
-		a := want(i, connect(t, e.Connector(), nil, w.asked.hooks(i)))
+		a := want(i, connect(t, e.Connector(), nil, append([]zklock.Option{w.asked.hooks(i)}, opts...)...))
 		got := make(chan *zklock.Lock, 1)
 		w.wg.Go(func() {
 			if l, err := a.Acquire(ctx); err == nil {

@@ -74,6 +74,9 @@ func run(t *testing.T, e *ensemble.Ensemble, name string, command ...string) (co
 // code is 69.
 func TestDoctorFindsServersThatAreDown(t *testing.T) {
 	e := servers(t)
+	if _, _, err := run(t, e, "before", "true"); err != nil { // so that the root exists, in each order of the tests
+		t.Fatal(err)
+	}
 	followers := e.Followers()
 	defer func() {
 		for _, s := range followers {
