@@ -44,5 +44,8 @@ func quickstart(t *testing.T, args ...string) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	if strings.Contains(string(out), "session=") {
+		t.Errorf("a log line disturbs the screen:\n%s", out)
+	}
 	return string(out)
 }

@@ -15,7 +15,7 @@ import (
 func (f *fleet) startGoroutine(ctx context.Context, shop string) (*member, error) {
 	client, err := zklock.OpenConnector(f.ensemble.Connector(), zklock.WithParams(url.Values{
 		"session_timeout": {f.timeout.String()}, "tick_time": {f.tick.String()}, "pool_max_sessions": {"1"},
-	}))
+	}), quiet)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (f *fleet) startProcess(ctx context.Context, shop string) (*member, error) 
 
 // replicaProcess is the whole life of a replica that is a process.
 func replicaProcess(ctx context.Context, url, shop string) error {
-	client, err := zklock.Open(url)
+	client, err := zklock.Open(url, quiet)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 // thinking is how long a replica takes between reading the number of tickets and
 // writing the new one.
 const thinking = 5 * time.Millisecond
+
+// quiet keeps the log of a replica's client off the screen: the story shows what it would say.
+var quiet = zklock.WithLogger(slog.New(slog.DiscardHandler))
 
 // The orders that a replica carries out, each of which is one line. The comment has the
 // action, and then the answer, which is one line too.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -20,11 +21,18 @@ var update = flag.Bool("update", false, "write screen.svg from a run")
 var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // TestStoryFitsAScreen: the program prints fewer than 25 lines of at most 80 columns, which
-// show what a lock is for. Without a terminal it prints no colours.
+// show what a lock is for. Without a terminal it prints no colours. No log line disturbs the
+// screen.
 func TestStoryFitsAScreen(t *testing.T) {
-	var out bytes.Buffer
+	var out, logged bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	defer slog.SetDefault(before)
 	if err := run(t.Context(), nil, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
+	}
+	if logged.Len() > 0 {
+		t.Errorf("logged:\n%s", &logged)
 	}
 	shown := out.String()
 	if escapes.MatchString(shown) {
