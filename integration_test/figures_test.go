@@ -51,9 +51,10 @@ func tables(text string) (found []table, lines []string) {
 	return found, lines
 }
 
-// has reports whether the table has a row with these cells in the columns with these heads.
-func (t table) has(head, row []string) bool {
-	return slices.ContainsFunc(t.rows, func(r []string) bool {
+// row returns the first row with these cells in the columns with these heads; nil if there is
+// none.
+func (t table) row(head, row []string) []string {
+	i := slices.IndexFunc(t.rows, func(r []string) bool {
 		for i, h := range head {
 			at := slices.Index(t.head, h)
 			if at < 0 || at >= len(r) || i >= len(row) || r[at] != row[i] {
@@ -62,6 +63,10 @@ func (t table) has(head, row []string) bool {
 		}
 		return len(row) == len(head)
 	})
+	if i < 0 {
+		return nil
+	}
+	return t.rows[i]
 }
 
 // unmeasured lists the parts of a document that are not in the results. A row is missing if
@@ -79,7 +84,7 @@ func unmeasured(shown, results string) (missing []string, rows int) {
 	for _, t := range here {
 		for _, row := range t.rows {
 			rows++
-			if !slices.ContainsFunc(there, func(measured table) bool { return measured.has(t.head, row) }) {
+			if !slices.ContainsFunc(there, func(measured table) bool { return measured.row(t.head, row) != nil }) {
 				missing = append(missing, fmt.Sprintf("%s: %s", strings.Join(t.head, " | "), strings.Join(row, " | ")))
 			}
 		}
@@ -109,6 +114,37 @@ func TestDocumentedFiguresAreTheMeasuredOnes(t *testing.T) {
 		}
 		if err == nil && rows < 3 {
 			t.Errorf("%s shows %d rows of bench/results.md, want at least 3", path, rows)
+		}
+	}
+}
+
+// TestDocumentedLeadIsMeasured: what the README says of the throughput before its table is what
+// bench/results.md has, without the decimals.
+func TestDocumentedLeadIsMeasured(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := os.ReadFile("bench/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile("(\\d+) times the throughput of `zk.Lock` on one name, (\\d+) times on 64 names").FindSubmatch(readme)
+	if said == nil {
+		t.Fatal("README.md does not say how many times the throughput of zk.Lock it has on one name and on 64 names")
+	}
+	found, _ := tables(string(results))
+	for i, workload := range []string{"64 goroutines, 1 name", "64 goroutines, 64 names"} {
+		head, row := []string{"workload", "figure", "against"}, []string{workload, "cycles/s", "zk.Lock"}
+		measured := ""
+		for _, t := range found {
+			if r := t.row(head, row); r != nil && slices.Contains(t.head, "measured") {
+				measured = r[slices.Index(t.head, "measured")]
+			}
+		}
+		whole, _, _ := strings.Cut(strings.TrimSuffix(measured, "x"), ".")
+		if string(said[i+1]) != whole {
+			t.Errorf("README.md says %s times for %q, and bench/results.md has %q", said[i+1], workload, measured)
 		}
 	}
 }
