@@ -144,65 +144,6 @@ func TestKeptNameCostsNoRequest(t *testing.T) {
 	}
 }
 
-// TestRecallStormOnServers: one of a hundred clients on three servers keeps a name, and the
-// others want it at the same time. In each round another one is the keeper.
-func TestRecallStormOnServers(t *testing.T) {
-	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{Servers: 3})
-	const clients, rounds = 100, 5
-	all := make([]*zklock.Client, clients)
-	for i := range all {
-		all[i] = dial(t, e.Server(i%3).Addr(), quick("keep", "1h", "pool_max_sessions", "1"))
-	}
-	var holders, grants atomic.Int64
-	var mu sync.Mutex
-	var last zklock.Token
-	for round := range rounds {
-		keeper := all[round*37%clients]
-		for uses := 0; keeper.Stats().Kept == 0; uses++ {
-			if uses == 100 {
-				t.Fatalf("round %d: the name is not kept after %d uses", round, uses)
-			}
-			release(t, acquire(t, keeper.Mutex("x")))
-		}
-		var others sync.WaitGroup
-		for _, c := range all {
-			if c == keeper {
-				continue
-			}
-			others.Go(func() {
-				l, err := c.Mutex("x").Acquire(within(t))
-				if err != nil {
-					t.Errorf("round %d: %v", round, err)
-					return
-				}
-				if n := holders.Add(1); n != 1 {
-					t.Errorf("round %d: %d holders", round, n)
-				}
-				mu.Lock()
-				if l.Token().Compare(last) <= 0 {
-					t.Errorf("round %d: token %v after %v", round, l.Token(), last)
-				}
-				last = l.Token()
-				mu.Unlock()
-				grants.Add(1)
-				holders.Add(-1)
-				if err := l.Release(within(t)); err != nil {
-					t.Errorf("round %d: %v", round, err)
-				}
-			})
-		}
-		others.Wait()
-		if n := keeper.Stats().Kept; n != 0 {
-			t.Errorf("round %d: the keeper keeps %d names after all others had the lock", round, n)
-		}
-	}
-	t.Logf("%d recalls, %d grants, %d nodes left", rounds, grants.Load(), contendersOf(t, all[0], "x"))
-	if n := contendersOf(t, all[0], "x"); n != 0 || grants.Load() != rounds*(clients-1) {
-		t.Errorf("%d grants and %d contenders left, want %d and 0", grants.Load(), n, rounds*(clients-1))
-	}
-}
-
 // keepOn uses a name until its client keeps it.
 func keepOn(t *testing.T, c *zklock.Client, name string) {
 	t.Helper()

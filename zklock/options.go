@@ -160,9 +160,9 @@ func WithoutHandover() AcquireOption {
 // WithAsyncRelease makes Release, and so [Do], return when the release has been handed to
 // the session, and not when the ensemble has confirmed it. The release is not held back: it
 // is sent at once, and repeated in the background until the queue node is gone. The next
-// acquisition of the name by this client shares its transaction. So a goroutine that
-// acquires and releases one name in a loop waits for one round trip each time instead of
-// two.
+// acquisition of the name by this client shares its transaction, unless the release was sent
+// before. So a goroutine that acquires and releases one name in a loop mostly waits for one
+// round trip each time instead of two.
 //
 // Release of such a lock does not return [ErrReleasePending]. If another program had deleted
 // the queue node, and this client has not noticed yet, Release does not return [ErrLost]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,45 @@ func TestWarmNameNeedsNoSet(t *testing.T) {
 				}
 				wantCost(t, "a release of warm "+a.Name(), cost(e, func() { mustRelease(t, l) }), warmAcquire)
 			}
+		}
+	})
+}
+
+// A session makes no further name warm when it has 32,768 watches. Once the znodes of idle names
+// have gone, and their watches have fired, others get warm.
+func TestWarmNamesMakeRoomForOthers(t *testing.T) {
+	const limit, goroutines, tries = 1 << 15, 128, 1000
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		var wg sync.WaitGroup
+		for i := range goroutines {
+			wg.Go(func() {
+				for n := i; n < limit; n += goroutines {
+					for range 3 {
+						mustRelease(t, mustLock(t)(c.Mutex(fmt.Sprint(n)).Acquire(t.Context())))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		if n := e.Ops().Watches; n != limit {
+			t.Errorf("%d names have %d watches", limit, n)
+		}
+		another := c.Mutex("another")
+		warm(t, another)
+		wantCost(t, "an acquire of a name beyond the limit", cost(e, func() { mustRelease(t, mustLock(t)(another.Acquire(t.Context()))) }), memdriver.Ops{Multis: 2, MultiOps: 3})
+
+		time.Sleep(time.Minute) // the idle names' znodes go
+		uses := 0
+		for ; uses < tries && e.Ops().Watches == limit; uses++ {
+			mustRelease(t, mustLock(t)(another.Acquire(t.Context())))
+			synctest.Wait()
+		}
+		t.Logf("warm after %d uses", uses)
+		if uses == tries {
+			t.Errorf("not warm after %d uses", uses)
 		}
 	})
 }

@@ -99,6 +99,22 @@ var warmMutants = []mutant{
 		tests:  []string{"TestDeleteAfterTheCreateProvesNothing"},
 	},
 	{
+		name:   "warm-without-limit",
+		breaks: "a session makes names warm without a limit for the number of watches",
+		file:   "zklock/internal/session/watch.go",
+		by:     core,
+		edits:  change("if len(ws.byKey) < limit {\n\t\treturn true", "if len(ws.byKey) >= 0 {\n\t\treturn true"),
+		tests:  []string{"TestWarmNamesMakeRoomForOthers"},
+	},
+	{
+		name:   "warm-never-makes-room",
+		breaks: "watches that have fired count for ever against the limit of a session",
+		file:   "zklock/internal/session/watch.go",
+		by:     core,
+		edits:  change("ws.refused*often < len(ws.byKey)", "true"),
+		tests:  []string{"TestWarmNamesMakeRoomForOthers"},
+	},
+	{
 		name:   "async-try-does-not-wait",
 		breaks: "a try does not wait for a release of this client that is still on its way",
 		file:   "zklock/internal/place/attempt_try.go",

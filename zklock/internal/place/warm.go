@@ -55,7 +55,8 @@ type parentWatch struct {
 // a name that is used once or twice cost a read, and a watch that the servers keep.
 const armAfter = 2
 
-// maxWarm limits how many watches a session has before it makes no further name warm.
+// maxWarm limits how many watches a session has before it makes no further name warm. A server
+// keeps each of them in memory, and each has to be set again after a reconnect.
 const maxWarm = 1 << 15
 
 // takeWarmth takes out what a contender of a session below a path has proven; nil if there
@@ -187,13 +188,14 @@ func keepWarm(p *Place, gone *session.Write) {
 	}
 	c := p.nodes[0]
 	now := &warmth{session: desk.DS.ID(), suffix: p.suffix, czxid: p.parentCzxid, gone: gone}
+	// A watch that holds shows that the parent is the same node. The czxid is a second line.
 	if follows(p) && p.before.czxid == now.czxid {
 		now.successes = p.before.successes + 1
 		if gen, _ := desk.DS.Conn(); p.before.watch.promising(gen) {
 			now.watch = p.before.watch
 		}
 	}
-	arm := now.watch == nil && now.successes >= armAfter && desk.Watches.Len() < maxWarm
+	arm := now.watch == nil && now.successes >= armAfter && desk.Watches.Room(maxWarm)
 	if arm {
 		now.watch = &parentWatch{settled: make(chan struct{})}
 	}

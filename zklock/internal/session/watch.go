@@ -23,6 +23,7 @@ type watches struct {
 	mu      sync.Mutex
 	byKey   map[watchKey]*Watched // guarded by mu
 	sweepAt int                   // guarded by mu; size of byKey at which fired entries are removed
+	refused int                   // guarded by mu; how often Room has refused since the last sweep
 }
 
 // watchKey is what a watch is on.
@@ -121,7 +122,9 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 		if w == nil || w.stale(gen) {
 			w = &Watched{key: key, armed: make(chan struct{})}
 			ws.byKey[key] = w
-			ws.sweepLocked()
+			if len(ws.byKey) >= ws.sweepAt { // their number has doubled, so that this costs little on average
+				ws.sweepLocked()
+			}
 			ws.mu.Unlock()
 			ws.arm(ctx, w, request)
 			return w, true, w.err
@@ -231,11 +234,20 @@ func (w *Watched) noteLocked(e driver.Event, ok bool) {
 	}
 }
 
-// Len returns the number of entries.
-func (ws *watches) Len() int {
+// Room reports whether there are fewer than limit watches. It counts those that have fired
+// too, until it has refused so often that a look at all of them costs little on average.
+func (ws *watches) Room(limit int) bool {
+	const often = 64 // entries for each refusal
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return len(ws.byKey)
+	if len(ws.byKey) < limit {
+		return true
+	}
+	if ws.refused++; ws.refused*often < len(ws.byKey) {
+		return false
+	}
+	ws.sweepLocked()
+	return len(ws.byKey) < limit
 }
 
 // Drop removes an entry, if it is still the entry of its path.
@@ -247,12 +259,8 @@ func (ws *watches) Drop(w *Watched) {
 	}
 }
 
-// sweepLocked removes entries that fired when no waiter was left. It looks at all entries
-// each time their number has doubled, so that its cost is small on average.
+// sweepLocked removes entries that fired when no waiter was left.
 func (ws *watches) sweepLocked() {
-	if len(ws.byKey) < ws.sweepAt {
-		return
-	}
 	for key, w := range ws.byKey {
 		select {
 		case <-w.armed:
@@ -262,5 +270,5 @@ func (ws *watches) sweepLocked() {
 		default:
 		}
 	}
-	ws.sweepAt = max(minSweep, 2*len(ws.byKey))
+	ws.sweepAt, ws.refused = max(minSweep, 2*len(ws.byKey)), 0
 }
