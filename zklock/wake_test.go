@@ -16,13 +16,18 @@ import (
 // that follow one another from the release on, those of the release and its event included.
 // After a minute's rest the lease has run out. One heartbeat of each session proves it again
 // while the waiter reads. A single server answers both at the same time. Of three, the server of
-// the client answers the read alone, and asks the leader for the write. A session answers in
-// order: where a Sync of the session was due, a read waits behind it.
+// the client answers the read alone, and asks the leader for the write.
+//
+// A session answers in order, and sends one heartbeat or Sync at a time. So a Sync of the session
+// that is under way delays a wake-up. Here the pauses between Syncs have a fixed length, with
+// which that happens only to some readers of a crowd: see messages.delay.
 func TestCostOfAWake(t *testing.T) {
 	const message = time.Millisecond
 	type requests struct{ lists, reads, heartbeats int } // of all waiters that are granted the lock
-	type messages struct{ oneServer, threeServers int }
-	// With pauses of random length, a session would now and then send a Sync at this moment.
+	type messages struct {
+		oneServer, threeServers int
+		delay                   int // how many more it may be on three servers, because a Sync was due
+	}
 	steady := zklock.WithJitter(func(d time.Duration) time.Duration { return d * 7 / 8 })
 	for _, test := range []struct {
 		what    string
@@ -33,13 +38,13 @@ func TestCostOfAWake(t *testing.T) {
 		want    requests
 		took    messages
 	}{
-		{"the first in line", time.Minute, 1, 1, false, requests{0, 1, 0}, messages{4, 7}},
-		{"the third", 0, 2, 1, false, requests{0, 2, 0}, messages{6, 10}},
-		{"the third, after a rest", time.Minute, 2, 1, false, requests{0, 2, 1}, messages{6, 14}},
-		{"the thirtieth", 0, 29, 1, false, requests{1, 1, 0}, messages{6, 10}},
-		{"the thirtieth, after a rest", time.Minute, 29, 1, false, requests{1, 1, 1}, messages{6, 14}},
-		{"readers behind two writers", 0, 2, 50, true, requests{0, 100, 0}, messages{6, 12}},
-		{"readers behind two writers, after a rest", time.Minute, 2, 50, true, requests{0, 100, 50}, messages{6, 14}},
+		{"the first in line", time.Minute, 1, 1, false, requests{0, 1, 0}, messages{4, 7, 0}},
+		{"the third", 0, 2, 1, false, requests{0, 2, 0}, messages{6, 10, 0}},
+		{"the third, after a rest", time.Minute, 2, 1, false, requests{0, 2, 1}, messages{6, 14, 0}},
+		{"the thirtieth", 0, 29, 1, false, requests{1, 1, 0}, messages{6, 10, 0}},
+		{"the thirtieth, after a rest", time.Minute, 29, 1, false, requests{1, 1, 1}, messages{6, 14, 0}},
+		{"readers behind two writers", 0, 2, 50, true, requests{0, 100, 0}, messages{6, 10, 2}},
+		{"readers behind two writers, after a rest", time.Minute, 2, 50, true, requests{0, 100, 50}, messages{6, 14, 0}},
 	} {
 		for _, servers := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s, servers=%d", test.what, servers), func(t *testing.T) {
@@ -72,12 +77,12 @@ func TestCostOfAWake(t *testing.T) {
 					for i := range w.locks[test.writers:] {
 						got.heartbeats += asked[fmt.Sprint(test.writers+i, " heartbeat")]
 					}
-					want := test.took.oneServer
+					least, most := test.took.oneServer, test.took.oneServer
 					if servers == 3 {
-						want = test.took.threeServers
+						least, most = test.took.threeServers, test.took.threeServers+test.took.delay
 					}
-					if n := int(took / message); got != test.want || n > want {
-						t.Errorf("%+v in %d messages, want %+v in at most %d", got, n, test.want, want)
+					if n := int(took / message); got != test.want || n < least || n > most {
+						t.Errorf("%+v in %d messages, want %+v in %d to %d", got, n, test.want, least, most)
 					}
 					for _, l := range locks {
 						mustRelease(t, l)

@@ -86,6 +86,7 @@ func TestWarmNamesMakeRoomForOthers(t *testing.T) {
 		if uses == tries {
 			t.Errorf("not warm after %d uses", uses)
 		}
+		wantCost(t, "a cycle of the name that got warm", cost(e, func() { mustRelease(t, mustLock(t)(another.Acquire(t.Context()))) }), memdriver.Ops{Multis: 2, MultiOps: 2})
 	})
 }
 
