@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // The servers of the chaos test expire a session after three seconds. A server that is cut

@@ -19,8 +19,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // chaos is one run of the chaos test: workers that use an ensemble, each through separate

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
 

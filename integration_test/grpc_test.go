@@ -26,8 +26,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/examples/grpc/orderspb"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 )
 

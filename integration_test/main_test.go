@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // shared is the server of the tests that do not disturb their server. The first of these

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/crowd"
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/crowd"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // A client with thousands of locks on its session, and hundreds of waiters, is cut off from

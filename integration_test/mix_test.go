@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )

@@ -19,8 +19,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/integration_test/curator"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/integration_test/kazoo"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // TestTwoProcessesTakeTurnsInQueueOrder checks the exclusion with a file that only one

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
 

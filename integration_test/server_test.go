@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 )
 

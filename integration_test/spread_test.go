@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // TestSessionsBeginOnDifferentServers: the sessions of a client are on as many servers as

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
 

@@ -3,7 +3,7 @@ package interceptors
 import (
 	"context"
 
-	"github.com/zklock/go-zklock/internal/protolock"
+	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/zklock"
 )
 

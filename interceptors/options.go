@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/holding"
-	"github.com/zklock/go-zklock/internal/protolock"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/zklock/go-zklock/internal/protolock"
+	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/zklock"
 )
 

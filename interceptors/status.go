@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
-	"github.com/zklock/go-zklock/internal/verdict"
+	"github.com/zklock/go-zklock/interceptors/verdict"
 	"github.com/zklock/go-zklock/zklock"
 )
 

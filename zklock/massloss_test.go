@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/crowd"
+	"github.com/zklock/go-zklock/internal/testkit/crowd"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )

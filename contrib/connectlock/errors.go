@@ -9,8 +9,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zklock/go-zklock/interceptors/verdict"
 	"github.com/zklock/go-zklock/internal/holding"
-	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
 )
 

@@ -9,6 +9,11 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require github.com/go-zookeeper/zk v1.0.4 // indirect
+require (
+	github.com/go-zookeeper/zk v1.0.4 // indirect
+	github.com/zklock/go-zklock/interceptors v0.0.0
+)
 
 replace github.com/zklock/go-zklock => ../..
+
+replace github.com/zklock/go-zklock/interceptors => ../../interceptors

@@ -6,7 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/zklock/go-zklock/internal/protolock"
+	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/zklock"
 )
 

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/naming"
-	"github.com/zklock/go-zklock/internal/protolock"
 	"github.com/zklock/go-zklock/zklock"
 )
 

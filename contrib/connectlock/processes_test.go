@@ -7,9 +7,9 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/zklock/go-zklock/contrib/connectlock"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/fleet"
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // party is a process that serves or makes a call under a lock.

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/zklock/go-zklock/contrib/connectlock"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
 	"github.com/zklock/go-zklock/zklock"
 )
 

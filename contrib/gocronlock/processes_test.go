@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/fleet"
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // Two processes have the same job, on a real ZooKeeper; one of them is killed, and then another

@@ -15,8 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zklock/go-zklock/contrib/gocronlock"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
 	"github.com/zklock/go-zklock/zklock"
 )
 

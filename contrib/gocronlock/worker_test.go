@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zklock/go-zklock/contrib/gocronlock"
-	"github.com/zklock/go-zklock/integration_test/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"

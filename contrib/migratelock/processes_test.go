@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/fleet"
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // rivals are two processes that migrate the same database.

@@ -17,7 +17,7 @@ import (
 	"github.com/pressly/goose/v3/lock/locktesting"
 
 	"github.com/zklock/go-zklock/contrib/migratelock"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/zklock/go-zklock/contrib/migratelock"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
-	"github.com/zklock/go-zklock/integration_test/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
 	"github.com/zklock/go-zklock/zklock"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/zklock/go-zklock/contrib/migratelock"
-	"github.com/zklock/go-zklock/integration_test/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
 	"github.com/zklock/go-zklock/zklock"
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 func TestMain(m *testing.M) {

@@ -34,6 +34,9 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/zklock/go-zklock/examples v0.0.0
+	github.com/zklock/go-zklock/interceptors v0.0.0
+	github.com/zklock/go-zklock/tracing v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
@@ -48,3 +51,11 @@ require (
 )
 
 replace github.com/zklock/go-zklock => ../..
+
+replace github.com/zklock/go-zklock/examples => ..
+
+replace github.com/zklock/go-zklock/interceptors => ../../interceptors
+
+replace github.com/zklock/go-zklock/middleware/ginlock => ../../middleware/ginlock
+
+replace github.com/zklock/go-zklock/tracing => ../../tracing

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 )
 

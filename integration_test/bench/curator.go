@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	curatorjars "github.com/zklock/go-zklock/integration_test/curator"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 //go:embed curator/CuratorBench.java

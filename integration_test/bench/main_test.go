@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/integration_test/bench/plot"
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // TestMain makes this binary a worker if the environment says so, as the command does.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // servers is the ensemble that the contestants use.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // runsEnv has the number of runs of each fault; without it there are fewRuns. At most

@@ -16,6 +16,8 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/zklock/go-zklock/examples v0.0.0
+	github.com/zklock/go-zklock/interceptors v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
@@ -28,3 +30,9 @@ require (
 )
 
 replace github.com/zklock/go-zklock => ../..
+
+replace github.com/zklock/go-zklock/examples => ../../examples
+
+replace github.com/zklock/go-zklock/interceptors => ../../interceptors
+
+replace github.com/zklock/go-zklock/middleware/ginlock => ../../middleware/ginlock

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
 	"github.com/zklock/go-zklock/integration_test/kazoo"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // A folder without kazoo is an error that names it. Python would import another kazoo.

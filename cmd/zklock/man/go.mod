@@ -6,7 +6,7 @@ replace github.com/zklock/go-zklock => ../../..
 
 require (
 	github.com/spf13/cobra v1.10.2
-	github.com/zklock/go-zklock v0.0.0-00010101000000-000000000000
+	github.com/zklock/go-zklock v0.0.0
 )
 
 require (

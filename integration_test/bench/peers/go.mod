@@ -5,9 +5,10 @@ go 1.26.0
 require (
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/zklock/go-zklock v0.0.0
 	go.etcd.io/etcd/client/v3 v3.7.3
 )
+
+require go.yaml.in/yaml/v3 v3.0.6 // indirect
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -15,6 +16,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/zklock/go-zklock/integration_test v0.0.0
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
@@ -32,3 +34,13 @@ require (
 replace github.com/zklock/go-zklock => ../../..
 
 replace github.com/redis/rueidis/rueidiscompat v1.0.79 => github.com/redis/rueidis/rueidiscompat v1.0.69
+
+replace github.com/zklock/go-zklock/examples => ../../../examples
+
+replace github.com/zklock/go-zklock/integration_test => ../..
+
+replace github.com/zklock/go-zklock/interceptors => ../../../interceptors
+
+replace github.com/zklock/go-zklock/middleware/ginlock => ../../../middleware/ginlock
+
+replace github.com/zklock/go-zklock/tracing => ../../../tracing

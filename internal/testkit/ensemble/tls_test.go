@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // selfSigned makes a self-signed certificate for 127.0.0.1. It writes two files: store has

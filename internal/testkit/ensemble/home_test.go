@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // TestHomeIsAnUnpackedRelease links the installed jars into a folder as a binary release

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/fleet"
+	"github.com/zklock/go-zklock/internal/testkit/fleet"
 )
 
 func TestMain(m *testing.M) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // frame encodes its arguments as ZooKeeper does: int32, int64, bool, string.

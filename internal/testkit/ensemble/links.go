@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zklock/go-zklock/integration_test/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
 // links are the proxies between the servers of an ensemble. Each ordered pair of servers
