@@ -40,10 +40,13 @@ export ZKLOCK_TEST_REQUIRED := 1
 export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 
 TEST := $(GO) test -race -shuffle=on
-MODULE = $(shell $(GO) list -m)
 
-# Nested modules, such as examples with more dependencies.
-NESTED := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
+# The folders of all modules, and of those whose tests need nothing but what they start themselves.
+MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
+ADAPTERS := $(filter-out . integration_test,$(MODULES))
+
+# The packages that programs import, of all modules.
+PUBLIC := ./zklock/... ./middleware ./middleware/ginlock ./interceptors/... ./tracing/...
 
 comma := ,
 heading = @printf '\n== %s\n' '$(1)'
@@ -59,14 +62,11 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	$(call heading,gofmt)
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); [[ -z $$files ]] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
 	$(call heading,go vet)
-	$(GO) vet ./...
-	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) vet ./...); done
+	$(GO) vet work
 	$(call heading,staticcheck)
-	$(GO) run $(STATICCHECK) ./...
-	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
+	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
 	$(call heading,go mod tidy)
-	$(GO) mod tidy -diff
-	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
+	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
 	$(call heading,imports)
 	$(GO) test -count=1 -run='^TestImports' ./integration_test
 	$(call heading,documentation: exported names$(comma) URL keys$(comma) commands$(comma) what DESIGN.md names)
@@ -82,9 +82,9 @@ api: ## changes that would break callers of the last version tag
 .PHONY: cross
 cross: ## vet for the other systems on which the code has to compile
 	$(call heading,darwin)
-	GOOS=darwin $(GO) vet ./...
+	GOOS=darwin $(GO) vet ./... $(PUBLIC) ./examples/... ./integration_test/...
 	$(call heading,windows)
-	GOOS=windows $(GO) vet ./zklock/... ./integration_test/ensemble
+	GOOS=windows $(GO) vet ./zklock/... ./internal/testkit/...
 
 .PHONY: install
 install: ## install the packages that the tests need and this machine lacks (apt-get)
@@ -104,12 +104,12 @@ test-core: install ## of these, the core and the drivers
 test-adapters: install ## of these, the adapters, the examples and the nested modules
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
 	$(call heading,adapters and examples)
-	$(TEST) $$($(GO) list ./... | grep -vE '^$(MODULE)/(zklock|integration_test)(/|$$)')
-	@for m in $(NESTED); do (cd $$m && echo "$$m" && $(TEST) ./...); done
+	$(TEST) $$($(GO) list ./cmd/... ./internal/... ./middleware/... | grep -v /internal/testkit/)
+	@for m in $(ADAPTERS); do (cd $$m && echo "$$m" && $(TEST) ./...); done
 
 test-servers: install ## of these, the tests on real servers
 	$(call heading,real servers)
-	$(TEST) -p=1 -timeout=30m ./integration_test/...
+	$(TEST) -p=1 -timeout=30m ./internal/testkit/... ./integration_test/...
 
 .PHONY: server
 server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT=2181
@@ -144,7 +144,7 @@ model: ## explore the states of the checked model for MODEL in total, with its f
 
 .PHONY: bench
 bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper
-	$(GO) test -p=1 -timeout=30m -run='^$$' -bench='$(BENCH)' -benchmem ./...
+	$(GO) test -p=1 -timeout=30m -run='^$$' -bench='$(BENCH)' -benchmem $(PUBLIC)
 	$(call heading,on real servers)
 	$(GO) run ./integration_test/bench $(BENCHFLAGS)
 
@@ -217,7 +217,7 @@ soak-election: install ## COUNT leaders whose server is cut off: did each stop b
 
 .PHONY: cover
 cover: install ## the coverage of the tests, by function: cover.out
-	$(GO) test -p=1 -timeout=30m -coverpkg=./... -coverprofile=cover.out ./...
+	$(GO) test -p=1 -timeout=30m -coverpkg=github.com/zklock/go-zklock/... -coverprofile=cover.out ./... $(PUBLIC) ./integration_test/...
 	$(GO) tool cover -func=cover.out | tail -n 1
 
 .PHONY: clean

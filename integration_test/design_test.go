@@ -22,7 +22,7 @@ type declared struct {
 func declarations(t *testing.T) declared {
 	t.Helper()
 	d := declared{members: make(map[string]bool), names: make(map[string]bool), tests: make(map[string]bool)}
-	for _, pattern := range []string{"../zklock/*.go", "../zklock/*/*.go", "../zklock/internal/*/*.go", "*_test.go", "*/*_test.go"} {
+	for _, pattern := range []string{"../zklock/*.go", "../zklock/*/*.go", "../zklock/internal/*/*.go", "*_test.go", "*/*_test.go", "../internal/testkit/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

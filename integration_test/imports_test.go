@@ -50,20 +50,19 @@ var importRules = map[string]imports{
 	"zklock/zkdriver":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"middleware":              {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/naming"}},
 	"middleware/ginlock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "middleware", "internal/naming"}, foreign: []string{"github.com/gin-gonic/gin"}},
-	"interceptors":            {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "internal/protolock", "internal/verdict", "interceptors/lockpb"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"interceptors":            {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"tracing":                 {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
 	"internal/blocking":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/holding":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/naming":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
-	"internal/protolock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/protobuf"}},
-	"internal/verdict":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence"}, foreign: []string{"google.golang.org/protobuf", "google.golang.org/genproto"}},
-	"contrib/connectlock":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "internal/protolock", "internal/verdict", "interceptors/lockpb"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"interceptors/protolock":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/protobuf"}},
+	"interceptors/verdict":    {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence"}, foreign: []string{"google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"contrib/connectlock":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
 	"contrib/migratelock":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
-	"integration_test/bench":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver", "integration_test/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
-	"integration_test/crowd":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
-	"integration_test/fleet":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
-	"integration_test/":       {ours: []string{"integration_test/"}},
+	"internal/testkit/":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/testkit/"}},
+	"integration_test/bench":  {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver", "integration_test/", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
+	"integration_test/":       {ours: []string{"integration_test/", "internal/testkit/"}},
 	"interceptors/":           {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":               {ours: []string{""}, foreign: []string{""}},
 
@@ -137,7 +136,7 @@ type goPackage struct {
 
 func TestImportsFollowTheRules(t *testing.T) {
 	seen := 0
-	for _, dir := range moduleFolders(t) {
+	for _, dir := range append(moduleFolders(t), "../examples", ".") {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...")
 		cmd.Dir = dir
 		var stderr strings.Builder
@@ -171,15 +170,15 @@ func TestImportsFollowTheRules(t *testing.T) {
 	}
 }
 
-// moduleFolders lists the folders of the modules that programs import: this one, and those below
-// contrib.
+// moduleFolders lists the folders of the modules that programs import: the root, those of the
+// adapters, and those below contrib.
 func moduleFolders(t *testing.T) []string {
 	t.Helper()
 	plugs, err := filepath.Glob("../contrib/*/go.mod")
 	if err != nil || len(plugs) < 3 {
 		t.Fatalf("%d modules below contrib: %v", len(plugs), err)
 	}
-	dirs := []string{".."}
+	dirs := []string{"..", "../interceptors", "../middleware/ginlock", "../tracing"}
 	for _, p := range plugs {
 		dirs = append(dirs, filepath.Dir(p))
 	}

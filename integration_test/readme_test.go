@@ -161,8 +161,11 @@ func emptyModule(t *testing.T) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	gomod := fmt.Sprintf("module example.com/readme\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %[1]s => %q\n", module, root)
-	sums, err := os.ReadFile("../go.sum")
+	gomod := "module example.com/readme\n\ngo 1.26\n"
+	for _, m := range []string{"", "/examples", "/interceptors", "/middleware/ginlock", "/tracing"} {
+		gomod += fmt.Sprintf("\nrequire %s v0.0.0\nreplace %[1]s => %q\n", module+m, root+m)
+	}
+	sums, err := os.ReadFile("go.sum")
 	if err != nil {
 		t.Fatal(err)
 	}

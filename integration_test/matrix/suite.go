@@ -72,7 +72,7 @@ const pkg = "./integration_test"
 
 // build builds the test binary once for all servers.
 func build(ctx context.Context, folder string) (*bench, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/zklock/go-zklock").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find the module: %w", err)
 	}

@@ -57,7 +57,7 @@ func run(ctx context.Context, only string, parallel, seeds int) error {
 }
 
 func moduleRoot(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/zklock/go-zklock").Output()
 	return strings.TrimSpace(string(out)), err
 }
 

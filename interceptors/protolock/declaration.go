@@ -1,5 +1,6 @@
 // Package protolock is shared by the adapters for remote procedure calls. It chooses a call's
-// lock by the fields of its request, and by the option that a method has in its .proto file.
+// lock by the fields of its request, and by the option that a method has in its .proto file. It
+// is for adapters of this project: no promise of compatibility covers it.
 package protolock
 
 import (

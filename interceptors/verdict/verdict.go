@@ -1,5 +1,6 @@
 // Package verdict is shared by the adapters for remote procedure calls. It decides how a failure
-// of a call's lock is reported to the other side.
+// of a call's lock is reported to the other side. It is for adapters of this project: no promise
+// of compatibility covers it.
 package verdict
 
 import (
