@@ -11,8 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/zklock/go-zklock/internal/testkit/leak"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -114,7 +113,7 @@ func (w *worker) chaos() error {
 	if _, err := lines.ReadString('\n'); err != nil {
 		return fmt.Errorf("read the line for the close: %w", err)
 	}
-	return errors.Join(client.Close(), log.close(), goleak.Find())
+	return errors.Join(client.Close(), log.close(), leak.Find(nil))
 }
 
 // reportUntil reports until quiet is closed.

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/zklock/go-zklock/internal/testkit/leak"
 )
 
 // Every goroutine has an owner that waits for its end. So when all clients and ensembles
@@ -13,5 +13,5 @@ import (
 // The tests lose thousands of locks. Their log would hide what matters.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }

@@ -176,7 +176,7 @@ func blamed(out []byte) string {
 	switch {
 	case len(fails) > 0: // the deepest subtest is printed last
 		return string(fails[len(fails)-1][1])
-	case bytes.Contains(out, []byte("goleak: Errors")):
+	case bytes.Contains(out, []byte(" goroutines are left:")):
 		return "TestMain (goroutines are left)"
 	}
 	if name := lastStarted(out); name != "" {

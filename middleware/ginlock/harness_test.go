@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"go.uber.org/goleak"
 
+	"github.com/zklock/go-zklock/internal/testkit/leak"
 	"github.com/zklock/go-zklock/middleware/ginlock"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // world is an ensemble with a client. The client's hooks check that each lock is released

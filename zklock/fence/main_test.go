@@ -3,7 +3,7 @@ package fence_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/zklock/go-zklock/internal/testkit/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }

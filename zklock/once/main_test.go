@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/zklock/go-zklock/internal/testkit/leak"
 )
 
 // The tests lose many locks. The log of the client would hide what matters.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/zklock/go-zklock/internal/testkit/leak"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -99,7 +98,7 @@ func TestExpiryInAReply(t *testing.T) {
 // The core may drop a session that has expired without closing it; no goroutine may
 // remain.
 func TestExpiryLeavesNothingBehind(t *testing.T) {
-	before := goleak.IgnoreCurrent()
+	before := leak.Now()
 	p := newPeer(t, func(l *link) {
 		if l.n == 1 {
 			l.work()
@@ -116,7 +115,9 @@ func TestExpiryLeavesNothingBehind(t *testing.T) {
 	_ = p.Close()
 	p.drop()
 	p.wg.Wait()
-	goleak.VerifyNone(t, before)
+	if err := leak.Find(before); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestReconnect(t *testing.T) {

@@ -2,11 +2,11 @@ package queue
 
 import (
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"pgregory.net/rapid"
 )
 
 // recipes has one node name of each recipe, taken from the real libraries, and the dialects
@@ -48,12 +48,12 @@ func TestEveryRecipeCountsInItsDialectsAndIsForeignInTheOthers(t *testing.T) {
 
 // A client finds its own nodes again by their GUID, in every dialect.
 func TestOwnNamesReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := GUID{rapid.Int64Min(1).Draw(t, "session"), rapid.Uint64Max(1<<48-1).Draw(t, "serial")}
-		d := rapid.SampledFrom(Dialects).Draw(t, "dialect")
-		k := Kind{Mode: rapid.SampledFrom(d.modes).Draw(t, "mode")}
+	for range 10_000 {
+		g := GUID{rand.Int64()>>rand.IntN(63) | 1, rand.Uint64() >> (16 + rand.IntN(48))}
+		d := Dialects[rand.IntN(len(Dialects))]
+		k := Kind{Mode: d.modes[rand.IntN(len(d.modes))]}
 		if k.Mode == Permit {
-			k.Permits = rapid.IntRange(1, 10_000).Draw(t, "permits")
+			k.Permits = 1 + rand.IntN(10_000)
 		}
 		node := d.Prefix(g, k) + "0000000042"
 		q, other, ok := d.Parse(node)
@@ -63,7 +63,7 @@ func TestOwnNamesReadBack(t *testing.T) {
 		if d.Walks(q) != (d == Default) {
 			t.Fatalf("dialect %s: Walks(%q) = %v", d.Name, node, d.Walks(q))
 		}
-	})
+	}
 }
 
 func TestNamesThatCouldPassForQueueNodesAreRefused(t *testing.T) {

@@ -2,25 +2,36 @@ package queue
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // blocks reports whether a contender of mode self has to wait for one of mode ahead.
 func blocks(ahead, self Mode) bool { return ahead == Exclusive || self == Exclusive }
 
-// Decide is compared with a brute-force model. A contender that holds is blocked by none
+// orders returns all queues of up to most writers and readers.
+func orders(most int) (all [][]Node) {
+	for n := 1; n <= most; n++ {
+		for order := range 1 << n {
+			q := make([]Node, n)
+			for i := range q {
+				q[i] = Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: Exclusive}}
+				if order&(1<<i) != 0 {
+					q[i].Kind.Mode = Shared
+				}
+			}
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// Decide is compared with a brute-force model, in all queues of up to twelve contenders. A contender that holds is blocked by none
 // ahead. A contender that waits is blocked by the one that it watches, and by none between
 // the two.
 func TestDecideAgreesWithBruteForce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 12).Draw(t, "modes")
-		q := make([]Node, len(modes))
-		for i, m := range modes {
-			q[i] = Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: m}}
-		}
+	for _, q := range orders(12) {
 		for self := range q {
 			nearest := -1
 			for i := range self {
@@ -30,10 +41,10 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 			}
 			held, watch := Decide(q, self)
 			if held != (nearest < 0) || !held && (len(watch) != 1 || watch[0] != nearest) {
-				t.Fatalf("Decide(%v, %d) = %v, %d; the nearest contender that blocks it is %d", modes, self, held, watch, nearest)
+				t.Fatalf("Decide(%v, %d) = %v, %d; the nearest contender that blocks it is %d", q, self, held, watch, nearest)
 			}
 		}
-	})
+	}
 }
 
 // The first in line is, of the contenders that wait, the one that holds when all holders have
@@ -41,17 +52,14 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 // one behind the holders.
 func TestFirstInLineIsNext(t *testing.T) {
 	const most = 10 // contenders: all orders of readers and writers
-	for n := 1; n <= most; n++ {
-		for order := range 1 << n {
-			kinds := make([]Kind, n)
-			for i := range kinds {
-				kinds[i].Mode = Exclusive
-				if order&(1<<i) != 0 {
-					kinds[i].Mode = Shared
-				}
-			}
-			firstIsNext(t, kinds)
+	for _, q := range orders(most) {
+		kinds := make([]Kind, len(q))
+		for i := range q {
+			kinds[i] = q[i].Kind
 		}
+		firstIsNext(t, kinds)
+	}
+	for n := 1; n <= most; n++ {
 		for _, permits := range []int{1, 2, 3} {
 			firstIsNext(t, slices.Repeat([]Kind{{Mode: Permit, Permits: permits}}, n))
 		}
@@ -85,12 +93,7 @@ func firstIsNext(t *testing.T, kinds []Kind) {
 // In whatever order contenders leave, at least one of those that are left holds, an
 // exclusive one holds alone, and each waiter is woken by the departure that lets it hold.
 func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		modes := rapid.SliceOfN(rapid.SampledFrom([]Mode{Exclusive, Shared}), 1, 10).Draw(t, "modes")
-		var q []Node
-		for i, m := range modes {
-			q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: m}})
-		}
+	for _, q := range orders(10) {
 		for len(q) > 0 {
 			holders, exclusive := 0, 0
 			waiting := map[string]string{} // waiter -> the contender that it watches
@@ -108,7 +111,7 @@ func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
 			if holders == 0 || exclusive > 1 || exclusive == 1 && holders > 1 {
 				t.Fatalf("%d holders, %d of them exclusive, in %v", holders, exclusive, q)
 			}
-			gone := rapid.IntRange(0, len(q)-1).Draw(t, "gone")
+			gone := rand.IntN(len(q))
 			leaver := q[gone].Name
 			q = append(q[:gone:gone], q[gone+1:]...)
 			for i := range q {
@@ -119,17 +122,17 @@ func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
 }
 
 // At most n contenders hold one of n permits, no matter which contender leaves. After each
 // departure, every contender that may hold now, or has become the first in line, is woken: by
 // the departure or by the grant of a contender that it watched.
 func TestPermitsAreHandedOnWhicheverHolderLeaves(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 4).Draw(t, "permits")
+	for range 5_000 {
+		n := 1 + rand.IntN(4)
 		var q []Node
-		for i := range rapid.IntRange(1, 12).Draw(t, "contenders") {
+		for i := range 1 + rand.IntN(12) {
 			q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: Permit, Permits: n}})
 		}
 		type view struct {
@@ -149,7 +152,7 @@ func TestPermitsAreHandedOnWhicheverHolderLeaves(t *testing.T) {
 			views[q[i].Name] = look(i)
 		}
 		for len(q) > 0 {
-			gone := rapid.IntRange(0, len(q)-1).Draw(t, "gone")
+			gone := rand.IntN(len(q))
 			events := []string{q[gone].Name} // names whose watchers are woken
 			q = append(q[:gone:gone], q[gone+1:]...)
 			for len(events) > 0 {
@@ -180,7 +183,7 @@ func TestPermitsAreHandedOnWhicheverHolderLeaves(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
 }
 
 func TestKindsThatDoNotKnowEachOtherConflict(t *testing.T) {
@@ -237,12 +240,12 @@ func TestParseQueueNodes(t *testing.T) {
 }
 
 func TestGUIDTextRoundTrips(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := GUID{rapid.Int64().Draw(t, "session"), rapid.Uint64().Draw(t, "serial")}
+	for range 10_000 {
+		g := GUID{int64(rand.Uint64()), rand.Uint64() >> rand.IntN(64)}
 		if back, ok := parseGUID(g.String()); !ok || back != g {
 			t.Fatalf("%v reads back as %v, %v", g, back, ok)
 		}
-	})
+	}
 }
 
 func FuzzParse(f *testing.F) {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // stopSignal is the signal with which the wrapper stops itself, when it does not catch TSTP.
@@ -24,6 +22,6 @@ func setDisposition(d disposition) (was disposition) {
 	if strings.HasPrefix(runtime.GOARCH, "mips") {
 		set = 16
 	}
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(&d)), uintptr(unsafe.Pointer(&was)), set, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(&d)), uintptr(unsafe.Pointer(&was)), set, 0, 0)
 	return was
 }

@@ -4,16 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
-
-const (
-	getTermios = unix.TCGETS
-	setTermios = unix.TCSETS
 )
 
 // executable returns this program's file, even if the file was replaced since the start.
@@ -48,29 +43,56 @@ func (g *group) changed() (pid int, status syscall.WaitStatus) {
 	return collect(pid)
 }
 
-// childInfo is the part of what waitid reports that unix.Siginfo does not name: behind three numbers,
-// whose order depends on the architecture, there is a union, which is aligned as a pointer is, and
-// begins with the process id. That is so on all architectures of Linux.
+// childInfo is what waitid reports of a child: a signal's number, which is 0 if there is no child,
+// two numbers whose order depends on the architecture, and a union, which is aligned as a pointer
+// is, and begins with the process id. That is so on all architectures of Linux.
 type childInfo struct {
-	_   [3]int32
-	_   [0]uintptr
-	pid int32
+	signal int32
+	second int32
+	third  int32
+	_      [0]uintptr
+	pid    int32
+	_      [112]byte // the kernel writes 128 bytes in all
+}
+
+// code says what has become of the child.
+func (c *childInfo) code() int32 {
+	if strings.HasPrefix(runtime.GOARCH, "mips") {
+		return c.second
+	}
+	return c.third
+}
+
+// Options of waitid, which are the same on all architectures, and its answer for a child that has
+// ended with a dump. Those for other ends are smaller, and those for a stop greater.
+const (
+	allChildren = 0
+	oneChild    = 1
+	dumped      = 3
+)
+
+// waitid reports a child, or all children for which there is something to report, and collects
+// none.
+func waitid(which, pid, options int) (info childInfo, err error) {
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)), uintptr(options|syscall.WNOWAIT), 0, 0)
+		switch errno {
+		case 0:
+			return info, nil
+		case syscall.EINTR:
+		default:
+			return info, errno
+		}
+	}
 }
 
 // peek returns a child that has ended or was stopped; 0 if there is none. It collects nothing.
 func peek() (pid int, ended bool) {
-	const dumped = 3 // CLD_DUMPED; CLD_EXITED and CLD_KILLED are less, the codes of a stop are greater
-	for {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || info.Signo == 0 {
-			return 0, false
-		}
-		return int((*childInfo)(unsafe.Pointer(&info)).pid), info.Code <= dumped
+	info, err := waitid(allChildren, 0, syscall.WEXITED|syscall.WSTOPPED|syscall.WNOHANG)
+	if err != nil || info.signal == 0 {
+		return 0, false
 	}
+	return int(info.pid), info.code() <= dumped
 }
 
 // members reports whether a process group has a live process other than guard. It returns an

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // short is a timing with which a command starts as soon as there is a lease.
@@ -62,7 +60,7 @@ func TestLeaseEndsDuringTheStart(t *testing.T) {
 	if err := r.heedLeaseDuring(func() error {
 		err := g.start(shell("sleep 5"))
 		if err == nil {
-			err = unix.Waitid(unix.P_PID, g.main, &unix.Siginfo{}, unix.WEXITED|unix.WNOWAIT, nil)
+			_, err = waitid(oneChild, g.main, syscall.WEXITED)
 		}
 		return err
 	}); err != nil {

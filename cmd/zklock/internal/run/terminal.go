@@ -5,29 +5,29 @@ package run
 import (
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/zklock/go-zklock/cmd/zklock/internal/tty"
 )
 
 // terminal is the terminal at standard input, if there is one. The command's group is in its
 // foreground while the wrapper's own would be without the command.
 type terminal struct {
 	fd    int
-	is    bool          // it is a terminal, and that of the wrapper's session
-	given bool          // the command's group is in the foreground, as far as the wrapper knows
-	state *unix.Termios // as it was before the command's group got it
+	is    bool             // it is a terminal, and that of the wrapper's session
+	given bool             // the command's group is in the foreground, as far as the wrapper knows
+	state *syscall.Termios // as it was before the command's group got it
 }
 
 // openTerminal returns the terminal at standard input.
 func openTerminal() terminal {
 	t := terminal{fd: 0}
-	_, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	_, err := tty.Foreground(t.fd)
 	t.is = err == nil
 	return t
 }
 
 // foreground reports whether the wrapper's own group is in the foreground.
 func (t *terminal) foreground() bool {
-	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	group, err := tty.Foreground(t.fd)
 	return err == nil && group == syscall.Getpgrp()
 }
 
@@ -36,11 +36,11 @@ func (t *terminal) give(group int) {
 	if !t.is {
 		return
 	}
-	now, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	now, err := tty.Foreground(t.fd)
 	t.given = err == nil && now == group
 	if err == nil && now == syscall.Getpgrp() {
-		t.state, _ = unix.IoctlGetTermios(t.fd, getTermios)
-		t.given = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
+		t.state, _ = tty.Modes(t.fd)
+		t.given = tty.SetForeground(t.fd, group) == nil
 	}
 }
 
@@ -49,13 +49,13 @@ func (t *terminal) give(group int) {
 func (t *terminal) take() {
 	if t.given {
 		t.given = false
-		_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, syscall.Getpgrp())
+		_ = tty.SetForeground(t.fd, syscall.Getpgrp())
 	}
 }
 
 // restore sets the terminal's modes as they were: a command that was killed could not do so.
 func (t *terminal) restore() {
 	if t.state != nil && t.foreground() {
-		_ = unix.IoctlSetTermios(t.fd, setTermios, t.state)
+		_ = tty.SetModes(t.fd, t.state)
 	}
 }

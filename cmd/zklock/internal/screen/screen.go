@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/zklock/go-zklock/cmd/zklock/internal/tty"
 )
 
 // ErrNoTerminal means that the input or the output is not a terminal.
@@ -19,7 +20,7 @@ var ErrNoTerminal = errors.New("not a terminal")
 // screen in front of what was there before.
 type Screen struct {
 	in, out *os.File
-	before  *unix.Termios
+	before  *syscall.Termios
 }
 
 // Sequences that control a terminal.
@@ -33,20 +34,20 @@ const (
 
 // Open begins to use a terminal.
 func Open(in, out *os.File) (*Screen, error) {
-	before, err := unix.IoctlGetTermios(int(in.Fd()), getTermios)
+	before, err := tty.Modes(int(in.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("the input: %w", ErrNoTerminal)
 	}
-	if _, err := unix.IoctlGetTermios(int(out.Fd()), getTermios); err != nil {
+	if _, err := tty.Modes(int(out.Fd())); err != nil {
 		return nil, fmt.Errorf("the output: %w", ErrNoTerminal)
 	}
 	s := &Screen{in: in, out: out, before: before}
 	mode := *before
 	// Keys that send signals are keys here, so that no signal ends the program before it has
 	// restored the terminal.
-	mode.Lflag &^= unix.ICANON | unix.ECHO | unix.ISIG
-	mode.Cc[unix.VMIN], mode.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(int(in.Fd()), setTermios, &mode); err != nil {
+	mode.Lflag &^= syscall.ICANON | syscall.ECHO | syscall.ISIG
+	mode.Cc[syscall.VMIN], mode.Cc[syscall.VTIME] = 1, 0
+	if err := tty.SetModes(int(in.Fd()), &mode); err != nil {
 		return nil, fmt.Errorf("set the terminal's mode: %w", err)
 	}
 	if _, err := out.WriteString(enter); err != nil {
@@ -59,16 +60,16 @@ func Open(in, out *os.File) (*Screen, error) {
 // Close leaves the terminal as it was.
 func (s *Screen) Close() {
 	_, _ = s.out.WriteString(leave)
-	_ = unix.IoctlSetTermios(int(s.in.Fd()), setTermios, s.before)
+	_ = tty.SetModes(int(s.in.Fd()), s.before)
 }
 
 // Size returns the number of columns and lines.
 func (s *Screen) Size() (width, height int) {
-	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
-	if err != nil || size.Col == 0 || size.Row == 0 {
+	width, height, err := tty.Size(int(s.out.Fd()))
+	if err != nil || width == 0 || height == 0 {
 		return 80, 24
 	}
-	return int(size.Col), int(size.Row)
+	return width, height
 }
 
 // Draw shows lines in place of what was there. Lines that do not fit are left out.
