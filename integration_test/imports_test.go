@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -183,6 +184,46 @@ func moduleFolders(t *testing.T) []string {
 		dirs = append(dirs, filepath.Dir(p))
 	}
 	return dirs
+}
+
+// TestImportsRequireLittle: a program that uses the core, the drivers or the command gets no other
+// module than these, and none that raises the versions of its own. The module has no replace
+// either: go install refuses a module of that kind by its version.
+func TestImportsRequireLittle(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gomod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+		Replace []any
+	}
+	if err := json.Unmarshal(out, &gomod); err != nil {
+		t.Fatal(err)
+	}
+	var direct, indirect []string
+	for _, r := range gomod.Require {
+		if r.Indirect {
+			indirect = append(indirect, r.Path)
+		} else {
+			direct = append(direct, r.Path)
+		}
+	}
+	if want := []string{"github.com/go-zookeeper/zk", "github.com/spf13/cobra"}; !slices.Equal(direct, want) {
+		t.Errorf("the root's go.mod requires %q, want %q", direct, want)
+	}
+	// Those of cobra.
+	if want := []string{"github.com/inconshreveable/mousetrap", "github.com/spf13/pflag"}; !slices.Equal(indirect, want) {
+		t.Errorf("the root's go.mod requires indirectly %q, want %q", indirect, want)
+	}
+	if len(gomod.Replace) > 0 {
+		t.Errorf("the root's go.mod has %d replace directives", len(gomod.Replace))
+	}
 }
 
 func TestImportsRulesCatchViolations(t *testing.T) {
