@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -113,7 +113,7 @@ func (w *worker) chaos() error {
 	if _, err := lines.ReadString('\n'); err != nil {
 		return fmt.Errorf("read the line for the close: %w", err)
 	}
-	return errors.Join(client.Close(), log.close(), leak.Find(nil))
+	return errors.Join(client.Close(), log.close(), leaks.Find(nil))
 }
 
 // reportUntil reports until quiet is closed.

@@ -19,13 +19,13 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors"
 	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // world is an ensemble with a client. The client's hooks check that every lock is
 // released exactly once, and never while its handler runs.

@@ -1,26 +1,37 @@
 package zklock_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/anishathalye/porcupine"
 
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// history is what workers saw of each name, from calls to returns. The models that judge
+// history is what workers saw of each name, from calls to returns. The rules that judge
 // it know nothing of queues and leases. Its clock counts events, so two events at one
 // virtual instant still have an order.
+//
+// An operation took effect at some moment between its call and its return. A history is right
+// if there are such moments at which the lock behaves. A lock was certainly held from the
+// return of its acquisition to the call of its release. Two such stays that exclude each other
+// and overlap are wrong whatever the moments were. If none do, each acquisition can have taken
+// effect at its return and each release at its call, and all other choices have the same order.
+// So it is enough to look at the stays, and the judge is exact.
 type history struct {
 	now    int64
 	owners int
-	names  map[string][]porcupine.Operation
+	names  map[string][]operation
 	modes  map[string]map[zklock.Mode]bool
+}
+
+// operation is an act with the times of its call and its return.
+type operation struct {
+	act
+	call, ret int64
 }
 
 // act is one operation on a lock; owner is the number of a handle.
@@ -41,7 +52,7 @@ func (h *history) add(g *grip, what string, call, ret int64) {
 		return // it ends before the handle that it joined
 	}
 	if h.names == nil {
-		h.names, h.modes = map[string][]porcupine.Operation{}, map[string]map[zklock.Mode]bool{}
+		h.names, h.modes = map[string][]operation{}, map[string]map[zklock.Mode]bool{}
 	}
 	for name, mode := range g.modes {
 		if h.modes[name] == nil {
@@ -51,9 +62,7 @@ func (h *history) add(g *grip, what string, call, ret int64) {
 		if what == "downgrade" {
 			h.modes[name][zklock.Shared] = true
 		}
-		h.names[name] = append(h.names[name], porcupine.Operation{
-			ClientId: g.worker.id, Input: act{what, mode, g.owner, g.lock.Token()}, Call: call, Return: ret,
-		})
+		h.names[name] = append(h.names[name], operation{act{what, mode, g.owner, g.lock.Token()}, call, ret})
 	}
 }
 
@@ -70,147 +79,147 @@ func (h *history) downgraded(g *grip, call int64) { h.add(g, "downgrade", call, 
 // lost records that a handle ended at some moment after it was last found valid.
 func (h *history) lost(g *grip, now int64) { h.add(g, "release", g.seen, now) }
 
-// tenure is the state of a lock: its holders, and the greatest tokens so far.
-type tenure struct {
-	writer  int    // its number; 0: there is none
-	readers string // their numbers, in order
-	wrote   zklock.Token
-	read    zklock.Token
+// stay is the time during which a lock was certainly held.
+type stay struct {
+	act           // its acquisition
+	from, to      int64
+	shared        int64 // since when it was a reader's; later than to: it never became one
+	leave, lowers bool  // in a list of events: what the event is, if not the beginning
 }
 
-// ownerMutex is a mutex that only its owner can release.
-var ownerMutex = porcupine.Model{
-	Init: func() any { return 0 },
-	Step: func(state, input, _ any) (bool, any) {
-		a := input.(act)
-		if a.what == "acquire" {
-			return state.(int) == 0, a.owner
+// stays returns the stays in a history of one name.
+func stays(ops []operation) (all []stay) {
+	of := make(map[int]int)
+	for _, op := range ops {
+		switch at := of[op.owner]; op.what {
+		case "acquire":
+			of[op.owner] = len(all)
+			all = append(all, stay{act: op.act, from: op.ret, to: math.MaxInt64, shared: math.MaxInt64})
+		case "downgrade":
+			all[at].shared = op.call
+		case "release":
+			all[at].to = min(all[at].to, op.call)
 		}
-		return state.(int) == a.owner, 0
-	},
-	DescribeOperation: describeAct,
-}
-
-// fencedMutex is a mutex whose tokens rise.
-var fencedMutex = porcupine.Model{
-	Init: func() any { return tenure{} },
-	Step: func(state, input, _ any) (bool, any) {
-		s, a := state.(tenure), input.(act)
-		if a.what == "acquire" {
-			return s.writer == 0 && a.token.Compare(s.wrote) > 0, tenure{writer: a.owner, wrote: a.token}
-		}
-		return s.writer == a.owner, tenure{wrote: s.wrote}
-	},
-	DescribeOperation: describeAct,
-}
-
-// fencedRW is a reader-writer lock. A writer's token is greater than all tokens before it,
-// a reader's is greater than those of all writers before it.
-var fencedRW = porcupine.Model{
-	Init: func() any { return tenure{} },
-	Step: func(state, input, _ any) (bool, any) {
-		s, a := state.(tenure), input.(act)
-		me := fmt.Sprintf("%06d,", a.owner)
-		switch {
-		case a.what == "acquire" && a.mode == zklock.Exclusive:
-			ok := s.writer == 0 && s.readers == "" && a.token.Compare(s.wrote) > 0 && a.token.Compare(s.read) > 0
-			s.writer, s.wrote = a.owner, a.token
-			return ok, s
-		case a.what == "acquire":
-			ok := s.writer == 0 && a.token.Compare(s.wrote) > 0
-			s.readers = insert(s.readers, me)
-			if a.token.Compare(s.read) > 0 {
-				s.read = a.token
-			}
-			return ok, s
-		case a.what == "downgrade":
-			ok := s.writer == a.owner
-			s.writer, s.readers = 0, insert(s.readers, me)
-			return ok, s
-		case s.writer == a.owner:
-			s.writer = 0
-			return true, s
-		}
-		ok := strings.Contains(s.readers, me)
-		s.readers = strings.Replace(s.readers, me, "", 1)
-		return ok, s
-	},
-	DescribeOperation: describeAct,
-}
-
-// insert keeps numbers of fixed width in order.
-func insert(list, number string) string {
-	at := 0
-	for at < len(list) && list[at:at+len(number)] < number {
-		at += len(number)
 	}
-	return list[:at] + number + list[at:]
+	return all
 }
 
-// semaphore is a semaphore with a fixed number of permits.
-var semaphore = porcupine.Model{
-	Init: func() any { return "" },
-	Step: func(state, input, _ any) (bool, any) {
-		s, a := state.(string), input.(act)
-		me := fmt.Sprintf("%06d,", a.owner)
-		if a.what == "acquire" {
-			return len(s) < permits*len(me), insert(s, me)
+// rule judges the acquisitions of a lock with some permits. permits of 0 is a reader-writer lock,
+// and a mutex if all of its holders are writers: a writer's token is greater than all tokens
+// before it, and a reader's is greater than those of all writers before it.
+func rule(permits int, ops []operation) bool {
+	var events []stay
+	for _, s := range stays(ops) {
+		events = append(events, s)
+		if s.shared < s.to {
+			lowered := s
+			lowered.from, lowered.lowers = s.shared, true
+			events = append(events, lowered)
 		}
-		return strings.Contains(s, me), strings.Replace(s, me, "", 1)
-	},
-	DescribeOperation: describeAct,
+		if s.to < math.MaxInt64 {
+			left := s
+			left.from, left.leave = s.to, true
+			events = append(events, left)
+		}
+	}
+	slices.SortStableFunc(events, func(a, b stay) int {
+		if a.from != b.from {
+			return cmp.Compare(a.from, b.from)
+		}
+		return cmp.Compare(order(a), order(b))
+	})
+	holders, writer := make(map[int]bool), 0
+	var wrote, read zklock.Token
+	for _, e := range events {
+		switch {
+		case e.leave:
+			if delete(holders, e.owner); writer == e.owner {
+				writer = 0
+			}
+		case e.lowers:
+			writer = 0
+		case permits > 0:
+			if holders[e.owner] = true; len(holders) > permits {
+				return false
+			}
+		case e.mode == zklock.Exclusive:
+			if len(holders) > 0 || e.token.Compare(wrote) <= 0 || e.token.Compare(read) <= 0 {
+				return false
+			}
+			holders[e.owner], writer, wrote = true, e.owner, e.token
+		default:
+			if writer != 0 || e.token.Compare(wrote) <= 0 {
+				return false
+			}
+			if holders[e.owner] = true; e.token.Compare(read) > 0 {
+				read = e.token
+			}
+		}
+	}
+	return true
 }
 
-func describeAct(input, _ any) string {
-	a := input.(act)
-	return fmt.Sprintf("%s %v by %d, token %v", a.what, a.mode, a.owner, a.token)
+// order puts the events of one time into an order: what lets others in comes first.
+func order(e stay) int {
+	switch {
+	case e.leave:
+		return 0
+	case e.lowers:
+		return 1
+	}
+	return 2
 }
 
-// change is a read of a register and the transaction built on it.
-type change struct{ read, wrote string }
+// change is a read of a register and the transaction built on it, with their times. Each writes
+// another value.
+type change struct {
+	read, wrote string
+	call, ret   int64
+}
 
-// guarded is a register that does not change between a worker's read and the write that
-// is built on it.
-var guarded = porcupine.Model{
-	Init: func() any { return "" },
-	Step: func(state, input, _ any) (bool, any) {
-		c := input.(change)
-		return state.(string) == c.read, c.wrote
-	},
-	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
+// guarded reports whether a register did not change between the read and the write of any
+// change. Each then follows the one whose value it has read, and there is one order only: they
+// can have taken effect in it if no change returned before an earlier one was called.
+func guarded(changes []change) bool {
+	next := make(map[string]change)
+	for _, c := range changes {
+		if _, forks := next[c.read]; forks {
+			return false
+		}
+		next[c.read] = c
+	}
+	value, now := "", int64(0)
+	for range changes {
+		c, ok := next[value]
+		if now = max(now, c.call); !ok || now > c.ret {
+			return false
+		}
+		value = c.wrote
+	}
+	return true
 }
 
 // judge checks the history of every name. It returns the faults and the number of
 // histories.
 func (m *model) judge() (wrong []string, histories int) {
-	check := func(what, name string, model porcupine.Model, ops []porcupine.Operation) {
-		if len(ops) == 0 {
-			return
-		}
-		histories++
-		if porcupine.CheckOperations(model, ops) {
-			return
-		}
-		text := fmt.Sprintf("history: %s does not behave like a %s:", name, what)
-		for _, op := range ops {
-			text += fmt.Sprintf("\n\t%d to %d: %s", op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
-		}
-		wrong = append(wrong, text)
+	refuse := func(what, name string, history any) {
+		wrong = append(wrong, fmt.Sprintf("history: %s does not behave like a %s: %+v", name, what, history))
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.history.names)) {
 		ops, modes := m.history.names[name], m.history.modes[name]
-		switch {
-		case m.w.p.operator: // its deletes end exclusion; only registers that Txn guards stay correct
-		case modes[zklock.Permit]:
-			check("semaphore", name, semaphore, ops)
-		case modes[zklock.Shared]:
-			check("fenced reader-writer lock", name, fencedRW, ops)
-		default:
-			check("mutex", name, ownerMutex, ops)
-			check("fenced mutex", name, fencedMutex, ops)
+		if m.w.p.operator || len(ops) == 0 { // an operator's deletes end exclusion; only registers that Txn guards stay correct
+			continue
+		}
+		histories++
+		number, what := 0, "fenced lock"
+		if modes[zklock.Permit] {
+			number, what = permits, "semaphore"
+		}
+		if !rule(number, ops) {
+			refuse(what, name, ops)
 		}
 	}
-	changes := map[string][]porcupine.Operation{}
+	changes := map[string][]change{}
 	for _, c := range m.writes {
 		if !c.applied {
 			continue
@@ -218,37 +227,55 @@ func (m *model) judge() (wrong []string, histories int) {
 		if c.done == 0 {
 			c.done = math.MaxInt64
 		}
-		changes[c.name] = append(changes[c.name], porcupine.Operation{ClientId: c.grip.worker.id, Input: change{c.read, c.value}, Call: c.call, Return: c.done})
+		changes[c.name] = append(changes[c.name], change{c.read, c.value, c.call, c.done})
 	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		check("guarded register", name, guarded, changes[name])
+		if histories++; !guarded(changes[name]) {
+			refuse("guarded register", name, changes[name])
+		}
 	}
 	return wrong, histories
 }
 
-// The models accept correct histories and reject wrong ones.
+// The rules accept correct histories and reject wrong ones.
 func TestJudge(t *testing.T) {
 	token := func(n int64) zklock.Token { return zklock.Token{Zxid: n} }
-	op := func(call, ret int64, a act) porcupine.Operation {
-		return porcupine.Operation{Input: a, Call: call, Return: ret}
-	}
+	op := func(call, ret int64, a act) operation { return operation{a, call, ret} }
 	x, s := zklock.Exclusive, zklock.Shared
 	for _, c := range []struct {
-		what  string
-		model porcupine.Model
-		ok    bool
-		ops   []porcupine.Operation
+		what    string
+		permits int
+		ok      bool
+		ops     []operation
 	}{
-		{"one after the other", ownerMutex, true, []porcupine.Operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(5, 8, act{"release", x, 1, token(1)}), op(2, 7, act{"acquire", x, 2, token(2)})}},
-		{"two at a time", ownerMutex, false, []porcupine.Operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(6, 8, act{"release", x, 1, token(1)}), op(2, 5, act{"acquire", x, 2, token(2)})}},
-		{"falling tokens", fencedMutex, false, []porcupine.Operation{op(1, 2, act{"acquire", x, 1, token(2)}), op(3, 4, act{"release", x, 1, token(2)}), op(5, 6, act{"acquire", x, 2, token(1)})}},
-		{"readers together", fencedRW, true, []porcupine.Operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", s, 2, token(1)}), op(5, 6, act{"release", s, 1, token(1)})}},
-		{"writer while a reader holds", fencedRW, false, []porcupine.Operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)}), op(5, 6, act{"release", s, 1, token(1)})}},
-		{"reader while a downgraded writer holds", fencedRW, true, []porcupine.Operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 6, act{"downgrade", x, 1, token(1)}), op(4, 5, act{"acquire", s, 2, token(2)})}},
-		{"third holder of two permits", semaphore, false, []porcupine.Operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1)}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2)}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3)})}},
-		{"lost update", guarded, false, []porcupine.Operation{{Input: change{"", "a"}, Call: 1, Return: 4}, {Input: change{"", "b"}, Call: 2, Return: 3}}},
+		{"one after the other", 0, true, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(5, 8, act{"release", x, 1, token(1)}), op(2, 7, act{"acquire", x, 2, token(2)})}},
+		{"two at a time", 0, false, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(6, 8, act{"release", x, 1, token(1)}), op(2, 5, act{"acquire", x, 2, token(2)})}},
+		{"one is never released", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)})}},
+		{"falling tokens", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(2)}), op(3, 4, act{"release", x, 1, token(2)}), op(5, 6, act{"acquire", x, 2, token(1)})}},
+		{"readers together", 0, true, []operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", s, 2, token(1)}), op(5, 6, act{"release", s, 1, token(1)})}},
+		{"writer while a reader holds", 0, false, []operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)}), op(5, 6, act{"release", s, 1, token(1)})}},
+		{"reader while a writer holds", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"acquire", s, 2, token(2)}), op(5, 6, act{"release", x, 1, token(1)})}},
+		{"reader while a downgraded writer holds", 0, true, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 6, act{"downgrade", x, 1, token(1)}), op(4, 5, act{"acquire", s, 2, token(2)})}},
+		{"writer while a downgraded writer holds", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"downgrade", x, 1, token(1)}), op(5, 6, act{"acquire", x, 2, token(2)})}},
+		{"reader with a writer's token", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(2)}), op(3, 4, act{"release", x, 1, token(2)}), op(5, 6, act{"acquire", s, 2, token(2)})}},
+		{"second holder of two permits", 2, true, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1)}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2)})}},
+		{"third holder of two permits", 2, false, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1)}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2)}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3)})}},
 	} {
-		if got := porcupine.CheckOperations(c.model, c.ops); got != c.ok {
+		if got := rule(c.permits, c.ops); got != c.ok {
+			t.Errorf("%s: judged %v, want %v", c.what, got, c.ok)
+		}
+	}
+	for _, c := range []struct {
+		what    string
+		ok      bool
+		changes []change
+	}{
+		{"changes in turn", true, []change{{"a", "b", 2, 5}, {"", "a", 1, 3}, {"b", "c", 6, math.MaxInt64}}},
+		{"lost update", false, []change{{"", "a", 1, 4}, {"", "b", 2, 3}}},
+		{"a value that was never there", false, []change{{"", "a", 1, 2}, {"b", "c", 3, 4}}},
+		{"a change from the future", false, []change{{"", "a", 3, 4}, {"a", "b", 1, 2}}},
+	} {
+		if got := guarded(c.changes); got != c.ok {
 			t.Errorf("%s: judged %v, want %v", c.what, got, c.ok)
 		}
 	}

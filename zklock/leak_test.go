@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 )
 
 // Every goroutine has an owner that waits for its end. So when all clients and ensembles
@@ -13,5 +13,5 @@ import (
 // The tests lose thousands of locks. Their log would hide what matters.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	leak.Main(m)
+	leaks.Main(m)
 }

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func TestBurstEndsByItselfWithASummary(t *testing.T) {
 	var out bytes.Buffer

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func TestBurstEndsByItselfWithASummary(t *testing.T) {
 	var out bytes.Buffer

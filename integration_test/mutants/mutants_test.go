@@ -133,7 +133,7 @@ func TestBlamed(t *testing.T) {
 	for want, out := range map[string]string{
 		"TestA/deep":                     "=== RUN   TestA\n=== RUN   TestA/deep\n--- FAIL: TestA (0.0s)\n    --- FAIL: TestA/deep (0.0s)\nFAIL\n",
 		"TestB (panics)":                 "=== RUN   TestA\n--- PASS: TestA (0.0s)\n=== RUN   TestB\npanic: deadlock: all goroutines in bubble are blocked\n",
-		"TestMain (goroutines are left)": "=== RUN   TestA\n--- PASS: TestA (0.0s)\nPASS\nleak: 1 goroutines are left:\n",
+		"TestMain (goroutines are left)": "=== RUN   TestA\n--- PASS: TestA (0.0s)\nPASS\nleaks: 1 goroutines are left:\n",
 		"TestMain":                       "",
 	} {
 		if got := blamed([]byte(out)); got != want {

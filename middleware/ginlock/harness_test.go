@@ -12,7 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/middleware/ginlock"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	leak.Main(m)
+	leaks.Main(m)
 }
 
 // world is an ensemble with a client. The client's hooks check that each lock is released

@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 )
 
 // The tests lose many terms. The log of the client would hide what matters.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	leak.Main(m)
+	leaks.Main(m)
 }

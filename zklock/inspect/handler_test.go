@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/inspect"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // world is an ensemble with two clients.
 type world struct {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/leak"
+	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -98,7 +98,7 @@ func TestExpiryInAReply(t *testing.T) {
 // The core may drop a session that has expired without closing it; no goroutine may
 // remain.
 func TestExpiryLeavesNothingBehind(t *testing.T) {
-	before := leak.Now()
+	before := leaks.Now()
 	p := newPeer(t, func(l *link) {
 		if l.n == 1 {
 			l.work()
@@ -115,7 +115,7 @@ func TestExpiryLeavesNothingBehind(t *testing.T) {
 	_ = p.Close()
 	p.drop()
 	p.wg.Wait()
-	if err := leak.Find(before); err != nil {
+	if err := leaks.Find(before); err != nil {
 		t.Error(err)
 	}
 }

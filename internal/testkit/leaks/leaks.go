@@ -1,5 +1,5 @@
-// Package leak finds goroutines that a test has left behind.
-package leak
+// Package leaks finds goroutines that a test has left behind.
+package leaks
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func Find(before Known) error {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "leak: %d goroutines are left:", len(left))
+	fmt.Fprintf(&text, "leaks: %d goroutines are left:", len(left))
 	for _, g := range left {
 		fmt.Fprintf(&text, "\n\n%s", g.stack)
 	}
