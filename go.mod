@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/spf13/cobra v1.10.2
-	golang.org/x/sys v0.49.0
 )
 
 require (

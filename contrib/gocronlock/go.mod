@@ -12,7 +12,6 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
-	go.yaml.in/yaml/v3 v3.0.6 // indirect
 )
 
 replace github.com/zklock/go-zklock => ../..

@@ -6,8 +6,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
+	"unsafe"
 )
 
 // halfStopped has a process that TSTP does not stop, and another one, the first, that it stops.
@@ -114,12 +113,11 @@ func newTerminal(t *testing.T) (keys, screen *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	if err := unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
+	var locked, number int32
+	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &number} {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, keys.Fd(), request, uintptr(unsafe.Pointer(value))); errno != 0 {
+			t.Fatal(errno)
+		}
 	}
 	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
