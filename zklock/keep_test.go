@@ -161,6 +161,26 @@ func TestUsesInBetweenCount(t *testing.T) {
 	})
 }
 
+// After a recall a place is not said to be kept, however often the name was used before: a try of
+// another client that finds it held fails at once.
+func TestRecallEndsTheUsesInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := keeping(t, e), connect(t, e.Connector(), nil)
+		for range 10 {
+			use(t, a.Mutex("x"))
+			time.Sleep(2 * time.Second) // the client gives the place up
+		}
+		keep(t, e, a.Mutex("x"))
+		use(t, b.Mutex("x"))
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		if who, err := a.Contenders(t.Context(), "x"); err != nil || len(who) != 1 || who[0].Kept {
+			t.Errorf("contenders %+v, %v, want one that may not be kept", who, err)
+		}
+		mustRelease(t, l)
+	})
+}
+
 // TestRecallOfALockInUse: from the arrival of another contender on, the limits of hand-over
 // count, and the place leaves at the end.
 func TestRecallOfALockInUse(t *testing.T) {

@@ -21,7 +21,7 @@ var createMutants = []mutant{
 		breaks: "a place that leaves for a new one at the tail is not counted, so the client believes for good that others wait",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("if parents[i].marked && !warm {", "if parents[i].marked && !warm && p.replaces == nil {"),
+		edits:  change("if parents[i].marked {", "if parents[i].marked && p.replaces == nil {"),
 		tests:  []string{"TestHandoverIsUnlimitedOnceOthersHaveGone"},
 	},
 	{
@@ -30,8 +30,8 @@ var createMutants = []mutant{
 		file:   enqueueFile,
 		by:     core,
 		edits: []edit{
-			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].marked && !warm {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
-				"if parents[i].marked && !warm {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
+			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
+				"if parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
 			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
 			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
 			{"children[len(children)-1] = stat.NumChildren", "count = stat.NumChildren"},

@@ -113,7 +113,7 @@ var freshMutants = []mutant{
 		breaks: "a fresh name's znode is not set, so the reaper cannot distinguish it from one that another program puts in its place",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("if parents[i].marked && !warm {", "if parents[i].marked && !warm && !isUnmade(parents[i]) {"),
+		edits:  change("if parents[i].marked {", "if parents[i].marked && !isUnmade(parents[i]) {"),
 		tests:  []string{"TestFreshNameIsOneTransaction"},
 	},
 	{

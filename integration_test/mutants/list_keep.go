@@ -88,9 +88,9 @@ var keepMutants = []mutant{
 	{
 		name:   "keep-between-turns",
 		breaks: "a name is kept although other processes use it in between",
-		file:   "zklock/internal/place/attempt_enqueue.go",
+		file:   keepFile,
 		by:     core,
-		edits:  change("alone && !p.doubtful && (p.before == nil || follows(p))", "alone && !p.doubtful"),
+		edits:  change("case suffix == known.streak.suffix+1:", "case suffix > known.streak.suffix:"),
 		tests:  []string{"TestUsesInBetweenCount"},
 	},
 	{

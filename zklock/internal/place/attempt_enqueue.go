@@ -83,12 +83,10 @@ func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, er
 // still unknown then, abandon ends replaces too, which is harmless.
 func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
 	desk, r := a.Desk, a.Request
-	before := beginProof(desk, r.Wants)
-	p, ok := newPlace(desk, r.Wants, r.Keep && mayKeep(desk, r.Wants, before))
+	p, ok := newPlace(desk, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
-	p.before = before
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
@@ -98,7 +96,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	var doubt error // why the outcome of a try was unknown
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
 		unclear := desk.freshNames.unclear.Load()
-		w := a.submitCreate(ctx, p, parents, isWarm(p))
+		w := a.submitCreate(ctx, p, parents)
 		select {
 		case <-w.Done:
 		case <-desk.Ctx.Done():
@@ -166,10 +164,10 @@ func because(err, doubt error) error {
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. A warm name needs no set. A parent that is unmade is created right before the node.
+// node. A parent that is unmade is created right before the node.
 // The nodes of the place that p replaces are deleted first, so that they are not counted.
 // ctx is that of the caller, which may give up.
-func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, warm bool) *session.Write {
+func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *session.Write {
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
@@ -188,7 +186,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, w
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked && !warm {
+		if parents[i].marked {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
@@ -255,7 +253,6 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.Zxid = stat.Mzxid
-			p.parentCzxid = stat.Czxid
 			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
 		}
 	}
@@ -268,10 +265,7 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
-	last := number(p)
-	if p.parentCzxid == 0 && isProven(ctx, p) {
-		children, p.parentCzxid = []int32{1}, p.before.czxid
-	}
+	last := lastNumber(p)
 	p.limitChecked = requeued || len(children) > 0 && !slices.Contains(children, -1)
 	if requeued {
 		p.replaces.unregister()
@@ -296,7 +290,10 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	for _, n := range children {
 		alone = alone && n == 1
 	}
-	p.keepable = p.keepable && alone && !p.doubtful && (p.before == nil || follows(p))
+	for _, c := range p.nodes {
+		longer := desk.parents.noteUse(c.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
+		p.keepable = p.keepable && longer
+	}
 	desk.Mu.Lock()
 	p.others = !alone
 	p.life.moveLocked(queued)

@@ -29,15 +29,23 @@ const (
 	maxRecalls = 5
 )
 
+// A streak is how often in a row this client has used a name alone. The suffix of a
+// sequential node counts the creations below its parent. So if the suffix of a contender
+// follows that of our contender before, nothing was created in between.
+type streak struct {
+	suffix int64 // of our newest contender
+	uses   int   // up to that; 0 if it was not alone when it was created
+}
+
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
 // has one name, and this use is one of enough in a row between which no other contender was
 // created. Whether that is true of this use, too, is known only after the creation.
-func mayKeep(desk *Desk, wants []Want, before *warmth) bool {
-	uses := 1
-	if before != nil {
-		uses = before.successes + 2
+func mayKeep(desk *Desk, wants []Want) bool {
+	if len(wants) != 1 {
+		return false
 	}
-	return len(wants) == 1 && uses >= desk.cfg.KeepAfter<<desk.parents.recalls(wants[0].Path)
+	uses, recalls := desk.parents.usesInARow(wants[0].Path)
+	return uses+1 >= desk.cfg.KeepAfter<<recalls
 }
 
 // Keeper is what a place is kept for.
@@ -127,22 +135,48 @@ func HasOthers(p *Place) bool {
 	return p.others
 }
 
-// recalls returns how often a place below a path was recalled, at most maxRecalls.
-func (p *parents) recalls(path string) uint8 {
+// usesInARow returns the length of the streak below a path, and how often a place there was
+// recalled, at most maxRecalls.
+func (p *parents) usesInARow(path string) (uses int, recalls uint8) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, ok := p.byPath[path]; ok {
-		return e.Value.(*parent).recalls
+		known := e.Value.(*parent)
+		return known.streak.uses, known.recalls
 	}
-	return 0
+	return 0, 0
 }
 
-// noteRecall counts a recall of a place below a path.
+// noteUse records that this client has created a contender below a path. longer means that
+// the contender makes the streak longer: it is alone, and follows the one before.
+func (p *parents) noteUse(path string, suffix int64, alone bool) (longer bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.byPath[path]
+	if !ok {
+		return alone
+	}
+	known := e.Value.(*parent)
+	now := streak{suffix: suffix}
+	switch {
+	case !alone:
+	case suffix == known.streak.suffix+1:
+		now.uses = known.streak.uses + 1
+	default:
+		now.uses = 1
+	}
+	longer = now.uses > known.streak.uses
+	known.streak = now
+	return longer
+}
+
+// noteRecall counts a recall of a place below a path, and ends the streak.
 func (p *parents) noteRecall(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, ok := p.byPath[path]; ok {
 		known := e.Value.(*parent)
 		known.recalls = min(known.recalls+1, maxRecalls)
+		known.streak.uses = 0
 	}
 }

@@ -54,10 +54,6 @@ type Place struct {
 	Zxid     int64        // of the transaction that created them; 0 while that is not known
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 
-	before      *warmth // what our contender before it proves, if it has one name; nil: nothing
-	suffix      int64   // of its first contender's node
-	parentCzxid int64   // its parent's, if it has one name, and a set or a warm name has shown it
-
 	Granted  time.Time     // when it was first granted; zero if it was not
 	recalled time.Duration // guarded by Desk.Mu; how long after that it was recalled; 0: it was not
 
@@ -108,13 +104,11 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	return p, true
 }
 
-// number reads the sequence numbers of a place whose nodes exist, and returns the largest.
-func number(p *Place) (last int64) {
-	for i, c := range p.nodes {
+// lastNumber returns the largest of the sequence numbers of a place whose nodes exist.
+func lastNumber(p *Place) (last int64) {
+	for _, c := range p.nodes {
 		n, _, _ := p.Desk.cfg.Dialect.Parse(c.node())
-		if last = max(last, n.Seq); i == 0 {
-			p.suffix = n.Seq
-		}
+		last = max(last, n.Seq)
 	}
 	return last
 }
