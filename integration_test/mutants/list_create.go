@@ -91,7 +91,7 @@ var createMutants = []mutant{
 		breaks: "a create whose reply was lost is assumed not to be applied, and is sent again",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("case errors.Is(err, driver.ErrConnLoss):\n\t\t\tp.doubtful", "case false:\n\t\t\tp.doubtful"),
+		edits:  change("case errors.Is(err, driver.ErrConnLoss):\n\t\tapplied", "case false:\n\t\tapplied"),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
 	},
 	{
@@ -155,7 +155,7 @@ var createMutants = []mutant{
 		breaks: "a caller that gives up while its create is under way leaves its node in the queue",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("case <-ctx.Done():\n\t\t\ta.abandon(p, w, parents)", "case <-ctx.Done():\n\t\t\tp.giveUp()"),
+		edits:  change("case <-ctx.Done():\n\t\tc.abandon(c.p, w, c.parents)", "case <-ctx.Done():\n\t\tc.p.giveUp()"),
 		tests:  []string{"TestCreateCancelledUnderWayLeavesNothing"},
 	},
 }

@@ -153,7 +153,7 @@ var freshMutants = []mutant{
 		breaks: "a client looks for the node of a transaction that it has not sent",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("if !errors.Is(err, driver.ErrNotSent) {", "if true {"),
+		edits:  change("if !errors.Is(w.Err, driver.ErrNotSent) {", "if true {"),
 		tests:  []string{"TestFreshNameThatWasNotSentIsNotLookedFor"},
 	},
 	{

@@ -90,66 +90,109 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	began := lease.Now()
+	c := creation{Attempt: a, p: p, parents: parents, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
-	var doubt error // why the outcome of a try was unknown
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
-		unclear := desk.freshNames.unclear.Load()
-		w := a.submitCreate(ctx, p, parents)
-		select {
-		case <-w.Done:
-		case <-desk.Ctx.Done():
-			return nil, false, errs.ErrSessionOver
-		case <-ctx.Done():
-			a.abandon(p, w, parents)
-			return nil, false, because(desk.WaitEnded(ctx, began), doubt)
-		}
-		err := w.Err
-		desk.freshNames.note(w, parents, unclear)
+		applied, children, err := c.try(ctx, pause)
 		switch {
-		case err == nil:
-			return a.created(ctx, p, parents, seen, w.Children)
-		case errors.Is(err, driver.ErrConnLoss):
-			p.doubtful, doubt = true, err
-			found, err := a.recover(ctx, p)
-			if err != nil {
-				a.abandon(p, nil, parents)
-				return nil, false, because(err, doubt)
-			}
-			if found {
-				return a.created(ctx, p, parents, seen, nil)
-			}
-			if err := a.makeAll(ctx, parents); err != nil {
-				p.unregister()
-				return nil, false, err
-			}
-		case session.Transient(err):
-			if !session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
-				if !errors.Is(err, driver.ErrNotSent) {
-					w = nil // abandon looks for the nodes
-				}
-				a.abandon(p, w, parents)
-				return nil, false, desk.Interrupted(ctx, began)
-			}
-		case desk.Ended(err):
-			return nil, false, errs.ErrSessionOver
-		case a.setRefused(w, parents):
-			// This client may not write that parent. The next try creates without the
-			// set, and the queue is listed instead of counted.
-		case isRefused(w, parents):
-			if err := a.makeRefused(ctx, w, parents); err != nil {
-				p.unregister()
-				return nil, false, err
-			}
-		default:
-			p.unregister()
-			if errors.Is(err, driver.ErrNoNode) {
-				return nil, false, err
-			}
-			return nil, false, desk.cfg.explain(err, r.Wants[0].Path)
+		case err != nil:
+			return nil, false, err
+		case applied:
+			return a.created(ctx, p, parents, seen, children)
 		}
 	}
+}
+
+// creation is the creation of a place's nodes, in as many tries as it takes.
+type creation struct {
+	Attempt
+	p       *Place
+	parents []parent // as far as is known; a try may show that one is different
+	began   time.Time
+	doubt   error // why the outcome of a try was unknown; nil: no outcome was
+}
+
+// try sends the transaction that creates the nodes once. applied says that the nodes exist;
+// children is as in session.Write. If nothing was applied and err is nil, the next try may
+// succeed. On an error the place has ended, or is being removed in the background.
+func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, children []int32, err error) {
+	w, err := c.send(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	switch err = w.Err; {
+	case err == nil:
+		return true, w.Children, nil
+	case errors.Is(err, driver.ErrConnLoss):
+		applied, err = c.lookFor(ctx, err)
+		return applied, nil, err
+	case session.Transient(err):
+		return false, nil, c.sleep(ctx, w, pause)
+	case c.Desk.Ended(err):
+		return false, nil, errs.ErrSessionOver
+	case c.setRefused(w, c.parents):
+		// This client may not write that parent. The next try creates without the
+		// set, and the queue is listed instead of counted.
+		return false, nil, nil
+	case isRefused(w, c.parents):
+		err = c.makeRefused(ctx, w, c.parents)
+	case !errors.Is(err, driver.ErrNoNode): // which enqueue deals with
+		err = c.Desk.cfg.explain(err, c.Request.Wants[0].Path)
+	}
+	if err != nil {
+		c.p.unregister() // certainly nothing was created
+	}
+	return false, nil, err
+}
+
+// send submits the creates, and waits for their outcome. If ctx ends first, the place is
+// removed in the background.
+func (c *creation) send(ctx context.Context) (*session.Write, error) {
+	desk := c.Desk
+	unclear := desk.freshNames.unclear.Load()
+	w := c.submitCreate(ctx, c.p, c.parents)
+	select {
+	case <-w.Done:
+		desk.freshNames.note(w, c.parents, unclear)
+		return w, nil
+	case <-desk.Ctx.Done():
+		return nil, errs.ErrSessionOver
+	case <-ctx.Done():
+		c.abandon(c.p, w, c.parents)
+		return nil, because(desk.WaitEnded(ctx, c.began), c.doubt)
+	}
+}
+
+// lookFor finds out whether a try of which the outcome is unknown was applied. If it was not, the
+// next try finds all znodes made: see the invariants of fresh names.
+func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
+	c.p.doubtful, c.doubt = true, doubt
+	if applied, err = c.recover(ctx, c.p); err != nil {
+		c.abandon(c.p, nil, c.parents)
+		return false, because(err, doubt)
+	}
+	if applied {
+		return true, nil
+	}
+	if err = c.makeAll(ctx, c.parents); err != nil {
+		c.p.unregister()
+	}
+	return false, err
+}
+
+// sleep pauses before the next try. If ctx or the session ends first, the place is removed in
+// the background.
+func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Duration) error {
+	desk := c.Desk
+	if session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
+		return nil
+	}
+	if !errors.Is(w.Err, driver.ErrNotSent) {
+		w = nil // abandon looks for the nodes
+	}
+	c.abandon(c.p, w, c.parents)
+	return desk.Interrupted(ctx, c.began)
 }
 
 // because adds to the error of a wait without a session what happened to the last try: a server
