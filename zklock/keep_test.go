@@ -458,6 +458,62 @@ func TestRecallAfterAReconnect(t *testing.T) {
 	})
 }
 
+// TestRecallAfterAReconnectIsBounded: after a reconnect a client lists the queues of its kept
+// names again, beginning between a twelfth and a sixth of the session timeout later. Contenders
+// that come before that wait for it. docs/guarantees.md has the bound.
+func TestRecallAfterAReconnectIsBounded(t *testing.T) {
+	const timeout, latency = 12 * time.Second, 5 * time.Millisecond
+	for _, together := range []int{1, 64} { // names that one goroutine of the client watches
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New(memdriver.WithLatency(latency))
+			a, b := keeping(t, e, "keep", "1h", "session_timeout", timeout.String()), connect(t, e.Connector(), nil)
+			if err := b.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			longest := time.Duration(0)
+			for i := range 50 {
+				comes := time.Duration(i%10) * timeout / 40
+				ends := timeout/6 + time.Duration(10+together)*2*latency // reconnecting, and a list of each name
+				all := make([]string, together)
+				for j := range all {
+					all[j] = fmt.Sprint(i, "/", j)
+					use(t, a.Mutex(all[j]))
+					use(t, a.Mutex(all[j]))
+				}
+				session := kept(t, b, all[0])
+				time.Sleep(timeout)
+				began := time.Now()
+				e.KillConnection(session)
+				time.Sleep(comes)
+				var waiters sync.WaitGroup
+				for _, name := range all {
+					waiters.Go(func() {
+						mustRelease(t, mustLock(t)(b.Mutex(name).Acquire(t.Context())))
+						if took := time.Since(began); took > max(ends, comes+20*latency) || comes == 0 && took < timeout/12 {
+							t.Errorf("a client that comes %v after the connection was lost is granted an idle name after %v, want %v to %v, or at once", comes, took, timeout/12, ends)
+						}
+					})
+				}
+				waiters.Wait()
+				longest = max(longest, time.Since(began)-comes)
+			}
+			if longest < timeout/8 {
+				t.Errorf("no client has waited longer than %v", longest)
+			}
+		})
+	}
+}
+
+// kept returns the session whose client keeps a name.
+func kept(t *testing.T, c *zklock.Client, name string) int64 {
+	t.Helper()
+	found, err := c.Contenders(t.Context(), name)
+	if err != nil || len(found) != 1 || !found[0].Kept {
+		t.Fatalf("%+v, %v; want a kept node", found, err)
+	}
+	return found[0].Session
+}
+
 // TestKeepIsRefused: places that must leave at their release are not kept.
 func TestKeepIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
