@@ -61,15 +61,17 @@ func TestTriesOfIdleKeptNamesFarAway(t *testing.T) {
 						use(t, keepers[0].Mutex("x"))
 					}
 					held := mustLock(t)(keepers[0].Mutex("x").Acquire(t.Context()))
-					began := time.Now()
+					queued := make(chan time.Time, 1)
+					go func() {
+						for nodes(e) == 1 {
+							time.Sleep(time.Millisecond)
+						}
+						queued <- time.Now()
+					}()
 					_, err := others[0].Mutex("x").TryAcquire(t.Context())
-					// Apart from the wait, the try lists the queue, creates its node in vain, reads the znode, and
-					// creates its node: 16 messages, at a follower.
-					least, most := 200*time.Millisecond, 2*time.Second+16*latency
-					if took := time.Since(began); !errors.Is(err, zklock.ErrNotAcquired) || took < least || took > most {
-						t.Errorf("a try of a lock in use: after %v: %v; want a failure after %v to %v", took, err, least, most)
-					} else {
-						t.Logf("a try of a lock in use took %v", took)
+					least, most := 200*time.Millisecond, 2*time.Second+3*latency // until its client knows that it is queued
+					if took := time.Since(<-queued); !errors.Is(err, zklock.ErrNotAcquired) || took < least || took > most {
+						t.Errorf("a try of a lock in use: %v after it was queued: %v; want a failure after %v to %v", took, err, least, most)
 					}
 					mustRelease(t, held)
 				})
