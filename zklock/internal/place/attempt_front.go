@@ -17,15 +17,17 @@ const ownWatchShare = 40
 // name while we wait for another. It returns the generation of the connection on which
 // it saw that; 0 if it saw that on more than one connection.
 func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
-	if p.doubtful {
+	if p.doubtful || !p.limitChecked && len(p.nodes) > 1 {
 		// A twin of ours may be ahead of a contender on one name, while that contender is
 		// ahead of us on another: the two would wait for each other. A list of the queue
-		// finds the twin and has it deleted.
+		// finds the twin and has it deleted. It also finds a queue that is too long, for
+		// which the place must not wait until it is the first in another one.
 		for _, c := range p.nodes {
 			if _, err := ownNodesOf(p).list(ctx, c); err != nil {
 				return 0, err
 			}
 		}
+		p.limitChecked = true
 	}
 	var gen uint64
 	for i, c := range p.nodes {
