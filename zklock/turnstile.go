@@ -117,6 +117,8 @@ func (t *turnstile) enter(r *request) (entry, error) {
 		if r.Mode == queue.Shared && readers {
 			return entry{alone: true}, nil
 		}
+		position, ahead := t.aheadLocked()
+		r.sees(position+1, ahead)
 		return entry{}, errs.ErrTaken
 	}
 	tk := &ticket{r: r, answer: make(chan answer, 1), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
@@ -327,6 +329,10 @@ func (t *turnstile) holdShared() {
 func (t *turnstile) ahead() (position int, ahead Contender) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.aheadLocked()
+}
+
+func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 	position = t.queue.Len()
 	ahead = Contender{Host: t.turnstiles.cfg.Host, PID: t.turnstiles.cfg.PID}
 	switch {

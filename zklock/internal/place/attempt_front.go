@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -72,7 +73,12 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			return l.sight.Gen, nil
 		}
 		if r.Try && !a.recalls { // another contender was faster, or the one ahead was a writer and is a reader now
-			return l.sight.Gen, Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
+			position, ahead, err := Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
+			if position > 0 {
+				r.By.Waits(position, ahead)
+				err = errs.ErrTaken
+			}
+			return l.sight.Gen, err
 		}
 		ahead, err := l.watchAhead(ctx, watch)
 		if err != nil {
@@ -87,9 +93,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			}
 		}
 		nearest := len(watch) - 1
-		if !a.recalls { // a try does not count as a waiter
-			r.By.Waits(len(l.q)-1, entryOf(l.q[watch[nearest]], ahead[nearest].Node))
-		}
+		r.By.Waits(len(l.q)-1, entryOf(l.q[watch[nearest]], ahead[nearest].Node))
 		if l.far() {
 			rest.begin()
 		} else {
