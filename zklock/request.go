@@ -109,16 +109,35 @@ func (r *request) explain(err error) error {
 	if r.ahead.position == 0 || r.lock != nil || !errors.Is(err, ErrNotAcquired) {
 		return err
 	}
-	o := &r.ahead
-	first := o.position <= 1 || len(r.Wants) == 1 && int(o.position) == r.Wants[0].Kind.Permits
-	if !first || o.waits {
-		return fmt.Errorf("%w; behind %s, %d ahead", err, o.name(), o.position)
+	e := &explained{err, r.ahead, time.Now().Unix()}
+	if n := int(e.ahead.position); n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits) {
+		e.ahead.waits = true
 	}
-	if held := time.Duration(time.Now().Unix()-o.since) * time.Second; o.since > 0 && held > 0 {
-		return fmt.Errorf("%w; held by %s for %v", err, o.name(), held)
-	}
-	return fmt.Errorf("%w; held by %s", err, o.name())
+	return e
 }
+
+// explained is the error of a wait or a try, with the contender that was ahead at a time. Its
+// text is made when it is asked for: a try of a lock that is held is cheap otherwise.
+type explained struct {
+	error
+	ahead obstacle
+	at    int64 // in seconds since the Unix epoch
+}
+
+// Error implements error.
+func (e *explained) Error() string {
+	switch o, held := &e.ahead, time.Duration(e.at-e.ahead.since)*time.Second; {
+	case o.waits:
+		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, o.name(), o.position)
+	case o.since > 0 && held > 0:
+		return fmt.Sprintf("%v; held by %s for %v", e.error, o.name(), held)
+	default:
+		return fmt.Sprintf("%v; held by %s", e.error, o.name())
+	}
+}
+
+// Unwrap returns the error without the explanation.
+func (e *explained) Unwrap() error { return e.error }
 
 // obstacle is what a request remembers of the contender that it waits for. It is small,
 // because there may be thousands of requests.
@@ -128,7 +147,7 @@ type obstacle struct {
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
-	waits       bool // it is a goroutine of this process that waits itself
+	waits       bool // it waits itself
 }
 
 // name returns how an error names the contender. Its texts were written by another client, so

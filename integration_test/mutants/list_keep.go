@@ -169,7 +169,7 @@ var keepMutants = []mutant{
 		breaks: "a try fails although the only place ahead is one that its client keeps and does not use",
 		file:   tryFile,
 		by:     core,
-		edits:  change("&& first.MayBeKept():", "&& first.MayBeKept() && false:"),
+		edits:  change("&& ahead.MayBeKept():", "&& ahead.MayBeKept() && false:"),
 		tests:  []string{"TestTryOfAKeptName"},
 	},
 	{
