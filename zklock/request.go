@@ -110,30 +110,29 @@ func (r *request) explain(err error) error {
 		return err
 	}
 	e := &explained{err, r.ahead, time.Now().Unix()}
-	if n := int(e.ahead.position); n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits) {
-		e.ahead.waits = true
-	}
+	n := int(e.position)
+	e.waits = e.waits || n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits)
 	return e
 }
 
-// explained is the error of a wait or a try, with the contender that was ahead at a time. Its
-// text is made when it is asked for: a try of a lock that is held is cheap otherwise.
+// explained is the error of a wait or a try, with the contender that was ahead. Its text is made
+// when it is asked for: until then, a try of a lock that is held is cheap.
 type explained struct {
 	error
-	ahead obstacle
-	at    int64 // in seconds since the Unix epoch
+	obstacle
+	at int64 // when the wait or the try failed, as since
 }
 
 // Error implements error.
 func (e *explained) Error() string {
-	switch o, held := &e.ahead, time.Duration(e.at-e.ahead.since)*time.Second; {
-	case o.waits:
-		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, o.name(), o.position)
-	case o.since > 0 && held > 0:
-		return fmt.Sprintf("%v; held by %s for %v", e.error, o.name(), held)
-	default:
-		return fmt.Sprintf("%v; held by %s", e.error, o.name())
+	held := time.Duration(e.at-e.since) * time.Second
+	switch {
+	case e.waits:
+		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, e.name(), e.position)
+	case e.since > 0 && held > 0:
+		return fmt.Sprintf("%v; held by %s for %v", e.error, e.name(), held)
 	}
+	return fmt.Sprintf("%v; held by %s", e.error, e.name())
 }
 
 // Unwrap returns the error without the explanation.

@@ -324,14 +324,8 @@ func (t *turnstile) holdShared() {
 	t.serveLocked(nil)
 }
 
-// ahead describes which contender a ticket in the queue waits for: the newest hold, or
+// aheadLocked describes which contender a ticket in the queue waits for: the newest hold, or
 // else the leader. position is how many are ahead of the last ticket.
-func (t *turnstile) ahead() (position int, ahead Contender) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.aheadLocked()
-}
-
 func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 	position = t.queue.Len()
 	ahead = Contender{Host: t.turnstiles.cfg.Host, PID: t.turnstiles.cfg.PID}
