@@ -61,7 +61,7 @@ func (l *Lock) Modes() []Mode {
 func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
 // Token returns the fencing token. An exclusive holder's token is greater than those of
-// all holders of the name before it, readers included. A reader's token is greater than
+// all holders of the name before it, readers included, except after a [Client.Break]. A reader's token is greater than
 // those of all writers before it, and less than those of all writers after it. Readers
 // that share a queue node may have the same token. The token of a Lock never changes,
 // not even by a Downgrade; readers that join the lock after a Downgrade have the next

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,10 +39,21 @@ type request struct {
 
 // Waits implements place.Requester.
 func (r *request) Waits(position int, ahead place.Entry) {
+	c := contenderOf(ahead)
+	if r.Try { // it does not count as a waiter
+		if id := ahead.GUID.Session; ahead.Data == nil && ahead.Ours() {
+			c.Foreign, c.Host = false, "session "+session.HexID(id)
+			if slices.ContainsFunc(r.turnstiles.pool.All(), func(s *session.Session) bool { return s.DS.ID() == id }) {
+				c.Host = "this client"
+			}
+		}
+		r.sees(position, c)
+		return
+	}
 	if r.turnstile != nil {
 		r.turnstile.leaderMustWait()
 	}
-	r.reportWait(position, contenderOf(ahead))
+	r.reportWait(position, c)
 }
 
 // Begin implements place.Requester. It begins a hold of the place, with one handle, the
@@ -59,7 +71,7 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 func (r *request) reportWait(position int, ahead Contender) {
 	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
-	r.ahead = obstacle{host: ahead.Host, label: ahead.Label, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, waits: ahead.Node == ""}
+	r.sees(position, ahead)
 	switch {
 	case !r.waiting:
 		if !r.turnstiles.mustWait(r) {
@@ -82,32 +94,59 @@ func (r *request) endReport(err error) {
 	}
 }
 
-// explain adds to the error of a wait what the request knows of the contenders ahead. It
-// makes no request for that, so the holder may have changed since the request last looked.
+// sees records the contender ahead, for explain.
+func (r *request) sees(position int, ahead Contender) {
+	if ahead.Kept { // the rest may be about an earlier use
+		ahead.Label, ahead.Since = "", time.Time{}
+	}
+	r.ahead = obstacle{host: ahead.Host, label: ahead.Label, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, waits: ahead.Node == ""}
+}
+
+// explain adds to the error of a wait, or of a try, what the request knows of the contenders
+// ahead. It makes no request for that, so the holder may have changed since the request last
+// looked.
 func (r *request) explain(err error) error {
-	if !r.waiting || r.lock != nil || !errors.Is(err, ErrNotAcquired) {
+	if r.ahead.position == 0 || r.lock != nil || !errors.Is(err, ErrNotAcquired) {
 		return err
 	}
-	o := &r.ahead
-	first := o.position <= 1 || len(r.Wants) == 1 && int(o.position) == r.Wants[0].Kind.Permits
-	if !first || o.waits {
-		return fmt.Errorf("%w; behind %s, %d ahead", err, o.name(), o.position)
-	}
-	if held := time.Duration(time.Now().Unix()-o.since) * time.Second; o.since > 0 && held > 0 {
-		return fmt.Errorf("%w; held by %s for %v", err, o.name(), held)
-	}
-	return fmt.Errorf("%w; held by %s", err, o.name())
+	e := &explained{err, r.ahead, time.Now().Unix()}
+	n := int(e.position)
+	e.waits = e.waits || n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits)
+	return e
 }
+
+// explained is the error of a wait or a try, with the contender that was ahead. Its text is made
+// when it is asked for: until then, a try of a lock that is held is cheap.
+type explained struct {
+	error
+	obstacle
+	at int64 // when the wait or the try failed, as since
+}
+
+// Error implements error.
+func (e *explained) Error() string {
+	held := time.Duration(e.at-e.since) * time.Second
+	switch {
+	case e.waits:
+		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, e.name(), e.position)
+	case e.since > 0 && held > 0:
+		return fmt.Sprintf("%v; held by %s for %v", e.error, e.name(), held)
+	}
+	return fmt.Sprintf("%v; held by %s", e.error, e.name())
+}
+
+// Unwrap returns the error without the explanation.
+func (e *explained) Unwrap() error { return e.error }
 
 // obstacle is what a request remembers of the contender that it waits for. It is small,
 // because there may be thousands of requests.
 type obstacle struct {
-	host, label string
-	since       int64 // in seconds since the Unix epoch; not positive: not known
+	host, label string // host is another word for the client if its host is not known
+	since       int64  // in seconds since the Unix epoch; not positive: not known
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
-	waits       bool // it is a goroutine of this process that waits itself
+	waits       bool // it waits itself
 }
 
 // name returns how an error names the contender. Its texts were written by another client, so

@@ -117,6 +117,8 @@ func (t *turnstile) enter(r *request) (entry, error) {
 		if r.Mode == queue.Shared && readers {
 			return entry{alone: true}, nil
 		}
+		position, ahead := t.aheadLocked()
+		r.sees(position+1, ahead)
 		return entry{}, errs.ErrTaken
 	}
 	tk := &ticket{r: r, answer: make(chan answer, 1), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
@@ -322,11 +324,9 @@ func (t *turnstile) holdShared() {
 	t.serveLocked(nil)
 }
 
-// ahead describes which contender a ticket in the queue waits for: the newest hold, or
+// aheadLocked describes which contender a ticket in the queue waits for: the newest hold, or
 // else the leader. position is how many are ahead of the last ticket.
-func (t *turnstile) ahead() (position int, ahead Contender) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 	position = t.queue.Len()
 	ahead = Contender{Host: t.turnstiles.cfg.Host, PID: t.turnstiles.cfg.PID}
 	switch {

@@ -49,9 +49,9 @@ var createMutants = []mutant{
 	{
 		name:   "max-contenders-one-more",
 		breaks: "max_contenders admits one contender too many",
-		file:   enqueueFile,
+		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
-		edits:  change(`int(children[i]) > limit {`, `int(children[i]) > limit+1 {`),
+		edits:  change(`count > desk.cfg.MaxContenders {`, `count > desk.cfg.MaxContenders+1 {`),
 		tests:  []string{"TestMaxContendersIsExact"},
 	},
 	{
@@ -59,8 +59,24 @@ var createMutants = []mutant{
 		breaks: "max_contenders refuses one contender too many",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change(`int(children[i]) > limit {`, `int(children[i]) >= limit {`),
-		tests:  []string{"TestMaxContendersIsExact"},
+		edits:  change(`> desk.cfg.MaxContenders+1 {`, `> desk.cfg.MaxContenders {`),
+		tests:  []string{"TestKeptNamesAndMaxContenders"},
+	},
+	{
+		name:   "max-contenders-counts-kept",
+		breaks: "a node that its client may keep counts for max_contenders",
+		file:   "zklock/internal/place/own_nodes.go",
+		by:     core,
+		edits:  change("count-- // its", "// its"),
+		tests:  []string{"TestKeptNamesAndMaxContenders"},
+	},
+	{
+		name:   "max-contenders-one-by-one",
+		breaks: "an All whose second queue is too long waits for its first name before it fails",
+		file:   frontFile,
+		by:     core,
+		edits:  change("if p.doubtful || !p.limitChecked && len(p.nodes) > 1 {", "if p.doubtful {"),
+		tests:  []string{"TestKeptNamesAndMaxContenders"},
 	},
 	{
 		name:   "container-not-made-again",
@@ -147,7 +163,7 @@ var createMutants = []mutant{
 		breaks: "a twin node of an All stays in the queue, ahead of a contender that the All waits for on another name",
 		file:   frontFile,
 		by:     core,
-		edits:  change("if p.doubtful {\n\t\t// A twin", "if false {\n\t\t// A twin"),
+		edits:  change("if p.doubtful ||", "if false ||"),
 		tests:  []string{"TestTwinOfAllOnItsSecondName"},
 	},
 	{

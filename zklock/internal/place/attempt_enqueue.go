@@ -309,7 +309,8 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	desk := p.Desk
 	requeued := p.replaces != nil
 	last := lastNumber(p)
-	p.limitChecked = requeued || len(children) > 0 && !slices.Contains(children, -1)
+	limit := desk.cfg.MaxContenders // for new contenders only
+	p.limitChecked = requeued || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
 	if requeued {
 		p.replaces.unregister()
 		p.replaces = nil
@@ -319,11 +320,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	}
 	desk.addMade(parents)
 	if err == nil {
-		limit := desk.cfg.MaxContenders
-		if requeued {
-			limit = 0 // max_contenders applies to the first enqueue only
-		}
-		err = a.accept(p, seen, last, children, limit)
+		err = a.accept(p, seen, last, children)
 	}
 	if err != nil {
 		p.Remove()
@@ -363,17 +360,16 @@ func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 }
 
 // accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
-// have to be usable, no queue may have more than limit contenders (0: no limit), and its
-// transaction id, which becomes the token, has to be larger than seen.
-func (a Attempt) accept(p *Place, seen, last int64, children []int32, limit int) error {
+// have to be usable, no queue may have more contenders than max_contenders allows, and its
+// transaction id, which becomes the token, has to be larger than seen. A queue that has one
+// contender too many may have a kept place, which does not count: ownNodes.list finds out.
+func (a Attempt) accept(p *Place, seen, last int64, children []int32) error {
 	desk := p.Desk
 	if last >= queue.MaxSequence {
 		return errs.ErrSequenceExhausted
 	}
-	for i := range p.nodes {
-		if limit > 0 && i < len(children) && int(children[i]) > limit {
-			return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, limit)
-		}
+	if !p.limitChecked && len(children) > 0 && int(slices.Max(children)) > desk.cfg.MaxContenders+1 {
+		return desk.cfg.tooMany()
 	}
 	if p.Zxid <= seen {
 		desk.zxids.regressed.Store(true)

@@ -68,7 +68,7 @@ type Place struct {
 	turn      uint32 // guarded by Desk.Mu; the turn of the next hold
 	life      life   // its state
 
-	limitChecked bool // max_contenders was applied when it was created
+	limitChecked bool // max_contenders need not be applied any more: see ownNodes.list
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	others       bool // guarded by Desk.Mu; another contender is, or may be, in the queue
 	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
