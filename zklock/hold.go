@@ -56,8 +56,8 @@ func (h *hold) currentMode() queue.Mode {
 	return h.mode
 }
 
-// originOf returns what describes a hold to other contenders.
-func originOf(h *hold) place.Origin {
+// Origin implements place.Holder.
+func (h *hold) Origin() place.Origin {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.origin

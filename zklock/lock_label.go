@@ -7,10 +7,9 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// setLabel is Lock.SetLabel. It notes the label in the hold, too.
+// setLabel is Lock.SetLabel. It notes the label in the hold, first: see place.Place.Amend.
 func setLabel(ctx context.Context, l *Lock, label string) error {
 	h := l.hold
 	p := h.place
@@ -18,10 +17,12 @@ func setLabel(ctx context.Context, l *Lock, label string) error {
 		return err
 	}
 	h.mu.Lock()
-	h.origin.Label = label // for a Downgrade, and for waiters of this process
+	h.origin.Label = label
 	h.mu.Unlock()
-	err := p.Amend(ctx, func(d *queue.Data) { d.Label = label })
+	err := p.Amend(ctx, p.Relabel)
 	switch {
+	case err == nil && l.Err() != nil:
+		return l.endedError() // the place may have had no holder, or the next one, by then
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNoNode) && l.Err() == nil:

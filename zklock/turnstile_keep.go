@@ -20,7 +20,7 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
 	if s == nil || s.place != h.place {
 		s = &standby{keeper: t, place: h.place}
 	}
-	s.trace = originOf(h).Trace
+	s.trace = h.Origin().Trace
 	if !place.Keep(h.place, s, t) {
 		return nil, false, false
 	}

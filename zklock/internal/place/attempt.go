@@ -56,7 +56,7 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 	p.move(resumed) // refused unless it is reserved; a reserved place is for this request
 	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
-		p.BecomeShared(r.Origin)
+		p.BecomeShared(&r.Origin)
 	}
 	for {
 		if !alone {

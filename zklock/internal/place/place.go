@@ -70,6 +70,7 @@ type Place struct {
 
 	handovers uint32 // guarded by Desk.Mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.Mu; the turn of the next hold
+	shown     uint32 // guarded by Desk.Mu; equal to turn if the nodes' data describe the newest hold
 	life      life   // its state
 
 	limitChecked bool // max_contenders was applied when it was created
@@ -88,7 +89,7 @@ type Place struct {
 // that it may be kept. newPlace returns false if the session is over.
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable}
+	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
 	if desk.Over != nil {
