@@ -63,6 +63,9 @@ func (h *hold) Origin() place.Origin {
 	return h.origin
 }
 
+// Keeper implements place.Holder.
+func (h *hold) Keeper() place.Keeper { return h.turnstile }
+
 // join adds a handle and returns its Lock, or nil if the hold is over. ctx is the
 // context that the Acquire hook returned.
 func (h *hold) join(ctx context.Context) *Lock {

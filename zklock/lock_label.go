@@ -20,16 +20,14 @@ func setLabel(ctx context.Context, l *Lock, label string) error {
 	h.origin.Label = label
 	h.mu.Unlock()
 	err := p.Amend(ctx, p.Relabel)
+	if errors.Is(err, driver.ErrNoNode) && l.Err() == nil {
+		p.Lose()
+	}
 	switch {
-	case err == nil && l.Err() != nil:
-		return l.endedError() // the place may have had no holder, or the next one, by then
+	case l.Err() != nil, errors.Is(err, driver.ErrNoNode), errors.Is(err, errs.ErrSessionOver):
+		return l.endedError() // also without an error: the label was not written, if the lock had ended by then
 	case err == nil:
 		return nil
-	case errors.Is(err, driver.ErrNoNode) && l.Err() == nil:
-		p.Lose()
-		return l.endedError()
-	case errors.Is(err, driver.ErrNoNode), errors.Is(err, errs.ErrSessionOver):
-		return l.endedError()
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", errLabelOpen, whyEnded(ctx, err))
 	case errors.Is(err, errs.ErrUnavailable):

@@ -31,7 +31,6 @@ type request struct {
 	waitCtx  context.Context // the context that the Wait hook returned
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
-	reported string // the queue node that the hooks were last called with
 	ahead    obstacle
 	lock     *Lock // the lock that was granted; the granting goroutine sets it before it notifies the requester's
 }
@@ -41,7 +40,11 @@ func (r *request) Waits(position int, ahead place.Entry) {
 	if r.turnstile != nil {
 		r.turnstile.leaderMustWait()
 	}
-	r.reportWait(position, contenderOf(ahead))
+	c := contenderOf(ahead)
+	if c.Kept { // its description, if it has one, may be of a holder that has gone; the present one's is on its way
+		c.Label, c.Trace, c.Since = "", "", time.Time{}
+	}
+	r.reportWait(position, c)
 }
 
 // Begin implements place.Requester. It begins a hold of the place, with one handle, the
@@ -55,23 +58,21 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 }
 
 // reportWait calls the Wait hook when the request begins to wait for another contender,
-// and the Ahead hook when that contender changes.
+// and the Ahead hook when that contender changes, or the acquisition that it stands for.
 func (r *request) reportWait(position int, ahead Contender) {
 	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
-	r.ahead = obstacle{host: ahead.Host, label: ahead.Label, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, waits: ahead.Node == ""}
+	before := r.ahead
+	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
 	switch {
 	case !r.waiting:
 		if !r.turnstiles.mustWait(r) {
 			return // the limit of waiters is reached: mustWait has made the request fail
 		}
-		r.waiting, r.reported = true, ahead.Node
+		r.waiting = true
 		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
-	case r.reported != ahead.Node:
-		r.reported = ahead.Node
-		if hooks.ahead != nil {
-			hooks.ahead(r.waitCtx, e)
-		}
+	case hooks.ahead != nil && (before.node != ahead.Node || before.trace != ahead.Trace || before.since <= 0 && r.ahead.since > 0):
+		hooks.ahead(r.waitCtx, e)
 	}
 }
 
@@ -90,7 +91,7 @@ func (r *request) explain(err error) error {
 	}
 	o := &r.ahead
 	first := o.position <= 1 || len(r.Wants) == 1 && int(o.position) == r.Wants[0].Kind.Permits
-	if !first || o.waits {
+	if !first || o.node == "" {
 		return fmt.Errorf("%w; behind %s, %d ahead", err, o.name(), o.position)
 	}
 	if held := time.Duration(time.Now().Unix()-o.since) * time.Second; o.since > 0 && held > 0 {
@@ -102,12 +103,13 @@ func (r *request) explain(err error) error {
 // obstacle is what a request remembers of the contender that it waits for. It is small,
 // because there may be thousands of requests.
 type obstacle struct {
+	node        string // "": it is a goroutine of this process that waits itself
 	host, label string
+	trace       string
 	since       int64 // in seconds since the Unix epoch; not positive: not known
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
-	waits       bool // it is a goroutine of this process that waits itself
 }
 
 // name returns how an error names the contender. Its texts were written by another client, so

@@ -27,11 +27,12 @@ func (t *turnstile) shareForGood(p *place.Place) {
 	}
 }
 
-func (t *turnstile) shareForGoodLocked(p *place.Place) {
+func (t *turnstile) shareForGoodLocked(p *place.Place) (became bool) {
 	h, _ := p.Holder().(*hold)
 	if h == nil || !h.shared() || h.isOver() {
-		return
+		return false
 	}
-	p.BecomeShared(nil)
+	became = p.BecomeShared(nil)
 	t.serveLocked(nil) // a writer in the queue cannot get this node any more, and needs another place
+	return became
 }

@@ -32,7 +32,7 @@ var inheritMutants = []mutant{
 		name:   "last-readers-stay-writers",
 		breaks: "the last readers that are handed a writer's node exclude readers of other processes",
 		file:   readersFile,
-		edits:  change("p.BecomeShared(nil)\n\tt.serve", "t.serve"),
+		edits:  change("became = p.BecomeShared(nil)\n", ""),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{

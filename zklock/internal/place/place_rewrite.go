@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Amend changes the data of a place's nodes: it reads each of them, calls change, and writes
@@ -25,23 +26,19 @@ import (
 // session has ended, or a node is gone.
 func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 	for _, c := range p.nodes {
-		if err := p.Desk.amend(ctx, c.path(), change); err != nil {
+		err := p.Desk.rewrite(ctx, c.path(), func(n driver.Node) ([]byte, error) {
+			was, ok := queue.Decode(n.Data)
+			is := was
+			if change(&is); ok && is == was {
+				return n.Data, nil
+			}
+			return is.Encode(), nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// amend is Place.Amend for one node.
-func (d *Desk) amend(ctx context.Context, path string, change func(*queue.Data)) error {
-	return d.rewrite(ctx, path, func(n driver.Node) ([]byte, error) {
-		was, ok := queue.Decode(n.Data)
-		is := was
-		if change(&is); ok && is == was {
-			return n.Data, nil
-		}
-		return is.Encode(), nil
-	})
 }
 
 // rewrite is Place.Amend for one node and any data. change returns the new data of the node
@@ -87,6 +84,9 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 type Holder interface {
 	// Origin returns what others read of the holder. The session's Mu is held.
 	Origin() Origin
+
+	// Keeper returns what a place that may be kept is kept for.
+	Keeper() Keeper
 }
 
 // Describe writes into the data of a place's node, in the background, what the place is used
@@ -101,12 +101,16 @@ func (p *Place) Describe(waiting *Origin) {
 		}
 		desk.Mu.Lock()
 		p.shown = max(p.shown, shown)
+		recalled := p.recalled > 0
 		desk.Mu.Unlock()
+		if recalled && session.Sleep(desk.Ctx, desk.ownWatches.delay, nil) {
+			desk.ownWatches.lookAfter(p) // it may have been handed over since
+		}
 	})
 }
 
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
-// not change.
+// not change. The data of a place that may be kept describe no holder: later ones write nothing.
 func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
@@ -117,10 +121,10 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	if h, ok := p.hold.(Holder); ok {
 		o, shown = new(h.Origin()), p.turn
 	}
-	if o == nil || p.shown == p.turn {
+	if o == nil || p.shown == p.turn || p.keepable && !p.others {
 		return 0
 	}
-	d.Label, d.Trace, d.Since = o.Label, o.Trace, o.Since
+	d.Label, d.Trace, d.Since, d.Keep = o.Label, o.Trace, o.Since, false
 	return shown
 }
 
@@ -130,13 +134,11 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 func (p *Place) Relabel(d *queue.Data) {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
-	h, ok := p.hold.(Holder)
-	if !ok {
-		return
-	}
-	o := h.Origin()
-	if d.Label = o.Label; p.shown != p.turn {
-		d.Trace, d.Since = o.Trace, o.Since
+	if h, ok := p.hold.(Holder); ok {
+		o := h.Origin()
+		if d.Label = o.Label; p.shown != p.turn {
+			d.Trace, d.Since = o.Trace, o.Since
+		}
 	}
 }
 
