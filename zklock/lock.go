@@ -150,8 +150,8 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 // [Client.Watch] reports it while the lock is held exclusively.
 //
 // The label belongs to the lock's place in ZooKeeper's queue. Readers of this process that
-// share the place share the label. After a hand-over inside the process others read the
-// last label until the new holder calls SetLabel: a hand-over costs no request.
+// share the place share the label. After a hand-over inside the process, which costs no
+// request, others read the last label for a while: see [Contender].
 //
 // SetLabel costs a read and a write for each of the lock's names, and the next waiter in the
 // queue reads the node again. It returns when the ensemble has confirmed the write. If ctx

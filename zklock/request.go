@@ -32,7 +32,6 @@ type request struct {
 	waitCtx  context.Context // the context that the Wait hook returned
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
-	reported string // the queue node that the hooks were last called with
 	ahead    obstacle
 	lock     *Lock // the lock that was granted; the granting goroutine sets it before it notifies the requester's
 }
@@ -40,6 +39,9 @@ type request struct {
 // Waits implements place.Requester.
 func (r *request) Waits(position int, ahead place.Entry) {
 	c := contenderOf(ahead)
+	if c.Kept { // its description, if it has one, may be of a holder that has gone; the present one's is on its way
+		c.Label, c.Trace, c.Since = "", "", time.Time{}
+	}
 	if r.Try { // it does not count as a waiter
 		if id := ahead.GUID.Session; ahead.Data == nil && ahead.Ours() {
 			c.Foreign, c.Host = false, "session "+session.HexID(id)
@@ -67,23 +69,21 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 }
 
 // reportWait calls the Wait hook when the request begins to wait for another contender,
-// and the Ahead hook when that contender changes.
+// and the Ahead hook when that contender changes, or the acquisition that it stands for.
 func (r *request) reportWait(position int, ahead Contender) {
 	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
+	before := r.ahead
 	r.sees(position, ahead)
 	switch {
 	case !r.waiting:
 		if !r.turnstiles.mustWait(r) {
 			return // the limit of waiters is reached: mustWait has made the request fail
 		}
-		r.waiting, r.reported = true, ahead.Node
+		r.waiting = true
 		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
-	case r.reported != ahead.Node:
-		r.reported = ahead.Node
-		if hooks.ahead != nil {
-			hooks.ahead(r.waitCtx, e)
-		}
+	case hooks.ahead != nil && (before.node != ahead.Node || before.trace != ahead.Trace || before.since <= 0 && r.ahead.since > 0):
+		hooks.ahead(r.waitCtx, e)
 	}
 }
 
@@ -96,10 +96,7 @@ func (r *request) endReport(err error) {
 
 // sees records the contender ahead, for explain.
 func (r *request) sees(position int, ahead Contender) {
-	if ahead.Kept { // the rest may be about an earlier use
-		ahead.Label, ahead.Since = "", time.Time{}
-	}
-	r.ahead = obstacle{host: ahead.Host, label: ahead.Label, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, waits: ahead.Node == ""}
+	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
 }
 
 // explain adds to the error of a wait, or of a try, what the request knows of the contenders
@@ -109,10 +106,9 @@ func (r *request) explain(err error) error {
 	if r.ahead.position == 0 || r.lock != nil || !errors.Is(err, ErrNotAcquired) {
 		return err
 	}
-	e := &explained{err, r.ahead, time.Now().Unix()}
-	n := int(e.position)
-	e.waits = e.waits || n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits)
-	return e
+	o, n := r.ahead, int(r.ahead.position)
+	waits := o.node == "" || n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits)
+	return &explained{err, o, waits, time.Now().Unix()}
 }
 
 // explained is the error of a wait or a try, with the contender that was ahead. Its text is made
@@ -120,7 +116,8 @@ func (r *request) explain(err error) error {
 type explained struct {
 	error
 	obstacle
-	at int64 // when the wait or the try failed, as since
+	waits bool  // the contender waits itself
+	at    int64 // when the wait or the try failed, as since
 }
 
 // Error implements error.
@@ -141,12 +138,13 @@ func (e *explained) Unwrap() error { return e.error }
 // obstacle is what a request remembers of the contender that it waits for. It is small,
 // because there may be thousands of requests.
 type obstacle struct {
+	node        string // "": it is a goroutine of this process that waits itself
 	host, label string // host is another word for the client if its host is not known
-	since       int64  // in seconds since the Unix epoch; not positive: not known
+	trace       string
+	since       int64 // in seconds since the Unix epoch; not positive: not known
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
-	waits       bool // it waits itself
 }
 
 // name returns how an error names the contender. Its texts were written by another client, so

@@ -276,7 +276,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Unlock()
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
-	t.turnstiles.reportHandover(next.r.Ctx, lock, originOf(h).Trace)
+	t.turnstiles.reportHandover(next.r.Ctx, lock, h.Origin().Trace)
 	next.answer <- answer{lock: lock}
 	return true, true
 }
@@ -293,7 +293,7 @@ func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted b
 		return true, false
 	}
 	if r.Mode == queue.Shared {
-		t.shareWhenDueLocked(p, r)
+		t.shareWhenDueLocked(p)
 	}
 	t.beginLocked(r.lock.hold)
 	return true, true
@@ -305,7 +305,7 @@ func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from strin
 	ts.counters.handovers.Add(1)
 	if hook := ts.hooks.handover; hook != nil {
 		h := lock.hold
-		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: originOf(h).Trace})
+		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.Origin().Trace})
 	}
 }
 
@@ -332,7 +332,7 @@ func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 	switch {
 	case t.current != nil:
 		h := t.current
-		o := originOf(h)
+		o := h.Origin()
 		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), o.Trace, o.Label, true
 		ahead.Node, ahead.Since = h.place.Node(), h.place.Granted
 	case t.leader != nil:

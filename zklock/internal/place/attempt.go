@@ -59,11 +59,15 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 			ctx, cancel = context.WithTimeoutCause(ctx, recallWait(desk), errs.ErrTaken)
 			defer cancel()
 		}
+	} else {
+		desk.Mu.Lock()
+		p.shown = 0 // its nodes' data describe another request
+		desk.Mu.Unlock()
 	}
 	p.move(resumed) // refused unless it is reserved; a reserved place is for this request
 	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
-		p.BecomeShared(r.Origin)
+		p.BecomeShared(&r.Origin)
 	}
 	for {
 		if !alone {

@@ -20,7 +20,9 @@ import (
 //     and the place is not kept again. The watch serves fairness only. If it is late, the
 //     other contender waits longer.
 //   - A place is kept only if its node's name says that it may be, because tries of other
-//     clients look for that: see Attempt.blocked. The node's data says so, too, for operators.
+//     clients look for that: see Attempt.blocked. The node's data says so, too, as long as it
+//     describes no holder, or one that may have gone since: see Place.Describe. When the place
+//     is recalled while it is in use, the client describes the holder.
 
 // A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
 // to 64.
@@ -51,8 +53,8 @@ func mayKeep(desk *Desk, wants []Want) bool {
 // Keeper is what a place is kept for.
 type Keeper interface {
 	// Recalled is called when there is, or may be, another contender in the queue of a place
-	// that was kept at some time, also if the place is held at that moment. It is called on
-	// another goroutine, and at most once for each place.
+	// that was kept at some time, or that was held for long and may be kept, also if the place
+	// is held at that moment. It is called on another goroutine, and at most once for each place.
 	Recalled(p *Place)
 }
 
@@ -67,10 +69,10 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	}
 	p.hold = by
 	desk.Tenants[by] = struct{}{}
-	watched := p.watched
-	p.watched = true
+	listed := p.listed
+	p.watched, p.listed = true, true
 	desk.Mu.Unlock()
-	if !watched {
+	if !listed {
 		desk.ownWatches.give(guarded{place: p, keeper: keeper})
 	}
 	return true
@@ -109,7 +111,9 @@ func TakeUp(p *Place, from, to session.Tenant, next Successor, mode queue.Mode) 
 func Recall(p *Place, stranger bool) {
 	desk := p.Desk
 	desk.Mu.Lock()
-	p.others, p.handovers, p.recalled = true, 0, time.Since(p.Granted)
+	if p.others = true; p.watched { // else they have counted since the grant
+		p.handovers, p.recalled = 0, time.Since(p.Granted)
+	}
 	desk.Mu.Unlock()
 	if stranger {
 		desk.parents.noteRecall(p.nodes[0].dir)

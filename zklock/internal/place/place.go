@@ -66,6 +66,7 @@ type Place struct {
 
 	handovers uint32 // guarded by Desk.Mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.Mu; the turn of the next hold
+	shown     uint32 // guarded by Desk.Mu; equal to turn if the nodes' data describe the newest hold
 	life      life   // its state
 
 	limitChecked bool // max_contenders need not be applied any more: see ownNodes.list
@@ -73,8 +74,10 @@ type Place struct {
 	others       bool // guarded by Desk.Mu; another contender is, or may be, in the queue
 	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
 	watched      bool // guarded by Desk.Mu; the client watches for other contenders: see Keep
+	listed       bool // guarded by Desk.Mu; a guard has been given its queue
 
 	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
+	entrusted   bool        // guarded by Desk.ownWatches.mu; it is, or was, in the list of ready places
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 
 	revocation atomic.Pointer[string] // set under Desk.Mu; why the holder is asked to give the lock back; nil: it is not
@@ -84,7 +87,7 @@ type Place struct {
 // that it may be kept. newPlace returns false if the session is over.
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable}
+	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
 	if desk.Over != nil {
@@ -96,7 +99,7 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 		c := &nodes[i]
 		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.DS.ID(), Serial: desk.serial}
 		if keepable {
-			c.guid = c.guid.Kept()
+			c.guid, p.shown = c.guid.Kept(), 0
 		}
 		desk.enqueued[c.guid.Serial] = c
 		p.nodes[i] = c

@@ -41,6 +41,3 @@ type Requester interface {
 	// into the hold's token. The session's Mu is held.
 	Begin(p *Place, turn uint32) session.Tenant
 }
-
-// nodeData returns the data for the request's queue nodes.
-func (r *Request) nodeData(shared *Shared) queue.Data { return shared.NodeData(r.Origin, r.Mode) }
