@@ -49,7 +49,7 @@ func (r *request) Waits(position int, ahead place.Entry) {
 				c.Host = "this client"
 			}
 		}
-		r.sees(position, c)
+		r.sees(position, &c)
 		return
 	}
 	if r.turnstile != nil {
@@ -73,8 +73,8 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 func (r *request) reportWait(position int, ahead Contender) {
 	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
-	before := r.ahead
-	r.sees(position, ahead)
+	changed := r.ahead.node != ahead.Node || r.ahead.trace != ahead.Trace || r.ahead.since <= 0 && !ahead.Since.IsZero()
+	r.sees(position, &ahead)
 	switch {
 	case !r.waiting:
 		if !r.turnstiles.mustWait(r) {
@@ -82,7 +82,7 @@ func (r *request) reportWait(position int, ahead Contender) {
 		}
 		r.waiting = true
 		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
-	case hooks.ahead != nil && (before.node != ahead.Node || before.trace != ahead.Trace || before.since <= 0 && r.ahead.since > 0):
+	case changed && hooks.ahead != nil:
 		hooks.ahead(r.waitCtx, e)
 	}
 }
@@ -95,7 +95,7 @@ func (r *request) endReport(err error) {
 }
 
 // sees records the contender ahead, for explain.
-func (r *request) sees(position int, ahead Contender) {
+func (r *request) sees(position int, ahead *Contender) {
 	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
 }
 

@@ -118,7 +118,7 @@ func (t *turnstile) enter(r *request) (entry, error) {
 			return entry{alone: true}, nil
 		}
 		position, ahead := t.aheadLocked()
-		r.sees(position+1, ahead)
+		r.sees(position+1, &ahead)
 		return entry{}, errs.ErrTaken
 	}
 	tk := &ticket{r: r, answer: make(chan answer, 1), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
