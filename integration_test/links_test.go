@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -111,6 +112,30 @@ func TestDocumentedLinksLead(t *testing.T) {
 					t.Errorf("%s: the link %s leads to a heading that does not exist", path, link)
 				}
 			}
+		}
+	}
+}
+
+// A document that lists its contents lists every section, in their order.
+func TestDocumentedContentsAreComplete(t *testing.T) {
+	for _, path := range documents(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents := regexp.MustCompile(`(?s)\*\*Contents\.\*\*(.*?)\n\n`).FindSubmatch(text)
+		if contents == nil {
+			continue
+		}
+		var listed, sections []string
+		for _, m := range regexp.MustCompile(`\[([^\]]*)\]\(#`).FindAllSubmatch(contents[1], -1) {
+			listed = append(listed, string(m[1]))
+		}
+		for _, m := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllSubmatch(text, -1) {
+			sections = append(sections, string(m[1]))
+		}
+		if !slices.Equal(listed, sections) {
+			t.Errorf("%s lists the contents %q, and has the sections %q", path, listed, sections)
 		}
 	}
 }

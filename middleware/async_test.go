@@ -26,10 +26,8 @@ func TestAsyncReleaseDoesNotHoldUpTheResponse(t *testing.T) {
 		pick := func(*http.Request) zklock.Acquirer { return client.Mutex("orders/42") }
 		take := func(opts ...middleware.Option) time.Duration {
 			h := middleware.New(pick, opts...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-			for range 4 { // the name gets warm
-				do(h, httptest.NewRequest("GET", "/", nil))
-				time.Sleep(time.Second)
-			}
+			do(h, httptest.NewRequest("GET", "/", nil)) // opens the session
+			time.Sleep(time.Second)
 			began := time.Now()
 			do(h, httptest.NewRequest("GET", "/", nil))
 			took := time.Since(began)

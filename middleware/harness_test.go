@@ -192,7 +192,7 @@ func wantProblem(t *testing.T, rec *httptest.ResponseRecorder, status int, reaso
 	if p.Status != status || p.Title != http.StatusText(status) || p.Reason != reason || p.Type != "about:blank" || p.Detail == "" {
 		t.Errorf("problem %+v, want status %d and reason %s", p, status, reason)
 	}
-	for _, secret := range []string{"orders", "s/42", "zklock", "127.0.0.1", "session"} {
+	for _, secret := range []string{"orders", "s/42", "zklock", "127.0.0.1", "session", "held by", "behind"} {
 		if strings.Contains(rec.Body.String(), secret) {
 			t.Errorf("the response contains %q: %s", secret, rec.Body)
 		}

@@ -1,6 +1,7 @@
 package tracing_test
 
 import (
+	"net/url"
 	"testing"
 	"time"
 
@@ -79,5 +80,43 @@ func TestHandoversAreAChainOfLinks(t *testing.T) {
 		linksTo(t, released[0], acquired[0], acquired[1])
 		linksTo(t, released[1], acquired[1], acquired[2])
 		linksTo(t, released[2], acquired[2])
+	})
+}
+
+// The span of a wait for a kept name links to the acquisition that holds it now, and to no earlier
+// use of the name.
+func TestWaitForAKeptNameLinksToItsHolder(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, other := startWith(t, e, url.Values{"keep": {"1h"}}), start(t, e)
+		for p.Stats().Kept == 0 {
+			release(t, must(t, t.Context(), p.Mutex("m")))
+		}
+		release(t, must(t, t.Context(), p.Mutex("m")))
+		held := must(t, t.Context(), p.Mutex("m"))
+		outside := later(func() { release(t, must(t, t.Context(), other.Mutex("m"))) })
+		pass(time.Second)
+		release(t, held)
+		outside()
+		acquired := p.ended(tracing.SpanAcquire)
+		linksTo(t, other.one(tracing.SpanWait), acquired[len(acquired)-1])
+	})
+}
+
+// The span of a wait links to each holder that the waiter learns of: to the one that the place was
+// created for, and to the one that stays after a hand-over.
+func TestWaitLinksToTheHolderThatStays(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p, other := start(t, e), start(t, e)
+		held := must(t, t.Context(), p.Mutex("m"))
+		got := make(chan *zklock.Lock, 1)
+		next := later(func() { got <- must(t, t.Context(), p.Mutex("m")) })
+		outside := later(func() { release(t, must(t, t.Context(), other.Mutex("m"))) })
+		release(t, held)
+		pass(5 * time.Second)
+		release(t, <-got)
+		next()
+		outside()
+		acquired := p.ended(tracing.SpanAcquire)
+		linksTo(t, other.one(tracing.SpanWait), acquired[0], acquired[1])
 	})
 }

@@ -3,6 +3,7 @@ package tracing_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"sort"
 	"strings"
 	"testing"
@@ -47,12 +48,18 @@ func world(t *testing.T, test func(t *testing.T, e *memdriver.Ensemble), opts ..
 // start starts a process, which ends when the test ends.
 func start(t *testing.T, e *memdriver.Ensemble, opts ...tracing.Option) *process {
 	t.Helper()
+	return startWith(t, e, nil, opts...)
+}
+
+// startWith starts a process whose client has some keys of the URL.
+func startWith(t *testing.T, e *memdriver.Ensemble, params url.Values, opts ...tracing.Option) *process {
+	t.Helper()
 	p := &process{t: t, spans: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader()}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p.spans))
 	mp := sdkmetric.NewMeterProvider(sdkmetric.WithReader(p.reader))
 	p.app = tp.Tracer("app")
 	p.hooks = tracing.Hooks(append([]tracing.Option{tracing.WithTracerProvider(tp), tracing.WithMeterProvider(mp)}, opts...)...)
-	c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(p.hooks))
+	c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(p.hooks), zklock.WithParams(params))
 	if err != nil {
 		t.Fatal(err)
 	}

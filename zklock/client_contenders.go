@@ -75,8 +75,11 @@ func rank(queued place.Queue) []Contender {
 // Break deletes a contender's node from the queue of a name, as a last resort of an
 // operator. node is the Node of a [Contender]. Break does not keep exclusion: a holder
 // that still runs loses the lock, but its Done closes only after another client may
-// have been granted the lock. A waiter queues again at the end. If the queue
-// does not have the node, the error matches [driver.ErrNoNode].
+// have been granted the lock. Until its client knows, for a sixth of the session timeout after
+// the grant at most while it is connected, it may even pass the deleted node on inside its
+// process, with a [Token] smaller than that of the next holder; docs/guarantees.md has the
+// limits. A waiter queues again at the end. If the queue does not have the node, the error
+// matches [driver.ErrNoNode].
 //
 // node may be followed by "@" and the contender's Zxid in hexadecimal, as the command zklock
 // prints it: fmt.Sprintf("%s@%#x", c.Node, c.Zxid). Then nothing is deleted, and the error

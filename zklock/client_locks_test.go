@@ -231,7 +231,7 @@ func TestLocksGoesOnOnAnotherSession(t *testing.T) {
 		expire := faultdriver.If("the fiftieth read ends the session", func(op faultdriver.Op) bool {
 			if op.Kind == faultdriver.Get && strings.Contains(op.Paths[0], "__WRIT__") {
 				if reads++; reads == 50 {
-					go e.Expire(op.Session)
+					go e.KillSession(op.Session)
 				}
 			}
 			return false

@@ -11,8 +11,9 @@ import (
 // waits for it. Goroutines of one client share a node, so there is one Contender for
 // all of them. Label, Trace and Since are those of the acquisition for which the node
 // was created. A hand-over inside the process writes nothing to ZooKeeper and leaves
-// them as they are, unless a writer's node becomes a reader's: then they are those of
-// the reader that has the node at that moment. [Lock.SetLabel] replaces the Label.
+// them as they are. A sixth of the session timeout after the node's first grant the client
+// writes those of the holder at that moment; earlier, if a writer's node becomes a reader's.
+// A node that may be kept has none: see Kept. [Lock.SetLabel] replaces the Label.
 type Contender struct {
 	// Node is the name of the queue node, below the lock's znode.
 	Node string
@@ -54,7 +55,11 @@ type Contender struct {
 	Zxid int64
 
 	// Kept reports whether the client may keep the node between uses, as the URL's key keep
-	// lets it. Only that client knows whether the lock is in use at the moment.
+	// lets it. Only that client knows whether the lock is in use at the moment. Label, Trace
+	// and Since are empty then, or those of the last holder that called SetLabel, which may
+	// have gone. When the client notices another contender while the lock is in use, it
+	// writes those of the holder, and Kept is false from then on. It notices that at once if
+	// it has kept the node before, and otherwise a sixth of the session timeout after the grant.
 	Kept bool
 
 	// Revoked is the reason with which an operator has asked the holder to give the lock

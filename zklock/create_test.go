@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -146,4 +147,78 @@ func TestWritesOutliveTheirCallers(t *testing.T) {
 			t.Errorf("left behind:\n%s", e.Dump())
 		}
 	})
+}
+
+// Whatever another program does to a name between two acquisitions of a client, the second one
+// waits for a contender that is ahead, and gets the lock when that is gone.
+func TestKnownNameWaitsForOthers(t *testing.T) {
+	const path = "/zklock/a"
+	acl := driver.OpenACL(driver.PermAll)
+	type world struct {
+		*testing.T
+		e         *memdriver.Ensemble
+		client    int64 // its session
+		s         driver.Session
+		contender string // of the other program, which is still there
+	}
+	enter := func(w *world) {
+		var err error
+		if w.contender, err = w.s.Create(w.Context(), path+"/_c_00000000000000000000000000000001-__WRIT__", nil, driver.EphemeralSequential, acl); err != nil {
+			w.Fatal(err)
+		}
+	}
+	remake := func(w *world) {
+		err := w.s.Delete(w.Context(), path, driver.AnyVersion)
+		if err == nil {
+			_, err = w.s.Create(w.Context(), path, []byte("zklock"), driver.Container, acl)
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		enter(w)
+	}
+	for what, do := range map[string]func(w *world){
+		"a contender came": enter,
+		"two contenders came, and the first has left": func(w *world) {
+			enter(w)
+			first := w.contender
+			enter(w)
+			if err := w.s.Delete(w.Context(), first, driver.AnyVersion); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"the znode was made again": remake,
+		"the znode was made again while the client had no connection": func(w *world) {
+			cut := memdriver.AroundSession(w.client).Reset()
+			w.e.Partition(cut)
+			synctest.Wait()
+			remake(w)
+			w.e.Heal(cut)
+		},
+		"a contender came, and the connection is lost while the client asks": func(w *world) {
+			enter(w)
+			release := w.e.HoldRequests(w.client)
+			time.AfterFunc(300*time.Millisecond, func() { w.e.KillConnection(w.client); release() })
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
+				e.Lag(1, 20*time.Millisecond)
+				c := connect(t, e.Connector(), nil)
+				for range 4 {
+					mustRelease(t, mustLock(t)(c.Mutex("a").Acquire(t.Context())))
+				}
+				w := &world{T: t, e: e, client: e.Sessions()[0], s: plain(t, e)}
+				do(w)
+				got := acquiring(t, c.Mutex("a"), t.Context())
+				time.Sleep(2 * time.Second)
+				none(t, "a contender of a name in use", got)
+				if err := w.s.Delete(t.Context(), w.contender, driver.AnyVersion); err != nil {
+					t.Fatal(err)
+				}
+				mustRelease(t, soon(t, "the contender", got))
+			})
+		})
+	}
 }

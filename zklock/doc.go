@@ -34,7 +34,7 @@
 // a process in the order in which they asked. A release wakes one waiter.
 //
 // Every exclusive holder of a name has a greater [Token] than all holders before
-// it. A process that is paused between its last look at the lock and its write
+// it, except after a [Client.Break]. A process that is paused between its last look at the lock and its write
 // may write late. Only the resource can refuse that write: pass it [Lock.Token],
 // and have it reject tokens older than the newest it has seen. Package fence
 // does that.

@@ -14,8 +14,9 @@ import (
 // context, the error also matches the context's error. A wait that ends before the
 // ensemble has answered, on a session that works, fails with ErrNotAcquired too. The text
 // of a wait's error names the contender that the client waited for when it last looked, and
-// since when that has wanted the lock, or how many contenders were ahead. Nothing is held, and the client removes the queue node, or the node goes with its
-// session.
+// since when that has wanted the lock, or how many contenders were ahead. That of a try does so
+// as far as the client knows it without a further request. Nothing is held, and the client
+// removes the queue node, or the node goes with its session.
 var ErrNotAcquired = errs.ErrNotAcquired
 
 // ErrLost means that a lock stopped being held without a release. Another client may

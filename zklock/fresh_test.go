@@ -122,19 +122,6 @@ func TestFreshNameIsOneTransaction(t *testing.T) {
 	})
 }
 
-// The second use of a name and those after it have the same cost as if the znode had been
-// created by itself: the first one counts among those after which a name gets warm.
-func TestFreshNameGetsWarm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		m := connect(t, e.Connector(), nil).Mutex("a")
-		for range 3 {
-			mustRelease(t, mustLock(t)(m.Acquire(t.Context())))
-		}
-		wantCost(t, "a warm name", cost(e, func() { mustRelease(t, mustLock(t)(m.Acquire(t.Context()))) }), memdriver.Ops{Multis: 2, MultiOps: 2})
-	})
-}
-
 // A driver or server may not be able to create a container in a transaction, or may not
 // allow it. The client tries once on a session, and then creates znodes by themselves.
 func TestFreshNamesWithoutContainersInTransactions(t *testing.T) {

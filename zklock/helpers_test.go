@@ -155,6 +155,13 @@ func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zkl
 
 func nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
 
+// killAll ends all sessions, and their clients do not know it yet.
+func killAll(e *memdriver.Ensemble) {
+	for _, id := range e.Sessions() {
+		e.KillSession(id)
+	}
+}
+
 // none fails the test if the lock of a request that has to wait was acquired.
 func none(t *testing.T, what string, got chan *zklock.Lock) {
 	t.Helper()

@@ -56,12 +56,15 @@ func (h *hold) currentMode() queue.Mode {
 	return h.mode
 }
 
-// originOf returns what describes a hold to other contenders.
-func originOf(h *hold) place.Origin {
+// Origin implements place.Holder.
+func (h *hold) Origin() place.Origin {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.origin
 }
+
+// Keeper implements place.Holder.
+func (h *hold) Keeper() place.Keeper { return h.turnstile }
 
 // join adds a handle and returns its Lock, or nil if the hold is over. ctx is the
 // context that the Acquire hook returned.

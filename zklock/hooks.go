@@ -32,7 +32,7 @@ type Hooks struct {
 	Wait func(ctx context.Context, e WaitEvent) (context.Context, func(WaitResult))
 
 	// Ahead is called, inside Wait, when the acquisition waits for another contender
-	// than before.
+	// than before, or learns which acquisition has that contender's node by now.
 	Ahead func(ctx context.Context, e WaitEvent)
 
 	// Release is called once for each Lock, when Release is called, and the function
@@ -101,7 +101,8 @@ type WaitEvent struct {
 	// of this process if the acquisition waits behind a goroutine of the same process.
 	Position int
 
-	// Ahead is the contender that the acquisition waits for.
+	// Ahead is the contender that the acquisition waits for. While its Kept is set, it has
+	// no Label, Trace and Since.
 	Ahead Contender
 }
 

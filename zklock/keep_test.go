@@ -161,6 +161,26 @@ func TestUsesInBetweenCount(t *testing.T) {
 	})
 }
 
+// After a recall a place is not said to be kept, however often the name was used before: a try of
+// another client that finds it held fails at once.
+func TestRecallEndsTheUsesInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := keeping(t, e), connect(t, e.Connector(), nil)
+		for range 10 {
+			use(t, a.Mutex("x"))
+			time.Sleep(2 * time.Second) // the client gives the place up
+		}
+		keep(t, e, a.Mutex("x"))
+		use(t, b.Mutex("x"))
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		if who, err := a.Contenders(t.Context(), "x"); err != nil || len(who) != 1 || who[0].Kept {
+			t.Errorf("contenders %+v, %v, want one that may not be kept", who, err)
+		}
+		mustRelease(t, l)
+	})
+}
+
 // TestRecallOfALockInUse: from the arrival of another contender on, the limits of hand-over
 // count, and the place leaves at the end.
 func TestRecallOfALockInUse(t *testing.T) {
@@ -436,6 +456,62 @@ func TestRecallAfterAReconnect(t *testing.T) {
 		e.Heal(cut)
 		mustRelease(t, soon(t, "a client that came while the keeper was cut off", theirs))
 	})
+}
+
+// TestRecallAfterAReconnectIsBounded: after a reconnect a client lists the queues of its kept
+// names again, beginning between a twelfth and a sixth of the session timeout later. Contenders
+// that come before that wait for it. docs/guarantees.md has the bound.
+func TestRecallAfterAReconnectIsBounded(t *testing.T) {
+	const timeout, latency = 12 * time.Second, 5 * time.Millisecond
+	for _, together := range []int{1, 64} { // names that one goroutine of the client watches
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New(memdriver.WithLatency(latency))
+			a, b := keeping(t, e, "keep", "1h", "session_timeout", timeout.String()), connect(t, e.Connector(), nil)
+			if err := b.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			longest := time.Duration(0)
+			for i := range 50 {
+				comes := time.Duration(i%10) * timeout / 40
+				ends := timeout/6 + time.Duration(10+together)*2*latency // reconnecting, and a list of each name
+				all := make([]string, together)
+				for j := range all {
+					all[j] = fmt.Sprint(i, "/", j)
+					use(t, a.Mutex(all[j]))
+					use(t, a.Mutex(all[j]))
+				}
+				session := kept(t, b, all[0])
+				time.Sleep(timeout)
+				began := time.Now()
+				e.KillConnection(session)
+				time.Sleep(comes)
+				var waiters sync.WaitGroup
+				for _, name := range all {
+					waiters.Go(func() {
+						mustRelease(t, mustLock(t)(b.Mutex(name).Acquire(t.Context())))
+						if took := time.Since(began); took > max(ends, comes+20*latency) || comes == 0 && took < timeout/12 {
+							t.Errorf("a client that comes %v after the connection was lost is granted an idle name after %v, want %v to %v, or at once", comes, took, timeout/12, ends)
+						}
+					})
+				}
+				waiters.Wait()
+				longest = max(longest, time.Since(began)-comes)
+			}
+			if longest < timeout/8 {
+				t.Errorf("no client has waited longer than %v", longest)
+			}
+		})
+	}
+}
+
+// kept returns the session whose client keeps a name.
+func kept(t *testing.T, c *zklock.Client, name string) int64 {
+	t.Helper()
+	found, err := c.Contenders(t.Context(), name)
+	if err != nil || len(found) != 1 || !found[0].Kept {
+		t.Fatalf("%+v, %v; want a kept node", found, err)
+	}
+	return found[0].Session
 }
 
 // TestKeepIsRefused: places that must leave at their release are not kept.

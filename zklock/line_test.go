@@ -161,7 +161,7 @@ func TestWalkThenReconnectToALaggingServer(t *testing.T) {
 		waiter := connect(t, e.Connector(leader, lagging), nil, zklock.WithHooks(hooks))
 		behind := connect(t, e.Connector(leader), nil)
 		for _, c := range []*zklock.Client{first, second, waiter, behind} {
-			mustRelease(t, mustLock(t)(c.Mutex("warm").Acquire(t.Context())))
+			mustRelease(t, mustLock(t)(c.Mutex("first").Acquire(t.Context())))
 		}
 		time.Sleep(time.Second)
 		e.Heal()

@@ -61,7 +61,7 @@ func (l *Lock) Modes() []Mode {
 func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
 // Token returns the fencing token. An exclusive holder's token is greater than those of
-// all holders of the name before it, readers included. A reader's token is greater than
+// all holders of the name before it, readers included, except after a [Client.Break]. A reader's token is greater than
 // those of all writers before it, and less than those of all writers after it. Readers
 // that share a queue node may have the same token. The token of a Lock never changes,
 // not even by a Downgrade; readers that join the lock after a Downgrade have the next
@@ -150,8 +150,8 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 // [Client.Watch] reports it while the lock is held exclusively.
 //
 // The label belongs to the lock's place in ZooKeeper's queue. Readers of this process that
-// share the place share the label. After a hand-over inside the process others read the
-// last label until the new holder calls SetLabel: a hand-over costs no request.
+// share the place share the label. After a hand-over inside the process, which costs no
+// request, others read the last label for a while: see [Contender].
 //
 // SetLabel costs a read and a write for each of the lock's names, and the next waiter in the
 // queue reads the node again. It returns when the ensemble has confirmed the write. If ctx

@@ -56,9 +56,8 @@ func (l *Lock) downgrade(ctx context.Context) error {
 		break
 	}
 
-	o := originOf(h)
 	done := make(chan error, 1)
-	if !s.Spawn(func() { done <- p.Amend(s.Ctx, o.Shared) }) {
+	if !s.Spawn(func() { done <- p.Amend(s.Ctx, func(d *queue.Data) { d.Mode = queue.Shared.String() }) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {

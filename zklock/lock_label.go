@@ -7,10 +7,9 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// setLabel is Lock.SetLabel. It notes the label in the hold, too.
+// setLabel is Lock.SetLabel. It notes the label in the hold, first: see place.Place.Amend.
 func setLabel(ctx context.Context, l *Lock, label string) error {
 	h := l.hold
 	p := h.place
@@ -18,17 +17,17 @@ func setLabel(ctx context.Context, l *Lock, label string) error {
 		return err
 	}
 	h.mu.Lock()
-	h.origin.Label = label // for a Downgrade, and for waiters of this process
+	h.origin.Label = label
 	h.mu.Unlock()
-	err := p.Amend(ctx, func(d *queue.Data) { d.Label = label })
+	err := p.Amend(ctx, p.Relabel)
+	if errors.Is(err, driver.ErrNoNode) && l.Err() == nil {
+		p.Lose()
+	}
 	switch {
+	case l.Err() != nil, errors.Is(err, driver.ErrNoNode), errors.Is(err, errs.ErrSessionOver):
+		return l.endedError() // also without an error: the label was not written, if the lock had ended by then
 	case err == nil:
 		return nil
-	case errors.Is(err, driver.ErrNoNode) && l.Err() == nil:
-		p.Lose()
-		return l.endedError()
-	case errors.Is(err, driver.ErrNoNode), errors.Is(err, errs.ErrSessionOver):
-		return l.endedError()
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", errLabelOpen, whyEnded(ctx, err))
 	case errors.Is(err, errs.ErrUnavailable):

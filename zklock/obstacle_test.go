@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,13 +56,85 @@ func TestEndedWaitNamesTheHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		fails("a holder of another library", b.Mutex("h"), "held by a contender of another library")
+	})
+}
 
-		l = mustLock(t)(a.Mutex("t").Acquire(t.Context()))
-		wantCost(t, "a try", cost(e, func() {
-			if _, err := b.Mutex("t").TryAcquire(t.Context()); err == nil || strings.Contains(err.Error(), "held by") {
-				t.Errorf("a try: %v; it has not waited, so it knows no holder", err)
+// The error of a try says what its client knows without a further request: of a goroutine of its
+// own process, and of a node that it has read, as much as the error of a wait; else what the
+// names in the queue show.
+func TestFailedTryNamesTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		client := func(host string, pid int) *zklock.Client {
+			return connect(t, e.Connector(), nil, zklock.WithIdentity(zklock.Identity{Host: host, PID: pid}))
+		}
+		a, b, c := client("web-3", 812), client("web-4", 7), client("web-5", 9)
+		fails := func(what string, from zklock.Acquirer, costs memdriver.Ops, want string) {
+			t.Helper()
+			wantCost(t, what, cost(e, func() {
+				t.Helper()
+				_, err := from.TryAcquire(t.Context())
+				if !errors.Is(err, zklock.ErrNotAcquired) || !strings.HasSuffix(err.Error(), "is ahead in its queue; "+want) {
+					t.Errorf("%s: %v, want an end of %q", what, err, want)
+				}
+			}), costs)
+		}
+		session := func(name string, n int) string {
+			t.Helper()
+			found, err := b.Contenders(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}), memdriver.Ops{Children: 1})
+			return fmt.Sprintf("session %#x", found[n].Session)
+		}
+		for _, c := range []*zklock.Client{a, b, c} {
+			if err := c.Ping(t.Context()); err != nil { // opens its session
+				t.Fatal(err)
+			}
+		}
+		list, read := memdriver.Ops{Children: 1}, memdriver.Ops{Children: 1, Gets: 1}
+
+		l := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context(), zklock.WithLabel("POST /pay")))
+		first := session("x", 0)
+		time.Sleep(41 * time.Second)
+		fails("in the holder's process", a.Mutex("x"), free, `held by web-3/812 "POST /pay" for 41s`)
+		fails("a reader in the holder's process", a.RWMutex("x").Reader(), free, `held by web-3/812 "POST /pay" for 41s`)
+		fails("a reader", b.RWMutex("x").Reader(), read, `held by web-3/812 "POST /pay" for 41s`)
+		fails("a writer", b.Mutex("x"), list, "held by "+first)
+		fails("several names", allOf(b, "w", "x"), memdriver.Ops{Children: 2}, "held by "+first)
+		fails("in the holder's process, with a place of its own", allOf(a, "w", "x"), memdriver.Ops{Children: 2}, "held by this client")
+		next := acquiring(t, b.Mutex("x"), t.Context(), zklock.WithLabel("GET \n\""))
+		second := session("x", 1)
+		fails("a writer behind two", c.Mutex("x"), list, "behind "+second+", 2 ahead")
+		fails("a reader behind two", c.RWMutex("x").Reader(), read, `behind web-4/7 "GET \n\"", 2 ahead`)
+		fails("in the waiter's process", b.Mutex("x"), free, `behind web-4/7 "GET \n\"", 1 ahead`)
+		mustRelease(t, l)
+		mustRelease(t, <-next)
+
+		permits := func(c *zklock.Client) *zklock.Semaphore { return c.Semaphore("s", 2) }
+		one, two := mustLock(t)(permits(a).Acquire(t.Context())), mustLock(t)(permits(b).Acquire(t.Context()))
+		fails("a permit", permits(c), list, "held by "+session("s", 0))
+		mustRelease(t, one)
+		mustRelease(t, two)
+
+		s := plain(t, e)
+		if _, err := s.Create(t.Context(), "/zklock/x/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", []byte("10.0.0.1"), driver.EphemeralSequential, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		fails("a holder of another library", b.Mutex("x"), list, "held by a contender of another library")
+		fails("a reader, and a holder of another library", b.RWMutex("x").Reader(), read, "held by a contender of another library")
+
+		// The data of a node that may be kept are from an earlier use.
+		k := connect(t, e.Connector(), map[string]string{"keep": "1h"}, zklock.WithIdentity(zklock.Identity{Host: "web-6", PID: 10}))
+		for nodes(e) < 2 {
+			mustRelease(t, mustLock(t)(k.Mutex("k").Acquire(t.Context(), zklock.WithLabel("earlier"))))
+			synctest.Wait()
+		}
+		time.Sleep(20 * time.Second)
+		l = mustLock(t)(k.Mutex("k").Acquire(t.Context()))
+		if _, err := b.Mutex("k").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) || !strings.HasSuffix(err.Error(), "; held by web-6/10") {
+			t.Errorf("a kept name in use: %v", err)
+		}
 		mustRelease(t, l)
 	})
 }

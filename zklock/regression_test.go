@@ -31,7 +31,7 @@ func TestSessionEndsBetweenTriesOfCreate(t *testing.T) {
 			c := connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
 			go func() {
 				time.Sleep(3 * time.Second)
-				e.ExpireAll()
+				killAll(e)
 			}()
 			l, err := c.Mutex("a").Acquire(t.Context())
 			if err != nil {
@@ -65,7 +65,7 @@ func TestPendingWritesWhenSessionEnds(t *testing.T) {
 				l.Release(t.Context())
 			})
 		}
-		wg.Go(func() { time.Sleep(30 * time.Millisecond); e.ExpireAll() })
+		wg.Go(func() { time.Sleep(30 * time.Millisecond); killAll(e) })
 		wg.Wait()
 	})
 }
@@ -207,7 +207,7 @@ func TestSessionHookReportsAnEndOnce(t *testing.T) {
 				l.Release(t.Context())
 			})
 		}
-		wg.Go(func() { time.Sleep(55 * time.Millisecond); e.ExpireAll() })
+		wg.Go(func() { time.Sleep(55 * time.Millisecond); killAll(e) })
 		wg.Wait()
 		c.Close()
 		for id := range opened {

@@ -166,7 +166,7 @@ func TestReleaseAfterTheEndIsALoss(t *testing.T) {
 			defer cancel()
 		}
 		parent.armed.Store(true) // the end of the first lock is stopped, and the others wait for it
-		e.ExpireAll()
+		killAll(e)
 		<-parent.reached
 		released := make(chan error, many)
 		for _, l := range locks {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,17 +32,30 @@ type request struct {
 	waitCtx  context.Context // the context that the Wait hook returned
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
-	reported string // the queue node that the hooks were last called with
 	ahead    obstacle
 	lock     *Lock // the lock that was granted; the granting goroutine sets it before it notifies the requester's
 }
 
 // Waits implements place.Requester.
 func (r *request) Waits(position int, ahead place.Entry) {
+	c := contenderOf(ahead)
+	if c.Kept { // its description, if it has one, may be of a holder that has gone; the present one's is on its way
+		c.Label, c.Trace, c.Since = "", "", time.Time{}
+	}
+	if r.Try { // it does not count as a waiter
+		if id := ahead.GUID.Session; ahead.Data == nil && ahead.Ours() {
+			c.Foreign, c.Host = false, "session "+session.HexID(id)
+			if slices.ContainsFunc(r.turnstiles.pool.All(), func(s *session.Session) bool { return s.DS.ID() == id }) {
+				c.Host = "this client"
+			}
+		}
+		r.sees(position, &c)
+		return
+	}
 	if r.turnstile != nil {
 		r.turnstile.leaderMustWait()
 	}
-	r.reportWait(position, contenderOf(ahead))
+	r.reportWait(position, c)
 }
 
 // Begin implements place.Requester. It begins a hold of the place, with one handle, the
@@ -55,23 +69,21 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 }
 
 // reportWait calls the Wait hook when the request begins to wait for another contender,
-// and the Ahead hook when that contender changes.
+// and the Ahead hook when that contender changes, or the acquisition that it stands for.
 func (r *request) reportWait(position int, ahead Contender) {
 	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
-	r.ahead = obstacle{host: ahead.Host, label: ahead.Label, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, waits: ahead.Node == ""}
+	changed := r.ahead.node != ahead.Node || r.ahead.trace != ahead.Trace || r.ahead.since <= 0 && !ahead.Since.IsZero()
+	r.sees(position, &ahead)
 	switch {
 	case !r.waiting:
 		if !r.turnstiles.mustWait(r) {
 			return // the limit of waiters is reached: mustWait has made the request fail
 		}
-		r.waiting, r.reported = true, ahead.Node
+		r.waiting = true
 		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
-	case r.reported != ahead.Node:
-		r.reported = ahead.Node
-		if hooks.ahead != nil {
-			hooks.ahead(r.waitCtx, e)
-		}
+	case changed && hooks.ahead != nil:
+		hooks.ahead(r.waitCtx, e)
 	}
 }
 
@@ -82,32 +94,57 @@ func (r *request) endReport(err error) {
 	}
 }
 
-// explain adds to the error of a wait what the request knows of the contenders ahead. It
-// makes no request for that, so the holder may have changed since the request last looked.
+// sees records the contender ahead, for explain.
+func (r *request) sees(position int, ahead *Contender) {
+	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
+}
+
+// explain adds to the error of a wait, or of a try, what the request knows of the contenders
+// ahead. It makes no request for that, so the holder may have changed since the request last
+// looked.
 func (r *request) explain(err error) error {
-	if !r.waiting || r.lock != nil || !errors.Is(err, ErrNotAcquired) {
+	if r.ahead.position == 0 || r.lock != nil || !errors.Is(err, ErrNotAcquired) {
 		return err
 	}
-	o := &r.ahead
-	first := o.position <= 1 || len(r.Wants) == 1 && int(o.position) == r.Wants[0].Kind.Permits
-	if !first || o.waits {
-		return fmt.Errorf("%w; behind %s, %d ahead", err, o.name(), o.position)
-	}
-	if held := time.Duration(time.Now().Unix()-o.since) * time.Second; o.since > 0 && held > 0 {
-		return fmt.Errorf("%w; held by %s for %v", err, o.name(), held)
-	}
-	return fmt.Errorf("%w; held by %s", err, o.name())
+	o, n := r.ahead, int(r.ahead.position)
+	waits := o.node == "" || n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits)
+	return &explained{err, o, waits, time.Now().Unix()}
 }
+
+// explained is the error of a wait or a try, with the contender that was ahead. Its text is made
+// when it is asked for: until then, a try of a lock that is held is cheap.
+type explained struct {
+	error
+	obstacle
+	waits bool  // the contender waits itself
+	at    int64 // when the wait or the try failed, as since
+}
+
+// Error implements error.
+func (e *explained) Error() string {
+	held := time.Duration(e.at-e.since) * time.Second
+	switch {
+	case e.waits:
+		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, e.name(), e.position)
+	case e.since > 0 && held > 0:
+		return fmt.Sprintf("%v; held by %s for %v", e.error, e.name(), held)
+	}
+	return fmt.Sprintf("%v; held by %s", e.error, e.name())
+}
+
+// Unwrap returns the error without the explanation.
+func (e *explained) Unwrap() error { return e.error }
 
 // obstacle is what a request remembers of the contender that it waits for. It is small,
 // because there may be thousands of requests.
 type obstacle struct {
-	host, label string
+	node        string // "": it is a goroutine of this process that waits itself
+	host, label string // host is another word for the client if its host is not known
+	trace       string
 	since       int64 // in seconds since the Unix epoch; not positive: not known
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
-	waits       bool // it is a goroutine of this process that waits itself
 }
 
 // name returns how an error names the contender. Its texts were written by another client, so

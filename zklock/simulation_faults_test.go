@@ -95,7 +95,7 @@ var breakages = []breakage{
 		return fmt.Sprint("client ", p.index)
 	}},
 	{kind: "session expired", weight: 5, operator: true, do: func(w *world, p *process) string {
-		w.ensemble.Expire(p.session.Load())
+		w.ensemble.KillSession(p.session.Load())
 		return fmt.Sprint("client ", p.index)
 	}},
 	{kind: "node deleted", weight: 8, operator: true, do: func(w *world, _ *process) string {

@@ -297,26 +297,15 @@ func (w *world) calm() time.Duration {
 	return took
 }
 
-// watchedNodes counts the watches on queue nodes. Those on locks' znodes may stay: they make
-// the names warm.
-func (w *world) watchedNodes() (n int) {
-	for path, watches := range w.ensemble.Watched() {
-		if withoutGUID(path) != path {
-			n += watches
-		}
-	}
-	return n
-}
-
 // close ends the run, and checks that nothing stays behind.
 func (w *world) close() {
-	clean := func() bool { return w.model.contenders() == 0 && w.watchedNodes() == 0 }
+	clean := func() bool { return w.model.contenders() == 0 && w.ensemble.WatchCount() == 0 }
 	w.ended = true
 	settled := func() bool { return !time.Now().Before(w.late) && clean() }
 	w.next = w.late // by then all late requests are applied, and the clients have to remove their nodes
 	w.run(later(time.Now(), w.late).Add(2*simTimeout+w.p.keep), settled)
 	if !clean() {
-		w.model.violate("leak", "%d queue nodes and %d watches stay behind\n%s", w.model.contenders(), w.watchedNodes(), w.ensemble.Dump())
+		w.model.violate("leak", "%d queue nodes and %d watches stay behind\n%s", w.model.contenders(), w.ensemble.WatchCount(), w.ensemble.Dump())
 	}
 	for _, p := range w.clients {
 		if st := p.client.Stats(); st.Held != 0 || st.Acquiring != 0 {

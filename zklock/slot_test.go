@@ -37,7 +37,7 @@ type doomedSession struct {
 
 func (s *doomedSession) Get(ctx context.Context, path string) (driver.Node, error) {
 	n, err := s.Session.Get(ctx, path)
-	s.e.Expire(s.ID())
+	s.e.KillSession(s.ID())
 	return n, err
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Token is a fencing token: each exclusive holder of a name has a greater token than all
-// holders before it. Pass it to the resource that the lock protects, and have the resource
+// holders before it, except after a [Client.Break]. Pass it to the resource that the lock protects, and have the resource
 // reject tokens older than the newest that it has seen. A lock alone cannot stop a late
 // write by a holder that was paused between its last check and its write; a resource that checks tokens can.
 //

@@ -117,6 +117,8 @@ func (t *turnstile) enter(r *request) (entry, error) {
 		if r.Mode == queue.Shared && readers {
 			return entry{alone: true}, nil
 		}
+		position, ahead := t.aheadLocked()
+		r.sees(position+1, &ahead)
 		return entry{}, errs.ErrTaken
 	}
 	tk := &ticket{r: r, answer: make(chan answer, 1), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
@@ -274,7 +276,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Unlock()
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
-	t.turnstiles.reportHandover(next.r.Ctx, lock, originOf(h).Trace)
+	t.turnstiles.reportHandover(next.r.Ctx, lock, h.Origin().Trace)
 	next.answer <- answer{lock: lock}
 	return true, true
 }
@@ -291,7 +293,7 @@ func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted b
 		return true, false
 	}
 	if r.Mode == queue.Shared {
-		t.shareWhenDueLocked(p, r)
+		t.shareWhenDueLocked(p)
 	}
 	t.beginLocked(r.lock.hold)
 	return true, true
@@ -303,7 +305,7 @@ func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from strin
 	ts.counters.handovers.Add(1)
 	if hook := ts.hooks.handover; hook != nil {
 		h := lock.hold
-		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: originOf(h).Trace})
+		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.Origin().Trace})
 	}
 }
 
@@ -322,17 +324,15 @@ func (t *turnstile) holdShared() {
 	t.serveLocked(nil)
 }
 
-// ahead describes which contender a ticket in the queue waits for: the newest hold, or
+// aheadLocked describes which contender a ticket in the queue waits for: the newest hold, or
 // else the leader. position is how many are ahead of the last ticket.
-func (t *turnstile) ahead() (position int, ahead Contender) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 	position = t.queue.Len()
 	ahead = Contender{Host: t.turnstiles.cfg.Host, PID: t.turnstiles.cfg.PID}
 	switch {
 	case t.current != nil:
 		h := t.current
-		o := originOf(h)
+		o := h.Origin()
 		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), o.Trace, o.Label, true
 		ahead.Node, ahead.Since = h.place.Node(), h.place.Granted
 	case t.leader != nil:

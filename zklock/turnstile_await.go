@@ -17,7 +17,9 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (answer, error) {
 	}
 	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
 		if leaderWaits == nil {
-			position, ahead := t.ahead()
+			t.mu.Lock()
+			position, ahead := t.aheadLocked()
+			t.mu.Unlock()
 			tk.r.reportWait(position, ahead)
 		}
 		select {

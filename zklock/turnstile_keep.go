@@ -20,7 +20,7 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
 	if s == nil || s.place != h.place {
 		s = &standby{keeper: t, place: h.place}
 	}
-	s.trace = originOf(h).Trace
+	s.trace = h.Origin().Trace
 	if !place.Keep(h.place, s, t) {
 		return nil, false, false
 	}
@@ -149,7 +149,7 @@ func (t *turnstile) retire(s *standby, lost bool) {
 }
 
 // Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
-// Otherwise the limits of hand-over count from now on.
+// Otherwise the limits of hand-over count from now on, and others read of its holder.
 func (t *turnstile) Recalled(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +160,9 @@ func (t *turnstile) Recalled(p *place.Place) {
 		t.turnstiles.endKeepUse(t)
 		return
 	}
-	t.shareForGoodLocked(p)
+	if !t.shareForGoodLocked(p) {
+		p.Describe(nil)
+	}
 }
 
 // makeWay makes the places leave ZooKeeper's queue that this client keeps for the names of a

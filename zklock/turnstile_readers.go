@@ -8,10 +8,10 @@ import "github.com/zklock/go-zklock/zklock/internal/place"
 // handover_time has passed, after which the place is not handed over. Until then the place
 // can go back to writers of this client without a request. A reader of another process that
 // queues meanwhile waits no longer than it would for those writers.
-func (t *turnstile) shareWhenDueLocked(p *place.Place, r *request) {
+func (t *turnstile) shareWhenDueLocked(p *place.Place) {
 	switch {
 	case place.HasOthers(p):
-		p.BecomeShared(r.Origin)
+		p.BecomeShared(nil)
 	case !place.IsOpen(p):
 		p.ShareAt(p.Granted.Add(t.turnstiles.cfg.handoverTime), t.shareForGood)
 	}
@@ -27,11 +27,12 @@ func (t *turnstile) shareForGood(p *place.Place) {
 	}
 }
 
-func (t *turnstile) shareForGoodLocked(p *place.Place) {
+func (t *turnstile) shareForGoodLocked(p *place.Place) (became bool) {
 	h, _ := p.Holder().(*hold)
 	if h == nil || !h.shared() || h.isOver() {
-		return
+		return false
 	}
-	p.BecomeShared(originOf(h))
+	became = p.BecomeShared(nil)
 	t.serveLocked(nil) // a writer in the queue cannot get this node any more, and needs another place
+	return became
 }

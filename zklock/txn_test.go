@@ -162,7 +162,7 @@ func TestGet(t *testing.T) {
 			t.Errorf("after Release: %+v, %v", n, err)
 		}
 		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-		e.ExpireAll()
+		killAll(e)
 		if n, err := l.Get(t.Context(), "/data"); !errors.Is(err, zklock.ErrLost) || n.Data != nil {
 			t.Errorf("after the session has expired: %+v, %v", n, err)
 		}

@@ -64,7 +64,7 @@ func TestHTTP1StreamLost(t *testing.T) {
 				if !s.Receive() {
 					t.Error(s.Err())
 				}
-				e.ExpireAll()
+				go e.ExpireAll()
 				if s.Receive() || !errors.Is(s.Err(), zklock.ErrLost) {
 					t.Errorf("Receive: %v, want the loss", s.Err())
 				}

@@ -138,7 +138,7 @@ func TestStreamHandlerLost(t *testing.T) {
 					if err := s.Send(wrapperspb.String(name(ctx))); err != nil {
 						return err
 					}
-					e.ExpireAll()
+					go e.ExpireAll()
 					_, err := s.Receive() // the client sends nothing more
 					if !errors.Is(err, zklock.ErrLost) {
 						t.Errorf("Receive: %v, want the loss", err)
@@ -149,6 +149,7 @@ func TestStreamHandlerLost(t *testing.T) {
 					if sent := s.Send(wrapperspb.String("late")); !errors.Is(sent, zklock.ErrLost) {
 						t.Errorf("Send: %v, want the loss", sent)
 					}
+					<-ctx.Done()
 					if !errors.Is(context.Cause(ctx), zklock.ErrLost) {
 						t.Errorf("the context ended with %v, want the loss", context.Cause(ctx))
 					}
@@ -309,7 +310,7 @@ func TestStreamClientLostAndAbandoned(t *testing.T) {
 		return talk
 	}
 	lost := open(t.Context())
-	e.ExpireAll()
+	go e.ExpireAll()
 	_, err := lost.Receive()
 	wantError(t, err, connect.CodeAborted, "LOCK_LOST")
 	if !errors.Is(err, zklock.ErrLost) {

@@ -49,7 +49,7 @@ var suites = []suite{
 	}},
 	{name: "round trips", quick: true, limit: 10 * time.Minute, tests: []string{
 		"TestUncontendedAcquireAndReleaseAreOneRequestEach", "TestFreshNamesAreOneTransactionEach", "TestFreshNamesOfTwoClientsOnThreeServers",
-		"TestWarmNameOnThreeServers", "TestReleaseWakesOneOfFiftyClients",
+		"TestReleaseWakesOneOfFiftyClients",
 	}},
 	{name: "maintenance", limit: 10 * time.Minute, tests: []string{"TestRollingRestart", "TestReconfiguration"}},
 	{name: "upgrade", quick: true, upgrade: true, limit: 10 * time.Minute, tests: []string{"TestRollingUpgrade"}},

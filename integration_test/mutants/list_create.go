@@ -21,7 +21,7 @@ var createMutants = []mutant{
 		breaks: "a place that leaves for a new one at the tail is not counted, so the client believes for good that others wait",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("if parents[i].marked && !warm {", "if parents[i].marked && !warm && p.replaces == nil {"),
+		edits:  change("if parents[i].marked {", "if parents[i].marked && p.replaces == nil {"),
 		tests:  []string{"TestHandoverIsUnlimitedOnceOthersHaveGone"},
 	},
 	{
@@ -30,8 +30,8 @@ var createMutants = []mutant{
 		file:   enqueueFile,
 		by:     core,
 		edits: []edit{
-			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].marked && !warm {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
-				"if parents[i].marked && !warm {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
+			{"w.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))\n\t\tif parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}",
+				"if parents[i].marked {\n\t\t\tw.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))\n\t\t}\n\t\tw.Ops = append(w.Ops, driver.CreateOp(c.dir+\"/\"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))"},
 			{"children = make([]int32, 0, len(p.nodes))", "children = make([]int32, 0, len(p.nodes))\n\tcount := int32(-1)"},
 			{"children = append(children, -1)", "children = append(children, count)\n\t\t\tcount = -1"},
 			{"children[len(children)-1] = stat.NumChildren", "count = stat.NumChildren"},
@@ -49,9 +49,9 @@ var createMutants = []mutant{
 	{
 		name:   "max-contenders-one-more",
 		breaks: "max_contenders admits one contender too many",
-		file:   enqueueFile,
+		file:   "zklock/internal/place/own_nodes.go",
 		by:     core,
-		edits:  change(`int(children[i]) > limit {`, `int(children[i]) > limit+1 {`),
+		edits:  change(`count > desk.cfg.MaxContenders {`, `count > desk.cfg.MaxContenders+1 {`),
 		tests:  []string{"TestMaxContendersIsExact"},
 	},
 	{
@@ -59,8 +59,24 @@ var createMutants = []mutant{
 		breaks: "max_contenders refuses one contender too many",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change(`int(children[i]) > limit {`, `int(children[i]) >= limit {`),
-		tests:  []string{"TestMaxContendersIsExact"},
+		edits:  change(`> desk.cfg.MaxContenders+1 {`, `> desk.cfg.MaxContenders {`),
+		tests:  []string{"TestKeptNamesAndMaxContenders"},
+	},
+	{
+		name:   "max-contenders-counts-kept",
+		breaks: "a node that its client may keep counts for max_contenders",
+		file:   "zklock/internal/place/own_nodes.go",
+		by:     core,
+		edits:  change("count-- // its", "// its"),
+		tests:  []string{"TestKeptNamesAndMaxContenders"},
+	},
+	{
+		name:   "max-contenders-one-by-one",
+		breaks: "an All whose second queue is too long waits for its first name before it fails",
+		file:   frontFile,
+		by:     core,
+		edits:  change("if p.doubtful || !p.limitChecked && len(p.nodes) > 1 {", "if p.doubtful {"),
+		tests:  []string{"TestKeptNamesAndMaxContenders"},
 	},
 	{
 		name:   "container-not-made-again",
@@ -91,7 +107,7 @@ var createMutants = []mutant{
 		breaks: "a create whose reply was lost is assumed not to be applied, and is sent again",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("case errors.Is(err, driver.ErrConnLoss):\n\t\t\tp.doubtful", "case false:\n\t\t\tp.doubtful"),
+		edits:  change("case errors.Is(err, driver.ErrConnLoss):\n\t\tapplied", "case false:\n\t\tapplied"),
 		tests:  []string{"TestLostCreateIsFoundAgain"},
 	},
 	{
@@ -147,7 +163,7 @@ var createMutants = []mutant{
 		breaks: "a twin node of an All stays in the queue, ahead of a contender that the All waits for on another name",
 		file:   frontFile,
 		by:     core,
-		edits:  change("if p.doubtful {\n\t\t// A twin", "if false {\n\t\t// A twin"),
+		edits:  change("if p.doubtful ||", "if false ||"),
 		tests:  []string{"TestTwinOfAllOnItsSecondName"},
 	},
 	{
@@ -155,7 +171,7 @@ var createMutants = []mutant{
 		breaks: "a caller that gives up while its create is under way leaves its node in the queue",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("case <-ctx.Done():\n\t\t\ta.abandon(p, w, parents)", "case <-ctx.Done():\n\t\t\tp.giveUp()"),
+		edits:  change("case <-ctx.Done():\n\t\tc.abandon(c.p, w, c.parents)", "case <-ctx.Done():\n\t\tc.p.giveUp()"),
 		tests:  []string{"TestCreateCancelledUnderWayLeavesNothing"},
 	},
 }

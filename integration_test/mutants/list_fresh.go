@@ -113,7 +113,7 @@ var freshMutants = []mutant{
 		breaks: "a fresh name's znode is not set, so the reaper cannot distinguish it from one that another program puts in its place",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("if parents[i].marked && !warm {", "if parents[i].marked && !warm && !isUnmade(parents[i]) {"),
+		edits:  change("if parents[i].marked {", "if parents[i].marked && !isUnmade(parents[i]) {"),
 		tests:  []string{"TestFreshNameIsOneTransaction"},
 	},
 	{
@@ -153,7 +153,7 @@ var freshMutants = []mutant{
 		breaks: "a client looks for the node of a transaction that it has not sent",
 		file:   enqueueFile,
 		by:     core,
-		edits:  change("if !errors.Is(err, driver.ErrNotSent) {", "if true {"),
+		edits:  change("if !errors.Is(w.Err, driver.ErrNotSent) {", "if true {"),
 		tests:  []string{"TestFreshNameThatWasNotSentIsNotLookedFor"},
 	},
 	{

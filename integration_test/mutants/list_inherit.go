@@ -10,14 +10,14 @@ var inheritMutants = []mutant{
 		breaks: "a reader that takes over a writer's place waits like a writer",
 		file:   acquireFile,
 		by:     core,
-		edits:  change("if r.Mode == queue.Shared {\n\t\tp.BecomeShared(r.Origin)\n\t}\n", ""),
+		edits:  change("if r.Mode == queue.Shared {\n\t\tp.BecomeShared(&r.Origin)\n\t}\n", ""),
 		tests:  []string{"TestReaderInheritsAWritersPlace"},
 	},
 	{
 		name:   "handed-place-stays-a-writers",
 		breaks: "a reader that was handed a writer's place excludes other readers",
 		file:   turnstileFile,
-		edits:  change("if r.Mode == queue.Shared {\n\t\tt.shareWhenDueLocked(p, r)\n\t}\n", ""),
+		edits:  change("if r.Mode == queue.Shared {\n\t\tt.shareWhenDueLocked(p)\n\t}\n", ""),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
@@ -25,14 +25,14 @@ var inheritMutants = []mutant{
 		breaks: "when a reader takes over a writer's node, the client does not write that to the node's data, where other processes would see it",
 		file:   "zklock/internal/place/place_rewrite.go",
 		by:     core,
-		edits:  change("desk.Spawn(func() { _ = p.Amend(desk.Ctx, o.Shared) })", "_ = o"),
+		edits:  change("\t\tp.Describe(waiting)\n", ""),
 		tests:  []string{"TestReaderOnAWritersNode"},
 	},
 	{
 		name:   "last-readers-stay-writers",
 		breaks: "the last readers that are handed a writer's node exclude readers of other processes",
 		file:   readersFile,
-		edits:  change("p.BecomeShared(originOf(h))\n", "_ = originOf(h)\n"),
+		edits:  change("became = p.BecomeShared(nil)\n", ""),
 		tests:  []string{"TestWritersNodeGoesToReadersAndBack"},
 	},
 	{

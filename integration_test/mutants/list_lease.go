@@ -131,14 +131,6 @@ var sessionMutants = []mutant{
 		by:     core,
 	},
 	{
-		name:   "contexts-kept",
-		breaks: "the context of a release is referred to as long as what the release proves is kept",
-		file:   commitFile,
-		edits:  change("w.Ctx = nil //", "//"),
-		tests:  []string{"TestContextOfAReleaseIsNotKept"},
-		by:     core,
-	},
-	{
 		name:   "shrunk-timeout-kept",
 		breaks: "a reconnect that negotiates a shorter timeout changes nothing",
 		file:   "zklock/internal/session/keeper.go",

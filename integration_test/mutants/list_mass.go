@@ -22,6 +22,13 @@ var massMutants = []mutant{
 		by:    core,
 	},
 	{
+		name:   "expired-before-handles-end",
+		breaks: "the ensemble in memory removes the nodes of a session that expires before its client has lost the locks",
+		file:   "zklock/memdriver/control.go",
+		edits:  change("s.lapse()", "e.kill(id)"),
+		tests:  []string{"TestExpireWaitsForTheClient"},
+	},
+	{
 		name:   "waiters-woken-before-handles-end",
 		breaks: "the waiters of a lost session wake up before all its handles have ended, and get the same session again",
 		file:   sessionFile,

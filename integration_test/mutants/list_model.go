@@ -39,14 +39,6 @@ var modelMutants = []mutant{
 		tests:  []string{"TestQueueExcludesAndLosesNoWakeUp"},
 	},
 	{
-		name:   "model-warm-without-a-watch",
-		breaks: "a contender of a warm name counts as alone although the znode may be another one",
-		file:   proofFile,
-		by:     models,
-		edits:  change("p.GoneBy <= p.Zxid && p.Watched", "p.GoneBy <= p.Zxid"),
-		tests:  []string{"TestWarmContenderIsAlone"},
-	},
-	{
 		name:   "model-place-in-doubt",
 		breaks: "a place under which a Txn may still be applied is handed over",
 		file:   standingFile,

@@ -123,4 +123,20 @@ var removeMutants = []mutant{
 		edits:  change(`if delay == 0 || len(p.nodes) == 1 {`, `if true {`),
 		tests:  []string{"TestLossDelayKeepsTheOtherNodesOfAnAll"},
 	},
+	{
+		name:   "async-try-does-not-wait",
+		breaks: "a try does not wait for a release of this client that is still on its way",
+		file:   tryFile,
+		by:     core,
+		edits:  change("left != nil {", "false && left != nil {"),
+		tests:  []string{"TestTryAfterAnAsyncRelease"},
+	},
+	{
+		name:   "async-release-without-owner",
+		breaks: "an asynchronous release of which the first delete fails is not repeated",
+		file:   removeFile,
+		by:     core,
+		edits:  change("if finishDelete(p, w) != nil {", "if <-w.Done; w.Err != nil || finishDelete(p, w) != nil {"),
+		tests:  []string{"TestAsyncReleaseIsRepeated"},
+	},
 }

@@ -12,7 +12,7 @@ var viewMutants = []mutant{
 		breaks: "a Watch does not notice that a writer has become a reader, and that readers behind it hold too",
 		file:   viewFile,
 		by:     core,
-		edits:  change("if len(q.Known) == 0 || q.Known[0].Kind.Mode != queue.Exclusive {", "if true {"),
+		edits:  change("if len(q.Known) == 0 || q.Known[0].Kind.Mode != queue.Exclusive && !q.Known[0].MayBeKept() {", "if true {"),
 		tests:  []string{"TestWatchReportsADowngrade"},
 	},
 	{

@@ -30,7 +30,7 @@ func change(from, to string) []edit { return []edit{{from, to}} }
 // all returns all mutants, in the order of their subjects.
 func all() []numbered {
 	var list []numbered
-	for i, m := range slices.Concat(leaseMutants, sessionMutants, restMutants, queueMutants, frontMutants, createMutants, freshMutants, warmMutants, keepMutants, commitMutants,
+	for i, m := range slices.Concat(leaseMutants, sessionMutants, restMutants, queueMutants, frontMutants, createMutants, freshMutants, keepMutants, commitMutants,
 		removeMutants, handoverMutants, inheritMutants, holdMutants, revokeMutants, healthyMutants, onceMutants, lossMutants, massMutants, ruleMutants, viewMutants, driverMutants, electionMutants, modelMutants, commandMutants) {
 		list = append(list, numbered{m, i + 1})
 	}

@@ -144,7 +144,7 @@ type Session interface {
 	// the server sent after it. A server sends the event of a change before the reply to
 	// any transaction that follows the change. So a caller that gets the result of a
 	// transaction, and finds no event, knows that the znode had not changed on this
-	// connection before the transaction. Package zklock relies on that for exclusion.
+	// connection before the transaction.
 	//
 	// Errors: as Get. An error arms nothing, and no channel is to be used.
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)

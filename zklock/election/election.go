@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -56,7 +57,10 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		opts = append(opts, zklock.WithRevocable())
 	}
 	lock, err := e.client.Mutex(e.name).Acquire(ctx, opts...)
-	if err != nil {
+	switch {
+	case errors.Is(err, zklock.ErrDeadlock):
+		return nil, e.failed("campaign", errCarried)
+	case err != nil:
 		return nil, err
 	}
 	return &Term{Lock: lock, client: e.client}, nil

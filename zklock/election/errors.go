@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // ErrStop ends a candidacy: if the function of [Election.Run] returns an error that matches
@@ -18,6 +19,7 @@ var ErrNoLeader = errors.New("no candidate leads")
 var (
 	errNoLead     = misuse("the function is nil: pass the work of the leader")
 	errNoElection = misuse("the Election was not made by New")
+	errCarried    = errs.Case(zklock.ErrDeadlock, "the context carries a lock of this name, so the candidate would wait for itself: stand with a context that does not carry it")
 )
 
 // misuse returns an error for a mistake in the program.

@@ -58,7 +58,7 @@ func (h harness) Timeout() time.Duration { return 4 * tick }
 func (h harness) Limits() (shortest, longest time.Duration) { return 2 * tick, 20 * tick }
 
 func (h harness) Expire(_ context.Context, s driver.Session) error {
-	h.ensemble.Expire(s.ID())
+	h.ensemble.KillSession(s.ID())
 	return nil
 }
 

@@ -144,7 +144,7 @@ func TestEventsOfAllWatchesCanBeLost(t *testing.T) {
 			b.Errorf("the lost event of the creation was delivered: %+v", event)
 		default:
 		}
-		b.ensemble.Expire(b.struck.ID())
+		b.ensemble.KillSession(b.struck.ID())
 		for _, lost := range []<-chan driver.Event{children, missing} {
 			if event := <-lost; event.Err != driver.ErrSessionExpired {
 				b.Errorf("at the end of the session the watch delivered %+v, want ErrSessionExpired", event)
@@ -171,7 +171,7 @@ func TestLostEventDoesNotHideExpiry(t *testing.T) {
 		_, lost, err := b.struck.Watch(b.Context(), "/n")
 		b.must(lost, err)
 		b.must(nil, b.plain.Delete(b.Context(), "/n", driver.AnyVersion))
-		b.ensemble.Expire(b.struck.ID())
+		b.ensemble.KillSession(b.struck.ID())
 		if event := <-lost; event.Type != driver.EventSession || event.Err != driver.ErrSessionExpired {
 			b.Errorf("at the end of the session the watch delivered %+v, want ErrSessionExpired", event)
 		}

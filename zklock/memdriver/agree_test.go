@@ -130,7 +130,7 @@ func agree(t *testing.T, e *memdriver.Ensemble, seed uint64, journal *log) {
 			e.Lag(a, time.Duration(random.IntN(1000))*time.Millisecond)
 		case 6:
 			if ids := e.Sessions(); len(ids) > 0 {
-				e.Expire(ids[random.IntN(len(ids))])
+				e.KillSession(ids[random.IntN(len(ids))])
 			}
 		case 7, 8, 9, 10: // cut random links between servers
 			e.Heal()

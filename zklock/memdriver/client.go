@@ -42,6 +42,7 @@ type session struct {
 	ready  bool  // the handshake on conn is complete
 	frozen bool  // between Freeze and thaw: no timer runs, nothing is sent
 	broken bool  // conn was lost while frozen: the client notices that at the thaw
+	lapsed bool  // Ensemble.Expire was called
 	heard  time.Time
 	pause  time.Duration
 	retry  *event
@@ -190,13 +191,35 @@ func (s *session) disconnected(c *conn) {
 
 // expired handles the server's answer that the session is over.
 func (s *session) expired(c *conn) {
-	if s.conn != c {
-		return
+	if s.conn == c {
+		s.expire()
 	}
+}
+
+func (s *session) expire() {
 	if s.state != driver.Closed {
 		s.state = driver.Expired
 	}
 	s.end(nil, driver.ErrSessionExpired)
+}
+
+// lapse makes the client believe that its session has expired, though it lives. The leader ends it
+// when the client has closed it. If the client does not, nothing is heard from it, and it expires.
+func (s *session) lapse() {
+	s.lapsed = true
+	if s.frozen {
+		return // the client notices at the thaw
+	}
+	s.expire()
+	if s.closing != nil {
+		s.letGo()
+	}
+}
+
+// letGo lets the leader end a session that has lapsed: its client has closed it.
+func (s *session) letGo() {
+	delete(s.e.sessions, s.id)
+	s.e.kill(s.id)
 }
 
 // end ends the session and drops everything that belongs to it. Requests that were
@@ -219,7 +242,7 @@ func (s *session) end(err, why error) {
 	s.queue = nil
 	s.dropWatches(why)
 	delete(e.clients, s)
-	if e.sessions[s.id] == s {
+	if e.sessions[s.id] == s && !s.lapsed { // Expire, called again, still has to wait for this client
 		delete(e.sessions, s.id)
 	}
 	s.signal()

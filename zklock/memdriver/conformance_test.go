@@ -29,7 +29,7 @@ func (h harness) Timeout() time.Duration { return 4 * h.tick }
 func (h harness) Limits() (shortest, longest time.Duration) { return 2 * h.tick, 20 * h.tick }
 
 func (h harness) Expire(_ context.Context, s driver.Session) error {
-	h.e.Expire(s.ID())
+	h.e.KillSession(s.ID())
 	return nil
 }
 

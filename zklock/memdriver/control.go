@@ -9,29 +9,69 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Expire makes the leader end a session now, as if it had expired. The session's
-// client learns of it when the server closes the connection and the next server
-// refuses the session. Without a leader, or without such a session, Expire does
-// nothing.
-func (e *Ensemble) Expire(sessionID int64) {
+// Expire does to a session what a silence of its timeout does, and leaves out the time. The
+// session's client learns first that the session has expired. The leader ends the session, and so
+// removes its nodes, when the client has closed it, which a zklock.Client does after all locks on
+// it have ended. So Expire keeps exclusion, as a real expiry does: a lock has ended at its holder
+// before another client can hold it. [Ensemble.KillSession] does not keep it.
+//
+// Expire returns when the leader has ended the session, or leads no longer. That takes as long as
+// the client takes to close it: a moment, or loss_delay. A session that its client does not close,
+// or whose client is stopped by [Ensemble.Freeze], ends when it has been silent for its timeout.
+// Without a leader, or without such a session, Expire does nothing.
+func (e *Ensemble) Expire(sessionID int64) { e.expire(sessionID) }
+
+// ExpireAll does to all sessions together what [Ensemble.Expire] does to one.
+func (e *Ensemble) ExpireAll() { e.expire(e.Sessions()...) }
+
+func (e *Ensemble) expire(sessionIDs ...int64) {
 	e.enter()
-	defer e.leave()
-	if l := e.acting(); l != nil {
-		if t := l.sessions[sessionID]; t != nil && !t.closing {
-			l.end(t)
+	var all []chan struct{}
+	for _, id := range sessionIDs {
+		t := e.tracked(id)
+		if t == nil {
+			continue
 		}
+		if t.gone == nil {
+			t.gone = make(chan struct{})
+		}
+		all = append(all, t.gone)
+		if s := e.sessions[id]; s != nil {
+			s.lapse()
+		} else {
+			e.kill(id) // no client believes in it: it was given up, or its handshake is under way
+		}
+	}
+	e.leave()
+	for _, gone := range all {
+		<-gone
 	}
 }
 
-// ExpireAll makes the leader end all sessions now.
-func (e *Ensemble) ExpireAll() {
+// KillSession makes the leader end a session at once, as the operator of an ensemble can. The
+// session's client learns of it later, when its server closes the connection and the next server
+// refuses the session. So KillSession breaks exclusion: until then another client can hold a lock
+// that its former holder still believes in. Without a leader, or without such a session,
+// KillSession does nothing.
+func (e *Ensemble) KillSession(sessionID int64) {
 	e.enter()
 	defer e.leave()
-	for _, id := range e.known() {
-		if l := e.acting(); l != nil && !l.sessions[id].closing {
-			l.end(l.sessions[id])
-		}
+	e.kill(sessionID)
+}
+
+func (e *Ensemble) kill(sessionID int64) {
+	if t := e.tracked(sessionID); t != nil && !t.closing {
+		e.acting().end(t)
 	}
+}
+
+// tracked returns what the acting leader knows of a session; nil without a leader, or without such
+// a session.
+func (e *Ensemble) tracked(sessionID int64) *tracked {
+	if l := e.acting(); l != nil {
+		return l.sessions[sessionID]
+	}
+	return nil
 }
 
 // KillConnection breaks a session's connection for both ends at once, and drops the

@@ -1,6 +1,7 @@
 package memdriver_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -59,29 +60,151 @@ func TestOperatorWithoutLeader(t *testing.T) {
 	}, memdriver.WithServers(3))
 }
 
-// TestExpireAll: all sessions end at once, each with one zxid.
+// A session that its client does not close expires like one that has been silent: its client
+// learns of that first, and the nodes go after its timeout. Those of a session go with one zxid.
 func TestExpireAll(t *testing.T) {
-	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
-		var all []driver.Session
-		for range 3 {
-			s := connect(t, e.Connector(), 10*time.Second)
-			create(t, s, "/a-", driver.EphemeralSequential)
-			create(t, s, "/a-", driver.EphemeralSequential)
-			all = append(all, s)
-		}
-		e.ExpireAll()
-		if left := e.Sessions(); len(left) != 0 {
-			t.Fatalf("sessions left: %x", left)
-		}
-		pass(100 * time.Millisecond)
-		for _, s := range all {
-			if state(s) != driver.Expired {
-				t.Fatalf("%v", state(s))
+	for _, opts := range [][]memdriver.Option{nil, {memdriver.WithServers(3), memdriver.WithLatency(5 * time.Millisecond)}} {
+		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+			var all []driver.Session
+			for range 3 {
+				s := connect(t, e.Connector(), 10*time.Second)
+				create(t, s, "/a-", driver.EphemeralSequential)
+				create(t, s, "/a-", driver.EphemeralSequential)
+				all = append(all, s)
 			}
+			began := time.Now()
+			time.AfterFunc(time.Second, func() {
+				for _, s := range all {
+					if state(s) != driver.Expired {
+						t.Errorf("a second later a session is %v", state(s))
+					}
+					if _, err := s.Get(t.Context(), "/"); !errors.Is(err, driver.ErrSessionExpired) {
+						t.Errorf("a second later: %v", err)
+					}
+				}
+				if n := strings.Count(e.Dump(), "owner"); n != 6 {
+					t.Errorf("a second later %d nodes are there, want 6", n)
+				}
+			})
+			e.ExpireAll()
+			if took := time.Since(began); took < 9*time.Second || took > 12*time.Second {
+				t.Errorf("sessions of 10s ended after %v", took)
+			}
+			if left := e.Sessions(); len(left) != 0 {
+				t.Fatalf("sessions left: %x", left)
+			}
+			other := connect(t, e.Connector(), 10*time.Second)
+			if names, _, err := other.Children(t.Context(), "/"); err != nil || len(names) != 1 {
+				t.Fatalf("%q, %v", names, err)
+			}
+		}, opts...)
+	}
+}
+
+// The nodes of a session that expires go when its client has closed it, and not before.
+func TestExpireWaitsForTheClient(t *testing.T) {
+	for _, opts := range [][]memdriver.Option{nil, {memdriver.WithServers(3), memdriver.WithLatency(5 * time.Millisecond)}} {
+		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+			s, other := connect(t, e.Connector(), 10*time.Second), connect(t, e.Connector(), 10*time.Second)
+			create(t, s, "/a", driver.Ephemeral)
+			_, events, err := other.Watch(t.Context(), "/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			expired := make(chan struct{}, 2)
+			for range cap(expired) {
+				go func() {
+					e.Expire(s.ID())
+					expired <- struct{}{}
+				}()
+				pass(2 * time.Second)
+			}
+			if state(s) != driver.Expired || state(other) != driver.Connected || len(events) > 0 || len(e.Sessions()) != 2 {
+				t.Errorf("before Close: %v and %v, %d events, sessions %x", state(s), state(other), len(events), e.Sessions())
+			}
+			closed := time.Now()
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for range cap(expired) {
+				<-expired
+			}
+			if ev := <-events; ev.Type != driver.EventDeleted || time.Since(closed) > 100*time.Millisecond {
+				t.Errorf("%v %v after Close, want the deletion at once", ev.Type, time.Since(closed))
+			}
+		}, opts...)
+	}
+}
+
+// A client that is stopped notices nothing before the thaw. Its session ends after its timeout.
+func TestExpireOfAStoppedClient(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+			s := connect(t, e.Connector(), 10*time.Second)
+			create(t, s, "/a", driver.Ephemeral)
+			thaw := e.Freeze(s.ID())
+			began := time.Now()
+			if early {
+				time.AfterFunc(5*time.Second, thaw)
+			}
+			e.Expire(s.ID())
+			if took := time.Since(began); took < 9*time.Second || took > 12*time.Second || len(e.Sessions()) > 0 {
+				t.Errorf("after %v there are the sessions %x", took, e.Sessions())
+			}
+			if want := map[bool]driver.State{true: driver.Expired, false: driver.Connected}[early]; state(s) != want {
+				t.Errorf("the client is %v, want %v", state(s), want)
+			}
+			thaw()
+			_, err := s.Get(t.Context(), "/")
+			want(t, err, driver.ErrSessionExpired, "get after the thaw")
+		})
+	}
+}
+
+// Expire waits for no end that does not come: that of a session that nothing is known of, of a
+// term that has ended, or of an ensemble that is closed.
+func TestExpireEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s := connect(t, e.Connector(), 10*time.Second)
+		create(t, s, "/a", driver.Ephemeral)
+		began := time.Now()
+		e.Expire(s.ID() + 1)
+		if time.Since(began) > 0 || state(s) != driver.Connected {
+			t.Errorf("an unknown session: after %v the other one is %v", time.Since(began), state(s))
 		}
-		other := connect(t, e.Connector(), 10*time.Second)
-		if names, _, err := other.Children(t.Context(), "/"); err != nil || len(names) != 1 {
-			t.Fatalf("%q, %v", names, err)
+		e.Partition(memdriver.BetweenServers(0, 1), memdriver.BetweenServers(0, 2), memdriver.BetweenServers(1, 2))
+		e.ExpireAll() // the leader does not know yet that it is alone
+		if e.Leader() >= 0 || !has(t, connectLater(t, e), "/a") {
+			t.Errorf("ended without a majority:\n%s", e.Dump())
+		}
+		time.AfterFunc(time.Second, func() { e.Close() })
+		e.ExpireAll()
+	}, memdriver.WithServers(3))
+}
+
+// connectLater heals the ensemble and opens a session.
+func connectLater(t *testing.T, e *memdriver.Ensemble) driver.Session {
+	t.Helper()
+	e.Heal()
+	return connect(t, e.Connector(), 10*time.Second)
+}
+
+// KillSession removes a session's nodes while its client still believes in it.
+func TestKillSession(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
+		s, other := connect(t, e.Connector(), 10*time.Second), connect(t, e.Connector(), 10*time.Second)
+		create(t, s, "/a", driver.Ephemeral)
+		cut := memdriver.AroundSession(s.ID())
+		e.Partition(cut)
+		e.KillSession(s.ID())
+		e.KillSession(s.ID())
+		if state(s) != driver.Connected || has(t, other, "/a") || len(e.Sessions()) != 1 {
+			t.Errorf("the client is %v, and the ensemble is\n%s", state(s), e.Dump())
+		}
+		e.Heal()
+		pass(100 * time.Millisecond)
+		if state(s) != driver.Expired {
+			t.Errorf("the client is %v", state(s))
 		}
 	})
 }

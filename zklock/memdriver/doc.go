@@ -16,6 +16,9 @@
 //		ensemble.Partition(memdriver.AroundServer(1))
 //	})
 //
+// [Ensemble.ExpireAll] ends sessions as a real ensemble does: their clients have lost their
+// locks by then. After [Ensemble.KillSession], an operator's command, they have not.
+//
 // [Ensemble.Freeze] stops a client as SIGSTOP stops a process. [WithJournal] reports
 // what was really committed, whatever replies the clients received.
 //

@@ -66,7 +66,7 @@ func ExampleNew() {
 	}
 	_, err = session.Create(ctx, "/a", nil, driver.Persistent, driver.OpenACL(driver.PermAll))
 	fmt.Println(err, changes > 0)
-	ensemble.ExpireAll()
+	ensemble.KillSession(session.ID())
 	_, err = session.Get(ctx, "/a")
 	fmt.Println("expired:", errors.Is(err, driver.ErrSessionExpired))
 	// Output:

@@ -45,6 +45,8 @@ func (s *session) thaw() {
 	c := s.conn
 	switch {
 	case s.over:
+	case s.lapsed:
+		s.lapse()
 	case broken:
 		s.disconnected(c)
 	case c == nil:

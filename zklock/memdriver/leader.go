@@ -23,6 +23,15 @@ type tracked struct {
 	expires time.Duration // since the ensemble's start, a whole number of ticks
 	owner   *server       // the server through which its requests must come; nil: the first server that forwards one
 	closing bool
+	gone    chan struct{} // nil, or closed when the session or the leader's term has ended; calls of Expire wait for it
+}
+
+// wake lets calls of Expire return.
+func (t *tracked) wake() {
+	if t.gone != nil {
+		close(t.gone)
+		t.gone = nil
+	}
 }
 
 // leadership is one server's term as leader. After the others have elected another
@@ -223,6 +232,9 @@ func (l *leadership) acknowledged(tx *txn, s *server) {
 func (l *leadership) commit(tx *txn) {
 	l.srv.e.record(tx)
 	if tx.kind == txnCloseSession && tx.err == nil {
+		if t := l.sessions[tx.session]; t != nil {
+			t.wake()
+		}
 		delete(l.sessions, tx.session)
 		l.srv.e.rest()
 	}
@@ -307,6 +319,9 @@ func (l *leadership) resign() {
 	l.active = false
 	for _, r := range l.orders {
 		r.finish(driver.ErrConnLoss)
+	}
+	for _, t := range l.sessions {
+		t.wake()
 	}
 	l.stop()
 	for _, link := range slices.Clone(l.learners) {

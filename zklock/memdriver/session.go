@@ -294,6 +294,9 @@ func (s *session) Close(ctx context.Context) error {
 	if first {
 		s.startClosing()
 	}
+	if s.lapsed && s.over {
+		s.letGo()
+	}
 	s.e.leave()
 	if !first { // the first call's context bounds this wait, too
 		<-s.ended

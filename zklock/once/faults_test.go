@@ -88,7 +88,7 @@ func TestOutcomeThatStaysUnknown(t *testing.T) {
 					struck = true
 					return fault
 				case ledger && op.Kind == faultdriver.Get && struck: // Do looks whether it was applied
-					e.Expire(op.Session)
+					e.KillSession(op.Session)
 				}
 				return faultdriver.None()
 			}))

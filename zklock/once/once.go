@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // MaxSlot is the length of the longest slot, in bytes.
@@ -46,7 +47,10 @@ func Do(ctx context.Context, client *zklock.Client, name, slot string, fn func(c
 		return false, failed("do", name, err)
 	}
 	lock, err := client.Mutex(name).Acquire(ctx, opts...)
-	if err != nil {
+	switch {
+	case errors.Is(err, zklock.ErrDeadlock):
+		return false, failed("do", name, errJoined) // the advice in err is for locks that may be joined
+	case err != nil:
 		return false, err
 	}
 	if isJoined(ctx, lock) {
@@ -117,7 +121,7 @@ func isJoined(ctx context.Context, lock *zklock.Lock) bool {
 }
 
 // errJoined is the error for a call that would run a slot under a lock of its caller.
-var errJoined = fmt.Errorf("%w: the context carries the lock of this name, which a job cannot join: pass a context that does not carry it, after the lock's release", zklock.ErrDeadlock)
+var errJoined = errs.Case(zklock.ErrDeadlock, "the context carries a lock of this name, and a job can neither join it nor wait for it: call Do after its release, with a context that does not carry it")
 
 // errLate means that the lease ran out between the read of the ledger and the call of fn.
 var errLate = fmt.Errorf("%w: its lease ran out before the job was called", zklock.ErrLost)

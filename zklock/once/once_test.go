@@ -228,3 +228,22 @@ func TestDoJoinsNoLock(t *testing.T) {
 		do(t, c, "x", "1", nil, true)
 	})
 }
+
+// The error advises what works for a job. Reenter does not, and neither does another kind of lock.
+func TestDoBelowALockOfItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector())
+		const want = `once: do "x": the context carries a lock of this name, and a job can neither join it nor wait for it: call Do after its release, with a context that does not carry it`
+		for what, a := range map[string]zklock.Acquirer{"mutex": c.Mutex("x"), "reader": c.RWMutex("x").Reader(), "semaphore": c.Semaphore("x", 2)} {
+			_ = zklock.Do(t.Context(), a, func(ctx context.Context) error {
+				for _, opts := range [][]zklock.AcquireOption{nil, {zklock.Reenter()}} {
+					ran, err := once.Do(ctx, c, "x", "1", func(context.Context) error { return nil }, opts...)
+					if ran || !errors.Is(err, zklock.ErrDeadlock) || err.Error() != want {
+						t.Errorf("below a %s, with %d options: %v, %v; want\n%s", what, len(opts), ran, err, want)
+					}
+				}
+				return nil
+			})
+		}
+	})
+}

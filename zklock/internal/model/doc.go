@@ -3,7 +3,7 @@
 // which an invariant is broken.
 //
 // The models decide nothing themselves that the library decides. They call its pure rules:
-// lease.Lease, queue.Decide, place.Standing, place.Proof and place.Sight. So the models and the
-// code cannot drift apart. The library does not import this package. docs/model.md describes
-// the models, their bounds, and what they leave out.
+// lease.Lease, queue.Decide, place.Standing and place.Sight. So the models and the code cannot
+// drift apart. The library does not import this package. docs/model.md describes the models,
+// their bounds, and what they leave out.
 package model

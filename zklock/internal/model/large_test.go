@@ -7,7 +7,7 @@ import (
 
 // TestLarge explores large configurations, one after the other, since each needs much memory.
 func TestLarge(t *testing.T) {
-	const configurations = 9
+	const configurations = 8
 	large(t, "a lease, a deposed leader, overlapping requests", configurations,
 		Leases{Unit: time.Second, Timeout: 6, Tick: 2, Outstanding: 2, Elections: 1, Reconnects: 1})
 	large(t, "a lease, a deposed leader, a slow clock", configurations,
@@ -20,8 +20,6 @@ func TestLarge(t *testing.T) {
 		Locks{Clients: 4, Modes: both, Lag: 2, Reconnects: 1, Downgrades: 1})
 	large(t, "four clients for two permits, a reconnect, a loss", configurations,
 		Locks{Clients: 4, Modes: permits, Permits: 2, Lag: 2, Reconnects: 1, Losses: 1})
-	large(t, "a warm name, two others, a reconnect, 15 transactions", configurations,
-		WarmNames{Writes: 15, Others: 2, Reconnects: 1})
 	large(t, "kept places of three processes with readers and writers", configurations,
 		Places{Processes: 3, Modes: both, Keep: true, Limit: 2})
 	large(t, "kept places of two processes, with all faults", configurations,

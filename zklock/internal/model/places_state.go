@@ -76,7 +76,7 @@ type process struct {
 	passes   int8           // how often the place was handed over while another contender was known; too often, if that was after that time
 	marked   bool           // other processes count the node as a reader's
 	mark     bool           // it is about to mark the node
-	armed    bool           // the watch of a kept place is armed
+	armed    bool           // the watch for other contenders is armed: of a kept place, or of one that was held for long
 	event    bool           // and another contender has come since
 
 	holder  queue.Mode // the hold's; 0: there is none

@@ -137,7 +137,8 @@ func (m Places) inside(s *placeState, i int, do change) {
 	if p.mark {
 		do(nodeMarked, false, func(_ *placeState, p *process) { p.marked, p.mark = true, false })
 	}
-	if p.standing.Watched && !p.armed && !p.standing.Others {
+	heldForLong := p.state == used && p.standing.Keepable && p.late
+	if (p.standing.Watched || heldForLong) && !p.armed && !p.standing.Others {
 		do(watchArmed, false, func(to *placeState, p *process) {
 			p.armed = true
 			if m.Without != ArmingLists && to.others(p) {
@@ -275,8 +276,9 @@ func (p *process) recall() {
 		return
 	}
 	p.event = false
-	p.standing.Others, p.standing.Handovers = true, 0
-	p.late, p.passes = false, 0
+	if p.standing.Others = true; p.standing.Watched {
+		p.standing.Handovers, p.late, p.passes = 0, false, 0
+	}
 }
 
 // Describe implements System.

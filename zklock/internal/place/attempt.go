@@ -20,9 +20,16 @@ type Attempt struct {
 	recalls bool
 }
 
-// recallWait is how long a try waits for a place that another client may keep. If that
-// client uses the place, the try waits in vain.
-const recallWait = 200 * time.Millisecond
+// recallWait returns how long a try waits for a place that another client may keep: for ten
+// times as long as the newest write took, which is mostly the try's own create. A recall takes
+// about three times that: the event, the other client's delete, the event of that, and a read.
+// The rest is for a client that is further away, or has other writes under way. If that client
+// uses the place, the try waits in vain, so it does not wait for more than two seconds.
+func recallWait(desk *Desk) time.Duration {
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
+	return min(max(10*desk.Latency, 200*time.Millisecond), 2*time.Second)
+}
 
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
 var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a try waited for the place of another client")
@@ -49,14 +56,18 @@ func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, e
 		}
 		if a.recalls {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, recallWait, errs.ErrTaken)
+			ctx, cancel = context.WithTimeoutCause(ctx, recallWait(desk), errs.ErrTaken)
 			defer cancel()
 		}
+	} else {
+		desk.Mu.Lock()
+		p.shown = 0 // its nodes' data describe another request
+		desk.Mu.Unlock()
 	}
 	p.move(resumed) // refused unless it is reserved; a reserved place is for this request
 	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
-		p.BecomeShared(r.Origin)
+		p.BecomeShared(&r.Origin)
 	}
 	for {
 		if !alone {

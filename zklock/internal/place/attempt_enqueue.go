@@ -83,75 +83,116 @@ func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, er
 // still unknown then, abandon ends replaces too, which is harmless.
 func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
 	desk, r := a.Desk, a.Request
-	before := beginProof(desk, r.Wants)
-	p, ok := newPlace(desk, r.Wants, r.Keep && mayKeep(desk, r.Wants, before))
+	p, ok := newPlace(desk, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
-	p.before = before
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	began := lease.Now()
+	c := creation{Attempt: a, p: p, parents: parents, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
-	var doubt error // why the outcome of a try was unknown
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
-		unclear := desk.freshNames.unclear.Load()
-		w := a.submitCreate(ctx, p, parents, isWarm(p))
-		select {
-		case <-w.Done:
-		case <-desk.Ctx.Done():
-			return nil, false, errs.ErrSessionOver
-		case <-ctx.Done():
-			a.abandon(p, w, parents)
-			return nil, false, because(desk.WaitEnded(ctx, began), doubt)
-		}
-		err := w.Err
-		desk.freshNames.note(w, parents, unclear)
+		applied, children, err := c.try(ctx, pause)
 		switch {
-		case err == nil:
-			return a.created(ctx, p, parents, seen, w.Children)
-		case errors.Is(err, driver.ErrConnLoss):
-			p.doubtful, doubt = true, err
-			found, err := a.recover(ctx, p)
-			if err != nil {
-				a.abandon(p, nil, parents)
-				return nil, false, because(err, doubt)
-			}
-			if found {
-				return a.created(ctx, p, parents, seen, nil)
-			}
-			if err := a.makeAll(ctx, parents); err != nil {
-				p.unregister()
-				return nil, false, err
-			}
-		case session.Transient(err):
-			if !session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
-				if !errors.Is(err, driver.ErrNotSent) {
-					w = nil // abandon looks for the nodes
-				}
-				a.abandon(p, w, parents)
-				return nil, false, desk.Interrupted(ctx, began)
-			}
-		case desk.Ended(err):
-			return nil, false, errs.ErrSessionOver
-		case a.setRefused(w, parents):
-			// This client may not write that parent. The next try creates without the
-			// set, and the queue is listed instead of counted.
-		case isRefused(w, parents):
-			if err := a.makeRefused(ctx, w, parents); err != nil {
-				p.unregister()
-				return nil, false, err
-			}
-		default:
-			p.unregister()
-			if errors.Is(err, driver.ErrNoNode) {
-				return nil, false, err
-			}
-			return nil, false, desk.cfg.explain(err, r.Wants[0].Path)
+		case err != nil:
+			return nil, false, err
+		case applied:
+			return a.created(ctx, p, parents, seen, children)
 		}
 	}
+}
+
+// creation is the creation of a place's nodes, in as many tries as it takes.
+type creation struct {
+	Attempt
+	p       *Place
+	parents []parent // as far as is known; a try may show that one is different
+	began   time.Time
+	doubt   error // why the outcome of a try was unknown; nil: no outcome was
+}
+
+// try sends the transaction that creates the nodes once. applied says that the nodes exist;
+// children is as in session.Write. If nothing was applied and err is nil, the next try may
+// succeed. On an error the place has ended, or is being removed in the background.
+func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, children []int32, err error) {
+	w, err := c.send(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	switch err = w.Err; {
+	case err == nil:
+		return true, w.Children, nil
+	case errors.Is(err, driver.ErrConnLoss):
+		applied, err = c.lookFor(ctx, err)
+		return applied, nil, err
+	case session.Transient(err):
+		return false, nil, c.sleep(ctx, w, pause)
+	case c.Desk.Ended(err):
+		return false, nil, errs.ErrSessionOver
+	case c.setRefused(w, c.parents):
+		// This client may not write that parent. The next try creates without the
+		// set, and the queue is listed instead of counted.
+		return false, nil, nil
+	case isRefused(w, c.parents):
+		err = c.makeRefused(ctx, w, c.parents)
+	case !errors.Is(err, driver.ErrNoNode): // which enqueue deals with
+		err = c.Desk.cfg.explain(err, c.Request.Wants[0].Path)
+	}
+	if err != nil {
+		c.p.unregister() // certainly nothing was created
+	}
+	return false, nil, err
+}
+
+// send submits the creates, and waits for their outcome. If ctx ends first, the place is
+// removed in the background.
+func (c *creation) send(ctx context.Context) (*session.Write, error) {
+	desk := c.Desk
+	unclear := desk.freshNames.unclear.Load()
+	w := c.submitCreate(ctx, c.p, c.parents)
+	select {
+	case <-w.Done:
+		desk.freshNames.note(w, c.parents, unclear)
+		return w, nil
+	case <-desk.Ctx.Done():
+		return nil, errs.ErrSessionOver
+	case <-ctx.Done():
+		c.abandon(c.p, w, c.parents)
+		return nil, because(desk.WaitEnded(ctx, c.began), c.doubt)
+	}
+}
+
+// lookFor finds out whether a try of which the outcome is unknown was applied. If it was not, the
+// next try finds all znodes made: see the invariants of fresh names.
+func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
+	c.p.doubtful, c.doubt = true, doubt
+	if applied, err = c.recover(ctx, c.p); err != nil {
+		c.abandon(c.p, nil, c.parents)
+		return false, because(err, doubt)
+	}
+	if applied {
+		return true, nil
+	}
+	if err = c.makeAll(ctx, c.parents); err != nil {
+		c.p.unregister()
+	}
+	return false, err
+}
+
+// sleep pauses before the next try. If ctx or the session ends first, the place is removed in
+// the background.
+func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Duration) error {
+	desk := c.Desk
+	if session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
+		return nil
+	}
+	if !errors.Is(w.Err, driver.ErrNotSent) {
+		w = nil // abandon looks for the nodes
+	}
+	c.abandon(c.p, w, c.parents)
+	return desk.Interrupted(ctx, c.began)
 }
 
 // because adds to the error of a wait without a session what happened to the last try: a server
@@ -166,16 +207,14 @@ func because(err, doubt error) error {
 // submitCreate sends the creates of p. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes. The order of
 // the two matters: in front of the create, the set's count would not include our own
-// node. A warm name needs no set. A parent that is unmade is created right before the node.
+// node. A parent that is unmade is created right before the node.
 // The nodes of the place that p replaces are deleted first, so that they are not counted.
 // ctx is that of the caller, which may give up.
-func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, warm bool) *session.Write {
+func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *session.Write {
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	d := r.nodeData(desk.Shared)
-	d.Keep = p.keepable
-	data := d.Encode()
+	data := desk.nodeData(r, p.keepable).Encode()
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -188,7 +227,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent, w
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
 		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked && !warm {
+		if parents[i].marked {
 			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
 		}
 	}
@@ -255,7 +294,6 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.Zxid = stat.Mzxid
-			p.parentCzxid = stat.Czxid
 			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
 		}
 	}
@@ -268,11 +306,9 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
-	last := number(p)
-	if p.parentCzxid == 0 && isProven(ctx, p) {
-		children, p.parentCzxid = []int32{1}, p.before.czxid
-	}
-	p.limitChecked = requeued || len(children) > 0 && !slices.Contains(children, -1)
+	last := lastNumber(p)
+	limit := desk.cfg.MaxContenders // for new contenders only
+	p.limitChecked = requeued || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
 	if requeued {
 		p.replaces.unregister()
 		p.replaces = nil
@@ -282,11 +318,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	}
 	desk.addMade(parents)
 	if err == nil {
-		limit := desk.cfg.MaxContenders
-		if requeued {
-			limit = 0 // max_contenders applies to the first enqueue only
-		}
-		err = a.accept(p, seen, last, children, limit)
+		err = a.accept(p, seen, last, children)
 	}
 	if err != nil {
 		p.Remove()
@@ -296,11 +328,17 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	for _, n := range children {
 		alone = alone && n == 1
 	}
-	p.keepable = p.keepable && alone && !p.doubtful && (p.before == nil || follows(p))
+	for _, c := range p.nodes {
+		longer := desk.parents.noteUse(c.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
+		p.keepable = p.keepable && longer
+	}
 	desk.Mu.Lock()
 	p.others = !alone
 	p.life.moveLocked(queued)
 	desk.Mu.Unlock()
+	if p.shown == 0 && !alone { // it was created as one that may be kept
+		p.Describe(&a.Request.Origin)
+	}
 	return p, alone, nil
 }
 
@@ -323,17 +361,16 @@ func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 }
 
 // accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
-// have to be usable, no queue may have more than limit contenders (0: no limit), and its
-// transaction id, which becomes the token, has to be larger than seen.
-func (a Attempt) accept(p *Place, seen, last int64, children []int32, limit int) error {
+// have to be usable, no queue may have more contenders than max_contenders allows, and its
+// transaction id, which becomes the token, has to be larger than seen. A queue that has one
+// contender too many may have a kept place, which does not count: ownNodes.list finds out.
+func (a Attempt) accept(p *Place, seen, last int64, children []int32) error {
 	desk := p.Desk
 	if last >= queue.MaxSequence {
 		return errs.ErrSequenceExhausted
 	}
-	for i := range p.nodes {
-		if limit > 0 && i < len(children) && int(children[i]) > limit {
-			return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, limit)
-		}
+	if !p.limitChecked && len(children) > 0 && int(slices.Max(children)) > desk.cfg.MaxContenders+1 {
+		return desk.cfg.tooMany()
 	}
 	if p.Zxid <= seen {
 		desk.zxids.regressed.Store(true)

@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -17,15 +18,17 @@ const ownWatchShare = 40
 // name while we wait for another. It returns the generation of the connection on which
 // it saw that; 0 if it saw that on more than one connection.
 func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
-	if p.doubtful {
+	if p.doubtful || !p.limitChecked && len(p.nodes) > 1 {
 		// A twin of ours may be ahead of a contender on one name, while that contender is
 		// ahead of us on another: the two would wait for each other. A list of the queue
-		// finds the twin and has it deleted.
+		// finds the twin and has it deleted. It also finds a queue that is too long, for
+		// which the place must not wait until it is the first in another one.
 		for _, c := range p.nodes {
 			if _, err := ownNodesOf(p).list(ctx, c); err != nil {
 				return 0, err
 			}
 		}
+		p.limitChecked = true
 	}
 	var gen uint64
 	for i, c := range p.nodes {
@@ -70,7 +73,12 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			return l.sight.Gen, nil
 		}
 		if r.Try && !a.recalls { // another contender was faster, or the one ahead was a writer and is a reader now
-			return l.sight.Gen, Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
+			position, ahead, err := Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
+			if position > 0 {
+				r.By.Waits(position, ahead)
+				err = errs.ErrTaken
+			}
+			return l.sight.Gen, err
 		}
 		ahead, err := l.watchAhead(ctx, watch)
 		if err != nil {
@@ -85,9 +93,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			}
 		}
 		nearest := len(watch) - 1
-		if !a.recalls { // a try does not count as a waiter
-			r.By.Waits(len(l.q)-1, entryOf(l.q[watch[nearest]], ahead[nearest].Node))
-		}
+		r.By.Waits(len(l.q)-1, entryOf(l.q[watch[nearest]], ahead[nearest].Node))
 		if l.far() {
 			rest.begin()
 		} else {

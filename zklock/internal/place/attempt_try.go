@@ -51,33 +51,35 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 		if other, ok := queue.Conflict(q, len(q)-1); ok {
 			return false, queue.KindConflict(other)
 		}
-		first := q[0]
-		err = Znode{desk, want.Path}.blockedBy(ctx, want.Kind, q)
+		position, ahead, err := Znode{desk, want.Path}.blockedBy(ctx, want.Kind, q)
 		switch {
-		case err == errs.ErrTaken && len(q) == 2 && first.MayBeKept():
-			recalls = true
 		case err != nil:
 			return false, err
+		case position == 1 && ahead.MayBeKept():
+			recalls = true
+		case position > 0:
+			r.By.Waits(position, ahead)
+			return false, errs.ErrTaken
 		}
 	}
 	return recalls, nil
 }
 
-// blockedBy returns errs.ErrTaken if a contender that is the last of q would have to
-// wait, and nil if it would not. A writer that blocks a reader may have been downgraded
+// blockedBy returns how many contenders are ahead of the last of q, and for which of them it
+// would have to wait; 0 if it would not. A writer that blocks a reader may have been downgraded
 // to a reader: only the data of its node says so, which blockedBy reads.
-func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) error {
+func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (position int, ahead Entry, err error) {
 	desk, path := z.Desk, z.Path
 	for {
 		held, watch := queue.Decide(q, len(q)-1)
 		if held {
-			return nil
+			return 0, Entry{}, nil
 		}
 		if kind.Mode != queue.Shared {
-			return errs.ErrTaken
+			return len(q) - 1, Entry{Node: q[watch[0]]}, nil
 		}
 		var n driver.Node
-		err := desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+		err = desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 			n, err = desk.DS.Get(ctx, path+"/"+q[watch[0]].Name)
 			return err
 		})
@@ -85,9 +87,9 @@ func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) e
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
-			return desk.cfg.explainList(err, path)
+			return 0, Entry{}, desk.cfg.explainList(err, path)
 		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
-			return errs.ErrTaken
+			return len(q) - 1, entryOf(q[watch[0]], n), nil
 		default:
 			q[watch[0]].Kind.Mode = queue.Shared
 		}

@@ -20,7 +20,9 @@ import (
 //     and the place is not kept again. The watch serves fairness only. If it is late, the
 //     other contender waits longer.
 //   - A place is kept only if its node's name says that it may be, because tries of other
-//     clients look for that: see Attempt.blocked. The node's data says so, too, for operators.
+//     clients look for that: see Attempt.blocked. The node's data says so, too, as long as it
+//     describes no holder, or one that may have gone since: see Place.Describe. When the place
+//     is recalled while it is in use, the client describes the holder.
 
 // A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
 // to 64.
@@ -29,22 +31,30 @@ const (
 	maxRecalls = 5
 )
 
+// A streak is how often in a row this client has used a name alone. The suffix of a
+// sequential node counts the creations below its parent. So if the suffix of a contender
+// follows that of our contender before, nothing was created in between.
+type streak struct {
+	suffix int64 // of our newest contender
+	uses   int   // up to that; 0 if it was not alone when it was created
+}
+
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
 // has one name, and this use is one of enough in a row between which no other contender was
 // created. Whether that is true of this use, too, is known only after the creation.
-func mayKeep(desk *Desk, wants []Want, before *warmth) bool {
-	uses := 1
-	if before != nil {
-		uses = before.successes + 2
+func mayKeep(desk *Desk, wants []Want) bool {
+	if len(wants) != 1 {
+		return false
 	}
-	return len(wants) == 1 && uses >= desk.cfg.KeepAfter<<desk.parents.recalls(wants[0].Path)
+	uses, recalls := desk.parents.usesInARow(wants[0].Path)
+	return uses+1 >= desk.cfg.KeepAfter<<recalls
 }
 
 // Keeper is what a place is kept for.
 type Keeper interface {
 	// Recalled is called when there is, or may be, another contender in the queue of a place
-	// that was kept at some time, also if the place is held at that moment. It is called on
-	// another goroutine, and at most once for each place.
+	// that was kept at some time, or that was held for long and may be kept, also if the place
+	// is held at that moment. It is called on another goroutine, and at most once for each place.
 	Recalled(p *Place)
 }
 
@@ -59,10 +69,10 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	}
 	p.hold = by
 	desk.Tenants[by] = struct{}{}
-	watched := p.watched
-	p.watched = true
+	listed := p.listed
+	p.watched, p.listed = true, true
 	desk.Mu.Unlock()
-	if !watched {
+	if !listed {
 		desk.ownWatches.give(guarded{place: p, keeper: keeper})
 	}
 	return true
@@ -101,7 +111,9 @@ func TakeUp(p *Place, from, to session.Tenant, next Successor, mode queue.Mode) 
 func Recall(p *Place, stranger bool) {
 	desk := p.Desk
 	desk.Mu.Lock()
-	p.others, p.handovers, p.recalled = true, 0, time.Since(p.Granted)
+	if p.others = true; p.watched { // else they have counted since the grant
+		p.handovers, p.recalled = 0, time.Since(p.Granted)
+	}
 	desk.Mu.Unlock()
 	if stranger {
 		desk.parents.noteRecall(p.nodes[0].dir)
@@ -127,22 +139,48 @@ func HasOthers(p *Place) bool {
 	return p.others
 }
 
-// recalls returns how often a place below a path was recalled, at most maxRecalls.
-func (p *parents) recalls(path string) uint8 {
+// usesInARow returns the length of the streak below a path, and how often a place there was
+// recalled, at most maxRecalls.
+func (p *parents) usesInARow(path string) (uses int, recalls uint8) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, ok := p.byPath[path]; ok {
-		return e.Value.(*parent).recalls
+		known := e.Value.(*parent)
+		return known.streak.uses, known.recalls
 	}
-	return 0
+	return 0, 0
 }
 
-// noteRecall counts a recall of a place below a path.
+// noteUse records that this client has created a contender below a path. longer means that
+// the contender makes the streak longer: it is alone, and follows the one before.
+func (p *parents) noteUse(path string, suffix int64, alone bool) (longer bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.byPath[path]
+	if !ok {
+		return alone
+	}
+	known := e.Value.(*parent)
+	now := streak{suffix: suffix}
+	switch {
+	case !alone:
+	case suffix == known.streak.suffix+1:
+		now.uses = known.streak.uses + 1
+	default:
+		now.uses = 1
+	}
+	longer = now.uses > known.streak.uses
+	known.streak = now
+	return longer
+}
+
+// noteRecall counts a recall of a place below a path, and ends the streak.
 func (p *parents) noteRecall(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, ok := p.byPath[path]; ok {
 		known := e.Value.(*parent)
 		known.recalls = min(known.recalls+1, maxRecalls)
+		known.streak.uses = 0
 	}
 }

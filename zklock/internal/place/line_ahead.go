@@ -3,10 +3,8 @@ package place
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -25,9 +23,6 @@ func (l *line) refresh(ctx context.Context) error {
 	q, err := ownNodesOf(l.p).list(ctx, l.c)
 	if err != nil {
 		return err
-	}
-	if limit := desk.cfg.MaxContenders; limit > 0 && !l.p.limitChecked && len(q) > limit {
-		return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, limit)
 	}
 	l.listed(q)
 	return nil

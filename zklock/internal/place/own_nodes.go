@@ -113,6 +113,13 @@ func (o ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) 
 		if other, ok := queue.Conflict(q, i); ok {
 			return nil, queue.KindConflict(other)
 		}
+		count := i + 1
+		if q[0].MayBeKept() {
+			count-- // its client gives it up when another contender comes, unless it is in use
+		}
+		if !o.place.limitChecked && count > desk.cfg.MaxContenders {
+			return nil, desk.cfg.tooMany()
+		}
 		return q[:i+1], nil
 	}
 	return nil, errs.ErrNodeGone

@@ -16,9 +16,14 @@ import (
 // goroutine holds it by then: a watch on every lock that is held briefly would halve
 // the throughput. A holder that wants to learn of a revocation gets them at once: see Attend.
 //
+// At the same time the client looks after what others read of the place: if it was handed
+// over, Place.Describe describes the present holder; if it may be kept, a guard watches its
+// queue, as Keep would have it do later, so that the first waiter gets a description.
+//
 // Invariants:
-//   - A granted place is in the list of due places, or in ready, or guards have its nodes.
-//     The exception is a place that is ending: its nodes need no watches any more.
+//   - A granted place is in the list of due places until it is due. By then it has been in
+//     ready: from there guards get its nodes. The exception is a place that is ending: its
+//     nodes need no watches any more.
 //   - A guard that entrust finds in withRoom has room and has not ended: the guard
 //     decides under mu whether it has room and whether it ends.
 type ownWatches struct {
@@ -41,17 +46,16 @@ func (o *ownWatches) init(desk *Desk) {
 // since the session's Mu is held.
 func (o *ownWatches) add(p *Place) {
 	o.mu.Lock()
-	rouse := !o.armed
+	rouse := !o.armed || p.nodeWatches != nil
 	if p.nodeWatches != nil {
-		o.ready, rouse = append(o.ready, p), true
-	} else {
-		if p.previous = o.last; o.last != nil {
-			o.last.next = p
-		} else {
-			o.first = p
-		}
-		o.last, p.due = p, true
+		o.readyLocked(p)
 	}
+	if p.previous = o.last; o.last != nil {
+		o.last.next = p
+	} else {
+		o.first = p
+	}
+	o.last, p.due = p, true
 	o.mu.Unlock()
 	if rouse {
 		session.Poke(o.added)
@@ -62,11 +66,18 @@ func (o *ownWatches) add(p *Place) {
 func (o *ownWatches) hurry(p *Place) {
 	o.mu.Lock()
 	if p.due {
-		o.unlinkLocked(p)
-		o.ready = append(o.ready, p)
+		o.readyLocked(p)
 	}
 	o.mu.Unlock()
 	session.Poke(o.added)
+}
+
+// readyLocked makes a place ready, once. mu is held.
+func (o *ownWatches) readyLocked(p *Place) {
+	if !p.entrusted {
+		p.entrusted = true
+		o.ready = append(o.ready, p)
+	}
 }
 
 // remove takes a place that is given up out of the list of due places. If a guard has its
@@ -94,25 +105,27 @@ func (o *ownWatches) unlinkLocked(p *Place) {
 	p.previous, p.next, p.due = nil, nil, false
 }
 
-// next takes out a place that is ready or due. If there is none, it returns nil and the
-// time until the next one is due; a negative time if the list is empty.
-func (o *ownWatches) next() (*Place, time.Duration) {
+// next takes out a place that is ready, or one that is due, which becomes ready if it was
+// not. If there is none, it returns the time until the next one is due; a negative time if
+// the list is empty.
+func (o *ownWatches) next() (ready, due *Place, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if n := len(o.ready); n > 0 {
 		p := o.ready[n-1]
 		o.ready = o.ready[:n-1]
-		return p, 0
+		return p, nil, 0
 	}
 	p := o.first
 	if o.armed = p != nil; !o.armed {
-		return nil, -1
+		return nil, nil, -1
 	}
 	if wait := time.Until(p.Granted.Add(o.delay)); wait > 0 {
-		return nil, wait
+		return nil, nil, wait
 	}
 	o.unlinkLocked(p)
-	return p, 0
+	o.readyLocked(p)
+	return nil, p, 0
 }
 
 // run gives the nodes of ready and due places to guards, until the session ends.
@@ -120,14 +133,17 @@ func (o *ownWatches) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		p, wait := o.next()
-		if p != nil {
-			o.entrust(p)
+		ready, due, wait := o.next()
+		switch {
+		case ready != nil:
+			o.entrust(ready)
 			continue
-		}
-		if wait < 0 {
+		case due != nil:
+			o.lookAfter(due)
+			continue
+		case wait < 0:
 			timer.Stop()
-		} else {
+		default:
 			timer.Reset(wait)
 		}
 		select {
@@ -148,6 +164,22 @@ func (o *ownWatches) entrust(p *Place) {
 			noteRevocation(p, n.shared.Node.Data)
 		}
 		o.give(n)
+	}
+}
+
+// lookAfter looks after what others read of a place, if that is not its holder.
+func (o *ownWatches) lookAfter(p *Place) {
+	o.desk.Mu.Lock()
+	h, held := p.hold.(Holder)
+	keepable := p.keepable && !p.others
+	act := held && p.shown != p.turn && !(keepable && p.listed)
+	p.listed = p.listed || act && keepable
+	o.desk.Mu.Unlock()
+	switch {
+	case act && keepable:
+		o.give(guarded{place: p, keeper: h.Keeper()})
+	case act:
+		p.Describe(nil)
 	}
 }
 

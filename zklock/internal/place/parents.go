@@ -4,8 +4,6 @@ import (
 	"container/list"
 	"sync"
 	"time"
-
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // parents remembers the locks' znodes that are known to exist, so that acquiring a name
@@ -40,7 +38,7 @@ type parent struct {
 
 	used time.Time // when it was last looked up or added, and was known to exist
 
-	warmth *warmth // what our last contender below it proves, now that it is gone; nil: nothing
+	streak streak // of our contenders below it
 }
 
 // unmade is the version of a parent that the transaction which creates a contender has to
@@ -72,7 +70,7 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 }
 
 // add stores what was found out about a parent. It keeps what the cache knows about the
-// last release, the warning, our last contender, recalls, and our own writes: of several
+// last release, the warning, the streak, recalls, and our own writes: of several
 // goroutines that use a fresh name at the same time one has created the znode, and the
 // others find it.
 func (p *parents) add(found parent) {
@@ -84,7 +82,7 @@ func (p *parents) add(found parent) {
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
-		found.releasedOn, found.warned, found.warmth, found.recalls = before.releasedOn, before.warned, before.warmth, before.recalls
+		found.releasedOn, found.warned, found.streak, found.recalls = before.releasedOn, before.warned, before.streak, before.recalls
 		found.version = max(found.version, before.version)
 		found.createdHere = found.createdHere || before.createdHere && found.marked
 		e.Value = &found
@@ -122,21 +120,12 @@ func (p *parents) releasedOn(path string) int64 {
 	return 0
 }
 
-// noteRelease stores on which session a name was released. by is the delete; what it proves
-// is kept, and it is not.
-func (p *parents) noteRelease(path string, on int64, by *session.Write) {
+// noteRelease stores on which session a name was released.
+func (p *parents) noteRelease(path string, on int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, ok := p.byPath[path]
-	if !ok {
-		return
-	}
-	known := e.Value.(*parent)
-	known.releasedOn = on
-	if known.warmth != nil && known.warmth.gone == by {
-		settled := *known.warmth // a place may be reading it
-		settled.goneBy, settled.gone = settled.deletedBy(), nil
-		known.warmth = &settled
+	if e, ok := p.byPath[path]; ok {
+		e.Value.(*parent).releasedOn = on
 	}
 }
 

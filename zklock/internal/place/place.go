@@ -54,10 +54,6 @@ type Place struct {
 	Zxid     int64        // of the transaction that created them; 0 while that is not known
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 
-	before      *warmth // what our contender before it proves, if it has one name; nil: nothing
-	suffix      int64   // of its first contender's node
-	parentCzxid int64   // its parent's, if it has one name, and a set or a warm name has shown it
-
 	Granted  time.Time     // when it was first granted; zero if it was not
 	recalled time.Duration // guarded by Desk.Mu; how long after that it was recalled; 0: it was not
 
@@ -70,15 +66,18 @@ type Place struct {
 
 	handovers uint32 // guarded by Desk.Mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.Mu; the turn of the next hold
+	shown     uint32 // guarded by Desk.Mu; equal to turn if the nodes' data describe the newest hold
 	life      life   // its state
 
-	limitChecked bool // max_contenders was applied when it was created
+	limitChecked bool // max_contenders need not be applied any more: see ownNodes.list
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	others       bool // guarded by Desk.Mu; another contender is, or may be, in the queue
 	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
 	watched      bool // guarded by Desk.Mu; the client watches for other contenders: see Keep
+	listed       bool // guarded by Desk.Mu; a guard has been given its queue
 
 	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
+	entrusted   bool        // guarded by Desk.ownWatches.mu; it is, or was, in the list of ready places
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 
 	revocation atomic.Pointer[string] // set under Desk.Mu; why the holder is asked to give the lock back; nil: it is not
@@ -88,7 +87,7 @@ type Place struct {
 // that it may be kept. newPlace returns false if the session is over.
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable}
+	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
 	if desk.Over != nil {
@@ -100,7 +99,7 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 		c := &nodes[i]
 		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.DS.ID(), Serial: desk.serial}
 		if keepable {
-			c.guid = c.guid.Kept()
+			c.guid, p.shown = c.guid.Kept(), 0
 		}
 		desk.enqueued[c.guid.Serial] = c
 		p.nodes[i] = c
@@ -108,13 +107,11 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	return p, true
 }
 
-// number reads the sequence numbers of a place whose nodes exist, and returns the largest.
-func number(p *Place) (last int64) {
-	for i, c := range p.nodes {
+// lastNumber returns the largest of the sequence numbers of a place whose nodes exist.
+func lastNumber(p *Place) (last int64) {
+	for _, c := range p.nodes {
 		n, _, _ := p.Desk.cfg.Dialect.Parse(c.node())
-		if last = max(last, n.Seq); i == 0 {
-			p.suffix = n.Seq
-		}
+		last = max(last, n.Seq)
 	}
 	return last
 }

@@ -83,7 +83,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
 		p.unregister()
-		noteRelease(p, w)
+		noteRelease(p)
 		return deleted, nil
 	}
 	gone := make(chan struct{})
@@ -96,7 +96,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 			failed = desk.Cause()
 		}
 		if failed == nil {
-			noteRelease(p, w)
+			noteRelease(p)
 		}
 		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
@@ -130,7 +130,7 @@ func releaseAsync(ctx context.Context, p *Place, deleted func()) {
 		if finishDelete(p, w) != nil {
 			return
 		}
-		noteRelease(p, w)
+		noteRelease(p)
 		if errors.Is(w.Err, driver.ErrNoNode) {
 			deleted()
 		}
@@ -148,7 +148,6 @@ func submitDelete(ctx context.Context, p *Place) *session.Write {
 		w.Ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
 	}
 	p.Desk.Commits.Submit(w)
-	keepWarm(p, w)
 	return w
 }
 
@@ -162,9 +161,9 @@ func finishDelete(p *Place, w *session.Write) error {
 }
 
 // noteRelease remembers that the ensemble has confirmed a release on the place's session.
-func noteRelease(p *Place, w *session.Write) {
+func noteRelease(p *Place) {
 	for _, c := range p.nodes {
-		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID(), w)
+		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID())
 	}
 }
 

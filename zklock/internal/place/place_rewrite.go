@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Amend changes the data of a place's nodes: it reads each of them, calls change, and writes
@@ -16,27 +17,28 @@ import (
 // an operator that asks for the lock, never undo each other's changes. A write whose reply
 // was lost, and which the ensemble applies late, finds a newer version and does nothing.
 //
+// Two rules keep a label that SetLabel has confirmed. A change concerns only what its caller
+// has to say. And what it says of a holder it takes from the hold that has the place at that
+// moment, not from a copy: SetLabel notes the label in the hold before it calls Amend, so a
+// change that reads the node later finds the label there.
+//
 // change may be called several times. Amend repeats requests until it is done, ctx or the
 // session has ended, or a node is gone.
 func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 	for _, c := range p.nodes {
-		if err := p.Desk.amend(ctx, c.path(), change); err != nil {
+		err := p.Desk.rewrite(ctx, c.path(), func(n driver.Node) ([]byte, error) {
+			was, ok := queue.Decode(n.Data)
+			is := was
+			if change(&is); ok && is == was {
+				return n.Data, nil
+			}
+			return is.Encode(), nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// amend is Place.Amend for one node.
-func (d *Desk) amend(ctx context.Context, path string, change func(*queue.Data)) error {
-	return d.rewrite(ctx, path, func(n driver.Node) ([]byte, error) {
-		was, ok := queue.Decode(n.Data)
-		is := was
-		if change(&is); ok && is == was {
-			return n.Data, nil
-		}
-		return is.Encode(), nil
-	})
 }
 
 // rewrite is Place.Amend for one node and any data. change returns the new data of the node
@@ -62,8 +64,9 @@ func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node
 // BecomeShared turns a writer's place that a reader has taken over into a reader's
 // place. The place keeps its node, and so its position. Readers of other processes
 // count the node as a writer's until its data says that it is a reader's, which
-// BecomeShared writes in the background.
-func (p *Place) BecomeShared(o Origin) {
+// Describe writes. BecomeShared returns false if it was a reader's place before. For
+// waiting see Describe.
+func (p *Place) BecomeShared(waiting *Origin) bool {
 	desk := p.Desk
 	desk.Mu.Lock()
 	was := p.nodes[0].kind.Mode
@@ -72,14 +75,71 @@ func (p *Place) BecomeShared(o Origin) {
 	}
 	desk.Mu.Unlock()
 	if was == queue.Exclusive {
-		desk.Spawn(func() { _ = p.Amend(desk.Ctx, o.Shared) }) // it fails only if the node or the session is gone
+		p.Describe(waiting)
 	}
+	return was == queue.Exclusive
 }
 
-// Shared is the change of Place.Amend that turns a writer's node into a reader's, which o
-// describes.
-func (o Origin) Shared(d *queue.Data) {
-	d.Mode, d.Label, d.Trace, d.Since = queue.Shared.String(), o.Label, o.Trace, o.Since
+// Holder is the tenant of a place while callers have Locks of it.
+type Holder interface {
+	// Origin returns what others read of the holder. The session's Mu is held.
+	Origin() Origin
+
+	// Keeper returns what a place that may be kept is kept for.
+	Keeper() Keeper
+}
+
+// Describe writes into the data of a place's node, in the background, what the place is used
+// for: by readers, if it has become theirs, and by which holder, if the data describe another.
+// waiting, if not nil, is the request that waits in the place, if no holder has it yet.
+func (p *Place) Describe(waiting *Origin) {
+	desk := p.Desk
+	desk.Spawn(func() {
+		var shown uint32
+		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = p.describe(d, waiting) }) != nil {
+			return // the node or the session is gone
+		}
+		desk.Mu.Lock()
+		p.shown = max(p.shown, shown)
+		recalled := p.recalled > 0
+		desk.Mu.Unlock()
+		if recalled && session.Sleep(desk.Ctx, desk.ownWatches.delay, nil) {
+			desk.ownWatches.lookAfter(p) // it may have been handed over since
+		}
+	})
+}
+
+// describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
+// not change. The data of a place that may be kept describe no holder: later ones write nothing.
+func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
+	if p.nodes[0].kind.Mode == queue.Shared {
+		d.Mode = queue.Shared.String()
+	}
+	o := waiting
+	if h, ok := p.hold.(Holder); ok {
+		o, shown = new(h.Origin()), p.turn
+	}
+	if o == nil || p.shown == p.turn || p.keepable && !p.others {
+		return 0
+	}
+	d.Label, d.Trace, d.Since, d.Keep = o.Label, o.Trace, o.Since, false
+	return shown
+}
+
+// Relabel is the change of Place.Amend that writes the label of the holder. If the data
+// describe another holder, it writes the rest of the description, too. It writes nothing if
+// no holder has the place any more.
+func (p *Place) Relabel(d *queue.Data) {
+	p.Desk.Mu.Lock()
+	defer p.Desk.Mu.Unlock()
+	if h, ok := p.hold.(Holder); ok {
+		o := h.Origin()
+		if d.Label = o.Label; p.shown != p.turn {
+			d.Trace, d.Since = o.Trace, o.Since
+		}
+	}
 }
 
 // ShareAt calls do with a writer's place at the time when, or later. do then turns it
@@ -95,12 +155,13 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 }
 
 // LowerLocked turns the place of the writer that holds it into a reader's place for
-// this process. Other processes learn that from the node's data: see Origin.Shared. It
+// this process. Other processes learn that from the node's data, which the caller amends. It
 // returns the turn of the readers that join from then on, which is later than the
 // writer's. The session's Mu is held.
 func (p *Place) LowerLocked() (turn uint32) {
 	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
 	turn = p.turn
 	p.turn++
+	p.shown++ // as it was: the hold stays
 	return turn
 }

@@ -33,13 +33,11 @@ type Request struct {
 // Requester is the owner of a request, which the place notifies.
 type Requester interface {
 	// Waits is called each time the place begins to wait for another contender, with that
-	// contender. position is how many contenders are ahead.
+	// contender, and when a try would have to. position is how many contenders are ahead.
+	// Without Data, only the name of the contender's node is known.
 	Waits(position int, ahead Entry)
 
 	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
 	// into the hold's token. The session's Mu is held.
 	Begin(p *Place, turn uint32) session.Tenant
 }
-
-// nodeData returns the data for the request's queue nodes.
-func (r *Request) nodeData(shared *Shared) queue.Data { return shared.NodeData(r.Origin, r.Mode) }

@@ -56,6 +56,11 @@ func (c *Settings) identityHint() string {
 	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
 }
 
+// tooMany returns the error of a contender that max_contenders does not allow.
+func (c *Settings) tooMany() error {
+	return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, c.MaxContenders)
+}
+
 // explainList translates an error of reading other contenders.
 func (c *Settings) explainList(err error, dir string) error {
 	if errors.Is(err, driver.ErrReplyTooLarge) {

@@ -48,7 +48,12 @@ type Origin struct {
 	Since        int64  // when the request began, in milliseconds since the Unix epoch
 }
 
-// NodeData returns the data for the queue nodes of a request.
-func (sh *Shared) NodeData(o Origin, mode queue.Mode) queue.Data {
-	return queue.Data{Host: sh.cfg.Host, PID: sh.cfg.PID, Label: o.Label, Mode: mode.String(), Since: o.Since, Trace: o.Trace}
+// nodeData returns the data for the queue nodes of a request. They do not describe it if the
+// place may be kept: see Place.describe.
+func (sh *Shared) nodeData(r *Request, keep bool) queue.Data {
+	d := queue.Data{Host: sh.cfg.Host, PID: sh.cfg.PID, Mode: r.Mode.String(), Keep: keep}
+	if !keep {
+		d.Label, d.Since, d.Trace = r.Origin.Label, r.Origin.Since, r.Origin.Trace
+	}
+	return d
 }

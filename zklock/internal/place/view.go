@@ -14,7 +14,8 @@ import (
 
 // View looks at the queue of one name again and again, on one session. It reads each
 // contender's node once. Only the node of a writer that holds the name is read again when
-// its data changes: that can make the writer a reader, and let others hold. All other grants
+// its data changes: that can make the writer a reader, and let others hold. So is the first
+// node if it may be kept: its holder is described later. All other grants
 // follow from nodes that come and go. A View is for one goroutine.
 type View struct {
 	Znode
@@ -23,7 +24,7 @@ type View struct {
 	last   Queue // the newest look
 
 	// What the next look waits for: the watch on the children, or on the existence of the
-	// znode if that is missing; and the watch on the node of the writer that holds.
+	// znode if that is missing; and the watch on the first node: see watchHead.
 	queue *session.Watched
 	head  *session.Watched
 	name  string // of the node that head is on
@@ -85,11 +86,11 @@ func (v *View) list(ctx context.Context) error {
 	return nil
 }
 
-// watchHead arms the watch on the first contender, if that is a writer, and updates its
-// entry with what the read shows. gone means that its node does not exist any more.
+// watchHead arms the watch on the first contender, if that is a writer or may be kept, and
+// updates its entry with what the read shows. gone means that its node does not exist any more.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 	q := v.last
-	if len(q.Known) == 0 || q.Known[0].Kind.Mode != queue.Exclusive {
+	if len(q.Known) == 0 || q.Known[0].Kind.Mode != queue.Exclusive && !q.Known[0].MayBeKept() {
 		v.head = nil
 		return false, nil
 	}

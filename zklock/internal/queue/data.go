@@ -20,7 +20,7 @@ type Data struct {
 	Label   string `json:"label,omitempty"`
 	Mode    string `json:"mode"`
 	Granted bool   `json:"granted,omitempty"` // set in a permit's node when its turn has come
-	Keep    bool   `json:"keep,omitempty"`    // its client may keep the node in the queue while no goroutine uses it
+	Keep    bool   `json:"keep,omitempty"`    // its client may keep the node between uses; so what describes a holder may be of an earlier one
 	Since   int64  `json:"since"`             // milliseconds since the Unix epoch
 	Trace   string `json:"trace,omitempty"`
 	Revoked string `json:"revoked,omitempty"` // the reason with which the holder is asked to give the lock back; see Revoke

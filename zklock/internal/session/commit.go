@@ -27,7 +27,7 @@ type Write struct {
 	GivenUp <-chan struct{} // closed when the caller of a risky write does not wait any more; nil: never
 	Joins   <-chan struct{} // closed when a risky write that waits to be sent apart may join a group after all; nil: never
 
-	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context; nil once Done is closed
+	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context
 	Done     chan struct{}   // closed once the fields below are set
 	Results  []driver.OpResult
 	Err      error
@@ -327,7 +327,6 @@ func opCount(group []*Write) (n int) {
 func (c *committer) answer(group []*Write) {
 	c.settle(group)
 	for _, w := range group {
-		w.Ctx = nil // a write may be kept for long, and its caller's context must not be
 		close(w.Done)
 	}
 }

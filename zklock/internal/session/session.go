@@ -55,6 +55,7 @@ type Session struct {
 	Mu       sync.Mutex
 	Lease    lease.Lease         // guarded by Mu
 	heard    time.Time           // guarded by Mu; an instant: when an exchange was last answered
+	Latency  time.Duration       // guarded by Mu; how long the newest write took
 	waits    time.Time           // guarded by Mu; an instant: since when, as far as the keeper has noticed, places wait without a lease; zero: they do not
 	spared   time.Time           // guarded by Mu; an instant: until then the nodes of lost locks stay
 	gen      uint64              // guarded by Mu; generation of the connection that the lease's chain belongs to
@@ -175,7 +176,9 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 		return
 	}
 	answered := lease.Now()
-	s.heard = answered
+	if s.heard = answered; committed {
+		s.Latency = answered.Sub(sent)
+	}
 	if s.counting && !answered.Before(s.Lease.Until) {
 		Poke(s.look) // the reply came too late: the keeper ends the session
 		return

@@ -23,7 +23,6 @@ type watches struct {
 	mu      sync.Mutex
 	byKey   map[watchKey]*Watched // guarded by mu
 	sweepAt int                   // guarded by mu; size of byKey at which fired entries are removed
-	refused int                   // guarded by mu; how often Room has refused since the last sweep
 }
 
 // watchKey is what a watch is on.
@@ -183,18 +182,6 @@ func (w *Watched) stale(gen uint64) bool {
 	return w.err != nil || w.Gen != gen || w.Fires() != nil
 }
 
-// Holds reports whether the watch was armed on the connection with that generation and has
-// not fired. Then the znode was not deleted, nor its data set, since the read, before the
-// server sent any reply that was read by now.
-func (w *Watched) Holds(gen uint64) bool {
-	select {
-	case <-w.armed:
-	default:
-		return false
-	}
-	return w.Gen != 0 && !w.stale(gen)
-}
-
 // Fired reports whether the watch has fired.
 func (w *Watched) Fired() bool { return w.Fires() != nil }
 
@@ -234,22 +221,6 @@ func (w *Watched) noteLocked(e driver.Event, ok bool) {
 	}
 }
 
-// Room reports whether there are fewer than limit watches. It counts those that have fired
-// too, until it has refused so often that a look at all of them costs little on average.
-func (ws *watches) Room(limit int) bool {
-	const often = 64 // entries for each refusal
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if len(ws.byKey) < limit {
-		return true
-	}
-	if ws.refused++; ws.refused*often < len(ws.byKey) {
-		return false
-	}
-	ws.sweepLocked()
-	return len(ws.byKey) < limit
-}
-
 // Drop removes an entry, if it is still the entry of its path.
 func (ws *watches) Drop(w *Watched) {
 	ws.mu.Lock()
@@ -270,5 +241,5 @@ func (ws *watches) sweepLocked() {
 		default:
 		}
 	}
-	ws.sweepAt, ws.refused = max(minSweep, 2*len(ws.byKey)), 0
+	ws.sweepAt = max(minSweep, 2*len(ws.byKey))
 }
