@@ -29,6 +29,9 @@ MODEL ?= 10m
 # The duration of the suites in the track record that have no length of their own.
 RECORD ?= 10m
 
+# The version that make release-check rehearses.
+VERSION ?= v0.1.0
+
 # The port of make server.
 PORT ?= 2181
 
@@ -76,6 +79,10 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 api: ## changes that would break callers of the last version tag
 	$(call heading,API)
 	@.ci/api $(APIDIFF)
+
+.PHONY: release-check
+release-check: ## pack VERSION of each module as the module proxy would, and use it as a program does
+	$(GO) run ./integration_test/release -version $(VERSION)
 
 # On Windows, only the code that differs by system. To vet all of it, Go would compile the
 # adapters' dependencies once more, which takes longer than everything else here.
