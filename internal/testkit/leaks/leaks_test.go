@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A goroutine that ends is no leak, one that stays is, and one that was there before is not.
+// A goroutine that ends is not a leak, one that stays is, and one that was there before is not.
 func TestFind(t *testing.T) {
 	before := Now()
 	end := make(chan struct{})
