@@ -71,6 +71,7 @@ var importRules = map[string]imports{
 	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"cmd/zklock/internal/tty":    {},
 	"cmd/zklock/internal/screen": {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 }
