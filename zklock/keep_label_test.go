@@ -213,6 +213,67 @@ func TestFirstHolderOfAKeepableName(t *testing.T) {
 	})
 }
 
+// TestWaiterWithAKeepableNode: a node that was created as one that may be kept, and has to wait,
+// shows its waiter and its holder as others do.
+func TestWaiterWithAKeepableNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var mine events
+		a, b, c := describing(t, e, &mine, "1s"), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		keepFirst(t, a, "x")
+		time.Sleep(2 * time.Second)
+		if n := nodes(e); n != 0 {
+			t.Fatalf("%d nodes after the time of the kept name", n)
+		}
+		first := mustLock(t)(b.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, a.Mutex("x"), t.Context(), labelled("l"))
+		if got, want := fails(t, c.Mutex("x"), time.Second), `behind web-3/812 "l", 2 ahead`; got != want {
+			t.Errorf("the error of a wait ends with %q, want %q", got, want)
+		}
+		mustRelease(t, first)
+		l := <-next
+		if got, want := fails(t, c.Mutex("x"), time.Second), `held by web-3/812 "l" for 2s`; got != want {
+			t.Errorf("the error of a wait ends with %q, want %q", got, want)
+		}
+		mustRelease(t, l)
+	})
+}
+
+// TestInheritedPlaceShowsItsHolder: a goroutine that takes over the place of one that has given up is
+// shown when it has had the lock for a sixth of the session timeout. A reader that takes over a
+// writer's place is shown at once: the client has to write that the place is a reader's.
+func TestInheritedPlaceShowsItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, reader := range []bool{false, true} {
+			e := memdriver.New()
+			a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+			first := mustLock(t)(b.Mutex("x").Acquire(t.Context(), labelled("first")))
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan error, 1)
+			go func() { _, err := a.Mutex("x").Acquire(ctx, labelled("gives up")); gone <- err }()
+			synctest.Wait()
+			from, whileItWaits := zklock.Acquirer(a.Mutex("x")), "first,gives up"
+			if reader {
+				from, whileItWaits = a.RWMutex("x").Reader(), "first,heir"
+			}
+			heir := acquiring(t, from, t.Context(), labelled("heir"))
+			cancel()
+			<-gone
+			time.Sleep(time.Minute)
+			if got := shown(t, b, "x"); got != whileItWaits {
+				t.Errorf("reader %v: while the heir waits others read %q, want %q", reader, got, whileItWaits)
+			}
+			mustRelease(t, first)
+			l := <-heir
+			time.Sleep(2 * time.Second)
+			if got := shown(t, b, "x"); got != "heir" {
+				t.Errorf("reader %v: others read %q, want heir", reader, got)
+			}
+			mustRelease(t, l)
+		}
+	})
+}
+
 // TestLongUsesOfAKeptName: the look for waiters during the first use is the one that keeping the
 // name needs anyway.
 func TestLongUsesOfAKeptName(t *testing.T) {
@@ -291,6 +352,7 @@ func TestHandoverShowsTheHolderThatStays(t *testing.T) {
 				}
 				if test.kept {
 					keepFirst(t, a, "x")
+					time.Sleep(time.Minute)
 				}
 				acquire := func(label string) chan *zklock.Lock {
 					return acquiring(t, a.Mutex("x"), withTrace(t.Context(), label), labelled(label))

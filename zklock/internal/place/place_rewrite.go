@@ -121,7 +121,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	if h, ok := p.hold.(Holder); ok {
 		o, shown = new(h.Origin()), p.turn
 	}
-	if o == nil || p.shown == p.turn || p.keepable && !p.others {
+	if o == nil || shown > 0 && p.shown == shown || p.keepable && !p.others {
 		return 0
 	}
 	d.Label, d.Trace, d.Since, d.Keep = o.Label, o.Trace, o.Since, false
