@@ -53,14 +53,15 @@ func TestDescriptionsSettle(t *testing.T) {
 				var waiter chan error
 				ctx, cancel := context.WithCancel(t.Context())
 				comes := func() {
-					waiter = make(chan error, 1)
+					done := make(chan error, 1)
+					waiter = done
 					go func() {
 						l, err := b.Mutex("x").Acquire(ctx, labelled("b"))
 						if l != nil {
 							time.Sleep(50 * time.Millisecond)
 							err = l.Release(context.Background())
 						}
-						waiter <- err
+						done <- err
 					}()
 					time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
 				}
