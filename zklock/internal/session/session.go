@@ -89,7 +89,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.Ctx, s.stop = context.WithCancel(context.Background())
 	s.Watches.s = s
 	s.Commits = committer{multi: transactions{s}.multi, settle: transactions{s}.settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
-	s.Lease = lease.Lease{Timeout: s.settings.LeaseTimeout(s.Timeout), Tick: s.settings.TickTime}
+	s.Lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the handshake of the first connection created the session. If a reconnect has
