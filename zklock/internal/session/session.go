@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -66,6 +68,9 @@ type Session struct {
 	urgent   bool                // guarded by Mu; the next heartbeat must not wait for its time
 	Tenants  map[Tenant]struct{} // guarded by Mu
 	Over     error               // guarded by Mu; why the session has ended; nil: it has not
+	due      time.Time           // guarded by Mu; an instant: the heart waits until then at most; zero: it does not wait
+	frozen   time.Duration       // guarded by Mu; lease.Suspended when the heart began to wait
+	pause    string              // guarded by Mu; the last pause of the process since the lease was renewed; "": none
 	cut      time.Time           // guarded by Mu; since when there has been no connection; zero: there is one
 }
 
@@ -180,6 +185,9 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 		Poke(s.look) // the reply came too late: the keeper ends the session
 		return
 	}
+	if committed || !s.counting {
+		s.pause = ""
+	}
 	before := s.Lease.Until
 	s.Lease.Acknowledged(sent, answered, committed)
 	// A lease that is too short does not begin to count: the session might end with it
@@ -289,6 +297,9 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	at := lease.Now()
 	if s.counting && s.Lease.Until.Before(at) {
 		at = s.Lease.Until // the lease ended then, and this client notices it only now
+	}
+	if pause := s.pauseLocked(); pause != "" && (errors.Is(cause, errs.ErrLeaseOver) || cause == errs.ErrSessionExpired) {
+		cause = fmt.Errorf("%w, because %s", cause, pause)
 	}
 	s.Over = cause
 	s.publishLocked()
