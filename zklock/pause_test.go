@@ -82,6 +82,7 @@ func TestSlowReconnectIsLogged(t *testing.T) {
 				e.Heal()
 				time.Sleep(20 * time.Second)
 			}
+			synctest.Wait()
 			if n := c.Stats().Reconnects; n != 3 || l.Err() != nil {
 				t.Fatalf("%d reconnects, want 3, and the lock: %v", n, l.Err())
 			}
