@@ -119,7 +119,7 @@ var removeMutants = []mutant{
 		name:   "loss-delay-not-in-the-lease",
 		breaks: "loss_delay does not shorten leases",
 		file:   "zklock/internal/session/settings.go",
-		edits:  change(`{ return timeout - c.LossDelay }`, `{ return timeout }`),
+		edits:  change(`{Timeout: timeout - c.LossDelay,`, `{Timeout: timeout,`),
 		tests:  []string{"TestSimulatedLossesAreFollowedByTheDelay"},
 		by:     core,
 	},
