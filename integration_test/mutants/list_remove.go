@@ -73,6 +73,14 @@ var removeMutants = []mutant{
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
+		name:   "own-watch-late",
+		breaks: "the client watches the node of a lock later than a sixth of the session timeout after the grant",
+		file:   "zklock/internal/place/own_watches.go",
+		by:     core,
+		edits:  change("desk.Timeout/6", "desk.Timeout/4"),
+		tests:  []string{"TestSimulation"},
+	},
+	{
 		name:   "own-watch-not-armed-again",
 		breaks: "after a reconnect the client does not read again the node of a lock that it holds",
 		file:   "zklock/internal/place/own_guard.go",
