@@ -43,7 +43,7 @@ type task struct {
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, gave, beat, mixing, refused, progress, idle, cycled, violation, done, error
+	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, violation, done, error
 	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired
 	At    int64  // monotonic; when the line was printed
 	Token zklock.Token
@@ -145,6 +145,7 @@ func (w *worker) hooks() zklock.Hooks {
 			w.print(report{What: "waiting"})
 			return ctx, nil
 		},
+		Lost: func(context.Context, zklock.LostEvent) { w.print(report{What: "lost"}) },
 		Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
 			if e.Kind != "heartbeat" {
 				return ctx, nil

@@ -208,11 +208,7 @@ func (c *config) check() error {
 	if err := checkRoot(c.Root); err != nil {
 		return err
 	}
-	if c.SessionTimeout < session.MinTicks*c.TickTime {
-		return fmt.Errorf("key \"session_timeout\" is %v: want at least %d times tick_time, which is %v (tick_time has to be at least the servers' tickTime: raise session_timeout, or lower tick_time to the servers' tickTime if that is smaller)",
-			c.SessionTimeout, session.MinTicks, c.TickTime)
-	}
-	if err := c.LossDelayFits(c.SessionTimeout); err != nil {
+	if err := c.CheckTimeout(c.SessionTimeout, "session_timeout"); err != nil {
 		return fmt.Errorf("key \"session_timeout\": %w", err)
 	}
 	if c.keep > 0 && (c.handoverLimit == 0 || c.handoverTime == 0) {

@@ -178,7 +178,8 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 func (e *LostError) Unwrap() error { return e.Cause }
 
 // ErrLeaseOver is a cause of loss: no quorum renewed the session's lease in time. The
-// session may still have been alive at that moment.
+// session may still have been alive at that moment. If this process, or its machine, did not
+// run meanwhile, the text of the cause says so.
 var ErrLeaseOver = errs.ErrLeaseOver
 
 // ErrNodeDeleted is a cause of loss: another client deleted the queue node, for example

@@ -49,7 +49,7 @@ func FuzzURL(f *testing.F) {
 			}
 		}
 		serverAccepts(t, cfg.Root)
-		if cfg.LossDelay > cfg.SessionTimeout/2 || cfg.LeaseTimeout(cfg.SessionTimeout) < session.MinTicks*cfg.TickTime {
+		if cfg.LossDelay > cfg.SessionTimeout/2 || cfg.SessionTimeout-cfg.LossDelay < 3*cfg.TickTime {
 			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.LossDelay, cfg.SessionTimeout, cfg.TickTime)
 		}
 	})

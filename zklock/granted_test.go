@@ -25,8 +25,8 @@ func TestGrantedTimeout(t *testing.T) {
 	}{
 		{what: "as asked", asked: "10s", tick: "2s", servers: 2 * time.Second},
 		{
-			what: "asks for too little, on slower ticks", asked: "300ms", tick: "100ms", servers: 2 * time.Second,
-			refused: []string{"tick_time too small", "granted 4s", "asked for 300ms", "either its servers' tickTime is 2s", "tick_time=100ms", "or an operator has set their minSessionTimeout", "session_timeout has to be at least 4s"},
+			what: "asks for too little, on slower ticks", asked: "1200ms", tick: "100ms", servers: 2 * time.Second,
+			refused: []string{"tick_time too small", "granted 4s", "asked for 1.2s", "either its servers' tickTime is 2s", "tick_time=100ms", "or an operator has set their minSessionTimeout", "session_timeout has to be at least 4s"},
 		},
 		{
 			what: "asks for slightly too little", asked: "3s", tick: "900ms", servers: 2 * time.Second,

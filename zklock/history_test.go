@@ -55,6 +55,9 @@ func (h *history) add(g *grip, what string, call, ret int64) {
 		h.names, h.modes = map[string][]operation{}, map[string]map[zklock.Mode]bool{}
 	}
 	for name, mode := range g.modes {
+		if what != "downgrade" && slices.Contains(g.gone, name) {
+			continue // an operator has ended it
+		}
 		if h.modes[name] == nil {
 			h.modes[name] = map[zklock.Mode]bool{}
 		}
@@ -73,6 +76,14 @@ func (h *history) granted(g *grip) {
 }
 
 func (h *history) ended(g *grip, call, ret int64) { h.add(g, "release", call, ret) }
+
+// broken records that an operator ended a handle's place of a name, at some moment after the
+// handle was last found valid.
+func (h *history) broken(g *grip, name string, now int64) {
+	alone := *g
+	alone.modes = map[string]zklock.Mode{name: g.modes[name]}
+	h.add(&alone, "release", g.seen, now)
+}
 
 func (h *history) downgraded(g *grip, call int64) { h.add(g, "downgrade", call, h.tick()) }
 

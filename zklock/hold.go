@@ -63,7 +63,7 @@ func (h *hold) Origin() place.Origin {
 	return h.origin
 }
 
-// Keeper implements place.Holder.
+// Keeper returns what the hold's place may be kept for.
 func (h *hold) Keeper() place.Keeper { return h.turnstile }
 
 // join adds a handle and returns its Lock, or nil if the hold is over. ctx is the

@@ -56,14 +56,16 @@ func (s *events) take() string {
 	return strings.Join(all, " ")
 }
 
-// describing opens a client that keeps names, and has an identity and the hooks of events.
+// describing opens a client that keeps names, and has an identity and the hooks of events. Its
+// rewrites of queue nodes take a while, so that a waiter reads a node before.
 func describing(t *testing.T, e *memdriver.Ensemble, s *events, keep string, params ...string) *zklock.Client {
 	t.Helper()
 	all := map[string]string{"keep": keep}
 	for i := 0; i < len(params); i += 2 {
 		all[params[i]] = params[i+1]
 	}
-	return connect(t, e.Connector(), all, s.hooks(), zklock.WithIdentity(zklock.Identity{Host: "web-3", PID: 812}))
+	slow := faultdriver.On(faultdriver.Set, faultdriver.Delay(100*time.Millisecond))
+	return connect(t, faultdriver.Wrap(e.Connector(), slow), all, s.hooks(), zklock.WithIdentity(zklock.Identity{Host: "web-3", PID: 812}))
 }
 
 // keepFirst uses a name until the client keeps it. All uses have the label and the trace "first".
@@ -126,8 +128,7 @@ func TestKeptNameShowsItsHolder(t *testing.T) {
 			if got, want := fails(t, b.Mutex("x"), 300*time.Millisecond), fmt.Sprintf("held by web-3/812 %q for 3s", label); got != want {
 				t.Errorf("%s: the error of a wait ends with %q, want %q", label, got, want)
 			}
-			// The waiter may read the node before it describes the holder.
-			if got, want := strings.TrimPrefix(theirs.take(), "/ "), fmt.Sprintf("%s/trace-%[1]s", label); got != want {
+			if got, want := theirs.take(), fmt.Sprintf("/ %s/trace-%[1]s", label); got != want {
 				t.Errorf("%s: the Wait and Ahead hooks got %q, want %q", label, got, want)
 			}
 			if got, want := contenderAt(t, op, "x", began), fmt.Sprintf("%s/trace-%[1]s since 0s, kept false", label); got != want {
@@ -213,6 +214,67 @@ func TestFirstHolderOfAKeepableName(t *testing.T) {
 	})
 }
 
+// TestWaiterWithAKeepableNode: a node that was created as one that may be kept, and has to wait,
+// shows its waiter and its holder as others do.
+func TestWaiterWithAKeepableNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var mine events
+		a, b, c := describing(t, e, &mine, "1s"), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		keepFirst(t, a, "x")
+		time.Sleep(2 * time.Second)
+		if n := nodes(e); n != 0 {
+			t.Fatalf("%d nodes after the time of the kept name", n)
+		}
+		first := mustLock(t)(b.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, a.Mutex("x"), t.Context(), labelled("l"))
+		if got, want := fails(t, c.Mutex("x"), time.Second), `behind web-3/812 "l", 2 ahead`; got != want {
+			t.Errorf("the error of a wait ends with %q, want %q", got, want)
+		}
+		mustRelease(t, first)
+		l := <-next
+		if got, want := fails(t, c.Mutex("x"), time.Second), `held by web-3/812 "l" for 2s`; got != want {
+			t.Errorf("the error of a wait ends with %q, want %q", got, want)
+		}
+		mustRelease(t, l)
+	})
+}
+
+// TestInheritedPlaceShowsItsHolder: a goroutine that takes over the place of one that has given up is
+// shown when it has had the lock for a sixth of the session timeout. A reader that takes over a
+// writer's place is shown at once: the client has to write that the place is a reader's.
+func TestInheritedPlaceShowsItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, reader := range []bool{false, true} {
+			e := memdriver.New()
+			a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+			first := mustLock(t)(b.Mutex("x").Acquire(t.Context(), labelled("first")))
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan error, 1)
+			go func() { _, err := a.Mutex("x").Acquire(ctx, labelled("gives up")); gone <- err }()
+			synctest.Wait()
+			from, whileItWaits := zklock.Acquirer(a.Mutex("x")), "first,gives up"
+			if reader {
+				from, whileItWaits = a.RWMutex("x").Reader(), "first,heir"
+			}
+			heir := acquiring(t, from, t.Context(), labelled("heir"))
+			cancel()
+			<-gone
+			time.Sleep(time.Minute)
+			if got := shown(t, b, "x"); got != whileItWaits {
+				t.Errorf("reader %v: while the heir waits others read %q, want %q", reader, got, whileItWaits)
+			}
+			mustRelease(t, first)
+			l := <-heir
+			time.Sleep(2 * time.Second)
+			if got := shown(t, b, "x"); got != "heir" {
+				t.Errorf("reader %v: others read %q, want heir", reader, got)
+			}
+			mustRelease(t, l)
+		}
+	})
+}
+
 // TestLongUsesOfAKeptName: the look for waiters during the first use is the one that keeping the
 // name needs anyway.
 func TestLongUsesOfAKeptName(t *testing.T) {
@@ -291,6 +353,7 @@ func TestHandoverShowsTheHolderThatStays(t *testing.T) {
 				}
 				if test.kept {
 					keepFirst(t, a, "x")
+					time.Sleep(time.Minute)
 				}
 				acquire := func(label string) chan *zklock.Lock {
 					return acquiring(t, a.Mutex("x"), withTrace(t.Context(), label), labelled(label))
@@ -312,7 +375,7 @@ func TestHandoverShowsTheHolderThatStays(t *testing.T) {
 				}); got != free {
 					t.Errorf("two hand-overs cost %+v", got)
 				}
-				if got := shown(t, b, "x"); !strings.HasPrefix(got, "one,") {
+				if got := shown(t, b, "x"); !test.kept && !strings.HasPrefix(got, "one,") {
 					t.Errorf("right after the hand-overs others read %q, want one", got)
 				}
 				began := time.Now()
@@ -370,7 +433,7 @@ func TestWatchOfAKeptName(t *testing.T) {
 			l = mustLock(t)(from.Acquire(t.Context(), labelled("second")))
 			v.next("the second use of the node")
 			waiter := acquiring(t, b.Mutex(from.Name()), t.Context(), labelled("b"))
-			v.next("another contender", "second"+mark+"* b")
+			v.next("another contender", mark+"* b", "second"+mark+"* b")
 			mustRelease(t, l)
 			mustRelease(t, <-waiter)
 			v.stop()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // setLabel is Lock.SetLabel. It notes the label in the hold, first: see place.Place.Amend.
@@ -19,7 +21,7 @@ func setLabel(ctx context.Context, l *Lock, label string) error {
 	h.mu.Lock()
 	h.origin.Label = label
 	h.mu.Unlock()
-	err := p.Amend(ctx, p.Relabel)
+	err := p.Amend(ctx, func(d *queue.Data) { place.Relabel(p, d) })
 	if errors.Is(err, driver.ErrNoNode) && l.Err() == nil {
 		p.Lose()
 	}

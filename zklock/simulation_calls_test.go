@@ -18,6 +18,7 @@ const promptly = 20 * time.Millisecond
 
 func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bool, limit time.Duration, opts []zklock.AcquireOption) {
 	g.called = k.w.model.tick()
+	asked := k.w.model.asks(g)
 	began := time.Now()
 	var lock *zklock.Lock
 	var err error
@@ -34,13 +35,19 @@ func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bo
 	if late := k.sinceCancelled(); late > promptly {
 		k.w.model.violate("error", "worker %d went on waiting for %v after it was cancelled", k.id, late)
 	}
-	k.expect("acquire", err, zklock.ErrNotAcquired, zklock.ErrUnavailable, zklock.ErrClosed)
+	k.w.model.answered(asked, g, err)
+	if !errors.Is(err, zklock.ErrTooManyWaiters) || k.w.p.limit == 0 {
+		k.expect("acquire", err, zklock.ErrNotAcquired, zklock.ErrUnavailable, zklock.ErrClosed)
+	}
 	if err != nil {
 		k.has(nil)
 		return
 	}
 	g.lock = lock
 	k.w.model.granted(g)
+	if g.label {
+		k.label(g, simTimeout)
+	}
 	k.has([]*grip{g})
 }
 
@@ -58,7 +65,7 @@ func token(l *zklock.Lock) string {
 // depend on which of two things that happened at one instant was seen first.
 func class(err error) error {
 	for _, known := range []error{zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased, zklock.ErrUnknownOutcome,
-		zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, context.DeadlineExceeded} {
+		zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, zklock.ErrTooManyWaiters, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return known
 		}
@@ -127,7 +134,6 @@ func (k *worker) verify(g *grip) {
 }
 
 func (k *worker) downgrade(g *grip, limit time.Duration) {
-	defer k.become(holding)
 	ctx, cancel := context.WithTimeout(background, limit)
 	defer cancel()
 	call := k.w.model.look(g)

@@ -36,15 +36,21 @@ func (m *model) observe() {
 	v := valid(handles)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	moved := m.catchUpLocked()
+	m.catchUpLocked()
 	m.notedLocked(handles, v)
-	if !moved || m.w.p.operator {
+	moved := m.moved
+	m.moved = false
+	if m.w.p.operator || !moved && len(m.breakups) == 0 {
 		return
 	}
 	for i, g := range handles {
-		if v[i] && !g.back && !m.presentLocked(g) {
+		if g.back {
+			continue
+		}
+		if moved && v[i] && !m.presentLocked(g) {
 			m.violateLocked("exclusion", "%v is valid, but its queue node is gone", g)
 		}
+		m.endsLocked(g)
 	}
 }
 
@@ -58,7 +64,14 @@ func (m *model) notedLocked(handles []*grip, v []bool) {
 		case !v[i] && g.ended == 0:
 			g.ended = now
 			m.history.lost(g, now)
+			if len(g.gone) > 0 {
+				m.w.tally.lost("place broken")
+				continue
+			}
 			m.w.tally.lost(g.worker.p.last)
+			if m.w.p.quiet {
+				m.violateLocked("break", "%v was lost, but no operator broke its place, and nothing else fails in this run", g)
+			}
 		case v[i] && g.ended != 0:
 			m.violateLocked("ghost", "%v is valid again", g)
 		case v[i]:
@@ -67,10 +80,11 @@ func (m *model) notedLocked(handles []*grip, v []bool) {
 	}
 }
 
-// presentLocked reports whether all nodes of a handle are in their queues.
+// presentLocked reports whether all nodes of a handle are in their queues, without those that
+// an operator deleted.
 func (m *model) presentLocked(g *grip) bool {
 	for name := range g.modes {
-		if m.nodeLocked(g, name) == nil {
+		if m.nodeLocked(g, name) == nil && !slices.Contains(g.gone, name) {
 			return false
 		}
 	}
@@ -101,8 +115,9 @@ func (m *model) granted(g *grip) {
 	m.notedLocked(handles, v)
 	g.since = m.history.tick()
 	g.seen = g.since
+	m.placedLocked(g)
 	for name, mode := range g.modes {
-		if !m.w.p.operator {
+		if !m.w.p.operator && !slices.Contains(g.gone, name) {
 			if fine {
 				m.aloneLocked(g, name, mode, handles, v)
 				m.notifiedLocked(g, name, mode, handles, open)
@@ -126,7 +141,7 @@ func (m *model) aloneLocked(g *grip, name string, mode zklock.Mode, handles []*g
 	taken := 0
 	for i, other := range handles {
 		theirs, ok := other.modes[name]
-		if !v[i] || other.back || !ok || g.joined && other.worker == g.worker {
+		if !v[i] || other.back || !ok || g.joined && other.worker == g.worker || slices.Contains(other.gone, name) {
 			continue
 		}
 		if other.lock.Mode() == zklock.Shared {
@@ -150,7 +165,7 @@ func (m *model) notifiedLocked(g *grip, name string, mode zklock.Mode, handles [
 	}
 	for i, other := range handles {
 		theirs, ok := other.modes[name]
-		if !open[i] || other.back || !ok || g.joined && other.worker == g.worker {
+		if !open[i] || other.back || !ok || g.joined && other.worker == g.worker || slices.Contains(other.gone, name) {
 			continue
 		}
 		if other.lock.Mode() == zklock.Shared {
@@ -187,7 +202,7 @@ func (m *model) tokenLocked(g *grip, name string, mode zklock.Mode) {
 func (m *model) queueLocked(g *grip, name string, mode zklock.Mode, fine bool) {
 	mine := m.nodeLocked(g, name)
 	if mine == nil {
-		if fine && !m.w.p.operator {
+		if fine && !m.w.p.operator && !slices.Contains(g.gone, name) {
 			m.violateLocked("exclusion", "%s: %v was granted, but its node is not in the queue", name, g)
 		}
 		return
@@ -214,6 +229,7 @@ func (m *model) look(g *grip) int64 {
 	v := g.lock.Valid()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.catchUpLocked()
 	m.notedLocked([]*grip{g}, []bool{v})
 	return m.history.tick()
 }
@@ -241,8 +257,8 @@ func (m *model) released(g *grip, call int64) {
 func (m *model) downgraded(g *grip, before zklock.Mode, call int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if g.ended != 0 && g.ended < call {
-		return // it was lost before
+	if g.ended != 0 && g.ended < call || g.broken != 0 && g.broken < call {
+		return // it was over before
 	}
 	if before == zklock.Exclusive && g.lock.Mode() == zklock.Shared && len(g.modes) == 1 {
 		m.history.downgraded(g, call)

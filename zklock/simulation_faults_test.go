@@ -17,8 +17,10 @@ type breakage struct {
 	weight int
 	do     func(w *world, p *process) (what string)
 
-	operator bool // only in runs with an operator
-	several  bool // only with several servers
+	expires bool // only in runs where an operator ends sessions
+	deletes bool // only in runs where an operator deletes nodes
+	calls   bool // it is a call of an operator, so it happens in quiet runs, too
+	several bool // only with several servers
 }
 
 // breakages are all these kinds, in the order of the table.
@@ -94,18 +96,20 @@ var breakages = []breakage{
 		p.reopen(nil)
 		return fmt.Sprint("client ", p.index)
 	}},
-	{kind: "session expired", weight: 5, operator: true, do: func(w *world, p *process) string {
+	{kind: "session expired", weight: 5, expires: true, do: func(w *world, p *process) string {
 		w.ensemble.KillSession(p.session.Load())
 		return fmt.Sprint("client ", p.index)
 	}},
-	{kind: "node deleted", weight: 8, operator: true, do: func(w *world, _ *process) string {
-		paths := w.model.paths()
-		if len(paths) == 0 {
+	{kind: "place broken", weight: 12, deletes: true, calls: true, do: (*world).breakPlace},
+	{kind: "place revoked", weight: 2, calls: true, do: (*world).revokePlace},
+	{kind: "node deleted", weight: 8, deletes: true, calls: true, do: func(w *world, _ *process) string {
+		t, ok := w.choose(w.model.targets())
+		if !ok {
 			return "there is none"
 		}
-		path := paths[w.rng.IntN(len(paths))]
-		w.helpers.Go(func() { _ = w.ensemble.Delete(path) }) // an error does not matter: the node is gone already, or no server leads
-		return withoutGUID(path)
+		w.model.doom(t)
+		w.helpers.Go(func() { _ = w.ensemble.Delete(t.path()) }) // an error does not matter: the node is gone already, or no server leads
+		return t.String()
 	}},
 }
 
@@ -135,7 +139,7 @@ func (w *world) possible(b *breakage) bool {
 	if w.p.trusting && b.kind == "process stopped" {
 		return false // a stopped process cannot look at its connection: that is not the mistake to be found
 	}
-	return (!b.operator || w.p.operator) && (!b.several || w.p.servers > 1)
+	return (!b.expires || w.p.operator) && (!b.deletes || w.p.operator || w.p.breaker) && (!w.p.quiet || b.calls) && (!b.several || w.p.servers > 1)
 }
 
 // broke records a fault. p is the process that it struck, nil for all.

@@ -37,6 +37,9 @@ func (p *process) decide(op faultdriver.Op) faultdriver.Fault {
 		return faultdriver.None()
 	}
 	w.pending = append(w.pending, a)
+	if w.p.limit > 0 {
+		w.owners[op.Session] = p
+	}
 	w.mu.Unlock()
 	w.poke()
 	f := <-a.fate

@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,15 +34,25 @@ type model struct {
 	writer     map[string]zklock.Token          // guarded by mu; by name, a writer's newest token
 	reader     map[string]zklock.Token          // guarded by mu; by name, a reader's newest token
 	history    history                          // guarded by mu
+	moved      bool                             // guarded by mu; there were transactions since the last check of all handles
 	last       string                           // guarded by mu; the newest fault that struck all clients
+	breakups   map[spot]*breakup                // guarded by mu; the places that an operator broke
+	asking     []*asking                        // guarded by mu; acquisitions under way, in runs with max_contenders
 	violations []string                         // guarded by mu
 }
 
 // queueNode is a contender in the ensemble's queue.
 type queueNode struct {
-	zxid int64
-	seq  int
-	mode zklock.Mode
+	zxid    int64
+	seq     int
+	mode    zklock.Mode
+	owner   int64     // its session
+	born    time.Time // when it was created
+	granted time.Time // when a check first saw it granted; zero: none has
+	doomed  bool      // an operator has begun to delete it
+	keep    bool      // it may be kept
+	crowd   int       // by how many its queue was too long when it was created, if its client knows that
+	label   nodeLabel
 }
 
 // write is what a transaction writes into a register, and what the holder had read there
@@ -83,11 +92,14 @@ type grip struct {
 	stay   time.Duration          // how long it is held at least
 	until  time.Time              // until when it is held at least
 	back   bool                   // its release has begun
+	gone   []string               // the names whose places under it an operator broke
+	broken int64                  // since when there are any, in events
+	label  bool                   // its holder labels it at once
 }
 
 func newModel(w *world) *model {
 	return &model{w: w, dirs: map[string]map[string]*queueNode{}, registers: map[string]string{}, written: map[string]*write{},
-		losses: map[held]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}}
+		losses: map[held]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}, breakups: map[spot]*breakup{}}
 }
 
 // committed records a transaction of the ensemble, which is locked meanwhile.
@@ -98,9 +110,8 @@ func (m *model) committed(tx memdriver.Transaction) {
 	m.w.poke()
 }
 
-// catchUpLocked applies the transactions that were committed, and reports whether there
-// were any.
-func (m *model) catchUpLocked() bool {
+// catchUpLocked applies the transactions that were committed.
+func (m *model) catchUpLocked() {
 	m.journal.Lock()
 	fresh := m.journal.fresh
 	m.journal.fresh = nil
@@ -110,13 +121,16 @@ func (m *model) catchUpLocked() bool {
 			m.w.trace.note("log %#x session %#x ended %v", tx.Zxid, tx.Session, tx.Ended)
 		}
 		for _, c := range tx.Changes {
-			m.applyLocked(tx.Zxid, c)
+			m.applyLocked(&tx, c)
+		}
+		if m.w.p.limit > 0 {
+			m.crowdLocked(&tx)
 		}
 	}
-	return len(fresh) > 0
+	m.moved = m.moved || len(fresh) > 0
 }
 
-func (m *model) applyLocked(zxid int64, c memdriver.Change) {
+func (m *model) applyLocked(tx *memdriver.Transaction, c memdriver.Change) {
 	if m.w.trace.verbose {
 		m.w.trace.note("log %v %s", c.Kind, withoutGUID(c.Path))
 	}
@@ -128,7 +142,11 @@ func (m *model) applyLocked(zxid int64, c memdriver.Change) {
 	dir, node := c.Path[:i], c.Path[i+1:]
 	switch {
 	case c.Kind == driver.OpDelete:
+		if n := m.dirs[dir][node]; n != nil && n.doomed && !tx.Ended {
+			m.brokenLocked(dir, n, tx.At)
+		}
 		delete(m.dirs[dir], node)
+		m.leftLocked(dir, tx.At)
 	case c.Owner == 0: // a parent
 	case c.Kind == driver.OpCreate:
 		if m.dirs[dir] == nil {
@@ -142,11 +160,15 @@ func (m *model) applyLocked(zxid int64, c memdriver.Change) {
 		case strings.Contains(node, "__PERM"):
 			mode = zklock.Permit
 		}
-		m.dirs[dir][node] = &queueNode{zxid: zxid, seq: seq, mode: mode}
+		m.dirs[dir][node] = &queueNode{zxid: tx.Zxid, seq: seq, mode: mode, owner: c.Owner, born: tx.At, keep: strings.Contains(string(c.Data), `"keep":true`)}
+		m.joinedLocked(dir)
 	default:
-		if n := m.dirs[dir][node]; n.mode == zklock.Exclusive && strings.Contains(string(c.Data), `"mode":"shared"`) {
+		n := m.dirs[dir][node]
+		if n.mode == zklock.Exclusive && strings.Contains(string(c.Data), `"mode":"shared"`) {
 			n.mode = zklock.Shared
 		}
+		n.label.is = labelOf(c.Data)
+		m.labelLocked(n)
 	}
 }
 
@@ -202,19 +224,13 @@ func (m *model) lost(_ context.Context, e zklock.LostEvent) {
 }
 
 // contenders returns the number of queue nodes.
-func (m *model) contenders() int { return len(m.paths()) }
-
-// paths returns the paths of all queue nodes, in an order that does not depend on GUIDs.
-func (m *model) paths() []string {
+func (m *model) contenders() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUpLocked()
-	var paths []string
-	for dir, nodes := range m.dirs {
-		for node := range nodes {
-			paths = append(paths, dir+"/"+node)
-		}
+	n := 0
+	for _, nodes := range m.dirs {
+		n += len(nodes)
 	}
-	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(withoutGUID(a), withoutGUID(b)) })
-	return paths
+	return n
 }

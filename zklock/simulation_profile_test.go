@@ -21,6 +21,9 @@ type profile struct {
 	keep      time.Duration
 	trusting  bool    // the clients are not the library's, see type trusting
 	operator  bool    // an operator expires sessions and deletes nodes: leases promise nothing then
+	breaker   bool    // an operator only deletes nodes: leases promise nothing to their holders then, see breakup
+	quiet     bool    // nothing else fails
+	limit     int     // max_contenders; 0: none
 	rate      float64 // of faults among requests
 	breaks    int     // per cent of the steps that break something
 	slow      bool    // locks are held, and faults last, for longer than a session
@@ -65,6 +68,15 @@ func newProfile(rng *rand.Rand) profile {
 	if rng.IntN(3) == 0 {
 		p.clients, p.names = p.clients+3, 1 // so that waiters rest, further back than the first in line
 	}
+	if !p.operator && rng.IntN(4) == 0 {
+		p.breaker, p.quiet = true, rng.IntN(2) == 0
+	}
+	if p.quiet {
+		p.rate, p.breaks, p.names, p.length = 0, 5+rng.IntN(20), 1, p.length/4
+	}
+	if rng.IntN(5) == 0 {
+		p.limit = 1 + rng.IntN(p.clients+1)
+	}
 	return p
 }
 
@@ -75,6 +87,6 @@ func (p *profile) beSlow() {
 }
 
 func (p profile) String() string {
-	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v rate=%v breaks=%d%% slow=%v dawdling=%v length=%v",
-		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.rate, p.breaks, p.slow, p.dawdling, p.length)
+	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v breaker=%v quiet=%v limit=%d rate=%v breaks=%d%% slow=%v dawdling=%v length=%v",
+		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.breaker, p.quiet, p.limit, p.rate, p.breaks, p.slow, p.dawdling, p.length)
 }

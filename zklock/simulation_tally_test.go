@@ -13,6 +13,9 @@ import (
 type tally struct {
 	acquired int
 	kept     int      // releases after which a place was kept
+	labelled int      // labels that were confirmed
+	refused  int      // acquisitions that max_contenders refused
+	stale    int      // grants of broken places with a token less than another client's
 	kinds    []string // in the order of the table
 	rows     map[string]*row
 }
@@ -94,5 +97,8 @@ func (t *tally) complete(tb *testing.T) {
 	}
 	if t.kept == 0 {
 		tb.Error("no place was ever kept")
+	}
+	if t.labelled == 0 || t.refused == 0 {
+		tb.Errorf("%d labels were confirmed, and max_contenders refused %d acquisitions", t.labelled, t.refused)
 	}
 }

@@ -27,10 +27,14 @@ import (
 //   - a lost lock stays lost, and its loss is reported once;
 //   - every error is a documented one, and calls return when they were asked to;
 //   - what callers saw is the history of a mutex, of a reader-writer lock or of a
-//     semaphore (see judge).
+//     semaphore (see judge);
+//   - a label that SetLabel has confirmed stays until the next one (see nodeLabel);
+//   - max_contenders refuses those contenders that are too many, and no others (see asking).
 //
-// In runs where an operator deletes nodes or ends sessions before their time, no lease can
-// promise anything. There the log and Txn have to hold, but Valid does not.
+// In runs where an operator also ends sessions before their time, no lease can promise
+// anything. There the log and Txn have to hold, but Valid does not. In runs where an operator
+// only deletes nodes, with Break or by hand, all of the above holds for all places but the
+// broken ones, and their locks end soon (see breakup).
 //
 //	make simulate                                         ten thousand runs, and the small cases
 //	go test ./zklock -run Simulation                      a few hundred runs
@@ -57,8 +61,8 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	t.Logf("%d runs from seed %d in %v, %.0f a second, %d locks acquired, %d places kept, %d histories judged\n%v",
-		n, first, took.Round(time.Millisecond), float64(n)/took.Seconds(), table.acquired, table.kept, histories, table)
+	t.Logf("%d runs from seed %d in %v, %.0f a second, %d locks acquired, %d places kept, %d labels confirmed, %d refused by max_contenders, %d granted on places that were broken before another grant, %d histories judged\n%v",
+		n, first, took.Round(time.Millisecond), float64(n)/took.Seconds(), table.acquired, table.kept, table.labelled, table.refused, table.stale, histories, table)
 	if n >= 1000 {
 		table.complete(t)
 		if histories < n/2 {

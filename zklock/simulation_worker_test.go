@@ -21,6 +21,7 @@ type worker struct {
 	stop     context.CancelFunc
 	stay     time.Duration // how long it holds the next lock at least
 	writes   int
+	labels   int
 	trusting *trusting // used instead of the library, in runs of the control
 
 	mu        sync.Mutex
@@ -143,9 +144,14 @@ func (k *worker) command() {
 			k.assign("verify", func() { k.verify(g) })
 		case n < 80 && w.p.dialect == "zklock":
 			d := w.between(time.Microsecond, simTimeout)
-			k.assign("downgrade", func() { k.downgrade(g, d) })
+			k.assign("downgrade", func() {
+				defer k.become(holding)
+				k.downgrade(g, d)
+			})
 		case n < 86 && len(grips) < 3:
 			k.assign("reenter", func() { k.reenter(g) })
+		case n >= 86 && n < 92 && w.p.dialect == "zklock":
+			k.labelHeld(g, n < 89)
 		}
 	}
 }
@@ -213,7 +219,7 @@ func (k *worker) start() {
 	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(background)
-	stop, g := k.stop, &grip{worker: k, client: c, modes: modes, stay: k.stay}
+	stop, g := k.stop, &grip{worker: k, client: c, modes: modes, stay: k.stay, label: w.rng.IntN(10) == 0 || modes[name] == zklock.Shared && w.rng.IntN(2) == 0}
 	k.mu.Lock()
 	k.cancelled = time.Time{}
 	k.mu.Unlock()

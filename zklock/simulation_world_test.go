@@ -1,19 +1,14 @@
 package zklock_test
 
 import (
-	"context"
 	"math/rand/v2"
-	"net/url"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -54,26 +49,17 @@ type world struct {
 	helpers  sync.WaitGroup
 
 	mu      sync.Mutex
-	pending []*ask // guarded by mu; requests that wait for a decision
-	open    bool   // guarded by mu; requests go on without a decision
-}
-
-// process is one client of the library, with what the simulation knows about it.
-type process struct {
-	w       *world
-	index   int
-	client  *zklock.Client
-	session atomic.Int64 // the session that its Session hook reported last as connected
-	last    string       // the fault that struck it last
-	closing sync.WaitGroup
+	pending []*ask             // guarded by mu; requests that wait for a decision
+	open    bool               // guarded by mu; requests go on without a decision
+	owners  map[int64]*process // guarded by mu; by session, in runs with max_contenders
 }
 
 func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	rng := rand.New(rand.NewPCG(seed, 0x5eed))
-	w := &world{seed: seed, p: newProfile(rng), rng: rng, kick: make(chan struct{}, 1), began: time.Now(), breaking: true, tally: tally, recent: map[string]time.Time{}}
+	w := &world{seed: seed, p: newProfile(rng), rng: rng, kick: make(chan struct{}, 1), began: time.Now(), breaking: true, tally: tally, recent: map[string]time.Time{}, owners: map[int64]*process{}}
 	w.trace.began, w.trace.verbose = w.began, o.verbose
 	if o.trusting {
-		w.p.trusting, w.p.operator, w.p.dialect = true, false, "zklock"
+		w.p.trusting, w.p.operator, w.p.breaker, w.p.quiet, w.p.dialect = true, false, false, false, "zklock"
 		w.p.servers = 3
 		w.p.beSlow() // only such runs can show the mistake
 	}
@@ -120,45 +106,6 @@ func (w *world) name(i int) string { return "n" + strconv.Itoa(i) }
 
 // register is the znode that a name guards.
 func register(name string) string { return "/register-" + name }
-
-// reopen gives the process a new client, as after a restart.
-func (p *process) reopen(t *testing.T) {
-	w := p.w
-	params := url.Values{
-		"session_timeout": {simTimeout.String()}, "tick_time": {simTick.String()}, "connect_timeout": {"3s"},
-		"pool_max_sessions": {strconv.Itoa(w.p.pool)}, "pool_max_lifetime": {w.p.lifetime.String()},
-		"handover_time": {w.p.handover.String()}, "dialect": {w.p.dialect}, "keep": {w.p.keep.String()},
-	}
-	hooks := zklock.Hooks{
-		Session: func(e zklock.SessionEvent) {
-			if e.State == driver.Connected {
-				p.session.Store(e.ID)
-			}
-		},
-		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
-			return ctx, func(r zklock.ReleaseResult) {
-				if r.Handed && p.client.Stats().Kept > 0 {
-					w.tally.kept++
-				}
-			}
-		},
-		Lost: func(ctx context.Context, e zklock.LostEvent) {
-			w.model.lost(ctx, e)
-			if w.p.dawdling {
-				time.Sleep(dawdle)
-			}
-		},
-	}
-	c, err := zklock.OpenConnector(faultdriver.Control(w.ensemble.Connector(), p.decide),
-		zklock.WithParams(params), zklock.WithHooks(hooks), zklock.WithJitter(w.jitter), zklock.WithKeepAfter(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.client = c
-}
-
-// dawdle is how long a Lost hook takes, in runs with slow hooks.
-const dawdle = simTimeout / 4
 
 // jitter depends only on the seed and the time, not on the order of the calls.
 func (w *world) jitter(d time.Duration) time.Duration {
@@ -238,6 +185,9 @@ func (w *world) step() time.Duration {
 		w.inject()
 	} else {
 		w.workers[w.rng.IntN(len(w.workers))].command()
+	}
+	if w.p.quiet {
+		return w.pause() / 4
 	}
 	return w.pause()
 }

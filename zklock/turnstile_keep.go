@@ -161,7 +161,7 @@ func (t *turnstile) Recalled(p *place.Place) {
 		return
 	}
 	if !t.shareForGoodLocked(p) {
-		p.Describe(nil)
+		place.Describe(p, nil)
 	}
 }
 

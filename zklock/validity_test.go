@@ -107,16 +107,16 @@ func TestLeastLeaseWhileHeld(t *testing.T) {
 	}
 }
 
-// TestShortLeasesAreKept: a healthy ensemble does not lose a lock, however short the session
-// timeout is that it grants.
+// TestShortLeasesAreKept: a healthy ensemble does not lose a lock with the shortest session
+// timeouts that the client accepts.
 func TestShortLeasesAreKept(t *testing.T) {
 	for _, test := range []struct {
 		timeout, tick string
 		delay         string
 		hop           time.Duration
 	}{
-		{"1s", "333ms", "0", time.Millisecond}, {"1s", "333ms", "0", 3 * time.Millisecond}, {"1200ms", "400ms", "0", 3 * time.Millisecond},
-		{"1500ms", "500ms", "0", 5 * time.Millisecond}, {"2s", "666ms", "0", 20 * time.Millisecond}, {"2s", "333ms", "1s", 3 * time.Millisecond},
+		{"1102ms", "100ms", "0", time.Millisecond}, {"1102ms", "100ms", "0", 30 * time.Millisecond}, {"1440ms", "333ms", "0", 30 * time.Millisecond},
+		{"1682ms", "500ms", "0", 30 * time.Millisecond}, {"2s", "666ms", "0", 30 * time.Millisecond}, {"2s", "333ms", "560ms", 30 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -315,7 +315,8 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 func TestLeaseTerms(t *testing.T) {
 	for _, c := range []struct{ timeout, tick time.Duration }{
 		{30 * time.Second, 3 * time.Second}, {10 * time.Second, 3 * time.Second}, {10 * time.Second, 500 * time.Millisecond},
-		{6 * time.Second, 2 * time.Second}, {1500 * time.Millisecond, 500 * time.Millisecond},
+		{6 * time.Second, 2 * time.Second}, {3 * time.Second, time.Second}, {2 * time.Second, 666 * time.Millisecond}, {2 * time.Second, 100 * time.Millisecond},
+		{1682 * time.Millisecond, 500 * time.Millisecond}, {1440 * time.Millisecond, 333 * time.Millisecond}, {1102 * time.Millisecond, 100 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New(memdriver.WithTickTime(c.tick))

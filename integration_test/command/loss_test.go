@@ -219,6 +219,9 @@ func (p *pair) judgeFrozen() (refused bool) {
 	if code := p.first.code(t); code != 76 || p.alive() != 0 {
 		t.Errorf("the first run: %d, and %d processes of its command are left; want 76 and none", code, p.alive())
 	}
+	if said := p.first.stderr.String(); !strings.Contains(said, "because this process did not run for at least ") {
+		t.Errorf("the first run does not say that it was stopped: %s", said)
+	}
 	return refused
 }
 

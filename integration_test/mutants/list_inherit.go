@@ -25,8 +25,8 @@ var inheritMutants = []mutant{
 		breaks: "when a reader takes over a writer's node, the client does not write that to the node's data, where other processes would see it",
 		file:   "zklock/internal/place/place_rewrite.go",
 		by:     core,
-		edits:  change("\t\tp.Describe(waiting)\n", ""),
-		tests:  []string{"TestReaderOnAWritersNode"},
+		edits:  change("\t\tDescribe(p, waiting)\n", ""),
+		tests:  []string{"TestInheritedPlaceShowsItsHolder"},
 	},
 	{
 		name:   "last-readers-stay-writers",

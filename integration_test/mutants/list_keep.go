@@ -208,7 +208,7 @@ var keepMutants = []mutant{
 		name:   "recalled-holder-not-described",
 		breaks: "a waiter for a kept name never reads of its holder",
 		file:   keepInFile,
-		edits:  change("p.Describe(nil)", "_ = p"),
+		edits:  change("place.Describe(p, nil)", "_ = p"),
 		tests:  []string{"TestKeptNameShowsItsHolder"},
 	},
 	{

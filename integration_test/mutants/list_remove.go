@@ -73,6 +73,14 @@ var removeMutants = []mutant{
 		tests:  []string{"TestReleaseOfADeletedNode"},
 	},
 	{
+		name:   "own-node-watched-late",
+		breaks: "a client that passes on a deleted node learns of the deletion half a session timeout after the grant",
+		file:   "zklock/internal/place/own_watches.go",
+		by:     core,
+		edits:  change("desk.Timeout/6", "desk.Timeout/2"),
+		tests:  []string{"TestTokensAfterABreak"},
+	},
+	{
 		name:   "own-watch-not-armed-again",
 		breaks: "after a reconnect the client does not read again the node of a lock that it holds",
 		file:   "zklock/internal/place/own_guard.go",
@@ -111,7 +119,7 @@ var removeMutants = []mutant{
 		name:   "loss-delay-not-in-the-lease",
 		breaks: "loss_delay does not shorten leases",
 		file:   "zklock/internal/session/settings.go",
-		edits:  change(`{ return timeout - c.LossDelay }`, `{ return timeout }`),
+		edits:  change(`{Timeout: timeout - c.LossDelay,`, `{Timeout: timeout,`),
 		tests:  []string{"TestSimulatedLossesAreFollowedByTheDelay"},
 		by:     core,
 	},

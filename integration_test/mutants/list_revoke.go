@@ -36,7 +36,7 @@ var revokeMutants = []mutant{
 		breaks: "a holder that wants to be asked is asked only when its node is watched anyway",
 		file:   ownWatchesFile,
 		by:     core,
-		edits:  change("if p.due {\n\t\to.readyLocked", "if p.due && false {\n\t\to.readyLocked"),
+		edits:  change("if p.due && !p.entrusted {", "if false {"),
 		tests:  []string{"TestRevocationIsNoticedAtOnce"},
 	},
 	{

@@ -146,13 +146,9 @@ func (l *Lease) ExchangeEvery() time.Duration {
 //
 // Any other write that was committed moves the instant as far as it moves the lease.
 func (l *Lease) CommitDue() time.Time {
-	due := l.Until.Add(l.Tick + l.margin() + 3*l.ExchangeEvery() - l.Timeout - l.Timeout/100)
 	// With short timeouts the interval is a large part of them: there a heartbeat comes with
 	// each exchange.
-	if latest := l.Until.Add(-l.Timeout / 3); due.After(latest) {
-		return latest
-	}
-	return due
+	return l.Until.Add(-max(l.LeastKept()+l.Timeout/100, l.Timeout/3))
 }
 
 // LeastKept returns how much of the lease is left at least while exchanges are answered at
@@ -163,6 +159,11 @@ func (l *Lease) CommitDue() time.Time {
 func (l *Lease) LeastKept() time.Duration {
 	return max(l.Timeout-l.margin()-l.Tick-3*l.ExchangeEvery(), 0)
 }
+
+// Short returns how much the lease is too short for locks to work; 0 or less if they work. While
+// heartbeats are answered, there must always be enough for a grant, and 60 ms for a request
+// before it: a message there and back, across a continent.
+func (l *Lease) Short() time.Duration { return l.Least() + 60*time.Millisecond - l.LeastKept() }
 
 // SyncEvery returns the interval at which an idle session exchanges a Sync with the
 // leader, so that its first write finds exchanges that prove a usable lease. At that

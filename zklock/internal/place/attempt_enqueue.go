@@ -214,7 +214,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *
 	desk, r := a.Desk, a.Request
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	data := desk.nodeData(r, p.keepable).Encode()
+	data := desk.nodeData(r.Origin, r.Mode, p.keepable).Encode()
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
@@ -337,7 +337,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	p.life.moveLocked(queued)
 	desk.Mu.Unlock()
 	if p.shown == 0 && !alone { // it was created as one that may be kept
-		p.Describe(&a.Request.Origin)
+		Describe(p, &a.Request.Origin)
 	}
 	return p, alone, nil
 }

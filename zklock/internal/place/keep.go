@@ -21,7 +21,7 @@ import (
 //     other contender waits longer.
 //   - A place is kept only if its node's name says that it may be, because tries of other
 //     clients look for that: see Attempt.blocked. The node's data says so, too, as long as it
-//     describes no holder, or one that may have gone since: see Place.Describe. When the place
+//     describes no holder, or one that may have gone since: see Describe. When the place
 //     is recalled while it is in use, the client describes the holder.
 
 // A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up

@@ -15,15 +15,12 @@ import (
 // was granted at once gets them a sixth of the session timeout later, whichever
 // goroutine holds it by then: a watch on every lock that is held briefly would halve
 // the throughput. A holder that wants to learn of a revocation gets them at once: see Attend.
-//
-// At the same time the client looks after what others read of the place: if it was handed
-// over, Place.Describe describes the present holder; if it may be kept, a guard watches its
-// queue, as Keep would have it do later, so that the first waiter gets a description.
+// At the same time after each grant, lookAfter looks after what others read of the place.
 //
 // Invariants:
-//   - A granted place is in the list of due places until it is due. By then it has been in
-//     ready: from there guards get its nodes. The exception is a place that is ending: its
-//     nodes need no watches any more.
+//   - A granted place is in the list of due places until it is due. Then, or before that from
+//     ready, guards get its nodes. The exception is a place that is ending: its nodes need no
+//     watches any more.
 //   - A guard that entrust finds in withRoom has room and has not ended: the guard
 //     decides under mu whether it has room and whether it ends.
 type ownWatches struct {
@@ -46,9 +43,9 @@ func (o *ownWatches) init(desk *Desk) {
 // since the session's Mu is held.
 func (o *ownWatches) add(p *Place) {
 	o.mu.Lock()
-	rouse := !o.armed || p.nodeWatches != nil
+	rouse := !o.armed
 	if p.nodeWatches != nil {
-		o.readyLocked(p)
+		o.ready, rouse = append(o.ready, p), true
 	}
 	if p.previous = o.last; o.last != nil {
 		o.last.next = p
@@ -65,19 +62,11 @@ func (o *ownWatches) add(p *Place) {
 // hurry makes a place ready that is due later.
 func (o *ownWatches) hurry(p *Place) {
 	o.mu.Lock()
-	if p.due {
-		o.readyLocked(p)
+	if p.due && !p.entrusted {
+		o.ready = append(o.ready, p)
 	}
 	o.mu.Unlock()
 	session.Poke(o.added)
-}
-
-// readyLocked makes a place ready, once. mu is held.
-func (o *ownWatches) readyLocked(p *Place) {
-	if !p.entrusted {
-		p.entrusted = true
-		o.ready = append(o.ready, p)
-	}
 }
 
 // remove takes a place that is given up out of the list of due places. If a guard has its
@@ -105,27 +94,25 @@ func (o *ownWatches) unlinkLocked(p *Place) {
 	p.previous, p.next, p.due = nil, nil, false
 }
 
-// next takes out a place that is ready, or one that is due, which becomes ready if it was
-// not. If there is none, it returns the time until the next one is due; a negative time if
-// the list is empty.
-func (o *ownWatches) next() (ready, due *Place, wait time.Duration) {
+// next takes out a place that is ready or due. If there is none, it returns nil and the
+// time until the next one is due; a negative time if the list is empty.
+func (o *ownWatches) next() (*Place, time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if n := len(o.ready); n > 0 {
 		p := o.ready[n-1]
 		o.ready = o.ready[:n-1]
-		return p, nil, 0
+		return p, 0
 	}
 	p := o.first
 	if o.armed = p != nil; !o.armed {
-		return nil, nil, -1
+		return nil, -1
 	}
 	if wait := time.Until(p.Granted.Add(o.delay)); wait > 0 {
-		return nil, nil, wait
+		return nil, wait
 	}
 	o.unlinkLocked(p)
-	o.readyLocked(p)
-	return nil, p, 0
+	return p, 0
 }
 
 // run gives the nodes of ready and due places to guards, until the session ends.
@@ -133,17 +120,14 @@ func (o *ownWatches) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		ready, due, wait := o.next()
-		switch {
-		case ready != nil:
-			o.entrust(ready)
+		p, wait := o.next()
+		if p != nil {
+			o.entrust(p)
 			continue
-		case due != nil:
-			o.lookAfter(due)
-			continue
-		case wait < 0:
+		}
+		if wait < 0 {
 			timer.Stop()
-		default:
+		} else {
 			timer.Reset(wait)
 		}
 		select {
@@ -155,8 +139,18 @@ func (o *ownWatches) run() {
 	}
 }
 
-// entrust gives the nodes of a place to guards.
+// entrust gives the nodes of a place to guards, once, and looks after a place that is due.
 func (o *ownWatches) entrust(p *Place) {
+	o.mu.Lock()
+	due, entrusted := !p.due, p.entrusted
+	p.entrusted = true
+	o.mu.Unlock()
+	if due {
+		defer o.lookAfter(p)
+	}
+	if entrusted {
+		return
+	}
 	for i := range p.nodes {
 		n := guarded{place: p, index: i}
 		if p.nodeWatches != nil {
@@ -167,10 +161,12 @@ func (o *ownWatches) entrust(p *Place) {
 	}
 }
 
-// lookAfter looks after what others read of a place, if that is not its holder.
+// lookAfter looks after what others read of a place that was handed over, or may be kept. The
+// first has its holder described. The queue of the second gets the watch that Keep would arm
+// later, so that its holder is described when another contender comes.
 func (o *ownWatches) lookAfter(p *Place) {
 	o.desk.Mu.Lock()
-	h, held := p.hold.(Holder)
+	h, held := p.hold.(interface{ Keeper() Keeper }) // a Holder
 	keepable := p.keepable && !p.others
 	act := held && p.shown != p.turn && !(keepable && p.listed)
 	p.listed = p.listed || act && keepable
@@ -179,7 +175,7 @@ func (o *ownWatches) lookAfter(p *Place) {
 	case act && keepable:
 		o.give(guarded{place: p, keeper: h.Keeper()})
 	case act:
-		p.Describe(nil)
+		Describe(p, nil)
 	}
 }
 

@@ -77,7 +77,7 @@ type Place struct {
 	listed       bool // guarded by Desk.Mu; a guard has been given its queue
 
 	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
-	entrusted   bool        // guarded by Desk.ownWatches.mu; it is, or was, in the list of ready places
+	entrusted   bool        // guarded by Desk.ownWatches.mu; guards have had its nodes
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 
 	revocation atomic.Pointer[string] // set under Desk.Mu; why the holder is asked to give the lock back; nil: it is not

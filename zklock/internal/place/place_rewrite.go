@@ -75,7 +75,7 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 	}
 	desk.Mu.Unlock()
 	if was == queue.Exclusive {
-		p.Describe(waiting)
+		Describe(p, waiting)
 	}
 	return was == queue.Exclusive
 }
@@ -84,19 +84,16 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 type Holder interface {
 	// Origin returns what others read of the holder. The session's Mu is held.
 	Origin() Origin
-
-	// Keeper returns what a place that may be kept is kept for.
-	Keeper() Keeper
 }
 
 // Describe writes into the data of a place's node, in the background, what the place is used
 // for: by readers, if it has become theirs, and by which holder, if the data describe another.
 // waiting, if not nil, is the request that waits in the place, if no holder has it yet.
-func (p *Place) Describe(waiting *Origin) {
+func Describe(p *Place, waiting *Origin) {
 	desk := p.Desk
 	desk.Spawn(func() {
 		var shown uint32
-		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = p.describe(d, waiting) }) != nil {
+		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = describe(p, d, waiting) }) != nil {
 			return // the node or the session is gone
 		}
 		desk.Mu.Lock()
@@ -111,7 +108,7 @@ func (p *Place) Describe(waiting *Origin) {
 
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
 // not change. The data of a place that may be kept describe no holder: later ones write nothing.
-func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
+func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
 	if p.nodes[0].kind.Mode == queue.Shared {
@@ -121,7 +118,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	if h, ok := p.hold.(Holder); ok {
 		o, shown = new(h.Origin()), p.turn
 	}
-	if o == nil || p.shown == p.turn || p.keepable && !p.others {
+	if o == nil || shown > 0 && p.shown == shown || p.keepable && !p.others {
 		return 0
 	}
 	d.Label, d.Trace, d.Since, d.Keep = o.Label, o.Trace, o.Since, false
@@ -131,7 +128,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 // Relabel is the change of Place.Amend that writes the label of the holder. If the data
 // describe another holder, it writes the rest of the description, too. It writes nothing if
 // no holder has the place any more.
-func (p *Place) Relabel(d *queue.Data) {
+func Relabel(p *Place, d *queue.Data) {
 	p.Desk.Mu.Lock()
 	defer p.Desk.Mu.Unlock()
 	if h, ok := p.hold.(Holder); ok {

@@ -40,14 +40,10 @@ func (c *Settings) checkTimeout(granted time.Duration) error {
 			"or an operator has set their minSessionTimeout, and session_timeout has to be at least %v",
 			errTickTime, granted, c.SessionTimeout, tick, c.TickTime, granted)
 	}
-	if granted >= MinTicks*c.TickTime {
-		if err := c.LossDelayFits(granted); err != nil {
-			return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v: %w; raise the servers' maxSessionTimeout", errSessionTimeout, granted, c.SessionTimeout, err)
-		}
-		return nil
+	if err := c.CheckTimeout(granted, "the servers' maxSessionTimeout"); err != nil {
+		return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v: %w", errSessionTimeout, granted, c.SessionTimeout, err)
 	}
-	return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v and needs at least %d times tick_time=%v; raise the servers' maxSessionTimeout, or set tick_time to the servers' tickTime if that is smaller",
-		errSessionTimeout, granted, c.SessionTimeout, MinTicks, c.TickTime)
+	return nil
 }
 
 // reportTimeout logs that a session has a shorter timeout than was asked for. Locks work

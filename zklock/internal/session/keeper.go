@@ -33,6 +33,7 @@ func (s keeper) keep(suspendedThen time.Duration) {
 			s.End(driver.Closed, errs.ErrSessionEnded)
 			return
 		}
+		cut, back := s.CutSince(), state == driver.Connected && reported != state
 		s.noticeConnection(suspendedThen)
 		if state == driver.Connected {
 			suspendedThen = suspendedNow
@@ -55,6 +56,11 @@ func (s keeper) keep(suspendedThen time.Duration) {
 			if s.IsOver() {
 				return
 			}
+		}
+		if d := time.Since(cut); back && d > s.Lease.ExchangeEvery() && !s.IsOver() {
+			s.Notices.Lost(func() {
+				s.settings.Logger.Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
+			})
 		}
 		timer.Reset(left)
 		select {

@@ -65,7 +65,7 @@ func (n *notices) session(e State) {
 	n.addLocked(notice{state: &e})
 }
 
-// Lost queues report, which reports losses.
+// Lost queues report, which reports losses, or writes another line to the log.
 func (n *notices) Lost(report func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

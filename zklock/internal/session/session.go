@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -67,6 +69,9 @@ type Session struct {
 	urgent   bool                // guarded by Mu; the next heartbeat must not wait for its time
 	Tenants  map[Tenant]struct{} // guarded by Mu
 	Over     error               // guarded by Mu; why the session has ended; nil: it has not
+	due      time.Time           // guarded by Mu; an instant: the heart waits until then at most; zero: it does not wait
+	frozen   time.Duration       // guarded by Mu; lease.Suspended when the heart began to wait
+	pause    string              // guarded by Mu; the last pause of the process since the lease was renewed; "": none
 	cut      time.Time           // guarded by Mu; since when there has been no connection; zero: there is one
 }
 
@@ -90,7 +95,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.Ctx, s.stop = context.WithCancel(context.Background())
 	s.Watches.s = s
 	s.Commits = committer{multi: transactions{s}.multi, settle: transactions{s}.settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
-	s.Lease = lease.Lease{Timeout: s.settings.LeaseTimeout(s.Timeout), Tick: s.settings.TickTime}
+	s.Lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the handshake of the first connection created the session. If a reconnect has
@@ -182,6 +187,9 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	if s.counting && !answered.Before(s.Lease.Until) {
 		Poke(s.look) // the reply came too late: the keeper ends the session
 		return
+	}
+	if committed || !s.counting {
+		s.pause = ""
 	}
 	before := s.Lease.Until
 	s.Lease.Acknowledged(sent, answered, committed)
@@ -292,6 +300,9 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	at := lease.Now()
 	if s.counting && s.Lease.Until.Before(at) {
 		at = s.Lease.Until // the lease ended then, and this client notices it only now
+	}
+	if pause := s.pauseLocked(); pause != "" && (errors.Is(cause, errs.ErrLeaseOver) || cause == errs.ErrSessionExpired) {
+		cause = fmt.Errorf("%w, because %s", cause, pause)
 	}
 	s.Over = cause
 	s.publishLocked()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // Settings are the settings of a pool and its sessions.
@@ -46,24 +47,34 @@ type State struct {
 	Err    error         // why the session has ended; nil if it has not
 }
 
-// MinTicks is the number of ticks that a session timeout must have at least, so that a
+// minTicks is the number of ticks that a session timeout must have at least, so that a
 // lease can be proven and renewed in time: a proof is up to a tick, two heartbeats and their
 // round trips old when it counts.
-const MinTicks = 3
+const minTicks = 3
 
-// LeaseTimeout returns the session timeout from which leases are computed.
-func (c *Settings) LeaseTimeout(timeout time.Duration) time.Duration { return timeout - c.LossDelay }
+// lease returns the lease of a session with a session timeout, before anything is proven.
+func (c *Settings) lease(timeout time.Duration) lease.Lease {
+	return lease.Lease{Timeout: timeout - c.LossDelay, Tick: c.TickTime}
+}
 
-// LossDelayFits returns an error unless a session timeout, asked for or granted, leaves
-// enough for leases after loss_delay: enough ticks to prove and renew them, and a lease
-// timeout of at least loss_delay.
-func (c *Settings) LossDelayFits(timeout time.Duration) error {
-	need := max(MinTicks*c.TickTime+c.LossDelay, 2*c.LossDelay)
-	if c.LossDelay == 0 || timeout >= need {
+// CheckTimeout returns an error unless locks work with a session timeout, asked for or granted:
+// without loss_delay it must be at least minTicks and loss_delay, and leases must be long
+// enough, as lease.Lease.Short says. setting is the one that makes it longer.
+func (c *Settings) CheckTimeout(timeout time.Duration, setting string) error {
+	short := func(timeout time.Duration) time.Duration {
+		l := c.lease(timeout)
+		return max(minTicks*c.TickTime-l.Timeout, c.LossDelay-l.Timeout, l.Short())
+	}
+	if short(timeout) <= 0 {
 		return nil
 	}
-	return fmt.Errorf("loss_delay=%v takes too much of a session timeout of %v: with tick_time=%v that has to be at least %v (%d times tick_time and loss_delay, and twice loss_delay)",
-		c.LossDelay, timeout, c.TickTime, need, MinTicks)
+	need := timeout
+	for short(need) > 0 { // a longer timeout needs a longer lease, so one step is not enough
+		need += short(need)
+	}
+	l := c.lease(timeout)
+	return fmt.Errorf("%v is too short for tick_time=%v and loss_delay=%v: leases get as short as %v, and it has to be at least %v; raise %s, or lower tick_time, if the servers' tickTime is smaller, or loss_delay",
+		timeout, c.TickTime, c.LossDelay, l.LeastKept().Truncate(time.Millisecond), (need + time.Millisecond - 1).Truncate(time.Millisecond), setting)
 }
 
 // Jitter returns a random duration between half of d and d, so that many clients with the

@@ -197,7 +197,7 @@ func lost(lock *zklock.Lock) error {
 	if err := lock.Err(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the ensemble did not renew its lease in time for the command to end", zklock.ErrLost)
+	return fmt.Errorf("%w: its lease was not renewed in time for the command to end", zklock.ErrLost)
 }
 
 // startFailure returns the error for a command that cannot be started.

@@ -1,0 +1,77 @@
+package zklock_test
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+)
+
+// process is one client of the library, with what the simulation knows about it.
+type process struct {
+	w       *world
+	index   int
+	client  *zklock.Client
+	session atomic.Int64 // the session that its Session hook reported last as connected
+	sought  atomic.Int64 // in runs with max_contenders, when it last looked for nodes after a lost reply, since the start
+	last    string       // the fault that struck it last
+	closing sync.WaitGroup
+}
+
+// reopen gives the process a new client, as after a restart.
+func (p *process) reopen(t *testing.T) {
+	w := p.w
+	params := url.Values{
+		"session_timeout": {simTimeout.String()}, "tick_time": {simTick.String()}, "connect_timeout": {"3s"},
+		"pool_max_sessions": {strconv.Itoa(w.p.pool)}, "pool_max_lifetime": {w.p.lifetime.String()},
+		"handover_time": {w.p.handover.String()}, "dialect": {w.p.dialect}, "keep": {w.p.keep.String()},
+		"max_contenders": {strconv.Itoa(w.p.limit)},
+	}
+	hooks := zklock.Hooks{
+		Session: func(e zklock.SessionEvent) {
+			if e.State == driver.Connected {
+				p.session.Store(e.ID)
+			}
+		},
+		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			return ctx, func(r zklock.ReleaseResult) {
+				if r.Handed && p.client.Stats().Kept > 0 {
+					w.tally.kept++
+				}
+			}
+		},
+		Lost: func(ctx context.Context, e zklock.LostEvent) {
+			w.model.lost(ctx, e)
+			if w.p.dawdling {
+				time.Sleep(dawdle)
+			}
+		},
+	}
+	if w.p.limit > 0 {
+		hooks.Operation = p.operation
+	}
+	c, err := zklock.OpenConnector(faultdriver.Control(w.ensemble.Connector(), p.decide),
+		zklock.WithParams(params), zklock.WithHooks(hooks), zklock.WithJitter(w.jitter), zklock.WithKeepAfter(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client = c
+}
+
+// operation is the Operation hook in runs with max_contenders.
+func (p *process) operation(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+	if e.Kind == "recover" {
+		p.sought.Store(int64(time.Since(p.w.began)))
+	}
+	return ctx, nil
+}
+
+// dawdle is how long a Lost hook takes, in runs with slow hooks.
+const dawdle = simTimeout / 4

@@ -1,0 +1,143 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// TestTimeoutsThatCannotWorkAreRefused: with these settings a healthy ensemble would lose locks,
+// or would never prove a lease that a grant needs. Open refuses them, and so does the client
+// when the servers grant such a session timeout. The error has all the numbers.
+func TestTimeoutsThatCannotWorkAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		timeout, tick, delay string
+		left, need           string // what the error says
+	}{
+		{"600ms", "200ms", "0s", "as short as 0s", "at least 1.247s"},   // lost a lock 207 times in two minutes
+		{"1.2s", "200ms", "600ms", "as short as 0s", "at least 1.847s"}, // loss_delay leads to the same lease
+		{"400ms", "100ms", "0s", "as short as 0s", "at least 1.102s"},   // failed each Acquire
+		{"1s", "333ms", "0s", "as short as 7ms", "at least 1.44s"},
+		{"8s", "3s", "0s", "as short as 2.12s", "at least 9s"},
+		{"10s", "3s", "1.1s", "as short as 2.696s", "at least 10.1s"},
+		{"10s", "500ms", "6s", "as short as 2.06s", "at least 12s"},
+	} {
+		t.Run(c.timeout+" "+c.tick+" "+c.delay, func(t *testing.T) {
+			refusal := []string{c.timeout + " is too short", "tick_time=" + c.tick, "loss_delay=" + c.delay, "leases get " + c.left, "has to be " + c.need}
+			refuses := func(what string, err error, want ...string) {
+				t.Helper()
+				if err == nil {
+					t.Errorf("%s is accepted", what)
+					return
+				}
+				for _, text := range append(want, refusal...) {
+					if !strings.Contains(err.Error(), text) {
+						t.Errorf("%s: %q does not say %q", what, err, text)
+					}
+				}
+			}
+			client, err := zklock.Open(fmt.Sprintf("mem://?session_timeout=%s&tick_time=%s&loss_delay=%s", c.timeout, c.tick, c.delay))
+			if err == nil {
+				_ = client.Close()
+			}
+			refuses("the URL", err, `"session_timeout"`, "raise session_timeout")
+			synctest.Test(t, func(t *testing.T) {
+				granted, err := time.ParseDuration(c.timeout)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := memdriver.New(memdriver.WithTickTime(granted / 20))
+				defer e.Close()
+				client := connect(t, e.Connector(), map[string]string{"session_timeout": "1m", "tick_time": c.tick, "loss_delay": c.delay})
+				_, err = client.Mutex("x").TryAcquire(t.Context())
+				refuses("the granted timeout", err, "granted "+c.timeout, "asked for 1m0s", "raise the servers' maxSessionTimeout")
+				if !errors.Is(err, zklock.ErrSessionTimeout) {
+					t.Errorf("%v does not match ErrSessionTimeout", err)
+				}
+			})
+		})
+	}
+}
+
+// TestTimeoutsThatAreAcceptedWork: whatever settings Open accepts, a healthy ensemble keeps a
+// lock for as long as it is held, and an acquisition takes no longer than its requests and one
+// heartbeat, also after a pause. That holds while a message takes up to 30 ms.
+func TestTimeoutsThatAreAcceptedWork(t *testing.T) {
+	accepted, refused := 0, 0
+	for _, tick := range []time.Duration{100, 200, 300, 500, 1000, 3000} {
+		for _, ticks := range []time.Duration{30, 35, 40, 50, 65, 80, 100, 130, 200} { // tenths of a tick
+			for _, delay := range []time.Duration{0, 10, 25, 50} { // percent
+				for _, hop := range []time.Duration{1, 30} {
+					tick, hop := tick*time.Millisecond, hop*time.Millisecond
+					timeout := tick * ticks / 10
+					params := map[string]string{"session_timeout": timeout.String(), "tick_time": tick.String(), "loss_delay": (timeout * delay / 100).String(), "pool_max_sessions": "1"}
+					what := fmt.Sprint(params, " and ", hop, " for a message")
+					ok, failure := useLock(t, params, timeout, tick, hop)
+					if failure != "" {
+						t.Errorf("%s: %s", what, failure)
+					}
+					if ok {
+						accepted++
+					} else {
+						refused++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d settings are accepted, and %d are refused", accepted, refused)
+	if accepted == 0 || refused == 0 {
+		t.Error("the table shows nothing")
+	}
+}
+
+// useLock uses a lock on three servers for more than a minute, unless Open refuses the settings.
+// It returns what has failed.
+func useLock(t *testing.T, params map[string]string, timeout, tick, hop time.Duration) (accepted bool, failure string) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(tick), memdriver.WithLatency(hop))
+		defer e.Close()
+		values := make(map[string][]string)
+		for k, v := range params {
+			values[k] = []string{v}
+		}
+		c, err := zklock.OpenConnector(e.Connector(), zklock.WithParams(values), zklock.WithLogger(nil))
+		if accepted = err == nil; !accepted {
+			return
+		}
+		defer c.Close()
+		// The first acquisition of a session takes 14 messages, one after the other. A Sync and a
+		// write take up to 10, and come 200 ms after the ones before.
+		atOnce := 24*hop + 200*time.Millisecond
+		rng := rand.New(rand.NewPCG(uint64(timeout), uint64(hop)))
+		some := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+		for use, hold := 0, time.Minute; use < 20; use, hold = use+1, some(timeout) {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			l, err := c.Mutex("x").Acquire(ctx)
+			cancel()
+			if err != nil {
+				failure = err.Error()
+				return
+			}
+			if d := time.Since(began); d > atOnce {
+				failure = fmt.Sprintf("an acquisition took %v, want at most %v", d, atOnce)
+			}
+			time.Sleep(hold)
+			if err := l.Release(t.Context()); err != nil {
+				failure = err.Error()
+				return
+			}
+			time.Sleep(some(2 * timeout))
+		}
+	})
+	return accepted, failure
+}
