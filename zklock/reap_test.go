@@ -85,6 +85,10 @@ func TestIdleContainersAreRemoved(t *testing.T) {
 		if n := removals.Load(); n > int64(count/20) {
 			t.Errorf("%d requests removed %d names, want at most one request for 20 names", n, count)
 		}
+		time.Sleep(2 * time.Minute) // by then the client has forgotten the name of others
+		if left := strings.Join(children(), " "); left != "kept theirs" && left != "theirs kept" {
+			t.Fatalf("left after two minutes more: %.200s; want kept and theirs", left)
+		}
 		if !kept.Valid() {
 			t.Fatal("the lock that was held meanwhile is not valid")
 		}

@@ -178,7 +178,7 @@ var lossMutants = []mutant{
 		breaks: "what the client knows of a lock's znode is trusted however long the name was idle",
 		file:   "zklock/internal/place/parents.go",
 		by:     core,
-		edits:  change("if fresh = occupied || now.Sub(known.used) < reapIdle; fresh {", "if fresh = true; occupied || now.Sub(known.used) >= 0 {"),
+		edits:  change("if fresh = occupied || !known.marked || now.Sub(known.used) < reapIdle; fresh {", "if fresh = true; occupied || now.Sub(known.used) >= 0 {"),
 		tests:  []string{"TestIdleNameIsLookedAtAgain"},
 	},
 }

@@ -93,9 +93,9 @@ var removeMutants = []mutant{
 	{
 		name:   "others-containers-reaped",
 		breaks: "empty znodes that other programs created are removed too",
-		file:   "zklock/internal/place/parents.go",
+		file:   "zklock/internal/place/reaper.go",
 		by:     core,
-		edits:  change(`case !found.createdHere:`, `case false:`),
+		edits:  change(`if !p.createdHere {`, `if false {`),
 		tests:  []string{"TestIdleContainersAreRemoved"},
 	},
 	{

@@ -10,7 +10,7 @@ import (
 // in use takes one round trip. It is a cache: a parent may disappear at any time, since
 // servers remove idle containers. Then the create of a queue node fails.
 type parents struct {
-	onCreate func() // called when this client has created a parent; set before any parent is added
+	onFirst func() // called when a parent is added and there was none; set before any is added
 
 	mu     sync.Mutex
 	byPath map[string]*list.Element // guarded by mu; of *parent
@@ -51,9 +51,9 @@ func isUnmade(p parent) bool { return p.version == unmade }
 const maxParents = 1 << 17
 
 // find returns what is known about a path. fresh means that the caller can rely on it:
-// the path was looked up within reapIdle, or the caller says that it is occupied.
-// Occupied means that a queue node of ours is below it, so that no client can have
-// removed it.
+// the path was looked up within reapIdle, or it is not ours to write, or the caller says
+// that it is occupied. Occupied means that a queue node of ours is below it, so that no
+// client can have removed it.
 func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 	}
 	p.recent.MoveToFront(e)
 	known, now := e.Value.(*parent), time.Now()
-	if fresh = occupied || now.Sub(known.used) < reapIdle; fresh {
+	if fresh = occupied || !known.marked || now.Sub(known.used) < reapIdle; fresh {
 		known.used = now
 	}
 	return *known, fresh, true
@@ -74,9 +74,8 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 // goroutines that use a fresh name at the same time one has created the znode, and the
 // others find it.
 func (p *parents) add(found parent) {
-	if found.createdHere && p.onCreate != nil {
-		defer p.onCreate() // without mu
-	}
+	start := func() {}
+	defer func() { start() }() // without mu
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found.used = time.Now()
@@ -91,6 +90,9 @@ func (p *parents) add(found parent) {
 	}
 	if p.byPath == nil {
 		p.byPath = make(map[string]*list.Element)
+	}
+	if p.recent.Len() == 0 {
+		start = p.onFirst
 	}
 	p.byPath[found.path] = p.recent.PushFront(&found)
 	if p.recent.Len() > maxParents {
@@ -143,10 +145,10 @@ func (p *parents) warnOnce(path string) bool {
 	return true
 }
 
-// takeIdle takes out at most n parents that this client has created and has not looked
-// up since a time, the oldest first. inUse reports whether a name is in use although it
-// was not looked up; such a parent counts as used now. more means that parents which
-// this client has created are left, for a later call.
+// takeIdle takes out at most n parents that this client has not looked up since a time, and
+// those of other clients that it has not looked up for foreignIdle before that, the oldest
+// first. inUse reports whether a name is in use although it was not looked up; such a parent
+// counts as used now. more means that parents are left, for a later call.
 func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,10 +157,11 @@ func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool)
 		before = e.Prev()
 		found := e.Value.(*parent)
 		switch {
-		case !found.createdHere:
-			continue
 		case len(idle) == n || found.used.After(since):
 			return idle, true
+		case !found.createdHere && found.used.After(since.Add(-foreignIdle)):
+			more = true
+			continue
 		case inUse(found.path):
 			found.used = time.Now()
 			p.recent.MoveToFront(e)

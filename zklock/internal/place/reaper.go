@@ -18,10 +18,14 @@ const (
 	reapEvery = 5 * time.Second  // how often the reaper looks for idle names
 	reapBatch = 256              // names taken, and so deletes under way, at the same time
 	reapGroup = 32               // deletes in one transaction; each that is refused costs one more transaction
+
+	// foreignIdle is how much longer the client knows znodes of others. Then all servers show its
+	// last release of the name: one that lags behind by syncLimit, usually 10 s, serves no clients.
+	foreignIdle = 50 * time.Second
 )
 
-// reaper removes idle containers that this client has created. It runs while there are
-// any that may become idle.
+// reaper removes idle containers that this client has created, and forgets those of other
+// clients. It runs while any znodes are known.
 //
 // It does not remove a container that another client uses, has written to, or has put
 // in the place of ours: servers refuse to delete a container that is not empty, or
@@ -73,9 +77,9 @@ func (r *reaper) run() {
 	}
 }
 
-// remove deletes containers, in transactions of their own: a delete of a container that
-// is in use is refused, and must not fail any other request. If a delete fails, the
-// servers remove the container later.
+// remove deletes containers of this client, in transactions of their own: a delete of a
+// container that is in use is refused, and must not fail any other request. If a delete
+// fails, the servers remove the container later.
 func (r *reaper) remove(idle []parent) {
 	var wg sync.WaitGroup
 	groups := make(map[*session.Session][]*session.Write)
@@ -85,6 +89,9 @@ func (r *reaper) remove(idle []parent) {
 		wg.Go(func() { s.Commits.Apart(writes) })
 	}
 	for _, p := range idle {
+		if !p.createdHere {
+			continue
+		}
 		ctx, cancel := context.WithTimeout(r.pool.Ctx, r.pool.Settings.ConnectTimeout)
 		s, err := r.pool.Session(ctx, p.path)
 		cancel()

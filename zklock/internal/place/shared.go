@@ -28,7 +28,7 @@ func (sh *Shared) Serve(pool *session.Pool, inUse func(path string) bool) {
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any { return newDesk(s, sh) }
 	sh.reaper = reaper{parents: &sh.parents, pool: pool, inUse: inUse}
-	sh.parents.onCreate = sh.reaper.start
+	sh.parents.onFirst = sh.reaper.start
 }
 
 // TokensRegressed reports whether the ensemble's transaction ids have run backwards.

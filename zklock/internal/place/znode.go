@@ -36,7 +36,7 @@ type Znode struct {
 func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 	desk, path := z.Desk, z.Path
 	if p, fresh, ok := desk.parents.find(path, occupied); ok {
-		if fresh || !p.marked {
+		if fresh {
 			return p, nil
 		}
 		var err error

@@ -82,14 +82,16 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	// A server may refuse Syncs. On a session at rest that must not look like silence.
 	// After a gap in the chain, the first heartbeats would prove too little for a grant.
 	insist := busy || s.Work > 0 && (last.failed || Places(s).silentLocked(now) >= s.Timeout/2)
-	switch {
-	case s.urgent && busy:
-		// A caller waits for the lease: the heartbeat does without a Sync of its own, and
-		// does not keep its distance from the last Sync.
-		return s.urge(now, turn{at: last.wrote.Add(lease.MinPeriod), every: every, write: true})
-	case s.urgent:
+	if s.urgent {
 		// Many sessions may come back at the same moment: none writes in place of a Sync.
-		return s.urge(now, turn{at: last.at.Add(lease.MinPeriod), every: every, sync: true})
+		next := turn{at: last.at.Add(lease.MinPeriod), every: every, sync: true}
+		if busy {
+			// A caller waits for the lease: the heartbeat does without a Sync of its own, and
+			// does not keep its distance from the last Sync.
+			next = turn{at: last.wrote.Add(lease.MinPeriod), every: every, write: true}
+		}
+		s.urgent = next.at.After(now) // what becomes urgent later needs another turn
+		return next
 	}
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
@@ -108,15 +110,6 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 		at = again
 	}
 	return turn{at, every, insist, true, write}
-}
-
-// urge returns an urgent turn. If it is due now, it is not urgent any more: what becomes
-// urgent later needs another turn. Mu is held.
-func (s heart) urge(now time.Time, next turn) turn {
-	if !next.at.After(now) {
-		s.urgent = false
-	}
-	return next
 }
 
 // exchange sends the requests of a turn, one after the other. It reports whether all were

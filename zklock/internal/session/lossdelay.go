@@ -23,14 +23,6 @@ import (
 // Other clients do not have to know of it. Waiters wait for nodes to go, as always. A release
 // deletes its node at once, as always. No write is added, and no state is kept for a name.
 //
-// The delay could not be made at the waiter. A waiter cannot distinguish a released node
-// from an expired one: both are nodes that are gone. To distinguish them, each release would
-// have to leave a mark, or each loss would have to be recorded. That is state for every name
-// ever used, and it must outlive the name's znode, because the next contender may find an
-// empty queue and hold after one round trip. That contender would have to read the state
-// each time, and could know how long ago the loss was only from other machines' clocks. And
-// contenders of other recipes would not wait at all.
-//
 // The delay does not cover nodes that are removed from outside: if an operator deletes them
 // (also with Break) or ends a session, or if servers expire a session too early.
 // It does not cover Close, on purpose: with Close the program says that its work is over,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -315,10 +317,7 @@ func (p *Pool) All() []*Session {
 			all = append(all, s)
 		}
 	}
-	for s := range p.retired {
-		all = append(all, s)
-	}
-	return all
+	return slices.AppendSeq(all, maps.Keys(p.retired))
 }
 
 // Spawn runs f in a goroutine that Close waits for. f has to return soon after p.Ctx has

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -111,11 +112,7 @@ func HexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 func (s *Session) tenantsNow() []Tenant {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	all := make([]Tenant, 0, len(s.Tenants))
-	for t := range s.Tenants {
-		all = append(all, t)
-	}
-	return all
+	return slices.AppendSeq(make([]Tenant, 0, len(s.Tenants)), maps.Keys(s.Tenants))
 }
 
 // review makes all tenants look for handles that callers have dropped.
