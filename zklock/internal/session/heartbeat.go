@@ -43,14 +43,14 @@ func (s heart) beat() {
 			s.review()
 		}
 		timer.Reset(wait)
-		s.heartWaits(next.at)
+		s.waits(next.at)
 		select {
 		case <-timer.C:
 		case <-s.Rouse:
 		case <-s.Ctx.Done():
 			return
 		}
-		s.heartWaits(time.Time{})
+		s.waits(time.Time{})
 	}
 }
 
@@ -136,14 +136,14 @@ func (s heart) request(kind string, write bool) bool {
 	ctx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
 	defer cancel()
 	gen, sent := s.BeforeExchange()
-	s.heartWaits(sent.Add(s.requestTimeout()))
+	s.waits(sent.Add(s.requestTimeout()))
 	var err error
 	if write {
 		_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
 	} else {
 		err = s.DS.Sync(ctx, root)
 	}
-	s.heartWaits(time.Time{})
+	s.waits(time.Time{})
 	if err == nil {
 		s.Exchanged(gen, sent, write)
 	}

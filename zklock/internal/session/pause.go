@@ -7,18 +7,18 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// heartWaits records that the heart waits until the instant due at most; zero: it does not wait.
+// waits records that the heart waits until the instant due at most; zero: it does not wait.
 // If it still waits much later, the process did not run for a while. Then a lease that has run
 // out says nothing about the ensemble.
-func (s *Session) heartWaits(due time.Time) {
+func (s heart) waits(due time.Time) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.pauseLocked()
+	lastPauseLocked(s.Session)
 	s.due, s.frozen = due, lease.Suspended()
 }
 
-// pauseLocked returns the last pause since the lease was renewed; "" if there was none. Mu is held.
-func (s *Session) pauseLocked() string {
+// lastPauseLocked returns the last pause since the lease was renewed; "" if there was none. Mu is held.
+func lastPauseLocked(s *Session) string {
 	if !s.due.IsZero() {
 		if text := pauseText(lease.Now().Sub(s.due), lease.Suspended()-s.frozen, s.Lease.Least()/2); text != "" {
 			s.pause = text

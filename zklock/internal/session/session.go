@@ -301,7 +301,7 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	if s.counting && s.Lease.Until.Before(at) {
 		at = s.Lease.Until // the lease ended then, and this client notices it only now
 	}
-	if pause := s.pauseLocked(); pause != "" && (errors.Is(cause, errs.ErrLeaseOver) || cause == errs.ErrSessionExpired) {
+	if pause := lastPauseLocked(s); pause != "" && (errors.Is(cause, errs.ErrLeaseOver) || cause == errs.ErrSessionExpired) {
 		cause = fmt.Errorf("%w, because %s", cause, pause)
 	}
 	s.Over = cause
