@@ -122,6 +122,9 @@ func rule(permits int, ops []operation) bool {
 	var events []stay
 	for _, s := range stays(ops) {
 		events = append(events, s)
+		if s.to == s.from {
+			continue // it ended at the moment of its grant
+		}
 		if s.shared < s.to {
 			lowered := s
 			lowered.from, lowered.lowers = s.shared, true
@@ -140,6 +143,14 @@ func rule(permits int, ops []operation) bool {
 		return cmp.Compare(order(a), order(b))
 	})
 	holders, writer := make(map[int]bool), 0
+	enter := func(e stay) {
+		if e.to == e.from {
+			return
+		}
+		if holders[e.owner] = true; e.mode == zklock.Exclusive {
+			writer = e.owner
+		}
+	}
 	var wrote, read zklock.Token
 	for _, e := range events {
 		switch {
@@ -150,19 +161,21 @@ func rule(permits int, ops []operation) bool {
 		case e.lowers:
 			writer = 0
 		case permits > 0:
-			if holders[e.owner] = true; len(holders) > permits {
+			if len(holders) == permits {
 				return false
 			}
+			enter(e)
 		case e.mode == zklock.Exclusive:
 			if len(holders) > 0 || e.token.Compare(wrote) <= 0 || e.token.Compare(read) <= 0 {
 				return false
 			}
-			holders[e.owner], writer, wrote = true, e.owner, e.token
+			wrote = e.token
+			enter(e)
 		default:
 			if writer != 0 || e.token.Compare(wrote) <= 0 {
 				return false
 			}
-			if holders[e.owner] = true; e.token.Compare(read) > 0 {
+			if enter(e); e.token.Compare(read) > 0 {
 				read = e.token
 			}
 		}
@@ -261,6 +274,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"one after the other", 0, true, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(5, 8, act{"release", x, 1, token(1)}), op(2, 7, act{"acquire", x, 2, token(2)})}},
 		{"two at a time", 0, false, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(6, 8, act{"release", x, 1, token(1)}), op(2, 5, act{"acquire", x, 2, token(2)})}},
+		{"one ends at the moment of its grant", 0, true, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(4, 5, act{"release", x, 1, token(1)}), op(2, 7, act{"acquire", x, 2, token(2)})}},
+		{"a grant in between", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)}), op(4, 5, act{"release", x, 2, token(2)}), op(6, 7, act{"release", x, 1, token(1)})}},
 		{"one is never released", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)})}},
 		{"falling tokens", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(2)}), op(3, 4, act{"release", x, 1, token(2)}), op(5, 6, act{"acquire", x, 2, token(1)})}},
 		{"readers together", 0, true, []operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", s, 2, token(1)}), op(5, 6, act{"release", s, 1, token(1)})}},
