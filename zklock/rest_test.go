@@ -89,6 +89,7 @@ func TestFarWaitersSendNoHeartbeats(t *testing.T) {
 			}
 			return mutex(i, c)
 		}},
+		{"two names", 1, func(_ int, c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("x"), c.Mutex("y")) }},
 		{"readers behind two writers", 1, func(i int, c *zklock.Client) zklock.Acquirer {
 			if i < 2 {
 				return mutex(i, c)
@@ -260,20 +261,37 @@ func TestRestedReadersDoNotList(t *testing.T) {
 	}
 }
 
-// A place with several names does not rest: it may be the first in line for a name whose queue
-// it has not listed yet.
-func TestWaiterForSeveralNamesDoesNotRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		w := lineUp(t, e, 3, func(_ int, c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("x"), c.Mutex("y")) })
-		defer w.leave()
-		time.Sleep(30 * time.Second)
-		w.asked.take()
-		time.Sleep(2 * time.Minute)
-		if n := w.asked.take()["2 heartbeat"]; n < 40 {
-			t.Errorf("a waiter for two names sent %d heartbeats in two minutes, want 40 at least", n)
-		}
-	})
+// A place with several names rests if it is far on the name that it waits for, and not if it is
+// the first in line there, whatever its position on the other name is.
+func TestWaiterForSeveralNamesRests(t *testing.T) {
+	for _, c := range []struct {
+		ahead int
+		rests bool
+	}{{1, false}, {2, true}, {3, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := lineUp(t, memdriver.New(), c.ahead+1, func(i int, client *zklock.Client) zklock.Acquirer {
+				if i < c.ahead {
+					return client.Mutex("y")
+				}
+				return zklock.All(client.Mutex("x"), client.Mutex("y")) // it is the first for x
+			})
+			defer w.leave()
+			time.Sleep(30 * time.Second)
+			w.asked.take()
+			time.Sleep(2 * time.Minute)
+			if n := w.asked.take()[fmt.Sprint(c.ahead, " heartbeat")]; c.rests && n > 0 || !c.rests && n < 20 {
+				t.Errorf("behind %d others, a waiter for two names sent %d heartbeats in two minutes", c.ahead, n)
+			}
+			for i := range c.ahead {
+				mustRelease(t, soon(t, "a holder", w.locks[i]))
+			}
+			l := soon(t, "the waiter for two names", w.locks[c.ahead])
+			if !l.Valid() {
+				t.Error("the lock of both names is not valid")
+			}
+			mustRelease(t, l)
+		})
+	}
 }
 
 // A session holds one lock and waits far from the front for another. The lock that it holds

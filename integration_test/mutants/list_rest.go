@@ -21,11 +21,11 @@ var restMutants = []mutant{
 		by:     core,
 	},
 	{
-		name:   "several-names-rest",
-		breaks: "a place rests although it may be the first in line for another of its names",
+		name:   "several-names-beat",
+		breaks: "a waiter for several names sends heartbeats, however far from the front it is",
 		file:   lineFile,
-		edits:  change("len(l.p.nodes) == 1 &&", "len(l.p.nodes) > 0 &&"),
-		tests:  []string{"TestWaiterForSeveralNamesDoesNotRest"},
+		edits:  change("bool { return !queue.First(", "bool { return len(l.p.nodes) == 1 && !queue.First("),
+		tests:  []string{"TestWaiterForSeveralNamesRests"},
 		by:     core,
 	},
 	{

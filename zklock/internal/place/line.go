@@ -135,8 +135,6 @@ func (l *line) removeOwnGone() {
 
 // far reports whether the place cannot be granted next, because another contender waits
 // ahead of it. What the waiter does not know makes it only seem further back: the queue may
-// be shorter than the line by now. A place with several names is never far: it may be the
-// first in line for a name whose queue it has not listed yet.
-func (l *line) far() bool {
-	return len(l.p.nodes) == 1 && !queue.First(l.q, len(l.q)-1)
-}
+// be shorter than the line by now. A place with several names waits for one after the other,
+// so while it is far on one of them, it cannot be granted next, wherever it is on the others.
+func (l *line) far() bool { return !queue.First(l.q, len(l.q)-1) }
