@@ -131,9 +131,6 @@ func (l *laboratory) try(ctx context.Context, m numbered) (v verdict) {
 // that failed, or "".
 func (l *laboratory) run(ctx context.Context, pkg string, number int, s stage) (failed string, err error) {
 	args := []string{"-test.v", "-test.short", "-test.failfast", "-test.run=" + s.run, fmt.Sprintf("-test.timeout=%v", s.limit)}
-	if pkg == core || pkg == core+"/internal/queue" {
-		args = append(args, "-rapid.nofailfile") // rapid would write its file into the source tree
-	}
 	if s.skip != "" {
 		args = append(args, "-test.skip="+s.skip)
 	}
