@@ -199,6 +199,7 @@ func TestImportsRequireLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	var gomod struct {
+		Go      string
 		Require []struct {
 			Path     string
 			Indirect bool
@@ -222,6 +223,9 @@ func TestImportsRequireLittle(t *testing.T) {
 	// Those of cobra.
 	if want := []string{"github.com/inconshreveable/mousetrap", "github.com/spf13/pflag"}; !slices.Equal(indirect, want) {
 		t.Errorf("the root's go.mod requires indirectly %q, want %q", indirect, want)
+	}
+	if want := "1.25.0"; gomod.Go != want {
+		t.Errorf("the root's go.mod requires Go %s, want %s, the oldest that has what the library calls", gomod.Go, want)
 	}
 	if len(gomod.Replace) > 0 {
 		t.Errorf("the root's go.mod has %d replace directives", len(gomod.Replace))

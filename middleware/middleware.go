@@ -213,7 +213,7 @@ func (c *call) unserved(err error) {
 		defer c.left(r)
 	}
 	why := err
-	if named, ok := errors.AsType[*zklock.Error](err); ok {
+	if named := (*zklock.Error)(nil); errors.As(err, &named) {
 		why = named.Err // without the lock's name, which is not logged
 	}
 	c.logger.WarnContext(r.Context(), "middleware: request served without its lock (WithFailOpen): the ensemble cannot be reached", "error", why)

@@ -64,8 +64,8 @@ var holdMutants = []mutant{
 		breaks: "a node that becomes a reader's is described from a copy, which undoes a label that was confirmed since",
 		file:   "zklock/internal/place/place_rewrite.go",
 		by:     core,
-		edits: append(change("desk.Spawn(func() {\n\t\tvar shown", "if h, ok := p.Holder().(Holder); ok {\n\t\twaiting = new(h.Origin())\n\t}\n\tdesk.Spawn(func() {\n\t\tvar shown"),
-			change("o, shown = new(h.Origin()), p.turn", "_, shown = h, p.turn")...),
+		edits: append(change("desk.Spawn(func() {\n\t\tvar shown", "if h, ok := p.Holder().(Holder); ok {\n\t\to := h.Origin()\n\t\twaiting = &o\n\t}\n\tdesk.Spawn(func() {\n\t\tvar shown"),
+			change("o, shown = &holders, p.turn", "_, shown = &holders, p.turn")...),
 		tests: []string{"TestConfirmedLabelStays"},
 	},
 	{

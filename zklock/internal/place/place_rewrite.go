@@ -116,7 +116,8 @@ func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
 	}
 	o := waiting
 	if h, ok := p.hold.(Holder); ok {
-		o, shown = new(h.Origin()), p.turn
+		holders := h.Origin()
+		o, shown = &holders, p.turn
 	}
 	if o == nil || shown > 0 && p.shown == shown || p.keepable && !p.others {
 		return 0
