@@ -29,7 +29,7 @@ MODEL ?= 10m
 # The duration of the suites in the track record that have no length of their own.
 RECORD ?= 10m
 
-# The version that make release-check rehearses.
+# The version of make release and make release-check.
 VERSION ?= v0.1.0
 
 # The port of make server.
@@ -79,6 +79,10 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 api: ## changes that would break callers of the last version tag
 	$(call heading,API)
 	@.ci/api $(APIDIFF)
+
+.PHONY: release
+release: ## make the commit, the tags and the binaries of a release: VERSION=v0.1.0
+	@.ci/release $(VERSION)
 
 .PHONY: release-check
 release-check: ## pack VERSION of each module as the module proxy would, and use it as a program does
