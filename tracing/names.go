@@ -1,31 +1,9 @@
 package tracing
 
-import (
-	"runtime/debug"
-	"strings"
-
-	"go.opentelemetry.io/otel/attribute"
-)
+import "go.opentelemetry.io/otel/attribute"
 
 // ScopeName is the instrumentation scope of everything this package emits.
 const ScopeName = "github.com/zklock/go-zklock/tracing"
-
-// Version is the version of the instrumentation scope: that of this module, by which the program
-// was built, without the v in front. It is "(devel)" in a build from a checkout.
-var Version = version()
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
-	}
-	for _, m := range info.Deps {
-		if m.Path == ScopeName && m.Replace == nil { // the package's path is that of its module
-			return strings.TrimPrefix(m.Version, "v")
-		}
-	}
-	return "(devel)"
-}
 
 // The names of spans.
 const (
