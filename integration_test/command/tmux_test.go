@@ -82,7 +82,7 @@ func (m *multiplexer) shows(without string, texts ...string) (screen string) {
 func TestTmuxShowsTop(t *testing.T) {
 	t.Parallel()
 	e := servers(t)
-	c, name := observer(t, e), "tmux"
+	c, name := observer(t, e), "tmux-top"
 	l, err := c.Mutex(name).Acquire(t.Context(), zklock.WithLabel("row 1"))
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestTmuxShowsTop(t *testing.T) {
 func TestTmuxShowsWatch(t *testing.T) {
 	t.Parallel()
 	e := servers(t)
-	c, name := observer(t, e), "tmux"
+	c, name := observer(t, e), "tmux-watch"
 	l, err := c.Mutex(name).Acquire(t.Context(), zklock.WithLabel("row 1"))
 	if err != nil {
 		t.Fatal(err)
