@@ -212,6 +212,9 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
 	r.By = r
 	lock, err := c.acquireLock(ctx, r, cfg)
+	if lock != nil {
+		lock.setUp(cfg)
+	}
 	r.endReport(err)
 	waited := r.waitedFor()
 	c.counters.wait(waited)
@@ -241,11 +244,6 @@ func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg 
 }
 
 func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (lock *Lock, err error) {
-	defer func() {
-		if lock != nil {
-			lock.setUp(cfg)
-		}
-	}()
 	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
@@ -256,13 +254,13 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	r.cancel = cancel
 	t, err := c.turnstiles.startWaiting(r, cfg)
 	if err != nil {
+		cancel(nil)
 		return nil, err
 	}
-	defer c.turnstiles.stopWaiting(r)
+	defer func() { c.turnstiles.stopWaiting(r); cancel(nil) }()
 	if cfg.limited && !cfg.try {
 		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()

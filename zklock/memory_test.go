@@ -199,7 +199,7 @@ func TestWaitersMemory(t *testing.T) {
 
 // memoryOfWaiting returns how much memory many goroutines take while they are in wait. The
 // function wait returns when its context ends.
-func memoryOfWaiting(many int64, wait func(context.Context)) usage {
+func memoryOfWaiting(many int64, wait func(context.Context), settle ...func()) usage {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	before := memory()
@@ -208,6 +208,9 @@ func memoryOfWaiting(many int64, wait func(context.Context)) usage {
 		wg.Go(func() { wait(ctx) })
 	}
 	synctest.Wait()
+	for _, f := range settle {
+		f()
+	}
 	took := memory().minus(before)
 	cancel()
 	wg.Wait()

@@ -58,15 +58,15 @@ func (d *described) check() error {
 
 // acquire acquires a lock of any kind but All.
 func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) (*Lock, error) {
+	cfg := newAcquireConfig(opts, try)
 	if err := d.check(); err != nil {
 		mode := queue.Exclusive
 		if d != nil && len(d.wants) > 0 {
 			mode = d.wants[0].Kind.Mode
 		}
-		return nil, d.knownClient().refused(ctx, d.name(), mode, newAcquireConfig(opts, try), err)
+		return nil, d.knownClient().refused(ctx, d.name(), mode, cfg, err)
 	}
-	w := d.wants[0]
-	return d.client.acquire(ctx, w.Name, w.Kind.Mode, d.wants, newAcquireConfig(opts, try))
+	return d.client.acquire(ctx, d.wants[0].Name, d.wants[0].Kind.Mode, d.wants, cfg)
 }
 
 // knownClient returns the client that made the description; nil if there is none, or if

@@ -48,8 +48,7 @@ func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (l
 				start = nil
 			}
 		}
-		left, err = place.Attempt{Desk: d, Request: &r.Request}.Take(ctx, patient, start)
-		cancel()
+		left, err = place.Attempt{Desk: d, Request: &r.Request}.Take(ctx, patient, cancel, start)
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a usable session, so the wait was one for the lock

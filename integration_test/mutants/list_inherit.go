@@ -84,7 +84,7 @@ var inheritMutants = []mutant{
 		breaks: "the first waiter for a semaphore's only permit reads the queue in a loop without waiting",
 		file:   "zklock/internal/place/line_ahead.go",
 		by:     core,
-		edits:  change("if permits > 0 && len(l.q)-1 > permits && d.Granted {", "if permits > 0 && len(watch) == 1 && d.Granted {"),
+		edits:  change("if permits > 0 && l.ahead > permits && d.Granted {", "if permits > 0 && len(l.watched) == 1 && d.Granted {"),
 		tests:  []string{"TestOnlyPermitIsWaitedForInPeace"},
 	},
 }

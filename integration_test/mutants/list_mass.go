@@ -89,7 +89,7 @@ var massMutants = []mutant{
 		breaks: "all readers behind a writer list the queue again when the writer leaves",
 		file:   lineFile,
 		by:     core,
-		edits:  change("return writers <= max(maxWalkedByReader, self/listedPerRead)", "return false"),
+		edits:  change("return max(maxWalkedByReader, l.ahead/listedPerRead)", "return -1"),
 		tests:  []string{"TestReadersBehindAWriterDoNotList"},
 	},
 	{
@@ -97,7 +97,7 @@ var massMutants = []mutant{
 		breaks: "a writer behind two others lists the queue again when the one directly ahead of it leaves",
 		file:   lineFile,
 		by:     core,
-		edits:  change("return self <= maxWalkedByWriter", "return self == 0"),
+		edits:  change("return maxWalkedByWriter\n", "return 0\n"),
 		tests:  []string{"TestShortLineIsWalked"},
 	},
 	{
@@ -105,8 +105,15 @@ var massMutants = []mutant{
 		breaks: "a client tries to watch queue nodes that its own session has removed",
 		file:   lineFile,
 		by:     core,
-		edits:  change("if len(l.ownSerials) == 0 {", "if true {"),
+		edits:  change("peers, ok := d.peers[c.dir]\n\tif !ok {", "peers, ok := d.peers[c.dir]\n\tif ok || !ok {"),
 		tests:  []string{"TestOwnNodesThatAreGoneAreNotAskedFor"},
+	},
+	{
+		name:   "session-peers-not-waited-for",
+		breaks: "a waiter whose neighbour has left does not wait for the contenders of its own session that are further ahead",
+		file:   lineFile,
+		edits:  change("if o := peers[i-1]; l.waitsFor(o) {", "if o := peers[i-1]; o.Name == \"\" {"),
+		tests:  []string{"TestLineSharesItsSessionsContenders"},
 	},
 	{
 		name:   "departure-heard-on-another-connection",

@@ -81,7 +81,7 @@ var queueMutants = []mutant{
 		breaks: "a mark that was written before the watch was set goes unnoticed",
 		file:   "zklock/internal/place/line_ahead.go",
 		by:     core,
-		edits:  change(`if permits > 0 && len(l.q)-1 > permits && d.Granted {`, `if false {`),
+		edits:  change(`if permits > 0 && l.ahead > permits && d.Granted {`, `if false {`),
 		tests:  []string{"TestPermitMarkedBeforeItIsWatched"},
 	},
 }
@@ -190,7 +190,7 @@ var frontMutants = []mutant{
 		breaks: "a TryAcquire that another contender has overtaken waits",
 		file:   frontFile,
 		by:     core,
-		edits:  change(`if r.Try && !a.recalls { // another`, "if false { // another"),
+		edits:  change(`; !held && r.Try && !a.recalls {`, "; r == nil {"),
 		tests:  []string{"TestTryThatIsBeatenDoesNotWait"},
 	},
 	{
@@ -198,7 +198,7 @@ var frontMutants = []mutant{
 		breaks: "a TryAcquire queues without checking first whether the lock is held",
 		file:   acquireFile,
 		by:     core,
-		edits:  change("if r.Try {\n\t\t\tif a.recalls, err = a.blocked", "if false {\n\t\t\tif a.recalls, err = a.blocked"),
+		edits:  change("if r.Try {\n\t\t\ta.recalls, err = a.blocked", "if false {\n\t\t\ta.recalls, err = a.blocked"),
 		tests:  []string{"TestTriesDoNotWrite"},
 	},
 	{

@@ -7,8 +7,8 @@ var restMutants = []mutant{
 	{
 		name:   "first-in-line-rests",
 		breaks: "the first in line sends no heartbeats, so each grant waits for one",
-		file:   lineFile,
-		edits:  change("!queue.First(l.q, len(l.q)-1)", "len(l.q) > 1"),
+		file:   frontFile,
+		edits:  change("!queue.First(q, len(q)-1)", "len(q) > 1"),
 		tests:  []string{"TestFarWaitersSendNoHeartbeats"},
 		by:     core,
 	},
@@ -23,8 +23,8 @@ var restMutants = []mutant{
 	{
 		name:   "several-names-beat",
 		breaks: "a waiter for several names sends heartbeats, however far from the front it is",
-		file:   lineFile,
-		edits:  change("bool { return !queue.First(", "bool { return len(l.p.nodes) == 1 && !queue.First("),
+		file:   frontFile,
+		edits:  change("l.far = !queue.First(", "l.far = len(l.p.nodes) == 1 && !queue.First("),
 		tests:  []string{"TestWaiterForSeveralNamesRests"},
 		by:     core,
 	},

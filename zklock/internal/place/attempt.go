@@ -37,32 +37,33 @@ var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a 
 // Take makes the attempt, and returns when the place is granted or the attempt has
 // failed. p, if not nil, is a place to start with: one that already waits in the queue,
 // or one that a new place has to replace. Only a working session can give a place in
-// the queue, so patient bounds Take until it has one; from then on ctx does.
+// the queue, so patient bounds Take until it has one; from then on ctx does. Take
+// calls cancel for patient before it waits, since there may be thousands of waiters.
 //
 // If Take succeeds, the requester has begun a hold. If ctx ends while a place waits in
 // the queue, Take returns that place with the error, so that another goroutine can go
 // on with it. On any other error nothing stays queued.
-func (a Attempt) Take(ctx, patient context.Context, p *Place) (waiting *Place, err error) {
+func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p *Place) (waiting *Place, err error) {
 	desk, r := a.Desk, a.Request
 	alone := false
 	if p == nil || p.mustRequeue() || p.Readers() && r.Mode != queue.Shared {
 		if r.Try {
-			if a.recalls, err = a.blocked(patient); err != nil {
-				return nil, err
-			}
+			a.recalls, err = a.blocked(patient)
 		}
-		if p, alone, err = a.enqueue(patient, p); err != nil {
-			return nil, err
-		}
-		if a.recalls {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, recallWait(desk), errs.ErrTaken)
-			defer cancel()
+		if err == nil {
+			p, alone, err = a.enqueue(patient, p)
 		}
 	} else {
 		desk.Mu.Lock()
 		p.shown = 0 // its nodes' data describe another request
 		desk.Mu.Unlock()
+	}
+	if cancel(); err != nil {
+		return nil, err
+	}
+	if a.recalls {
+		ctx, cancel = context.WithTimeoutCause(ctx, recallWait(desk), errs.ErrTaken)
+		defer cancel()
 	}
 	p.move(resumed) // refused unless it is reserved; a reserved place is for this request
 	r.NoSessionSince = time.Time{}

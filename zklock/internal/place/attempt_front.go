@@ -65,22 +65,12 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 	defer rest.end()
 	watchOwn := p.Granted.IsZero() && p.nodeWatches != nil // whether to watch our own nodes
 	for {
-		if err := l.refresh(ctx); err != nil {
-			return 0, err
-		}
-		held, watch := queue.Decide(l.q, len(l.q)-1)
-		if held {
-			return l.sight.Gen, nil
-		}
-		if r.Try && !a.recalls { // another contender was faster, or the one ahead was a writer and is a reader now
-			position, ahead, err := Znode{desk, c.dir}.blockedBy(ctx, c.kind, l.q)
-			if position > 0 {
-				r.By.Waits(position, ahead)
-				err = errs.ErrTaken
+		if l.watched == nil {
+			if waits, err := a.decide(ctx, &l); !waits {
+				return l.sight.Gen, err
 			}
-			return l.sight.Gen, err
 		}
-		ahead, err := l.watchAhead(ctx, watch)
+		ahead, err := l.watchAhead(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -92,9 +82,8 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 				return 0, err
 			}
 		}
-		nearest := len(watch) - 1
-		r.By.Waits(len(l.q)-1, entryOf(l.q[watch[nearest]], ahead[nearest].Node))
-		if l.far() {
+		l.report(r.By, ahead)
+		if l.far {
 			rest.begin()
 		} else {
 			rest.end()
@@ -109,11 +98,37 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		case what == timeToLook:
 			watchOwn = true
 		case c.kind.Permits > 0:
-			l.q = nil
+			l.forget()
 		case what == aheadGone:
-			l.removeGone(watch[0], ahead[0].Gen, true)
+			l.removeGone(0, ahead[0].Gen, true)
 		}
 	}
+}
+
+// decide finds out which contenders to watch. waits is false if there is none, and if there is
+// an error.
+func (a Attempt) decide(ctx context.Context, l *line) (waits bool, err error) {
+	q, err := l.refresh(ctx)
+	if err != nil {
+		return false, err
+	}
+	held, watch := queue.Decide(q, len(q)-1)
+	if r := a.Request; !held && r.Try && !a.recalls { // another contender was faster, or the one ahead was a writer and is a reader now
+		position, ahead, err := Znode{a.Desk, l.c.dir}.blockedBy(ctx, l.c.kind, q)
+		if position > 0 {
+			r.By.Waits(position, ahead)
+			err = errs.ErrTaken
+		}
+		return false, err
+	}
+	for _, i := range watch {
+		l.watched = append(l.watched, q[i])
+	}
+	// What the waiter does not know makes it only seem further back: the queue may be shorter
+	// than the line by now. A place with several names waits for one after the other, so while
+	// it is far on one of them, it cannot be granted next, wherever it is on the others.
+	l.far = !queue.First(q, len(q)-1)
+	return !held, nil
 }
 
 // rest is the rest of a place; see session.Places.

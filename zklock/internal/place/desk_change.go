@@ -42,10 +42,11 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 		case own == nil:
 			look = d.Timeout / ownWatchShare
 		}
-		fired, e, late := awaitEvent(ctx, all, look, moved, d.Ctx.Done())
+		fired, late := awaitEvent(ctx, all, look, moved, d.Ctx.Done())
 		switch {
 		case fired != nil:
 			d.Watches.Drop(fired)
+			e := fired.Fires()
 			now, _ := d.DS.Conn() // an event of an older connection proves nothing: the node is read again
 			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
 				return aheadGone, nil
@@ -59,40 +60,47 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 	}
 }
 
-// awaitEvent returns the first of ws to fire and its event. It returns nil if ctx ends
+// awaitEvent returns the first of ws to fire. It returns nil if ctx ends
 // first, if moved or ends closes first, or if the time look passes first: only then
 // late is true. A look of 0 never passes.
-func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
+func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, late bool) {
 	var timer <-chan time.Time
 	if look > 0 {
 		t := time.NewTimer(look)
 		defer t.Stop()
 		timer = t.C
 	}
-	var second <-chan driver.Event
-	switch len(ws) {
-	case 1:
-	case 2:
-		second = ws[1].Event
-	default:
+	var events [4]<-chan driver.Event // a select of them takes much less memory than reflect's
+	if len(ws) > len(events) {
 		return awaitOneOf(ctx, ws, timer, moved, ends)
 	}
+	for i, w := range ws {
+		events[i] = w.Event
+	}
 	select {
-	case e, ok := <-ws[0].Event:
-		return ws[0], ws[0].Received(e, ok), false
-	case e, ok := <-second:
-		return ws[1], ws[1].Received(e, ok), false
+	case e, ok := <-events[0]:
+		ws[0].Received(e, ok)
+		return ws[0], false
+	case e, ok := <-events[1]:
+		ws[1].Received(e, ok)
+		return ws[1], false
+	case e, ok := <-events[2]:
+		ws[2].Received(e, ok)
+		return ws[2], false
+	case e, ok := <-events[3]:
+		ws[3].Received(e, ok)
+		return ws[3], false
 	case <-timer:
-		return nil, driver.Event{}, true
+		return nil, true
 	case <-moved:
 	case <-ends:
 	case <-ctx.Done():
 	}
-	return nil, driver.Event{}, false
+	return nil, false
 }
 
 // awaitOneOf is awaitEvent for any number of watches.
-func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, e driver.Event, late bool) {
+func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, late bool) {
 	cases := make([]reflect.SelectCase, 0, len(ws)+4)
 	receive := func(ch any) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
@@ -106,10 +114,11 @@ func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Ti
 	receive(ctx.Done())
 	i, value, ok := reflect.Select(cases)
 	if i >= len(ws) {
-		return nil, driver.Event{}, i == len(ws)
+		return nil, i == len(ws)
 	}
-	e, _ = value.Interface().(driver.Event)
-	return ws[i], ws[i].Received(e, ok), false
+	e, _ := value.Interface().(driver.Event)
+	ws[i].Received(e, ok)
+	return ws[i], false
 }
 
 // waitError returns the error of a wait for another holder that ctx or the session's

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -9,26 +10,36 @@ import (
 // line is what a waiter knows of the queue ahead of its own node. The queue is listed
 // once, and the line gets shorter as nodes are found to be gone.
 //
+// Thousands of waiters of one session may sleep in one queue. So a line keeps only what the
+// waiter can use when it wakes, and the session's own contenders are not in it but in
+// Desk.peers, once for all waiters.
+//
 // Invariants:
-//   - Every node that is ahead of ours in the ensemble is in q, or can only block nodes
-//     that are in q.
+//   - While known is set, every node ahead of ours in the ensemble that ours has to wait for
+//     is in others, or in Desk.peers with a sequence number below before, or can only block
+//     nodes that are.
+//   - While watched is not nil, it has what queue.Decide has named, and none of these nodes was
+//     found to be gone.
 //   - After a node ahead is found to be gone, our own node has to be read before the
 //     waiter may rely on that: on connection sight.Gen, or on one whose server has certainly
 //     applied all transactions that the server of gen had applied. A reply shows the
 //     session how far its server is; an event does not. So after an event the next read
-//     has to be on the same connection, or the queue is listed again.
+//     has to be on the same connection, or the queue is listed again. A contender leaves
+//     Desk.peers after a reply.
 type line struct {
 	p *Place
 	c *contender // our own node
 
 	dialect *queue.Dialect
-	q       []queue.Node // up to our own node, which is the last; nil: the queue has to be listed
-	sight   Sight        // of q
-	shorter bool         // a node has left since the queue was listed
-
-	// ownSerials has the serial numbers of this session's own contenders in q whose nodes
-	// were known when q was listed. The node of one that was unregistered since is gone.
-	ownSerials map[uint64]bool
+	sight   Sight        // of what is known
+	self    queue.Node   // our own node, as listed
+	watched []queue.Node // the contenders to watch; nil: that has to be decided
+	others  []queue.Node // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
+	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
+	known   bool         // else the queue has to be listed when the watched contenders have changed
+	far     bool         // the place cannot be granted next, because another contender waits ahead of it
+	ahead   int          // how many contenders are ahead
+	passed  int          // how many of them ours need not wait for
 }
 
 // These limit how many contenders that a waiter waits for may be left in a line that is
@@ -45,31 +56,90 @@ const (
 	listedPerRead = 500
 )
 
-// removeGone takes out the node at index i, which was found to be gone on connection
-// gen. byEvent means that an event reported it. Behind a node of another recipe the
-// line is not walked: it has to be listed again.
-func (l *line) removeGone(i int, gen uint64, byEvent bool) {
-	walks := l.dialect.Walks(l.q[i])
-	l.q = slices.Delete(l.q, i, i+1)
-	l.sight = Sight{gen, byEvent}
-	if l.shorter = true; !walks {
-		l.q = nil
+// most returns how many contenders may be left.
+func (l *line) most() int {
+	if l.self.Kind.Mode != queue.Shared {
+		return maxWalkedByWriter
+	}
+	return max(maxWalkedByReader, l.ahead/listedPerRead)
+}
+
+// waitsFor reports whether our contender has to wait for one that is ahead of it.
+func (l *line) waitsFor(o queue.Node) bool {
+	return l.self.Kind.Mode == queue.Exclusive || o.Kind.Mode == queue.Exclusive
+}
+
+// listed takes over a new list, whose last node is our own. A waiter for a permit lists again
+// whatever happens, and others do if they would have to walk too far: these keep nothing.
+func (l *line) listed(q []queue.Node) {
+	desk, self := l.p.Desk, len(q)-1
+	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
+	l.sight.ByEvent, l.known = false, l.self.Kind.Permits == 0
+	if !l.known {
+		return
+	}
+	id := desk.DS.ID()
+	desk.Mu.Lock()
+	defer desk.Mu.Unlock()
+	for _, o := range q[:self] {
+		c := desk.enqueued[o.GUID.Serial]
+		own := c != nil && o.GUID.Session == id && c.node() == o.Name
+		if own {
+			desk.addPeerLocked(c, o)
+		}
+		switch {
+		case !l.waitsFor(o):
+			l.passed++
+		case !own:
+			l.others = append(l.others, o)
+		}
+	}
+	if len(l.others) > l.most()+1 { // one of them may be the one to watch
+		l.others, l.known = nil, false
 	}
 }
 
-// short reports whether few enough nodes are left to read them one by one.
-func (l *line) short() bool {
-	self := len(l.q) - 1
-	if l.q[self].Kind.Mode != queue.Shared {
-		return self <= maxWalkedByWriter
+// walk returns the line up to our own node, without a request, once a watched contender has
+// gone. It returns nil if the queue has to be listed.
+func (l *line) walk() []queue.Node {
+	if !l.known {
+		return nil
 	}
-	writers := 0
-	for i := range self {
-		if l.q[i].Kind.Mode == queue.Exclusive {
-			writers++
+	desk, most, q := l.p.Desk, l.most(), slices.Clone(l.others)
+	desk.Mu.Lock()
+	peers := desk.peers[l.c.dir]
+	for i, _ := findPeer(peers, queue.Node{Seq: l.before}); i > 0 && len(q) <= most; i-- {
+		if o := peers[i-1]; l.waitsFor(o) {
+			q = append(q, o)
 		}
 	}
-	return writers <= max(maxWalkedByReader, self/listedPerRead)
+	desk.Mu.Unlock()
+	queue.Sort(q)
+	if len(q) > most {
+		return nil
+	}
+	l.ahead = len(q) + l.passed
+	return append(q, l.self)
+}
+
+// forget makes the queue be listed again.
+func (l *line) forget() { l.watched, l.known = nil, false }
+
+// removeGone takes out the watched node at index i, which was found to be gone on connection
+// gen. byEvent means that an event reported it. Behind a node of another recipe the
+// line is not walked: it has to be listed again.
+func (l *line) removeGone(i int, gen uint64, byEvent bool) {
+	l.sight = Sight{gen, byEvent}
+	l.known = l.known && l.dialect.Walks(l.watched[i])
+	l.pass(i)
+}
+
+// pass takes out the watched node at index i, for which ours does not have to wait any more.
+// No other node for which it has to wait is behind that one.
+func (l *line) pass(i int) {
+	name := l.watched[i].Name
+	l.before, l.watched = l.watched[i].Seq, nil
+	l.others = slices.DeleteFunc(l.others, func(o queue.Node) bool { return o.Name == name })
 }
 
 // seen records, by Sight.Combine, that a node's state is known on connection gen. read means that it was
@@ -78,63 +148,45 @@ func (l *line) short() bool {
 // listed again.
 func (l *line) seen(gen uint64, read bool) bool {
 	if !l.sight.Combine(gen, read) {
-		l.q = nil
+		l.forget()
 		return false
 	}
 	return true
 }
 
-// listed replaces the line's contents by a new list.
-func (l *line) listed(q []queue.Node) {
-	desk := l.p.Desk
-	l.q, l.sight.ByEvent, l.shorter = q, false, false
-	clear(l.ownSerials)
-	id := desk.DS.ID()
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	for _, o := range q[:len(q)-1] {
-		if o.GUID.Session != id {
-			continue
-		}
-		if c := desk.enqueued[o.GUID.Serial]; c != nil && c.node() == o.Name {
-			if l.ownSerials == nil {
-				l.ownSerials = make(map[uint64]bool)
-			}
-			l.ownSerials[o.GUID.Serial] = true
-		}
+// findPeer finds a node, or the place for it, in an element of Desk.peers. Two of those may have
+// the same sequence number, if the name's znode was created again and its numbers began again.
+func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
+	return slices.BinarySearchFunc(peers, o, func(a, b queue.Node) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.GUID.Serial, b.GUID.Serial))
+	})
+}
+
+// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there. The
+// session's Mu is held.
+func (d *Desk) addPeerLocked(c *contender, o queue.Node) {
+	peers := d.peers[c.dir]
+	if i, found := findPeer(peers, o); !found {
+		o.Name = c.node() // not another copy of it
+		d.peers[c.dir] = slices.Insert(peers, i, o)
 	}
 }
 
-// update takes out the session's own contenders that have gone since the list, which
-// costs no request. If the line is then too long to be walked, update has it listed
-// again.
-func (l *line) update() {
-	l.removeOwnGone()
-	if l.shorter && !l.short() {
-		l.q = nil
-	}
-}
-
-// removeOwnGone takes out the session's own contenders that were unregistered since the
-// list.
-func (l *line) removeOwnGone() {
-	desk := l.p.Desk
-	if len(l.ownSerials) == 0 {
+// removePeerLocked takes an unregistered contender out of Desk.peers, if it is there. The
+// session's Mu is held.
+func (d *Desk) removePeerLocked(c *contender) {
+	peers, ok := d.peers[c.dir]
+	if !ok {
 		return
 	}
-	self := len(l.q) - 1
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	rest := slices.DeleteFunc(l.q[:self:self], func(o queue.Node) bool {
-		return l.ownSerials[o.GUID.Serial] && o.GUID.Session == desk.DS.ID() && desk.enqueued[o.GUID.Serial] == nil
-	})
-	if len(rest) < self {
-		l.q = append(rest, l.q[self])
+	switch i := slices.IndexFunc(peers, func(o queue.Node) bool { return o.GUID == c.guid }); {
+	case i == 0: // as a rule: the first in the queue leaves first
+		peers[0] = queue.Node{}
+		peers = peers[1:]
+	case i > 0:
+		peers = slices.Delete(peers, i, i+1)
+	}
+	if d.peers[c.dir] = peers; len(peers) == 0 {
+		delete(d.peers, c.dir)
 	}
 }
-
-// far reports whether the place cannot be granted next, because another contender waits
-// ahead of it. What the waiter does not know makes it only seem further back: the queue may
-// be shorter than the line by now. A place with several names waits for one after the other,
-// so while it is far on one of them, it cannot be granted next, wherever it is on the others.
-func (l *line) far() bool { return !queue.First(l.q, len(l.q)-1) }

@@ -9,42 +9,35 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// refresh brings the line up to date: without a request while the line can be walked, and
-// otherwise with a new list of the queue.
-func (l *line) refresh(ctx context.Context) error {
-	if l.q != nil {
-		l.update()
-	}
-	if l.q != nil {
-		return nil
+// refresh returns the line up to our own node: without a request while the line can be
+// walked, and otherwise from a new list of the queue.
+func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
+	if q := l.walk(); q != nil {
+		return q, nil
 	}
 	desk := l.p.Desk
 	l.sight.Gen, _ = desk.DS.Conn()
 	q, err := ownNodesOf(l.p).list(ctx, l.c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l.listed(q)
-	return nil
+	return q, nil
 }
 
-// watchAhead watches the nodes of the line that queue.Decide has named, by their
-// indices. It returns nil if its reads change the line: then queue.Decide may name
-// others.
-func (l *line) watchAhead(ctx context.Context, watch []int) ([]*session.Watched, error) {
+// watchAhead watches the contenders in watched. It returns nil if its reads change the line:
+// then queue.Decide may name others.
+func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 	desk, c := l.p.Desk, l.c
 	permits := c.kind.Permits
-	ahead := make([]*session.Watched, len(watch))
-	for i, j := range watch {
-		w, read, err := desk.Watches.Watch(ctx, c.dir+"/"+l.q[j].Name)
+	ahead := make([]*session.Watched, len(l.watched))
+	for i := range ahead {
+		w, read, err := desk.Watches.Watch(ctx, c.dir+"/"+l.watched[i].Name)
 		if errors.Is(err, driver.ErrNoNode) {
 			// A newer connection than that of the last event proves nothing together
 			// with that event, whatever its server answers.
 			if gen, _ := desk.DS.Conn(); l.seen(gen, true) {
-				l.removeGone(j, gen, false)
-			}
-			if permits > 0 {
-				l.q = nil
+				l.removeGone(i, gen, false)
 			}
 			return nil, nil
 		}
@@ -55,14 +48,21 @@ func (l *line) watchAhead(ctx context.Context, watch []int) ([]*session.Watched,
 			return nil, nil
 		}
 		d, _ := queue.Decode(w.Node.Data)
-		if permits > 0 && len(l.q)-1 > permits && d.Granted {
-			l.q = nil // it was granted before we watched it: now we are the first in line
+		if permits > 0 && l.ahead > permits && d.Granted {
+			l.forget() // it was granted before we watched it: now we are the first in line
 			return nil, nil
 		}
-		if l.q[j].Kind = queue.Effective(l.q[j].Kind, d); permits == 0 && l.q[j].Kind.Mode == queue.Shared && c.kind.Mode == queue.Shared {
-			return nil, nil // no reason to wait for it any more
+		if l.watched[i].Kind = queue.Effective(l.watched[i].Kind, d); permits == 0 && !l.waitsFor(l.watched[i]) {
+			l.pass(i)
+			return nil, nil
 		}
 		ahead[i] = w
 	}
 	return ahead, nil
+}
+
+// report tells the requester which contender it waits for: the nearest one.
+func (l *line) report(by Requester, ahead []*session.Watched) {
+	nearest := len(ahead) - 1
+	by.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node))
 }

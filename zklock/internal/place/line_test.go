@@ -1,20 +1,54 @@
 package place
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-func ownNode(serial uint64, mode queue.Mode) queue.Node {
-	return queue.Node{GUID: queue.GUID{Session: 1, Serial: serial}, Kind: queue.Kind{Mode: mode}, Name: string(rune('a' + serial))}
+// identified is a driver's session that only knows its id.
+type identified struct {
+	driver.Session
+	id int64
+}
+
+func (s identified) ID() int64 { return s.id }
+
+// lineOf returns a line with no list yet, of a session with the id 1.
+func lineOf() *line {
+	desk := &Desk{Session: &session.Session{DS: identified{id: 1}}, enqueued: map[uint64]*contender{}, peers: map[string][]queue.Node{}}
+	return &line{p: &Place{Desk: desk}, c: &contender{dir: "/orders"}, dialect: queue.Default, sight: Sight{Gen: 7}}
+}
+
+// nodesOf returns the nodes of a session's contenders, which queue behind q.
+func nodesOf(q []queue.Node, session int64, many int, mode queue.Mode) []queue.Node {
+	for range many {
+		n := len(q) + 1
+		q = append(q, queue.Node{GUID: queue.GUID{Session: session, Serial: uint64(n)}, Kind: queue.Kind{Mode: mode}, Seq: int64(n), Name: fmt.Sprint(session, "-", n)})
+	}
+	return q
+}
+
+// register makes the contenders of the nodes those of the line's session.
+func register(l *line, q []queue.Node) {
+	for _, o := range q {
+		c := &contender{dir: l.c.dir, guid: o.GUID}
+		c.settleLocked(c.dir + "/" + o.Name)
+		l.p.Desk.enqueued[o.GUID.Serial] = c
+	}
 }
 
 // An event counts together with reads on the same connection only: another connection's
 // server may lag behind the event.
 func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	fresh := func() *line {
-		return &line{dialect: queue.Default, sight: Sight{Gen: 7}, q: []queue.Node{ownNode(1, queue.Exclusive), ownNode(2, queue.Exclusive), ownNode(3, queue.Exclusive)}}
+		l := lineOf()
+		l.listed(nodesOf(nil, 2, 2, queue.Exclusive))
+		l.sight, l.watched = Sight{Gen: 7}, l.others
+		return l
 	}
 	for _, c := range []struct {
 		what    string
@@ -28,64 +62,101 @@ func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 		{"a read, and one on another connection", false, 8, true},
 	} {
 		l := fresh()
-		l.removeGone(1, 7, c.byEvent)
-		if kept := l.seen(c.gen, true) && l.q != nil; kept != c.keeps {
+		l.removeGone(0, 7, c.byEvent)
+		if kept := l.seen(c.gen, true) && l.walk() != nil; kept != c.keeps {
 			t.Errorf("%s: the line is kept: %v, want %v", c.what, kept, c.keeps)
 		}
 		if c.keeps && l.sight.ByEvent {
 			t.Errorf("%s: after the read the line still counts as known from an event", c.what)
 		}
 		if l := fresh(); c.byEvent {
-			if l.removeGone(1, 7, true); l.seen(7, false) && !l.sight.ByEvent {
+			if l.removeGone(0, 7, true); l.seen(7, false) && !l.sight.ByEvent {
 				t.Errorf("%s: a watch that was armed before the event counts as a read after it", c.what)
 			}
 		}
 	}
 }
 
-// A line is walked only up to a length that depends on the waiter's kind. No line is
-// walked past a node of another recipe, which may have been replaced by another node.
+// A line is walked only while few are left in it for which the waiter has to wait, whether
+// the session knows them as its own or not. No line is walked past a node of another recipe,
+// which may have been replaced by another node.
 func TestLineIsWalkedWhileItIsShort(t *testing.T) {
-	waiting := func(ahead int, mode, self queue.Mode) *line {
-		l := &line{dialect: queue.Default}
-		for i := range ahead {
-			l.q = append(l.q, ownNode(uint64(i+1), mode))
-		}
-		l.q = append(l.q, ownNode(99, self))
-		return l
-	}
 	for _, c := range []struct {
-		ahead      int
-		mode, self queue.Mode
-		walks      bool
+		readers, writers int // ahead of the one to watch, which is a writer
+		self             queue.Mode
+		walks            bool
 	}{
-		{maxWalkedByWriter, queue.Exclusive, queue.Exclusive, true},
-		{maxWalkedByWriter + 1, queue.Exclusive, queue.Exclusive, false},
-		{maxWalkedByWriter + 1, queue.Shared, queue.Exclusive, false},
-		{maxWalkedByReader, queue.Exclusive, queue.Shared, true},
-		{maxWalkedByReader + 1, queue.Exclusive, queue.Shared, false},
-		{listedPerRead + 1, queue.Exclusive, queue.Shared, false},
-		{1000, queue.Shared, queue.Shared, true},
+		{0, 0, queue.Exclusive, true},
+		{0, maxWalkedByWriter, queue.Exclusive, true},
+		{0, maxWalkedByWriter + 1, queue.Exclusive, false},
+		{maxWalkedByWriter + 1, 0, queue.Exclusive, false},
+		{0, maxWalkedByReader, queue.Shared, true},
+		{0, maxWalkedByReader + 1, queue.Shared, false},
+		{1000, 0, queue.Shared, true},
+		{9979, 20, queue.Shared, true},
+		{9978, 21, queue.Shared, false},
 	} {
-		if got := waiting(c.ahead, c.mode, c.self).short(); got != c.walks {
-			t.Errorf("a %v contender behind %d %v ones: walks the line: %v, want %v", c.self, c.ahead, c.mode, got, c.walks)
+		for _, of := range []int64{1, 2} { // the line's session, and another one
+			l := lineOf()
+			q := nodesOf(nodesOf(nil, of, c.writers, queue.Exclusive), of, c.readers, queue.Shared)
+			q = nodesOf(q, of, 1, queue.Exclusive)
+			if of == 1 {
+				register(l, q)
+			}
+			next := q[len(q)-1]
+			l.listed(nodesOf(q, 1, 1, c.self))
+			l.watched = []queue.Node{next}
+			if l.removeGone(0, 7, false); of == 1 {
+				l.p.Desk.removePeerLocked(l.p.Desk.enqueued[next.GUID.Serial])
+			}
+			if left := l.walk(); (left != nil) != c.walks {
+				t.Errorf("a %v contender, with %d writers and %d readers of session %d left ahead: walks the line: %v, want %v", c.self, c.writers, c.readers, of, left != nil, c.walks)
+			} else if want := len(q) - 1; c.walks && l.ahead != want {
+				t.Errorf("a %v contender, with %d writers and %d readers of session %d left ahead: counts %d ahead", c.self, c.writers, c.readers, of, l.ahead)
+			}
 		}
 	}
-	for _, c := range []struct {
-		writers int
-		walks   bool
-	}{{20, true}, {21, false}} { // among ten thousand contenders
-		l := waiting(10000-c.writers, queue.Shared, queue.Shared)
-		for range c.writers {
-			l.q = append([]queue.Node{ownNode(1, queue.Exclusive)}, l.q...)
-		}
-		if got := l.short(); got != c.walks {
-			t.Errorf("a reader among ten thousand contenders, behind %d writers: walks the line: %v, want %v", c.writers, got, c.walks)
-		}
-	}
-	l := waiting(2, queue.Exclusive, queue.Exclusive)
-	l.q[1].GUID = queue.GUID{}
-	if l.removeGone(1, 7, false); l.q != nil {
+	l := lineOf()
+	q := nodesOf(nil, 2, 3, queue.Exclusive)
+	q[1].GUID = queue.GUID{}
+	l.listed(q)
+	l.watched = q[1:2]
+	if l.removeGone(0, 7, false); l.walk() != nil {
 		t.Error("a line is walked past a node of another recipe")
+	}
+}
+
+// A line takes its own session's contenders from Desk.peers, so that one that has left is not
+// asked for. What many waiters keep does not grow with the line: none of them has what is in
+// Desk.peers.
+func TestLineSharesItsSessionsContenders(t *testing.T) {
+	first := lineOf()
+	desk := first.p.Desk
+	q := nodesOf(nil, 1, 100, queue.Exclusive)
+	register(first, q)
+	for i := range q[1:] {
+		l := &line{p: first.p, c: first.c, dialect: queue.Default}
+		l.listed(q[:i+2])
+		if len(l.others) > 0 {
+			t.Fatalf("waiter %d keeps %d contenders of its own session", i, len(l.others))
+		}
+	}
+	if got := len(desk.peers["/orders"]); got != 99 {
+		t.Errorf("the session keeps %d of its contenders, want one for each that is ahead of another: 99", got)
+	}
+	l := lineOf()
+	l.p = first.p
+	l.listed(q)
+	l.watched = q[98:99]
+	for _, o := range q[1:99] {
+		desk.removePeerLocked(desk.enqueued[o.GUID.Serial])
+	}
+	l.removeGone(0, 7, true)
+	if left := l.walk(); len(left) != 2 || left[0].Name != q[0].Name {
+		t.Errorf("the line is %v after all but the first have left, want that one and our own node", left)
+	}
+	desk.removePeerLocked(desk.enqueued[q[0].GUID.Serial])
+	if len(desk.peers) != 0 {
+		t.Errorf("the session keeps %v of a name that none of its contenders waits for", desk.peers)
 	}
 }

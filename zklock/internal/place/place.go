@@ -154,6 +154,7 @@ func (p *Place) unregister() {
 	_, registered := desk.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
 		delete(desk.enqueued, c.guid.Serial)
+		desk.removePeerLocked(c)
 	}
 	sweep := registered && p.doubtful
 	idle := registered && !sweep && desk.places().LeaveLocked()

@@ -131,7 +131,7 @@ func (v *View) Changed(ctx context.Context) error {
 		if state == driver.Suspended {
 			patience = desk.cfg.ConnectTimeout
 		}
-		fired, _, late := awaitEvent(ctx, watched, patience, changed, desk.Ctx.Done())
+		fired, late := awaitEvent(ctx, watched, patience, changed, desk.Ctx.Done())
 		switch {
 		case fired != nil:
 			desk.Watches.Drop(fired)

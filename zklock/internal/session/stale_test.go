@@ -11,11 +11,11 @@ import (
 // exists.
 func TestWatchThatFiredUnheardIsStale(t *testing.T) {
 	event := make(chan driver.Event, 1)
-	w := &Watched{key: watchKey{path: "/a"}, armed: make(chan struct{}), Gen: 7, Event: event}
+	w := &Watched{key: watchKey{path: "/a"}, Gen: 7, Event: event}
 	if w.stale(7) {
 		t.Error("a watch that is not armed yet is stale")
 	}
-	close(w.armed)
+	w.armed.Store(true)
 	if w.stale(7) || !w.stale(8) {
 		t.Error("a watch must be usable on the connection on which it was armed, and on no other")
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
@@ -50,8 +51,9 @@ func (k watchKind) String() string {
 
 // Watched is one armed watch.
 type Watched struct {
-	key   watchKey
-	armed chan struct{} // closed once the fields below are set
+	key    watchKey
+	arming chan struct{} // guarded by watches.mu; closed, and removed, once armed is set
+	armed  atomic.Bool   // the fields below are set
 
 	Node  driver.Node // of a watch on data
 	found bool        // of a watch on existence
@@ -119,7 +121,7 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 		}
 		w := ws.byKey[key]
 		if w == nil || w.stale(gen) {
-			w = &Watched{key: key, armed: make(chan struct{})}
+			w = &Watched{key: key, arming: make(chan struct{})}
 			ws.byKey[key] = w
 			if len(ws.byKey) >= ws.sweepAt { // their number has doubled, so that this costs little on average
 				ws.sweepLocked()
@@ -128,13 +130,15 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 			ws.arm(ctx, w, request)
 			return w, true, w.err
 		}
+		arming := w.arming
 		ws.mu.Unlock()
 
-		began := lease.Now()
-		select {
-		case <-w.armed:
-		case <-ctx.Done():
-			return nil, false, s.WaitEnded(ctx, began)
+		if began := lease.Now(); arming != nil {
+			select {
+			case <-arming:
+			case <-ctx.Done():
+				return nil, false, s.WaitEnded(ctx, began)
+			}
 		}
 		// The goroutine that armed it may have failed for a reason of its own, for
 		// example because its context ended. Then this caller tries itself.
@@ -168,18 +172,17 @@ func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Con
 	if w.err != nil {
 		ws.Drop(w)
 	}
-	close(w.armed)
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.armed.Store(true)
+	close(w.arming)
+	w.arming = nil // there may be very many watches
 }
 
 // stale reports whether an armed entry must not be used any more: it has failed or fired,
 // or it belongs to an older connection, whose watch may not be set on the present one.
 func (w *Watched) stale(gen uint64) bool {
-	select {
-	case <-w.armed:
-	default:
-		return false
-	}
-	return w.err != nil || w.Gen != gen || w.Fires() != nil
+	return w.armed.Load() && (w.err != nil || w.Gen != gen || w.Fires() != nil)
 }
 
 // Fired reports whether the watch has fired.
@@ -200,13 +203,11 @@ func (w *Watched) Fires() *driver.Event {
 	return w.fired
 }
 
-// Received records what a waiter received from w.Event. It returns the event, as far as it
-// is known.
-func (w *Watched) Received(e driver.Event, ok bool) driver.Event {
+// Received records what a waiter received from w.Event.
+func (w *Watched) Received(e driver.Event, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noteLocked(e, ok)
-	return *w.fired
 }
 
 // noteLocked records the event. The first receiver gets it, and the others get a closed
@@ -233,12 +234,8 @@ func (ws *watches) Drop(w *Watched) {
 // sweepLocked removes entries that fired when no waiter was left.
 func (ws *watches) sweepLocked() {
 	for key, w := range ws.byKey {
-		select {
-		case <-w.armed:
-			if w.err != nil || w.Fires() != nil {
-				delete(ws.byKey, key)
-			}
-		default:
+		if w.armed.Load() && (w.err != nil || w.Fires() != nil) {
+			delete(ws.byKey, key)
 		}
 	}
 	ws.sweepAt = max(minSweep, 2*len(ws.byKey))
