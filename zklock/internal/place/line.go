@@ -179,11 +179,14 @@ func (d *Desk) removePeerLocked(c *contender) {
 	if !ok {
 		return
 	}
-	switch i := slices.IndexFunc(peers, func(o queue.Node) bool { return o.GUID == c.guid }); {
+	o, _, _ := d.cfg.Dialect.Parse(c.node())
+	switch i, found := findPeer(peers, o); {
+	case !found:
+		return
 	case i == 0: // as a rule: the first in the queue leaves first
 		peers[0] = queue.Node{}
 		peers = peers[1:]
-	case i > 0:
+	default:
 		peers = slices.Delete(peers, i, i+1)
 	}
 	if d.peers[c.dir] = peers; len(peers) == 0 {

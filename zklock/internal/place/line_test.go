@@ -19,15 +19,16 @@ func (s identified) ID() int64 { return s.id }
 
 // lineOf returns a line with no list yet, of a session with the id 1.
 func lineOf() *line {
-	desk := &Desk{Session: &session.Session{DS: identified{id: 1}}, enqueued: map[uint64]*contender{}, peers: map[string][]queue.Node{}}
+	desk := &Desk{Session: &session.Session{DS: identified{id: 1}}, Shared: NewShared(&Settings{Dialect: queue.Default}), enqueued: map[uint64]*contender{}, peers: map[string][]queue.Node{}}
 	return &line{p: &Place{Desk: desk}, c: &contender{dir: "/orders"}, dialect: queue.Default, sight: Sight{Gen: 7}}
 }
 
 // nodesOf returns the nodes of a session's contenders, which queue behind q.
 func nodesOf(q []queue.Node, session int64, many int, mode queue.Mode) []queue.Node {
 	for range many {
-		n := len(q) + 1
-		q = append(q, queue.Node{GUID: queue.GUID{Session: session, Serial: uint64(n)}, Kind: queue.Kind{Mode: mode}, Seq: int64(n), Name: fmt.Sprint(session, "-", n)})
+		n, k := len(q)+1, queue.Kind{Mode: mode}
+		g := queue.GUID{Session: session, Serial: uint64(n)}
+		q = append(q, queue.Node{GUID: g, Kind: k, Seq: int64(n), Name: fmt.Sprintf("%s%010d", queue.Default.Prefix(g, k), n)})
 	}
 	return q
 }
