@@ -9,12 +9,16 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/election"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // These tests measure the memory of locks and waiters. The ensemble stores only watches,
@@ -25,6 +29,8 @@ const (
 	maxHeld   = 1568 // bytes per held lock
 	maxKept   = 1664 // bytes per kept name
 	maxWaiter = 1024 // bytes per local waiter, in addition to the goroutine that waits
+
+	maxSeparate = 4096 // bytes per waiter with a place of its own, in addition to the goroutine that waits
 
 	freshStack = 2048 // bytes of stack of a goroutine that has done nothing yet
 )
@@ -197,8 +203,97 @@ func TestWaitersMemory(t *testing.T) {
 	})
 }
 
+// TestSeparateWaitersMemory measures goroutines of one process that wait for one name with
+// places of their own: what one needs must not grow with the number of those ahead of it. The
+// memory of the ensemble is subtracted. ZKLOCK_WAITERS sets the numbers: 1000,4000,10000.
+func TestSeparateWaitersMemory(t *testing.T) {
+	numbers := "500,2000"
+	if s := os.Getenv("ZKLOCK_WAITERS"); s != "" {
+		numbers = s
+	}
+	for _, kind := range []string{"semaphore", "without hand-over", "election", "All of two"} {
+		t.Run(kind, func(t *testing.T) {
+			for number := range strings.SplitSeq(numbers, ",") {
+				n, err := strconv.ParseInt(number, 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Test(t, func(t *testing.T) { separateWaiters(t, kind, n) })
+			}
+		})
+	}
+}
+
+func separateWaiters(t *testing.T, kind string, n int64) {
+	e := memdriver.New()
+	c := connect(t, e.Connector(), nil)
+	wait := func(a zklock.Acquirer, opts ...zklock.AcquireOption) func(context.Context) error {
+		mustLock(t)(a.Acquire(t.Context()))
+		return func(ctx context.Context) error {
+			_, err := a.Acquire(ctx, opts...)
+			return err
+		}
+	}
+	var waiter func(context.Context) error
+	names := int64(1)
+	switch kind {
+	case "semaphore":
+		waiter = wait(c.Semaphore("x", 1))
+	case "without hand-over":
+		waiter = wait(c.Mutex("x"), zklock.WithoutHandover())
+	case "election":
+		leader := election.New(c, "x")
+		if _, err := leader.Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waiter = func(ctx context.Context) error {
+			_, err := election.New(c, "x").Campaign(ctx)
+			return err
+		}
+	case "All of two":
+		names = 2
+		waiter = wait(zklock.All(c.Mutex("x"), c.Mutex("y")))
+	}
+	memoryOfWaiting(n, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps ended goroutines for reuse
+	idle := memoryOfWaiting(n, func(ctx context.Context) { <-ctx.Done() })
+	ensemble, s := nodesAlone(t, e, names*n)
+	lists := e.Ops().Children
+	took := memoryOfWaiting(n, func(ctx context.Context) {
+		if waiter(ctx); ctx.Err() == nil {
+			t.Error("a waiter for a name that is held did not wait")
+		}
+	}, func() { time.Sleep(30 * time.Second) }) // in the bubble's time, until all watches are armed
+	runtime.KeepAlive(s)
+	each, stack := took.minus(idle).minus(ensemble).of(n).heap, took.of(n).stack
+	t.Logf("%5d waiters: %d bytes each, in addition to a stack of %d and the ensemble's %d; %d lists", n, each, stack, ensemble.of(n).heap, e.Ops().Children-lists)
+	if each > maxSeparate {
+		t.Errorf("one of %d waiters takes %d bytes, want at most %d", n, each, maxSeparate)
+	}
+}
+
+// nodesAlone returns the memory that the ensemble needs for that many queue nodes, each with a
+// watch. They stay while the session does.
+func nodesAlone(t *testing.T, e *memdriver.Ensemble, many int64) (usage, driver.Session) {
+	s := plain(t, e)
+	before := memory()
+	if _, err := s.Create(t.Context(), "/alone", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for range many {
+		node, err := s.Create(t.Context(), "/alone/_c_00000000-0000-0001-0000-00000000000b-__WRIT__", make([]byte, 70), driver.EphemeralSequential, driver.OpenACL(driver.PermAll))
+		if err == nil {
+			_, _, err = s.Watch(t.Context(), node)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return memory().minus(before), s
+}
+
 // memoryOfWaiting returns how much memory many goroutines take while they are in wait. The
-// function wait returns when its context ends.
+// function wait returns when its context ends. Before the memory is measured, each of settle
+// runs.
 func memoryOfWaiting(many int64, wait func(context.Context), settle ...func()) usage {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

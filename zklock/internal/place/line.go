@@ -81,11 +81,16 @@ func (l *line) listed(q []queue.Node) {
 	id := desk.DS.ID()
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
+	peers := desk.peers[l.c.dir]
 	for _, o := range q[:self] {
-		c := desk.enqueued[o.GUID.Serial]
-		own := c != nil && o.GUID.Session == id && c.node() == o.Name
-		if own {
-			desk.addPeerLocked(c, o)
+		for len(peers) > 0 && peers[0].Seq < o.Seq {
+			peers = peers[1:]
+		}
+		own := len(peers) > 0 && peers[0].Name == o.Name // as a rule: another waiter has seen it
+		if !own {
+			if c := desk.enqueued[o.GUID.Serial]; c != nil && o.GUID.Session == id && c.node() == o.Name {
+				peers, own = desk.addPeerLocked(c, o), true
+			}
 		}
 		switch {
 		case !l.waitsFor(o):
@@ -162,14 +167,17 @@ func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
 	})
 }
 
-// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there. The
-// session's Mu is held.
-func (d *Desk) addPeerLocked(c *contender, o queue.Node) {
+// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there, and
+// returns the peers from there on. The session's Mu is held.
+func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
 	peers := d.peers[c.dir]
-	if i, found := findPeer(peers, o); !found {
+	i, found := findPeer(peers, o)
+	if !found {
 		o.Name = c.node() // not another copy of it
-		d.peers[c.dir] = slices.Insert(peers, i, o)
+		peers = slices.Insert(peers, i, o)
+		d.peers[c.dir] = peers
 	}
+	return peers[i:]
 }
 
 // removePeerLocked takes an unregistered contender out of Desk.peers, if it is there. The

@@ -2,15 +2,86 @@ package place
 
 import (
 	"context"
+	"slices"
 
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
+// listing is a list of a queue that is under way, or that begins when the one before it has
+// ended. A list costs as much as the queue is long, and many waiters of a session may need one
+// at the same time, so they share it: a list that begins after a waiter has asked is as good
+// as one of its own.
+//
+// Invariant: of each queue, the newest listing is in Desk.lists until it has ended, and a
+// listing begins when the one before it has ended.
+type listing struct {
+	done  chan struct{} // closed when the fields below are set
+	q     []queue.Node
+	err   error
+	ended bool // the context of the waiter that listed had ended: err may be about that
+
+	begun bool     // guarded by the session's Mu; a waiter lists, and the list is too old for others
+	next  *listing // guarded by the session's Mu; nil if no waiter needs it
+}
+
 // list returns the contenders of a lock in the order of the queue. It fails with
 // ErrConflict if there is a contender of a dialect whose contenders do not wait for
 // ours.
-func (z Znode) list(ctx context.Context) (q []queue.Node, err error) {
+func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
+	desk, began := z.Desk, lease.Now()
+	for {
+		desk.Mu.Lock()
+		l, before := desk.lists[z.Path], (*listing)(nil)
+		if l == nil {
+			l = &listing{done: make(chan struct{})}
+			desk.lists[z.Path] = l
+		}
+		if l.begun {
+			if before = l; before.next == nil {
+				before.next = &listing{done: make(chan struct{})}
+			}
+			l = before.next
+			desk.Mu.Unlock()
+			if !await(ctx, before.done) {
+				return nil, desk.WaitEnded(ctx, began)
+			}
+			desk.Mu.Lock()
+		}
+		lists := !l.begun
+		l.begun = true
+		desk.Mu.Unlock()
+		if lists {
+			l.q, l.err = z.listAlone(ctx)
+			l.ended = ctx.Err() != nil
+			desk.Mu.Lock()
+			if desk.lists[z.Path] = l.next; l.next == nil {
+				delete(desk.lists, z.Path)
+			}
+			desk.Mu.Unlock()
+			close(l.done)
+		} else if !await(ctx, l.done) {
+			return nil, desk.WaitEnded(ctx, began)
+		} else if l.ended && l.err != nil {
+			continue
+		}
+		return slices.Clone(l.q), l.err
+	}
+}
+
+// await waits until done is closed. It returns false if ctx ends first.
+func await(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// listAlone is list for one waiter, or for all that share the list.
+func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 	desk := z.Desk
 	var foreign *queue.Dialect
 	err = desk.Repeat(ctx, "list", func(ctx context.Context) error {
