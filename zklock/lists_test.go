@@ -1,0 +1,100 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// slowLists returns a client and a semaphore that it waits for, because another client holds
+// its only permit. The faults strike the client's first lists.
+func slowLists(t *testing.T, faults ...faultdriver.Fault) (*memdriver.Ensemble, *zklock.Client, *zklock.Semaphore, *zklock.Lock) {
+	e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+	held := mustLock(t)(connect(t, e.Connector(), nil).Semaphore("x", 1).Acquire(t.Context()))
+	var mu sync.Mutex
+	c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind != faultdriver.Children || len(faults) == 0 {
+			return faultdriver.None()
+		}
+		fault := faults[0]
+		faults = faults[1:]
+		return fault
+	}), nil)
+	return e, c, c.Semaphore("x", 1), held
+}
+
+// useOnce acquires and releases a lock.
+func useOnce(t *testing.T, a zklock.Acquirer) {
+	l, err := a.Acquire(t.Context())
+	if err == nil {
+		err = l.Release(t.Context())
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Waiters of one session that need a list of a queue while one is under way share the next
+// one. They do not use the one that is under way, which may have begun before their own nodes
+// were created: each finds its node at once.
+func TestWaitersShareLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c, s, held := slowLists(t, faultdriver.DelayReply(time.Second))
+		const waiters = 200
+		var released sync.WaitGroup
+		d := cost(e, func() {
+			for range waiters {
+				released.Go(func() { useOnce(t, s) })
+			}
+			time.Sleep(3 * time.Second)
+		})
+		if waiting := c.Stats().Waiting; waiting != waiters {
+			t.Fatalf("%d of %d wait", waiting, waiters)
+		}
+		if d.Children != 2 || nodes(e) != waiters+1 || d.Deletes > 0 {
+			t.Errorf("%d waiters needed %d lists, want one that is slow and one for all that came meanwhile; %d deletes, %d nodes", waiters, d.Children, d.Deletes, nodes(e))
+		}
+		mustRelease(t, held)
+		released.Wait()
+	})
+}
+
+// A waiter that leaves takes no list from those that share it, whether it lists for all of
+// them or waits for the list.
+func TestWaiterThatLeavesTakesNoListAlong(t *testing.T) {
+	for range 5 { // any of them may be the one that lists
+		synctest.Test(t, func(t *testing.T) {
+			_, c, s, held := slowLists(t, faultdriver.DelayReply(100*time.Millisecond), faultdriver.HangReply())
+			ctx, leave := context.WithCancel(t.Context())
+			var left, released sync.WaitGroup
+			for range 10 {
+				left.Go(func() {
+					if _, err := s.Acquire(ctx); !errors.Is(err, context.Canceled) {
+						t.Errorf("a waiter that left: %v", err)
+					}
+				})
+			}
+			stay := c.Semaphore("x", 1)
+			time.Sleep(10 * time.Millisecond)
+			released.Go(func() { useOnce(t, stay) })
+			time.Sleep(time.Second)
+			leave()
+			left.Wait()
+			time.Sleep(10 * time.Millisecond)
+			if waiting := c.Stats().Waiting; waiting != 1 {
+				t.Errorf("%d wait after the others have left, want the one that stays to know its place", waiting)
+			}
+			mustRelease(t, held)
+			released.Wait()
+		})
+	}
+}
