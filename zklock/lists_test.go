@@ -89,7 +89,7 @@ func TestWaiterThatLeavesTakesNoListAlong(t *testing.T) {
 			time.Sleep(time.Second)
 			leave()
 			left.Wait()
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(time.Minute) // if the one that stays lists, it waits in vain for a while
 			if waiting := c.Stats().Waiting; waiting != 1 {
 				t.Errorf("%d wait after the others have left, want the one that stays to know its place", waiting)
 			}
