@@ -160,7 +160,7 @@ var _ = []mutant.Mutant{
 		In:     (*Settings).lease,
 		Find:   "timeout - c.LossDelay",
 		Put:    "timeout",
-		Tests:  []string{"TestSimulatedLossesAreFollowedByTheDelay"},
+		Tests:  []string{"TestLossDelayEndsTheLockBeforeTheSession"},
 		By:     "zklock",
 	},
 	{
