@@ -208,4 +208,13 @@ var _ = []mutant.Mutant{
 		With:   map[string]any{"inDoubt": (*place.Place).InDoubt},
 		Tests:  []string{"TestNoDowngradeUnderATxnInDoubt"},
 	},
+	{
+		Name:   "own-kept-names-are-in-the-way",
+		Breaks: "a semaphore or an All of the same client meets a place that the client only keeps",
+		In:     (*turnstile).acquireAlone,
+		Find:   "t.turnstiles.$makeWay(r)",
+		Put:    "",
+		With:   map[string]any{"makeWay": (*turnstiles).makeWay},
+		Tests:  []string{"TestKeptNameOfTheSameClient"},
+	},
 }

@@ -106,7 +106,7 @@ func (s *source) locate(c change) (site, error) {
 	}
 	p, err := parsePattern(c.with.named(c.find))
 	if err != nil {
-		return site{}, fmt.Errorf("Find: %w", err)
+		return site{}, fmt.Errorf("in Find: %w", err)
 	}
 	all := p.in(decl.Body)
 	if len(all) != 1 {

@@ -182,7 +182,7 @@ func (c *change) set(key string, value ast.Expr) (err error) {
 		return elements(value, func(e ast.Expr) error {
 			pair, ok := e.(*ast.KeyValueExpr)
 			if !ok {
-				return errors.New("With is not a map")
+				return errors.New("the value of With is not a map")
 			}
 			name, err := text(pair.Key)
 			if err != nil {

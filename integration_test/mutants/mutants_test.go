@@ -21,6 +21,8 @@ import (
 // root is the module's root, relative to this package's folder.
 const root = "../.."
 
+const module = "github.com/zklock/go-zklock"
+
 // Each mutant has one place in the package that it breaks, and it compiles there. The
 // position of a compiler's error is the mutant's name and the line in the function that it
 // changes. Find and Put name no private function: gopls renames functions in Go only.
@@ -45,12 +47,11 @@ func TestMutantsApplyAndCompile(t *testing.T) {
 		uses, _ := c.check(t, nil)
 		grafted, trees := c.check(t, files)
 		for _, m := range all {
+			if m.pkg != s.pkg {
+				continue
+			}
 			for _, ch := range m.changes {
-				if m.pkg != s.pkg {
-					continue
-				}
-				named := privateInFind(t, s, ch, uses)
-				named = append(named, privateInPut(ch, alias(ch.in.name, m.number), grafted, trees)...)
+				named := append(privateInFind(t, s, ch, uses), privateInPut(ch, alias(ch.in.name, m.number), grafted, trees)...)
 				for _, name := range named {
 					t.Errorf("mutant %s names the private function %s: write $%s, and With if another could stand there", m.name, name, name)
 				}
@@ -118,7 +119,7 @@ func privateInPut(c change, copied string, uses map[*ast.Ident]types.Object, tre
 // isPrivate reports whether an object is a function that only this module's packages can call.
 func isPrivate(o types.Object) bool {
 	f, ok := o.(*types.Func)
-	if !ok || f.Pkg() == nil || !strings.HasPrefix(f.Pkg().Path(), "github.com/zklock/go-zklock/") {
+	if !ok || f.Pkg() == nil || !strings.HasPrefix(f.Pkg().Path(), module+"/") {
 		return false
 	}
 	return !f.Exported() || strings.Contains(f.Pkg().Path(), "/internal/")
@@ -252,22 +253,54 @@ func TestPatternsMatch(t *testing.T) {
 		{"for { $$body }", "$$body", "x = x - 1"},
 		{"x = x + 2", "", "0 times"},
 		{"$f = $v", "", "3 times"},
-		{"s.$f(nil)", "s.$g(nil)", "Put has $g"},
-		{"if {", "", "Find:"},
+		{"s.$f(nil)", "s.$g(nil)", "has $g"},
+		{"if {", "", "in Find"},
 	} {
-		text := "package p\n\nfunc f() {\n" + body + "\n}\n"
-		fset := token.NewFileSet()
-		tree, err := parser.ParseFile(fset, "f.go", text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &source{pkg: "p", fset: fset, files: map[string]*sourceFile{"f.go": {text, tree}}}
+		s := sourceOf(t, "func f() {\n"+body+"\n}\n")
 		at, err := s.locate(change{in: funcName{name: "f"}, find: c.find, put: c.put})
 		if err != nil {
 			at.text = err.Error()
 		}
 		if at.text != c.want && (err == nil || !strings.Contains(at.text, c.want)) {
 			t.Errorf("%s, %s: %q, want %q", c.find, c.put, at.text, c.want)
+		}
+	}
+}
+
+func sourceOf(t *testing.T, functions string) *source {
+	t.Helper()
+	text, fset := "package p\n\n"+functions, token.NewFileSet()
+	tree, err := parser.ParseFile(fset, "f.go", text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &source{pkg: "p", fset: fset, files: map[string]*sourceFile{"f.go": {text, tree}}}
+}
+
+// Private functions are seen in Find and in Put, unless a wildcard stands for them.
+func TestPrivateFunctionsAreSeen(t *testing.T) {
+	s := sourceOf(t, "func f(a int) int { close := a; return get(close) + Set(close) }\nfunc get(a int) int { return a }\nfunc Set(a int) int { return a }\n")
+	c := &checker{s, importer.ForCompiler(s.fset, "source", nil), module + "/p"}
+	uses, _ := c.check(t, nil)
+	for _, x := range []struct {
+		find, put string
+		with      names
+		want      []string
+	}{
+		{"get(close)", "0", nil, []string{"get"}},
+		{"$get(close)", "0", names{"get": "get"}, nil},
+		{"Set(close)", "get(a)", nil, []string{"get"}},
+		{"Set(close)", "$get(a)", names{"get": "get"}, nil},
+		{"Set(close)", "close + Set(a)", nil, nil},
+	} {
+		ch := change{funcName{name: "f"}, x.find, x.put, x.with}
+		files, err := s.graft([]numbered{{mutant{name: "m", pkg: "p", changes: []change{ch}}, 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		grafted, trees := c.check(t, files)
+		if got := append(privateInFind(t, s, ch, uses), privateInPut(ch, "fMutant1", grafted, trees)...); !slices.Equal(got, x.want) {
+			t.Errorf("%+v: %v", x, got)
 		}
 	}
 }

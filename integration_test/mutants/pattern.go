@@ -118,7 +118,7 @@ type matching struct {
 
 var (
 	positionType = reflect.TypeFor[token.Pos]()
-	ignored      = map[reflect.Type]bool{reflect.TypeFor[*ast.Object](): true, reflect.TypeFor[*ast.CommentGroup](): true}
+	commentType  = reflect.TypeFor[*ast.CommentGroup]()
 )
 
 // same compares a value of the pattern's tree with one of the source's. Positions and
@@ -148,7 +148,7 @@ func (m *matching) same(p, n reflect.Value) bool {
 				if p.Field(i).Int() == 0 != (n.Field(i).Int() == 0) {
 					return false
 				}
-			case f.Type == positionType || ignored[f.Type]:
+			case f.Type == positionType || f.Type == commentType || f.Name == "Obj":
 			case !m.same(p.Field(i), n.Field(i)):
 				return false
 			}
@@ -219,7 +219,7 @@ func (p pattern) replacement(f found, put string, text func(start, end token.Pos
 		nodes, ok := f.bound[name]
 		switch {
 		case !ok:
-			unknown = fmt.Errorf("Put has %s, which is neither in Find nor in With", w)
+			unknown = fmt.Errorf("what replaces it has %s, which is neither in Find nor in With", w)
 			return ""
 		case len(nodes) == 0:
 			return ""

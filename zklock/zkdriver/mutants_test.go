@@ -75,4 +75,12 @@ var _ = []mutant.Mutant{
 		Put:    "req.send == nil",
 		Tests:  []string{"TestRepliesThatAreTooLong"},
 	},
+	{
+		Name:   "channel-for-every-watch",
+		Breaks: "each watch that is set again after a reconnect takes additional memory",
+		In:     (*watches).arm,
+		Find:   "x.gen != gen",
+		Put:    "false",
+		Tests:  []string{"TestWatchesThatAreSetAgainTakeNoMoreMemory"},
+	},
 }

@@ -84,4 +84,22 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestLeaseOutlivesNoSession"},
 		By:     "zklock/internal/model",
 	},
+	{
+		Name:   "heartbeats-too-rare",
+		Breaks: "heartbeats come an interval too late, so the lease gets shorter",
+		In:     (*Lease).CommitDue,
+		Find:   "l.$leastKept()",
+		Put:    "l.$leastKept() - l.$exchangeEvery()",
+		With:   map[string]any{"leastKept": (*Lease).LeastKept, "exchangeEvery": (*Lease).ExchangeEvery},
+		Tests:  []string{"TestLeastLeaseWhileHeld"},
+		By:     "zklock",
+	},
+	{
+		Name:   "suspension-not-looked-for",
+		Breaks: "the clocks are not compared although the wall clock has moved against the monotonic one",
+		In:     Now,
+		Find:   "$recent && $near(skew, askedSkew.Load())",
+		Put:    "$recent",
+		Tests:  []string{"TestNowAsksForTheClocks"},
+	},
 }

@@ -120,14 +120,6 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestGroupHasOneCreateOfANameAndDeletesFirst"},
 	},
 	{
-		Name:   "innocent-members-blamed",
-		Breaks: "the failure of one member of a group fails every member, and the others are not sent again",
-		In:     (*committer).send,
-		Find:   "err != nil && known",
-		Put:    "false && known",
-		Tests:  []string{"TestFailuresInAGroupAreTheirMembersOnly"},
-	},
-	{
 		Name:   "group-on-a-members-context",
 		Breaks: "a transaction is cancelled with the context of one caller",
 		In:     transactions.multi,
@@ -218,5 +210,13 @@ var _ = []mutant.Mutant{
 		Put:    "for { $$body }",
 		Tests:  []string{"TestCloseIsNotHeldUpByBusyOperationHooks"},
 		By:     "zklock",
+	},
+	{
+		Name:   "lease-suspended-during-handshake",
+		Breaks: "a reconnect's handshake is dated after a suspension that came between the handshake and its reply",
+		In:     keeper.keep,
+		Find:   "if state == driver.Connected { suspendedThen = suspendedNow }",
+		Put:    "suspendedThen = suspendedNow",
+		Tests:  []string{"TestSuspensionDuringAReconnectShortensTheLease"},
 	},
 }
