@@ -13,15 +13,15 @@ import (
 
 // declared has the names that the design document may use.
 type declared struct {
-	members map[string]bool // the methods and fields of the core's types: type.method, type.field
-	names   map[string]bool // the core's top-level names; those of packages below it with the package: driver.Session
-	tests   map[string]bool // the functions in all test files
+	types  map[string]bool // of the core; those of packages below it with the package: driver.Session
+	public map[string]bool // the exported functions, methods, fields and values of the packages that programs import
+	tests  map[string]bool // the functions in all test files
 }
 
 // declarations reads the core's files and all test files.
 func declarations(t *testing.T) declared {
 	t.Helper()
-	d := declared{members: make(map[string]bool), names: make(map[string]bool), tests: make(map[string]bool)}
+	d := declared{types: make(map[string]bool), public: make(map[string]bool), tests: make(map[string]bool)}
 	for _, pattern := range []string{"../zklock/*.go", "../zklock/*/*.go", "../zklock/internal/*/*.go", "*_test.go", "*/*_test.go", "../internal/testkit/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
@@ -36,13 +36,18 @@ func declarations(t *testing.T) declared {
 			if prefix == "zklock." {
 				prefix = ""
 			}
-			d.add(file, prefix, strings.HasSuffix(path, "_test.go"))
+			d.add(file, prefix, !strings.Contains(path, "/internal/"), strings.HasSuffix(path, "_test.go"))
 		}
 	}
 	return d
 }
 
-func (d *declared) add(file *ast.File, prefix string, test bool) {
+func (d *declared) add(file *ast.File, prefix string, public, test bool) {
+	export := func(name *ast.Ident, owner string) {
+		if public && name.IsExported() {
+			d.public[prefix+owner+name.Name] = true
+		}
+	}
 	for _, decl := range file.Decls {
 		switch x := decl.(type) {
 		case *ast.FuncDecl:
@@ -50,23 +55,23 @@ func (d *declared) add(file *ast.File, prefix string, test bool) {
 			case test:
 				d.tests[x.Name.Name] = true
 			case x.Recv != nil:
-				d.members[prefix+receiver(x)+"."+x.Name.Name] = true
+				export(x.Name, receiver(x)+".")
 			default:
-				d.names[prefix+x.Name.Name] = true
+				export(x.Name, "")
 			}
 		case *ast.GenDecl:
 			for _, spec := range x.Specs {
 				switch s := spec.(type) {
 				case *ast.TypeSpec:
-					d.names[prefix+s.Name.Name] = true
+					d.types[prefix+s.Name.Name] = true
 					for _, m := range members(s.Type) {
 						for _, name := range m.Names {
-							d.members[prefix+s.Name.Name+"."+name.Name] = true
+							export(name, s.Name.Name+".")
 						}
 					}
 				case *ast.ValueSpec:
 					for _, name := range s.Names {
-						d.names[prefix+name.Name] = true
+						export(name, "")
 					}
 				}
 			}
@@ -74,8 +79,9 @@ func (d *declared) add(file *ast.File, prefix string, test bool) {
 	}
 }
 
-// TestDesignNamesWhatExists looks up every file, function, method, field and
-// test that zklock/DESIGN.md names.
+// TestDesignNamesWhatExists looks up every file, type and test that zklock/DESIGN.md names.
+// Of functions the document may name those that programs call: the others are renamed as
+// soon as a better name is found, and no sentence should stand in the way.
 func TestDesignNamesWhatExists(t *testing.T) {
 	text, err := os.ReadFile("../zklock/DESIGN.md")
 	if err != nil {
@@ -83,10 +89,10 @@ func TestDesignNamesWhatExists(t *testing.T) {
 	}
 	d := declarations(t)
 	outside := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
-	var files, functions, tests int
+	var files, names, tests int
 	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(outside, -1) {
 		name := m[1]
-		switch kind := regexp.MustCompile(`^(?:(.*\.go)|(Test\w+)|(\w+(?:\.\w+){1,2})|([a-z]+[A-Z]\w*))$`).FindStringSubmatch(name); {
+		switch kind := regexp.MustCompile(`^(?:(.*\.go)|(Test\w+)|(\w+(?:\.\w+){1,2}|[a-z]+[A-Z]\w*))$`).FindStringSubmatch(name); {
 		case kind == nil: // a URL key, a znode, a package
 		case kind[1] != "":
 			files++
@@ -98,19 +104,14 @@ func TestDesignNamesWhatExists(t *testing.T) {
 			if !d.tests[name] {
 				t.Errorf("the document names the test %s, which does not exist", name)
 			}
-		case kind[3] != "":
-			functions++
-			if !d.members[name] && !d.names[name] {
-				t.Errorf("the document names %s, which the core does not declare", name)
-			}
 		default:
-			functions++
-			if !d.names[name] && name != "syncLimit" { // a setting of the servers
-				t.Errorf("the document names %s, which the core does not declare", name)
+			names++
+			if !d.types[name] && !d.public[name] && name != "syncLimit" { // a setting of the servers
+				t.Errorf("the document names %s, which is neither a type of the core nor a public function", name)
 			}
 		}
 	}
-	if files < 30 || functions < 50 || tests < 30 {
-		t.Errorf("the document names only %d files, %d functions and %d tests: the test does not find the names any more", files, functions, tests)
+	if files < 30 || names < 30 || tests < 30 {
+		t.Errorf("the document names only %d files, %d types and %d tests: the test does not find the names any more", files, names, tests)
 	}
 }

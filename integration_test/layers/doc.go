@@ -7,5 +7,6 @@
 //	go run ./integration_test/layers -calls              every call from file to file
 //	go run ./integration_test/layers -dir other/zklock   a package in another folder
 //
-// The tests of this package have the maximum of each number. A maximum may be lowered.
+// The tests of this package have a maximum for the calls that go up, and for each circle. A
+// maximum may be lowered.
 package main

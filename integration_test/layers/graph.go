@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -9,7 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,13 +23,6 @@ type graph struct {
 	files []string                       // the base names, sorted
 	calls map[call]map[string]int        // between files: the number of calls by "caller -> callee"
 	knows map[string]map[string]struct{} // by type name: the types that its fields and methods mention
-	size  map[string]*typeSize           // by type name: the types that have methods
-}
-
-// typeSize has the number of a type's methods, and the files that they are in.
-type typeSize struct {
-	methods int
-	files   map[string]bool
 }
 
 // draw makes the graph of the package in a folder, without its tests, with the files that
@@ -47,7 +38,7 @@ func draw(dir string) (*graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &graph{calls: make(map[call]map[string]int), knows: make(map[string]map[string]struct{}), size: make(map[string]*typeSize)}
+	g := &graph{calls: make(map[call]map[string]int), knows: make(map[string]map[string]struct{})}
 	at := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
 	for _, f := range files {
 		g.files = append(g.files, at(f.Pos()))
@@ -102,11 +93,6 @@ func (g *graph) addFunc(pkg *types.Package, info *types.Info, d *ast.FuncDecl, a
 	if d.Recv != nil {
 		owner := receiver(d)
 		caller = owner + "." + caller
-		if g.size[owner] == nil {
-			g.size[owner] = &typeSize{files: make(map[string]bool)}
-		}
-		g.size[owner].methods++
-		g.size[owner].files[from] = true
 		g.mentions(pkg, info, owner, d)
 	}
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -220,10 +206,4 @@ func (g *graph) from(t string) map[string]bool {
 		}
 	}
 	return found
-}
-
-// widest returns the type with the most methods.
-func (g *graph) widest() (string, *typeSize) {
-	name := slices.MaxFunc(slices.Sorted(maps.Keys(g.size)), func(a, b string) int { return cmp.Compare(g.size[a].methods, g.size[b].methods) })
-	return name, g.size[name]
 }

@@ -41,27 +41,21 @@ func TestCoreKeepsItsLayers(t *testing.T) {
 	}
 }
 
-// Each package has maxima: for the types that refer to each other in a circle, for the
-// methods of one type, and for the files that these methods are in. A change that makes
-// one of them smaller lowers the number here.
-func TestTypesStaySmall(t *testing.T) {
-	for _, p := range []struct {
-		dir                    string
-		circle, methods, files int
-	}{
-		{"../../zklock", 12, 30, 5},
-		{"../../zklock/internal/place", 9, 30, 6},
-		{"../../zklock/internal/session", 4, 30, 4},
-		{"../../zklock/internal/queue", 12, 30, 6},
+// Each package has a maximum of types that refer to each other in a circle. A change that
+// makes a circle smaller lowers the number here.
+func TestCirclesStaySmall(t *testing.T) {
+	for dir, most := range map[string]int{
+		"../../zklock":                  12,
+		"../../zklock/internal/place":   9,
+		"../../zklock/internal/session": 4,
+		"../../zklock/internal/queue":   12,
 	} {
-		g, err := draw(p.dir)
+		g, err := draw(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, size := g.widest()
-		if circle := g.circle(); len(circle) > p.circle || size.methods > p.methods || len(size.files) > p.files {
-			t.Errorf("%s: %d types in the largest circle (%s), %d methods in %d files of %s; at most %d, %d and %d are allowed",
-				p.dir, len(circle), strings.Join(circle, " "), size.methods, len(size.files), name, p.circle, p.methods, p.files)
+		if circle := g.circle(); len(circle) > most {
+			t.Errorf("%s: %d types in the largest circle (%s), at most %d are allowed", dir, len(circle), strings.Join(circle, " "), most)
 		}
 	}
 }
@@ -97,7 +91,7 @@ func TestDrawSeesCallsAndCircles(t *testing.T) {
 	}
 	var text strings.Builder
 	report(&text, g, layers, false)
-	for _, want := range []string{"UP  low", "Low.Answer -> High.Hear", "2 calls between files, 1 of them up a layer", "the widest type is High: 2 methods in 1 files"} {
+	for _, want := range []string{"UP  low", "Low.Answer -> High.Hear", "2 calls between files, 1 of them up a layer"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report does not contain %q:\n%s", want, &text)
 		}

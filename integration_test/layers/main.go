@@ -51,9 +51,7 @@ func report(w io.Writer, g *graph, t *table, all bool) {
 		}
 	}
 	circle := g.circle()
-	widest, size := g.widest()
 	fmt.Fprintf(w, "\n%d files in %d layers: %s\n", len(g.files), len(t.names), strings.Join(t.names, ", "))
 	fmt.Fprintf(w, "%d calls between files, %d of them up a layer\n", total, up)
 	fmt.Fprintf(w, "%d types know each other in the largest circle: %s\n", len(circle), strings.Join(circle, " "))
-	fmt.Fprintf(w, "the widest type is %s: %d methods in %d files\n", widest, size.methods, len(size.files))
 }

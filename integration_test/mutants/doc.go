@@ -1,10 +1,11 @@
-// Command mutants checks whether the tests of the core find bugs. It has a list of
-// deliberate bugs, called mutants. Most of them are mistakes that earlier locks on
-// ZooKeeper have made. Each is built into the core, and the tests have to fail.
+// Command mutants checks whether the tests find bugs. Packages list deliberate bugs of their
+// own, called mutants, in their test files mutants*_test.go, in the form of package
+// internal/testkit/mutant. Most of them are mistakes that earlier locks on ZooKeeper have
+// made. Each breaks one rule, and the tests have to fail.
 //
 //	go run ./integration_test/mutants [-run regexp] [-parallel 2] [-seeds 300]
 //
-// A mutant is a text in a source file and the text that replaces it. It is applied
+// A mutant names a function, a piece of its syntax tree, and what replaces it. It is applied
 // with the build's overlay, so no source file is changed. The tests that are
 // expected to fail run first. If they pass, the package's other quick tests run. If
 // these pass too, the simulation runs, for a number of seeds. The printed table names

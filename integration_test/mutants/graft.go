@@ -1,14 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
-	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -34,139 +36,168 @@ var activeMutant, _ = strconv.Atoi(os.Getenv(%q))
 `
 )
 
-// numbered is a mutant with its position in the list of all mutants, counted from 1.
-type numbered struct {
-	mutant
-	number int
+// source is the source of a package, without its tests, as it is built on this system.
+type source struct {
+	pkg   string
+	fset  *token.FileSet
+	files map[string]*sourceFile // by name
 }
 
-// graft returns the files, by name, that replace or extend the files of a package in the
-// build. The error lists every mutant that cannot be added.
-func graft(root, pkg string, list []numbered) (map[string]string, error) {
-	files := map[string]string{switchFile: fmt.Sprintf(switchText, path.Base(pkg), switchVariable)}
-	byFile := make(map[string][]numbered)
-	for _, m := range list {
-		if m.pkg() == pkg {
-			byFile[m.file] = append(byFile[m.file], m)
-		}
+type sourceFile struct {
+	text string
+	tree *ast.File
+}
+
+func readSource(root, pkg string) (*source, error) {
+	dir := filepath.Join(root, filepath.FromSlash(pkg))
+	built, err := build.ImportDir(dir, 0)
+	if err != nil {
+		return nil, err
 	}
-	var errs []error
-	for file, mutants := range byFile {
-		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+	s := &source{pkg: pkg, fset: token.NewFileSet(), files: make(map[string]*sourceFile)}
+	for _, name := range built.GoFiles {
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
-		text, err := graftFile(string(source), mutants)
-		errs = append(errs, err)
-		files[path.Base(file)] = text
+		tree, err := parser.ParseFile(s.fset, name, text, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		s.files[name] = &sourceFile{string(text), tree}
+	}
+	return s, nil
+}
+
+// function finds a declared function.
+func (s *source) function(name funcName) (file string, decl *ast.FuncDecl) {
+	for file, f := range s.files {
+		for _, d := range f.tree.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil && nameOf(fn) == name {
+				return file, fn
+			}
+		}
+	}
+	return "", nil
+}
+
+func nameOf(f *ast.FuncDecl) funcName {
+	if f.Recv == nil {
+		return funcName{name: f.Name.Name}
+	}
+	return funcName{typeName(f.Recv.List[0].Type), f.Name.Name}
+}
+
+func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
+
+// site is where a change is made: one part of one function, and the text that replaces it.
+type site struct {
+	file string
+	decl *ast.FuncDecl
+	found
+	text string
+}
+
+// locate finds the only place at which a change can be made.
+func (s *source) locate(c change) (site, error) {
+	file, decl := s.function(c.in)
+	if decl == nil {
+		return site{}, fmt.Errorf("%s has no function %s", s.pkg, c.in)
+	}
+	p, err := parsePattern(c.with.named(c.find))
+	if err != nil {
+		return site{}, fmt.Errorf("in Find: %w", err)
+	}
+	all := p.in(decl.Body)
+	if len(all) != 1 {
+		return site{}, fmt.Errorf("%s has this %d times, not once: %s", c.in, len(all), c.find)
+	}
+	text := s.files[file].text
+	put, err := p.replacement(all[0], c.with.named(c.put), func(start, end token.Pos) string { return text[s.offset(start):s.offset(end)] })
+	return site{file, decl, all[0], put}, err
+}
+
+// graft returns the files, by name, that replace or extend the package's files in the build.
+// The error lists every mutant that cannot be added.
+func (s *source) graft(list []numbered) (map[string]string, error) {
+	calls := make(map[*ast.FuncDecl]string) // the statements to insert at a function's beginning
+	copies := make(map[string]string)       // by file: the changed functions
+	var errs []error
+	for _, m := range list {
+		if m.pkg != s.pkg {
+			continue
+		}
+		if err := s.graftOne(m, calls, copies); err != nil {
+			errs = append(errs, fmt.Errorf("mutant %s: %w", m.name, err))
+		}
+	}
+	files := map[string]string{switchFile: fmt.Sprintf(switchText, base(s.pkg), switchVariable)}
+	for name, f := range s.files {
+		if copies[name] == "" {
+			continue
+		}
+		var text strings.Builder
+		after := 0
+		for _, d := range f.tree.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && calls[fn] != "" {
+				at := s.offset(fn.Body.Lbrace) + 1
+				text.WriteString(f.text[after:at] + calls[fn])
+				after = at
+			}
+		}
+		files[name] = text.String() + f.text[after:] + copies[name]
 	}
 	return files, errors.Join(errs...)
 }
 
-// function is a declared function in a file's text.
-type function struct {
-	decl *ast.FuncDecl
-	text string
-	body int // offset of the byte after the opening brace, in the file
-	name int // offset of the function's name, in text
-}
-
-// graftFile adds mutants to a file's text.
-func graftFile(source string, mutants []numbered) (string, error) {
-	originals, rest, err := functions(source)
-	if err != nil {
-		return "", err
-	}
-	calls := make(map[string]string) // by function: the statements to insert at its beginning
-	var copies strings.Builder
-	var errs []error
-	for _, m := range mutants {
-		changed, err := m.apply(source)
+// graftOne adds the calls and the copies that one mutant needs.
+func (s *source) graftOne(m numbered, calls map[*ast.FuncDecl]string, copies map[string]string) error {
+	sites := make(map[*ast.FuncDecl][]site)
+	for _, c := range m.changes {
+		at, err := s.locate(c)
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			return err
 		}
-		changedFunctions, changedRest, err := functions(changed)
+		sites[at.decl] = append(sites[at.decl], at)
+	}
+	for decl, list := range sites {
+		call, err := callOf(decl, m.number)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("mutant %s: %w", m.name, err))
-			continue
+			return err
 		}
-		grafted := false
-		for key, f := range changedFunctions {
-			original, ok := originals[key]
-			if !ok || original.text == f.text {
-				continue
+		calls[decl] += call
+		file := list[0].file
+		text := s.files[file].text
+		list = append(list, site{found: found{start: decl.Name.Pos(), end: decl.Name.End()}, text: alias(decl.Name.Name, m.number)})
+		slices.SortFunc(list, func(a, b site) int { return cmp.Compare(a.start, b.start) })
+		after := s.offset(decl.Type.Pos())
+		var copied strings.Builder
+		for _, at := range list {
+			if s.offset(at.start) < after {
+				return errors.New("two of its changes overlap")
 			}
-			grafted = true
-			call, err := f.call(m.number)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("mutant %s: %w", m.name, err))
-				continue
-			}
-			calls[key] += call
-			end := f.name + len(f.decl.Name.Name)
-			fmt.Fprintf(&copies, "\n//line %s:1\n%s%s%s\n", m.name, f.text[:f.name], f.alias(m.number), f.text[end:])
+			copied.WriteString(text[after:s.offset(at.start)] + at.text)
+			after = s.offset(at.end)
 		}
-		if !grafted || changedRest != rest || len(changedFunctions) != len(originals) {
-			errs = append(errs, fmt.Errorf("mutant %s: it has to change the body of at least one function, and nothing else", m.name))
-		}
+		copied.WriteString(text[after:s.offset(decl.End())])
+		copies[file] += fmt.Sprintf("\n//line %s:1\n%s\n", m.name, &copied)
 	}
-	at := make(map[int]string)
-	for key, call := range calls {
-		at[originals[key].body] = call
-	}
-	var text strings.Builder
-	for i := range len(source) {
-		text.WriteString(at[i])
-		text.WriteByte(source[i])
-	}
-	return text.String() + copies.String(), errors.Join(errs...)
+	return nil
 }
 
-// functions finds the functions of a file. rest is the file's text without them.
-func functions(source string) (found map[string]function, rest string, err error) {
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, "", source, parser.SkipObjectResolution|parser.ParseComments)
-	if err != nil {
-		return nil, "", err
-	}
-	found = make(map[string]function)
-	offset := func(p token.Pos) int { return fset.Position(p).Offset }
-	after := 0
-	for _, d := range file.Decls {
-		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Body == nil {
-			continue
-		}
-		start, end := offset(f.Pos()), offset(f.End())
-		if f.Doc != nil {
-			start = offset(f.Type.Pos())
-		}
-		rest += source[after:start]
-		after = end
-		key := f.Name.Name
-		if f.Recv != nil {
-			t := f.Recv.List[0].Type
-			key = source[offset(t.Pos()):offset(t.End())] + "." + key
-		}
-		found[key] = function{f, source[start:end], offset(f.Body.Lbrace) + 1, offset(f.Name.Pos()) - start}
-	}
-	return found, rest + source[after:], nil
-}
+// alias is the name of a function's copy that mutant n has changed.
+func alias(function string, n int) string { return fmt.Sprintf("%sMutant%d", function, n) }
 
-// alias is the name of the function's copy that mutant n has changed.
-func (f function) alias(n int) string { return fmt.Sprintf("%sMutant%d", f.decl.Name.Name, n) }
-
-// call returns the statement that calls mutant n's copy instead of this function.
-func (f function) call(n int) (string, error) {
+// callOf returns the statement that calls mutant n's copy instead of the function.
+func callOf(f *ast.FuncDecl, n int) (string, error) {
 	var args []string
-	for _, p := range f.decl.Type.Params.List {
+	for _, p := range f.Type.Params.List {
 		if len(p.Names) == 0 {
-			return "", fmt.Errorf("%s has a parameter without a name", f.decl.Name.Name)
+			return "", fmt.Errorf("%s has a parameter without a name", f.Name.Name)
 		}
 		for _, name := range p.Names {
 			if name.Name == "_" {
-				return "", fmt.Errorf("%s has a parameter without a name", f.decl.Name.Name)
+				return "", fmt.Errorf("%s has a parameter without a name", f.Name.Name)
 			}
 			arg := name.Name
 			if _, variadic := p.Type.(*ast.Ellipsis); variadic {
@@ -175,15 +206,15 @@ func (f function) call(n int) (string, error) {
 			args = append(args, arg)
 		}
 	}
-	callee := f.alias(n)
-	if f.decl.Recv != nil {
-		names := f.decl.Recv.List[0].Names
+	callee := alias(f.Name.Name, n)
+	if f.Recv != nil {
+		names := f.Recv.List[0].Names
 		if len(names) == 0 || names[0].Name == "_" {
-			return "", fmt.Errorf("%s has a receiver without a name", f.decl.Name.Name)
+			return "", fmt.Errorf("%s has a receiver without a name", f.Name.Name)
 		}
 		callee = names[0].Name + "." + callee
 	}
-	if t := f.decl.Type.TypeParams; t != nil {
+	if t := f.Type.TypeParams; t != nil {
 		var names []string
 		for _, p := range t.List {
 			for _, name := range p.Names {
@@ -193,7 +224,7 @@ func (f function) call(n int) (string, error) {
 		callee += "[" + strings.Join(names, ", ") + "]"
 	}
 	statement := fmt.Sprintf("%s(%s)", callee, strings.Join(args, ", "))
-	if r := f.decl.Type.Results; r != nil && len(r.List) > 0 {
+	if r := f.Type.Results; r != nil && len(r.List) > 0 {
 		return fmt.Sprintf("\nif activeMutant == %d { return %s };", n, statement), nil
 	}
 	return fmt.Sprintf("\nif activeMutant == %d { %s; return };", n, statement), nil

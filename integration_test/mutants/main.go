@@ -33,20 +33,24 @@ func run(ctx context.Context, only string, parallel, seeds int) error {
 	if err != nil {
 		return err
 	}
-	list := slices.DeleteFunc(all(), func(m numbered) bool { return !pattern.MatchString(m.name) })
-	if len(list) == 0 {
-		return fmt.Errorf("no mutant matches %q", only)
-	}
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
+	}
+	all, err := load(root)
+	if err != nil {
+		return err
+	}
+	list := slices.DeleteFunc(slices.Clone(all), func(m numbered) bool { return !pattern.MatchString(m.name) })
+	if len(list) == 0 {
+		return fmt.Errorf("no mutant matches %q", only)
 	}
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	l := &laboratory{root: root, dir: dir, seeds: seeds}
+	l := &laboratory{root: root, dir: dir, seeds: seeds, all: all}
 	began := time.Now()
 	if err := l.control(ctx, list); err != nil {
 		return err

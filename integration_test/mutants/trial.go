@@ -19,6 +19,7 @@ type laboratory struct {
 	root  string // the module's root folder
 	dir   string // a folder for test binaries and the changed sources that they are built from
 	seeds int    // the number of simulation runs
+	all   []numbered
 }
 
 // verdict is the outcome of trying one mutant.
@@ -74,8 +75,12 @@ func exactly(tests []string) string { return "^(" + strings.Join(tests, "|") + "
 // does not change the sources: the build's overlay replaces them with other files.
 func (l *laboratory) build(ctx context.Context, pkg string) error {
 	replace := make(map[string]string)
-	for _, changed := range packages(pkg) {
-		files, err := graft(l.root, changed, all())
+	for _, changed := range packages(l.all, pkg) {
+		s, err := readSource(l.root, changed)
+		if err != nil {
+			return err
+		}
+		files, err := s.graft(l.all)
 		if err != nil {
 			return err
 		}

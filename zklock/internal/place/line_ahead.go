@@ -61,7 +61,7 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 	return ahead, nil
 }
 
-// report tells the requester which contender it waits for: the nearest one.
+// report names to the requester the contender that it waits for: the nearest one.
 func (l *line) report(by Requester, ahead []*session.Watched) {
 	nearest := len(ahead) - 1
 	by.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node))

@@ -1,0 +1,39 @@
+package election
+
+import "github.com/zklock/go-zklock/internal/testkit/mutant"
+
+var _ = []mutant.Mutant{
+	{
+		Name:   "election-resigns-while-working",
+		Breaks: "a leader resigns when its context ends, while its function still works",
+		In:     (*Election).serve,
+		Find:   "defer e.$watchStuck(inner, t)()",
+		Put: `defer e.$watchStuck(inner, t)()
+defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)) })()`,
+		Tests: []string{"TestNoOtherLeadsUntilTheWorkHasEnded", "TestSimulatedElections"},
+	},
+	{
+		Name:   "election-hands-over",
+		Breaks: "a place is handed over inside the process: two terms have one node",
+		In:     (*Election).Campaign,
+		Find:   "[]zklock.AcquireOption{zklock.WithoutHandover(), zklock.WithLabel(e.value)}",
+		Put:    "[]zklock.AcquireOption{zklock.WithLabel(e.value)}",
+		Tests:  []string{"TestEachTermHasATokenOfItsOwn", "TestAThousandCandidates"},
+	},
+	{
+		Name:   "election-forgets-a-resignation",
+		Breaks: "a resignation that is repeated does not wait for the confirmation",
+		In:     (*Term).Resign,
+		Find:   "return t.$awaitGone(ctx)",
+		Put:    "return nil",
+		Tests:  []string{"TestAFailedResignationIsNotForgotten"},
+	},
+	{
+		Name:   "election-stopped-leads",
+		Breaks: "a process that was stopped between its grant and the call of its function leads when it goes on",
+		In:     (*Election).serve,
+		Find:   "inner.Err() != nil || !t.Valid()",
+		Put:    "inner.Err() != nil",
+		Tests:  []string{"TestALeaderThatWasStoppedBeforeItsTermDoesNotLead"},
+	},
+}

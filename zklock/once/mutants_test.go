@@ -1,0 +1,54 @@
+package once
+
+import "github.com/zklock/go-zklock/internal/testkit/mutant"
+
+var _ = []mutant.Mutant{
+	{
+		Name:   "once-again",
+		Breaks: "the slot that has run last runs again",
+		In:     Do,
+		Find:   "slot <= before.Slot",
+		Put:    "slot < before.Slot",
+		Tests:  []string{"TestDoRunsEachSlotOnce", "TestWriteWithAnUnknownOutcome"},
+	},
+	{
+		Name:   "once-failure-counts",
+		Breaks: "a slot counts as run although its job has failed",
+		In:     Do,
+		Find:   "if err := fn(work); err != nil { $$body }",
+		Put:    "if err := fn(work); err != nil && false { $$body }",
+		Tests:  []string{"TestFailedSlotStaysOpen"},
+	},
+	{
+		Name:   "once-any-version",
+		Breaks: "a write of the ledger overwrites what an operator has written meanwhile",
+		In:     ledger.record,
+		Find:   "now.version",
+		Put:    "driver.AnyVersion",
+		Tests:  []string{"TestOtherWritersOfTheLedger"},
+	},
+	{
+		Name:   "once-loss-hidden",
+		Breaks: "a job that has lost its lock counts as run",
+		In:     Do,
+		Find:   "if err := l.$record(ctx, before, slot); err != nil { $$body }",
+		Put:    "if err := l.$record(ctx, before, slot); err != nil && !errors.Is(err, zklock.ErrLost) { $$body }",
+		Tests:  []string{"TestOthersWaitForTheRun", "TestStoppedHolderWritesNothing"},
+	},
+	{
+		Name:   "once-joins",
+		Breaks: "two calls that join the lock of their caller run the same slot",
+		In:     Do,
+		Find:   "$isJoined(ctx, lock)",
+		Put:    "false",
+		Tests:  []string{"TestDoJoinsNoLock"},
+	},
+	{
+		Name:   "once-stopped-runs",
+		Breaks: "a process that was stopped between the read of the ledger and the call of its job runs it when it goes on",
+		In:     Do,
+		Find:   "!lock.Valid()",
+		Put:    "!lock.Valid() && false",
+		Tests:  []string{"TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt"},
+	},
+}
