@@ -36,7 +36,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "foreign-recipe-ignored",
 		Breaks: "a contender of a foreign recipe, which does not see this library's nodes, is ignored",
-		In:     Znode.list,
+		In:     Znode.listAlone,
 		Find:   "err == nil && foreign != nil",
 		Put:    "false",
 		Tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
@@ -561,6 +561,24 @@ var _ = []mutant.Mutant{
 		Find:   "l.$waitsFor(o)",
 		Put:    `o.Name == ""`,
 		Tests:  []string{"TestLineSharesItsSessionsContenders"},
+	},
+	{
+		Name:   "list-under-way-is-shared",
+		Breaks: "a waiter uses a list that began before its own node was created",
+		In:     Znode.list,
+		Find:   "if l.begun { $$wait }",
+		Put:    "",
+		Tests:  []string{"TestWaitersShareLists"},
+		By:     "zklock",
+	},
+	{
+		Name:   "list-leaves-with-its-waiter",
+		Breaks: "waiters that share a list fail when the one of them that lists leaves",
+		In:     Znode.list,
+		Find:   "l.ended && l.err != nil",
+		Put:    "false",
+		Tests:  []string{"TestWaiterThatLeavesTakesNoListAlong"},
+		By:     "zklock",
 	},
 	{
 		Name:   "departure-heard-on-another-connection",

@@ -33,16 +33,17 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 	desk, began := z.Desk, lease.Now()
 	for {
 		desk.Mu.Lock()
-		l, before := desk.lists[z.Path], (*listing)(nil)
+		l := desk.lists[z.Path]
 		if l == nil {
 			l = &listing{done: make(chan struct{})}
 			desk.lists[z.Path] = l
 		}
 		if l.begun {
-			if before = l; before.next == nil {
-				before.next = &listing{done: make(chan struct{})}
+			before := l
+			if l = before.next; l == nil {
+				l = &listing{done: make(chan struct{})}
+				before.next = l
 			}
-			l = before.next
 			desk.Mu.Unlock()
 			if !await(ctx, before.done) {
 				return nil, desk.WaitEnded(ctx, began)
