@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -131,7 +132,7 @@ func (s *source) graft(list []numbered) (map[string]string, error) {
 			errs = append(errs, fmt.Errorf("mutant %s: %w", m.name, err))
 		}
 	}
-	files := map[string]string{switchFile: fmt.Sprintf(switchText, base(s.pkg), switchVariable)}
+	files := map[string]string{switchFile: fmt.Sprintf(switchText, path.Base(s.pkg), switchVariable)}
 	for name, f := range s.files {
 		if copies[name] == "" {
 			continue

@@ -9,7 +9,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -268,6 +267,3 @@ func typeName(e ast.Expr) string {
 	}
 	return ""
 }
-
-// base is the last element of a package's folder.
-func base(pkg string) string { return path.Base(pkg) }

@@ -12,14 +12,6 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestDoRunsEachSlotOnce", "TestWriteWithAnUnknownOutcome"},
 	},
 	{
-		Name:   "once-failure-counts",
-		Breaks: "a slot counts as run although its job has failed",
-		In:     Do,
-		Find:   "if err := fn(work); err != nil { $$body }",
-		Put:    "if err := fn(work); err != nil && false { $$body }",
-		Tests:  []string{"TestFailedSlotStaysOpen"},
-	},
-	{
 		Name:   "once-any-version",
 		Breaks: "a write of the ledger overwrites what an operator has written meanwhile",
 		In:     ledger.record,

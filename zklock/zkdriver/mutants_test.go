@@ -83,4 +83,20 @@ var _ = []mutant.Mutant{
 		Put:    "false",
 		Tests:  []string{"TestWatchesThatAreSetAgainTakeNoMoreMemory"},
 	},
+	{
+		Name:   "watch-of-a-missing-node-in-the-list-of-data",
+		Breaks: "after a reconnect the watch on a missing node is set again as one on a node that exists",
+		In:     (*watches).arm,
+		Find:   "a.list = onCreation",
+		Put:    "a.list = onData",
+		Tests:  []string{"TestEachWatchIsSetAgainInItsList"},
+	},
+	{
+		Name:   "change-of-children-ends-no-watch",
+		Breaks: "an event of a znode's children ends the watches on its data",
+		In:     fired,
+		Find:   "[]watchList{onChildren}",
+		Put:    "[]watchList{onData}",
+		Tests:  []string{"TestEventsEndTheirWatches"},
+	},
 }

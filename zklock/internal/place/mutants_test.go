@@ -4,15 +4,6 @@ import "github.com/zklock/go-zklock/internal/testkit/mutant"
 
 var _ = []mutant.Mutant{
 	{
-		Name:   "far-waiters-beat",
-		Breaks: "a waiter far from the front sends heartbeats",
-		In:     Attempt.awaitFrontOf,
-		Find:   "if l.far { $$rest } else { $$end }",
-		Put:    "if l.far { $$end } else { $$end }",
-		Tests:  []string{"TestFarWaitersSendNoHeartbeats"},
-		By:     "zklock",
-	},
-	{
 		Name:   "rest-without-an-end",
 		Breaks: "a waiter goes on resting when its turn has come, and gets no lease",
 		In:     Attempt.awaitFrontOf,
@@ -125,24 +116,6 @@ var _ = []mutant.Mutant{
 		Find:   "n == 1",
 		Put:    "n <= 2",
 		Tests:  []string{"TestExpiryWhileQueuedGoesToTheTail"},
-		By:     "zklock",
-	},
-	{
-		Name:   "max-contenders-one-more",
-		Breaks: "max_contenders admits one contender too many",
-		In:     ownNodes.list,
-		Find:   "desk.cfg.MaxContenders",
-		Put:    "desk.cfg.MaxContenders + 1",
-		Tests:  []string{"TestMaxContendersIsExact"},
-		By:     "zklock",
-	},
-	{
-		Name:   "parent-overwritten",
-		Breaks: "the data of a parent that another program created is overwritten",
-		In:     Znode.adopt,
-		Find:   "marked, err := z.$claim(ctx)",
-		Put:    "marked, err := true, error(nil)",
-		Tests:  []string{"TestForeignChildrenAndDataAreLeftAlone"},
 		By:     "zklock",
 	},
 	{
@@ -509,15 +482,6 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
-		Name:   "revoke-joined",
-		Breaks: "a reader joins the readers of a revoked place, so the place never gets free",
-		In:     Standing.MayJoin,
-		Find:   "!s.Revoked && $fits",
-		Put:    "$fits",
-		Tests:  []string{"TestRevokedReaders"},
-		By:     "zklock",
-	},
-	{
 		Name:   "revoke-loses-the-lock",
 		Breaks: "a request ends the lock, so another client may have it during the clean-up",
 		In:     noteRevocation,
@@ -525,15 +489,6 @@ var _ = []mutant.Mutant{
 		Put:    "h.$revoke(reason); p.$lose(); p.$remove()",
 		With:   map[string]any{"lose": (*Place).Lose, "remove": (*Place).Remove},
 		Tests:  []string{"TestRevokedHolderCleansUp", "TestIgnoredRevocation"},
-		By:     "zklock",
-	},
-	{
-		Name:   "revoke-any-zxid",
-		Breaks: "Revoke and Break take any node with the right name, whatever its zxid",
-		In:     sameNode,
-		Find:   "zxid == 0 || n.Stat.Czxid == zxid",
-		Put:    "zxid >= 0",
-		Tests:  []string{"TestRevokeAndBreakOfAnotherNode"},
 		By:     "zklock",
 	},
 	{

@@ -62,4 +62,13 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestQueueExcludesAndLosesNoWakeUp"},
 		By:     "zklock/internal/model",
 	},
+	{
+		Name:   "downgraded-writer-blocks",
+		Breaks: "readers wait for a writer that was downgraded",
+		In:     Effective,
+		Find:   "k.Mode == Exclusive && d.Mode == Shared.$name()",
+		Put:    "false",
+		Tests:  []string{"TestNodeDataBound"},
+		By:     "zklock",
+	},
 }

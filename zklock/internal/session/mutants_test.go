@@ -219,4 +219,21 @@ var _ = []mutant.Mutant{
 		Put:    "suspendedThen = suspendedNow",
 		Tests:  []string{"TestSuspensionDuringAReconnectShortensTheLease"},
 	},
+	{
+		Name:   "silence-before-a-wait-counts",
+		Breaks: "a session that was idle through an outage ends as soon as a caller waits on it",
+		In:     Places.endsLocked,
+		Find:   "s.waits.IsZero()",
+		Put:    "false",
+		Tests:  []string{"TestSilentSessionEnds"},
+	},
+	{
+		Name:   "watch-per-view",
+		Breaks: "each view of a name arms a watch of its own, which stays when the view has ended",
+		In:     (*watches).join,
+		Find:   "w == nil || w.$stale(gen)",
+		Put:    "w == nil || w.$stale(gen) || key.of == ofChildren",
+		Tests:  []string{"TestWatchCountsItsRequests"},
+		By:     "zklock",
+	},
 }

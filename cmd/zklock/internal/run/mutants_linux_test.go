@@ -73,4 +73,12 @@ var _ = []mutant.Mutant{
 		Put:    "{ return !some }",
 		Tests:  []string{"TestChainOfForksIsNotMissed"},
 	},
+	{
+		Name:   "run-guard-not-replaced",
+		Breaks: "a command has no guard any more once its guard was killed",
+		In:     (*group).noteGuard,
+		Find:   "!g.doomed",
+		Put:    "!g.doomed && false",
+		Tests:  []string{"TestGuardIsReplaced"},
+	},
 }
