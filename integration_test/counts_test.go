@@ -115,6 +115,7 @@ var (
 )
 
 func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
+	t.Parallel()
 	zk := calm(t)
 	c, other := calmDial(t, zk), calmDial(t, zk)
 	var l *zklock.Lock
@@ -167,6 +168,7 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 // TestReleaseWakesOneOfFiftyClients counts the requests of each client separately. So it
 // shows which clients were woken, not only how many.
 func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
+	t.Parallel()
 	zk := calm(t)
 	const waiters = 50
 	hooks, waiting := waits()

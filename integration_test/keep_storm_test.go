@@ -16,6 +16,7 @@ import (
 // TestRecallStormOfProcesses: this process keeps a name, and ninety-nine others want it at the
 // same time.
 func TestRecallStormOfProcesses(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	// A hundred processes may keep the keeper off the processors for longer than a short lease.
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, MaxSessionTimeout: time.Minute})
@@ -76,6 +77,7 @@ func TestRecallStormOfProcesses(t *testing.T) {
 // TestRecallStormOnServers: one of a hundred clients on three servers keeps a name, and the
 // others want it at the same time. In each round another one is the keeper.
 func TestRecallStormOnServers(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3})
 	const clients, rounds = 100, 5

@@ -31,6 +31,7 @@ func limited(t *testing.T, hosts string, kv ...string) counted {
 // it is the first beyond the limit, it lists the queue, since a kept node does not count. Then it
 // sends the delete of its node. The others need no additional requests.
 func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	e := calm(t)
 	const limit = 3
 	conn := dialRaw(t, e.Hosts(), patience)
@@ -116,6 +117,7 @@ func limitedWaiter(t *testing.T, hosts string, limit int) counted {
 // TestLocalLimitsAreExactAndCostNothing: max_waiters and max_names are checked in the
 // process, without a request.
 func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
+	t.Parallel()
 	e := calm(t)
 	c := limited(t, e.Hosts(), "max_waiters", "2", "max_names", "2")
 	held := acquire(t, c.Mutex("x"))
@@ -208,6 +210,7 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 // TestNodeDataIsBounded: the data of a queue node are at most 1 KiB, however long the label
 // and the host name are.
 func TestNodeDataIsBounded(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	huge := strings.Repeat("\u2028\"\x01", 10000) // JSON writes each as six bytes
 	c := dial(t, e.Hosts(), quick(), zklock.WithIdentity(zklock.Identity{Host: huge, PID: 1 << 30}))

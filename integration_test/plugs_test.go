@@ -65,6 +65,7 @@ func TestImportsGraphWithoutPlugs(t *testing.T) {
 // TestPlugsBuild follows the README of each plug: a new module with the README's replace
 // directives and its snippets builds.
 func TestPlugsBuild(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
@@ -140,9 +141,9 @@ func TestPlugsBuild(t *testing.T) {
 	}
 }
 
-// TestPlugsSayWhatTheyPromise: each README is a screen or two, and has the same parts. What its
+// TestDocumentedPlugs: each README is a screen or two, and has the same parts. What its
 // commands name exists.
-func TestPlugsSayWhatTheyPromise(t *testing.T) {
+func TestDocumentedPlugs(t *testing.T) {
 	for plug := range plugged {
 		readme, err := os.ReadFile("../contrib/" + plug + "/README.md")
 		if err != nil {

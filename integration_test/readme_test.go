@@ -61,6 +61,7 @@ func side(diff string, sign byte) string {
 // that refers to the project by a replace directive. All programs have to compile. Those with
 // an expected output are run.
 func TestReadmeSnippetsWork(t *testing.T) {
+	t.Parallel()
 	programs := make(map[string]string) // by name
 	for _, s := range snippets(t) {
 		switch {

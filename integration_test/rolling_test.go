@@ -24,6 +24,7 @@ var rollingConfig = ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: 
 // overlap, and tokens rise. A lock is lost only because its lease ran out, or because its
 // session expired.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{
 		{"rolling restart", restartAll},
@@ -35,6 +36,7 @@ func TestRollingRestart(t *testing.T) {
 // TestRollingUpgrade upgrades three servers to another release, one after the other, under the
 // same load.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	home := os.Getenv(upgradeEnv)
 	if home == "" {
@@ -79,6 +81,7 @@ func (c *chaos) versions() (all []string) {
 // one that the clients use is removed and stopped, and later it takes the place of the
 // fourth one again.
 func TestReconfiguration(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{{"a server replaced, and replaced back", replaceServer}}}
 	config := rollingConfig

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestWorkflowRunsEveryPart: the parts that the workflow runs on machines of their own are
+// TestDocumentedWorkflow: the parts that the workflow runs on machines of their own are
 // those of .ci/run, so that together they are what .ci/run does without arguments.
-func TestWorkflowRunsEveryPart(t *testing.T) {
+func TestDocumentedWorkflow(t *testing.T) {
 	parts := func(path, pattern string) []string {
 		text, err := os.ReadFile(path)
 		if err != nil {
