@@ -43,13 +43,17 @@ export ZKLOCK_TEST_REQUIRED := 1
 # The folder for databases that this machine lacks.
 export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 
-# The tests of documents, figures and layers, which make check runs, and make test leaves out.
-DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre)
+# The tests of documents, snippets, figures, layers, and of what mutants change: make check runs
+# these, and no other target.
+DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLayers|TypesStaySmall|MutantsApply|ExpectedTests)
 
-# Most tests wait most of the time, so each processor gets two at a time.
-SIDE := -parallel=$(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Most tests wait most of the time. So there are more packages at a time than processors, and in
+# each of them more tests.
+CPUS := $(shell getconf _NPROCESSORS_ONLN)
+export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 1))) -parallel=$(shell echo $$((2 * $(CPUS))))
 
-TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m -skip='$(DOCUMENTS)' $(SIDE)
+# The tests with the race detector, and also the long ones: see internal/testkit/long.
+TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m $(SIDE_BY_SIDE) -skip='$(DOCUMENTS)'
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
@@ -77,10 +81,8 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
 	$(call heading,go mod tidy)
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
-	$(call heading,imports and documentation: exported names$(comma) URL keys$(comma) commands$(comma) what DESIGN.md names)
-	$(GO) test -count=1 -run='$(DOCUMENTS)' ./integration_test
-	$(call heading,layers$(comma) mutants)
-	$(GO) test -count=1 ./integration_test/layers ./integration_test/mutants
+	$(call heading,documents: exported names$(comma) URL keys$(comma) commands$(comma) snippets$(comma) words; imports$(comma) layers$(comma) mutants)
+	$(GO) test -count=1 -run='$(DOCUMENTS)' ./integration_test ./integration_test/layers ./integration_test/mutants
 
 .PHONY: api
 api: ## changes that would break callers of the last version tag
@@ -112,23 +114,27 @@ install: ## install the packages that the tests need and this machine lacks (apt
 test: ## all tests but the long ones, on real ZooKeepers, and without the race detector
 	@.ci/test $(GOTESTSUM) '$(DOCUMENTS)'
 
+# The packages that take longest come first.
 .PHONY: test-all test-core test-adapters test-servers
-test-all: test-core test-adapters test-servers ## all tests, also the long ones, with the race detector
+test-all: install ## all tests, also the long ones, with the race detector
+	@.ci/databases $(ZKLOCK_TEST_DATABASES)
+	$(TEST) ./integration_test ./zklock ./integration_test/command ./internal/testkit/ensemble work
+	@$(MAKE) --no-print-directory test-figures
 
 test-core: install ## of these, the core and the drivers
-	$(call heading,core and drivers)
 	$(TEST) ./zklock/...
-	$(call heading,allocations$(comma) memory and time of thousands (without the race detector$(comma) which changes them))
-	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
+	@$(MAKE) --no-print-directory test-figures
 
 test-adapters: install ## of these, the adapters, the examples and the nested modules
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
-	$(call heading,adapters and examples)
-	$(TEST) $$($(GO) list ./cmd/... ./internal/... ./middleware/... | grep -v /internal/testkit/) $(addsuffix /...,$(addprefix ./,$(ADAPTERS)))
+	$(TEST) $$($(GO) list ./cmd/... ./internal/... ./middleware/... | grep -v /internal/testkit/) $(patsubst %,./%/...,$(ADAPTERS))
 
 test-servers: install ## of these, the tests on real servers
-	$(call heading,real servers)
-	$(TEST) ./integration_test $$($(GO) list ./internal/testkit/... ./integration_test/... | grep -v '/integration_test$$\|/mutants$$\|/layers$$')
+	$(TEST) ./integration_test/... ./internal/testkit/...
+
+.PHONY: test-figures
+test-figures: ## of these, memory, allocations and time, which the race detector changes
+	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
 
 .PHONY: server
 server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT=2181
@@ -150,7 +156,7 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	ZKLOCK_RUNS=500 $(GO) test -race -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock
 	$(call heading,simulation and small cases)
 	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock & cases=$$!; \
-	ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -v ./zklock; \
+	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -v ./zklock; \
 	wait $$cases
 	$(call heading,losses)
 	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock

@@ -188,7 +188,10 @@ func TestReadmeCommandsWork(t *testing.T) {
 		if args[0] != "go" || !slices.Contains(args, "run") {
 			t.Fatalf("%q is not of the form go run PACKAGE, which this test needs", command)
 		}
-		goRun(t, args[1:]...)
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			goRun(t, args[1:]...)
+		})
 	}
 }
 
@@ -201,7 +204,10 @@ func TestExamplesWorkOnAServer(t *testing.T) {
 	for _, example := range onServers {
 		// The server's tick is shorter than the default. So its longest session
 		// timeout is shorter, too.
-		goRun(t, "run", "./examples/"+example, "-url", "zk://"+hosts+"/example-"+example+"?session_timeout=4s&tick_time=1s")
+		t.Run(example, func(t *testing.T) {
+			t.Parallel()
+			goRun(t, "run", "./examples/"+example, "-url", "zk://"+hosts+"/example-"+example+"?session_timeout=4s&tick_time=1s")
+		})
 	}
 }
 

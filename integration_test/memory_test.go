@@ -148,6 +148,7 @@ func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 // TestMemoryOfHeldLocksIsFlatOverReconnects holds locks through one proxy, which resets its
 // connections many times. A client that keeps its session and its locks must not grow.
 func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
+	long.Test(t, "a thousand locks are held over thirty reconnects")
 	p := link(t)
 	c := dial(t, p.Addr(), keys("session_timeout", "10s", "tick_time", "500ms", "pool_max_sessions", "1"))
 	locks := make([]*zklock.Lock, manyNodes)

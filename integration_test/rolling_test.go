@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // upgradeEnv is the environment variable that names an unpacked release of ZooKeeper, to which
@@ -25,6 +26,7 @@ var rollingConfig = ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: 
 // session expired.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "three servers restart one after the other")
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{
 		{"rolling restart", restartAll},

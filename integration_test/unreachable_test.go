@@ -18,7 +18,7 @@ func TestPortWithoutAnAnswerIsReported(t *testing.T) {
 	t.Parallel()
 	const limit = 2 * time.Second
 	web := httptest.NewServer(http.NotFoundHandler()) // waits for the rest of the line
-	defer web.Close()
+	t.Cleanup(web.Close)
 	for _, c := range []struct {
 		name, addr string
 		says       []string
@@ -28,6 +28,7 @@ func TestPortWithoutAnAnswerIsReported(t *testing.T) {
 		{"says nothing", web.Listener.Addr().String(), []string{"connected, but got no ZooKeeper answer"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			client := dial(t, c.addr, quick("connect_timeout", limit.String()))
 			for verb, call := range calls(client) {
 				began := time.Now()
