@@ -26,7 +26,7 @@ var plugged = map[string][]string{
 // plugCommands are the commands in the READMEs of contrib, and the file with the line that runs
 // each. TestPlugsBuild runs the others: go mod edit.
 var plugCommands = map[string]string{
-	"go test -run=Example -v":            `../Makefile: for m in $(ADAPTERS); do (cd $$m && echo "$$m" && $(TEST) ./...)`,
+	"go test -run=Example -v":            `../Makefile: $(patsubst %,./%/...,$(ADAPTERS))`,
 	"go test -run=ShortJob -slots=60 -v": `../.ci/soak: -run=ShortJob -slots=60 -v`,
 }
 
