@@ -71,7 +71,7 @@ func TestKilledLeaderIsFollowed(t *testing.T) {
 		tick    = time.Second
 		timeout = 4 * time.Second
 	)
-	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick, MaxSessionTimeout: time.Hour}) // calmDialAt needs that
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick, MaxSessionTimeout: calmTimeout}) // calmDialAt needs that
 	leader, err := zk.Leader()
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func (c *throng) settle(t *testing.T) {
 // list of the queue: so many candidates were ahead once that it is cheaper than a look at each.
 func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
 	t.Parallel()
-	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", "30m", "pool_max_sessions", "1", "connect_timeout", patience.String()))
+	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "connect_timeout", patience.String()))
 	term := receive(t, "the first term", c.began)
 	c.settle(t)
 	for range 10 {

@@ -125,7 +125,7 @@ func TestKeptNamesOnThreeServers(t *testing.T) {
 // TestKeptNameCostsNoRequest counts the requests for a kept name on a real server.
 func TestKeptNameCostsNoRequest(t *testing.T) {
 	t.Parallel()
-	c := calmDialWith(t, calm(t).Server(0), quick("session_timeout", "30m", "pool_max_sessions", "1", "keep", "1h"))
+	c := calmDialWith(t, calm(t).Server(0), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "keep", "1h"))
 	getting := c.costOf(func() {
 		for uses := 0; c.Stats().Kept == 0; uses++ {
 			if uses == 10 {

@@ -21,7 +21,7 @@ func limited(t *testing.T, hosts string, kv ...string) counted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	c := dial(t, p.Addr(), quick(append(kv, "session_timeout", "30m", "pool_max_sessions", "1")...))
+	c := dial(t, p.Addr(), quick(append(kv, "session_timeout", calmTimeout.String(), "pool_max_sessions", "1")...))
 	release(t, acquire(t, c.Mutex("x"))) // from here on the client knows the name
 	return counted{c, p}
 }
@@ -107,7 +107,7 @@ func limitedWaiter(t *testing.T, hosts string, limit int) counted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	c := counted{dial(t, p.Addr(), quick("session_timeout", "30m", "pool_max_sessions", "1", "max_contenders", fmt.Sprint(limit))), p}
+	c := counted{dial(t, p.Addr(), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "max_contenders", fmt.Sprint(limit))), p}
 	if err := c.Ping(within(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 
 	// Many callers at once, for a free name, and for a name that another client holds. The
 	// client learns of the other holder only when it asks the server.
-	other := dial(t, e.Hosts(), quick("session_timeout", "30m"))
+	other := dial(t, e.Hosts(), quick("session_timeout", calmTimeout.String()))
 	for what, holders := range map[string]int{"free": 1, "taken": 0} {
 		var theirs *zklock.Lock
 		if holders == 0 {
