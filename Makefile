@@ -4,6 +4,7 @@ SHELL := bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 # The benchmarks to run, and the flags of the comparison on real servers (-servers 3,
@@ -42,7 +43,17 @@ export ZKLOCK_TEST_REQUIRED := 1
 # The folder for databases that this machine lacks.
 export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 
-TEST := $(GO) test -race -shuffle=on
+# The tests of documents, snippets, figures, layers, and of what mutants change: make check runs
+# these, and no other target.
+DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLayers|TypesStaySmall|MutantsApply|ExpectedTests)
+
+# Most tests wait most of the time. So there are more packages at a time than processors, and in
+# each of them more tests.
+CPUS := $(shell getconf _NPROCESSORS_ONLN)
+export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 1))) -parallel=$(shell echo $$((2 * $(CPUS))))
+
+# The tests with the race detector, and also the long ones: see internal/testkit/long.
+TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m $(SIDE_BY_SIDE) -skip='$(DOCUMENTS)'
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
@@ -70,10 +81,8 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
 	$(call heading,go mod tidy)
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
-	$(call heading,imports)
-	$(GO) test -count=1 -run='^TestImports' ./integration_test
-	$(call heading,documentation: exported names$(comma) URL keys$(comma) commands$(comma) what DESIGN.md names)
-	$(GO) test -count=1 -run='^Test(Documented|URLKeys|Commands|Design|ExamplesAre)' ./integration_test
+	$(call heading,documents: exported names$(comma) URL keys$(comma) commands$(comma) snippets$(comma) words; imports$(comma) layers$(comma) mutants)
+	$(GO) test -count=1 -run='$(DOCUMENTS)' ./integration_test ./integration_test/layers ./integration_test/mutants
 
 .PHONY: api
 api: ## changes that would break callers of the last version tag
@@ -101,26 +110,31 @@ cross: ## vet for the other systems on which the code has to compile
 install: ## install the packages that the tests need and this machine lacks (apt-get)
 	@.ci/install
 
-.PHONY: test test-core test-adapters test-servers
-test: test-core test-adapters test-servers ## all tests, with the race detector, on a real ZooKeeper
+.PHONY: test
+test: ## all tests but the long ones, on real ZooKeepers, and without the race detector
+	@.ci/test $(GOTESTSUM) '$(DOCUMENTS)'
+
+# The packages that take longest come first.
+.PHONY: test-all test-core test-adapters test-servers
+test-all: install ## all tests, also the long ones, with the race detector
+	@.ci/databases $(ZKLOCK_TEST_DATABASES)
+	$(TEST) ./integration_test ./zklock ./integration_test/command ./internal/testkit/ensemble work
+	@$(MAKE) --no-print-directory test-figures
 
 test-core: install ## of these, the core and the drivers
-	$(call heading,core and drivers)
 	$(TEST) ./zklock/...
-	$(call heading,checked model (without the race detector$(comma) since it has one goroutine))
-	$(GO) test -count=1 ./zklock/internal/model
-	$(call heading,allocations$(comma) memory and time (without the race detector$(comma) which changes them))
-	$(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
+	@$(MAKE) --no-print-directory test-figures
 
 test-adapters: install ## of these, the adapters, the examples and the nested modules
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
-	$(call heading,adapters and examples)
-	$(TEST) $$($(GO) list ./cmd/... ./internal/... ./middleware/... | grep -v /internal/testkit/)
-	@for m in $(ADAPTERS); do (cd $$m && echo "$$m" && $(TEST) ./...); done
+	$(TEST) $$($(GO) list ./cmd/... ./internal/... ./middleware/... | grep -v /internal/testkit/) $(patsubst %,./%/...,$(ADAPTERS))
 
 test-servers: install ## of these, the tests on real servers
-	$(call heading,real servers)
-	$(TEST) -p=1 -timeout=30m ./internal/testkit/... ./integration_test/...
+	$(TEST) ./integration_test/... ./internal/testkit/...
+
+.PHONY: test-figures
+test-figures: ## of these, memory, allocations and time, which the race detector changes
+	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
 
 .PHONY: server
 server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT=2181
@@ -134,7 +148,7 @@ man: ## the manual pages of the command zklock, in bin/man
 
 .PHONY: integration
 integration: install ## the tests that need a real ZooKeeper, one by one
-	$(TEST) -p=1 -timeout=30m -v ./integration_test/...
+	$(TEST) -p=1 -v ./integration_test/...
 
 .PHONY: simulate
 simulate: ## RUNS simulated runs and every small case with any two faults; a table of the faults
@@ -142,7 +156,7 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	ZKLOCK_RUNS=500 $(GO) test -race -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock
 	$(call heading,simulation and small cases)
 	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock & cases=$$!; \
-	ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -v ./zklock; \
+	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -v ./zklock; \
 	wait $$cases
 	$(call heading,losses)
 	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock
@@ -203,12 +217,12 @@ chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKL
 .PHONY: matrix
 matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINES=regexp chooses lines
 	@.ci/install matrix
-	$(GO) run ./integration_test/matrix -lines='$(LINES)' -chaos=$(CHAOS) $(MATRIXFLAGS)
+	ZKLOCK_LONG=1 $(GO) run ./integration_test/matrix -lines='$(LINES)' -chaos=$(CHAOS) $(MATRIXFLAGS)
 
 .PHONY: track-record
 track-record: install ## run the suites that look for bugs for RECORD in total, and write docs/track-record.md
 	@.ci/install matrix
-	$(GO) run ./integration_test/record -for=$(RECORD) -md docs/track-record.md
+	ZKLOCK_LONG=1 $(GO) run ./integration_test/record -for=$(RECORD) -md docs/track-record.md
 
 .PHONY: mutants
 mutants: ## put deliberate bugs into the core, each of which a test has to find; MUTANTS=regexp

@@ -58,6 +58,7 @@ func credentialsFirst(t *testing.T, asked [][]int32) (used int) {
 // TestCredentialsComeFirstOnEveryConnection: a new connection has no credentials until the
 // client presents them. Requests that wait to be sent must not go out before them.
 func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
+	t.Parallel()
 	const kills = 25
 	e := sharedEnsemble(t)
 	w := newWiretap(t, e.Hosts())
@@ -110,6 +111,7 @@ func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
 // time. It reports the reason to callers that want a lock. It works again when the server
 // accepts its credentials.
 func TestCredentialsRefusedOnReconnect(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	w := newWiretap(t, e.Hosts())
 	hooks, refused := refusals()
@@ -163,6 +165,7 @@ func TestCredentialsRefusedOnReconnect(t *testing.T) {
 // TestExpiryWithCredentials: after the session has expired, the next session gets the same
 // identity before it is used.
 func TestExpiryWithCredentials(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	w := newWiretap(t, e.Hosts())
 	hooks, refused := refusals()
@@ -194,6 +197,7 @@ func TestExpiryWithCredentials(t *testing.T) {
 // TestPingSaysWhichRightIsMissingOnRealServers: Ping finds the missing rights in the server's
 // results for each operation of a refused transaction.
 func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
+	t.Parallel()
 	const all = zk.PermRead | zk.PermCreate | zk.PermDelete
 	e := sharedEnsemble(t)
 	operator := dialRaw(t, e.Hosts(), patience)
@@ -254,6 +258,7 @@ func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 // TestWrongPasswordIsReportedByLocksOnRealServers: the root is open to all clients. So a wrong
 // password shows only at znodes that other clients have created.
 func TestWrongPasswordIsReportedByLocksOnRealServers(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	if _, err := dialRaw(t, e.Hosts(), patience).Create(rootOf(t), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)

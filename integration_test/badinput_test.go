@@ -26,6 +26,7 @@ import (
 const atOnce = 5 * time.Second
 
 func TestMalformedURLIsRefusedByOpen(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, url string
 		says      []string // texts in the error
@@ -85,6 +86,7 @@ func saysAll(t *testing.T, err error, words []string) {
 }
 
 func TestBadNameIsRefusedWithoutARequest(t *testing.T) {
+	t.Parallel()
 	// No server listens there: a request would fail only after connect_timeout.
 	c := dial(t, unusedAddr(t), quick("connect_timeout", patience.String()))
 	for _, b := range []struct{ what, name, says string }{
@@ -143,6 +145,7 @@ func unusedAddr(t testing.TB) string {
 // TestPortOfAnotherProtocolIsRefusedAtOnce: a server that answers with another protocol will
 // not become a ZooKeeper server later, so calls fail at once.
 func TestPortOfAnotherProtocolIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, answer string
 		says         []string
@@ -200,6 +203,7 @@ func answering(t testing.TB, text string) string {
 // TestPasswordIsInNoOutput searches all output of a process that meets every kind of error
 // with a password in its URL.
 func TestPasswordIsInNoOutput(t *testing.T) {
+	t.Parallel()
 	zk := sharedEnsemble(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()

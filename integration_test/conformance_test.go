@@ -18,12 +18,14 @@ import (
 // TestConformance checks zkdriver against the contract of package driver, on real servers. So
 // it also checks the contract against the behaviour of ZooKeeper.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
-	t.Run("standalone", func(t *testing.T) { testConformance(t, 1) })
+	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
+		testConformance(t, 1)
+	})
 	t.Run("ensemble", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("three servers take too long for -short")
-		}
+		t.Parallel()
 		testConformance(t, 3)
 	})
 }

@@ -69,12 +69,15 @@ func total(m map[string]int) int {
 	return n
 }
 
-// calm starts a server that allows session timeouts so long that the clients of calmDial
-// send no heartbeats during a test.
+// calmTimeout is a session timeout so long that a client sends no heartbeats during a test, and that a
+// waiter does not begin to watch its own node, which it does after a fortieth of the timeout.
+const calmTimeout = 24 * time.Hour
+
+// calm starts a server that allows the clients of calmDial their session timeout.
 func calm(t *testing.T) *ensemble.Ensemble {
 	t.Helper()
 	ensemble.Require(t)
-	return ensemble.Start(t, ensemble.Config{MaxSessionTimeout: time.Hour})
+	return ensemble.Start(t, ensemble.Config{MaxSessionTimeout: calmTimeout})
 }
 
 // calmDial opens a client with one session, and opens that session.
@@ -86,7 +89,7 @@ func calmDial(t *testing.T, zk *ensemble.Ensemble, opts ...zklock.Option) counte
 // calmDialAt is calmDial for a client of one server of several.
 func calmDialAt(t *testing.T, s *ensemble.Server, opts ...zklock.Option) counted {
 	t.Helper()
-	return calmDialWith(t, s, quick("session_timeout", "30m", "pool_max_sessions", "1"), opts...)
+	return calmDialWith(t, s, quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1"), opts...)
 }
 
 // calmDialWith is calmDialAt for a client with these settings.
@@ -115,6 +118,7 @@ var (
 )
 
 func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
+	t.Parallel()
 	zk := calm(t)
 	c, other := calmDial(t, zk), calmDial(t, zk)
 	var l *zklock.Lock
@@ -167,6 +171,7 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 // TestReleaseWakesOneOfFiftyClients counts the requests of each client separately. So it
 // shows which clients were woken, not only how many.
 func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
+	t.Parallel()
 	zk := calm(t)
 	const waiters = 50
 	hooks, waiting := waits()

@@ -13,6 +13,7 @@ import (
 // inserts a node with the sequence number of the writer's, and then deletes the writer's. So
 // a node is ahead of zklock's waiters that was not there when they queued.
 func TestWriterOfCuratorBecomesAReader(t *testing.T) {
+	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()
 	conn := dialRaw(t, hosts, patience)
 	p := curatorPeers(t, 1, hosts)[0]

@@ -33,6 +33,7 @@ var recipes = []struct {
 
 // TestDialects runs three processes of each of the other libraries together with zklock.
 func TestDialects(t *testing.T) {
+	t.Parallel()
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	conn := dialRaw(t, hosts, patience)
 	peers := map[string][]*peer{

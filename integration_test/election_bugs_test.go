@@ -302,6 +302,7 @@ var electionBugs = []struct {
 }
 
 func TestElectionBugs(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3})
 	for _, b := range electionBugs {
@@ -313,7 +314,7 @@ func TestElectionBugs(t *testing.T) {
 }
 
 // The table in docs/elections.md has the bugs of the test, in its order.
-func TestElectionBugsAreDocumented(t *testing.T) {
+func TestDocumentedElectionBugs(t *testing.T) {
 	text, err := os.ReadFile("../docs/elections.md")
 	if err != nil {
 		t.Fatal(err)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 )
@@ -65,12 +65,13 @@ func expired(t *testing.T, s *ensemble.Server) time.Time {
 // after one read. That is counted, and the times are printed. In virtual time the bound on the
 // whole is a test of package election.
 func TestKilledLeaderIsFollowed(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	const (
 		tick    = time.Second
 		timeout = 4 * time.Second
 	)
-	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick, MaxSessionTimeout: time.Hour}) // calmDialAt needs that
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick, MaxSessionTimeout: calmTimeout}) // calmDialAt needs that
 	leader, err := zk.Leader()
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +113,7 @@ var wake = cost{map[string]int{"getData": 1}, map[string]int{}, 1}
 // TestResignedLeaderIsFollowed counts what happens between the call of Resign and the moment at
 // which the next candidate leads: one request of the leader, and one round trip of the next.
 func TestResignedLeaderIsFollowed(t *testing.T) {
+	t.Parallel()
 	zk := calm(t)
 	hooks, waiting := waits()
 	a, b := calmDial(t, zk), calmDial(t, zk, zklock.WithHooks(hooks))
@@ -175,24 +177,15 @@ func awaitCandidates(t *testing.T, c *zklock.Client, name string, n int) []zkloc
 	return all
 }
 
-// cutsEnv has the number of leaders whose server is cut off; without it, there are few. Some are
-// cut off together.
-const (
-	cutsEnv    = "ZKLOCK_ELECTION_CUTS"
-	fewLeaders = 8
-	perCut     = 4
-)
+// perCut is the number of leaders that are cut off together.
+const perCut = 4
 
 // TestLeaderBehindACutFollowerStopsFirst: a leader's server that is cut off from the ensemble
 // goes on answering it. The leader's context ends before the next candidate leads, each time.
+// ZKLOCK_ELECTION_CUTS is the number of leaders.
 func TestLeaderBehindACutFollowerStopsFirst(t *testing.T) {
-	leaders := fewLeaders
-	if text := os.Getenv(cutsEnv); text != "" {
-		var err error
-		if leaders, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	t.Parallel()
+	leaders := long.Count(t, "ZKLOCK_ELECTION_CUTS", perCut, 2*perCut)
 	e, _, _ := sampleEnsemble(t)
 	t.Cleanup(e.Heal) // before the clients are closed
 	done := 0

@@ -15,6 +15,7 @@ import (
 // TestElections lets zklock's candidates and those of other libraries stand in one election.
 // Each leads while the other waits, and tokens rise.
 func TestElections(t *testing.T) {
+	t.Parallel()
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	curator, kazoo := curatorPeers(t, 1, hosts)[0], kazooPeers(t, 1, hosts)[0]
 	curator.expect(t, "ready")
@@ -103,6 +104,7 @@ func campaign(c *zklock.Client, name string) (func() error, error) {
 // election again and again, all at the same time: more than a hundred changes of the leader,
 // and never two leaders.
 func TestElectionContests(t *testing.T) {
+	t.Parallel()
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	conn := dialRaw(t, hosts, patience)
 	if err := dial(t, hosts, quick()).Ping(within(t)); err != nil { // creates the root

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
@@ -85,7 +86,8 @@ func (c *throng) settle(t *testing.T) {
 // leader and at most two of the next one, however many candidates wait. One of these two may be a
 // list of the queue: so many candidates were ahead once that it is cheaper than a look at each.
 func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
-	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", "30m", "pool_max_sessions", "1", "connect_timeout", patience.String()))
+	t.Parallel()
+	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "connect_timeout", patience.String()))
 	term := receive(t, "the first term", c.began)
 	c.settle(t)
 	for range 10 {
@@ -110,6 +112,8 @@ func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
 
 // TestThousandCandidatesWaitWithoutWrites: only the leader's session and the next one's write.
 func TestThousandCandidatesWaitWithoutWrites(t *testing.T) {
+	t.Parallel()
+	long.Test(t, "a thousand candidates are watched for 22 s")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	c := newThrong(t, e.Hosts(), quick("pool_max_sessions", "1", "connect_timeout", patience.String()))

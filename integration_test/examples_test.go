@@ -32,25 +32,25 @@ var commands = map[string]string{
 	"go -C examples/batch run .":   "TestReadmeCommandsWork",
 	"go install ./cmd/zklock":      "TestInstalledFromAClone",
 	"make man":                     "TestInstalledFromAClone",
-	"export ZKLOCK_URL='zk://127.0.0.1:2181/shop/locks?tick_time=2s'": "TestDocumentedCommandsWork",
-	"zklock run nightly-report -- ./report --all":                     "TestDocumentedCommandsWork",
-	"zklock run --try nightly-report -- ./report --all":               "TestDocumentedCommandsWork",
-	"zklock run --try -E 0 nightly-report -- ./report":                "TestDocumentedCommandsWork",
-	"zklock run --wait 30s orders/42 customers/7 -- ./move":           "TestDocumentedCommandsWork",
-	"zklock run --shared prices -- ./read-prices":                     "TestDocumentedCommandsWork",
-	"zklock run --permits 3 downloads -- ./download":                  "TestDocumentedCommandsWork",
-	"zklock run --shell nightly-report -- './report | ./upload'":      "TestDocumentedCommandsWork",
-	"zklock ls":                                            "TestDocumentedCommandsWork",
-	"zklock ls -o wide orders/":                            "TestDocumentedCommandsWork",
-	"zklock who orders/42":                                 "TestDocumentedCommandsWork",
-	"zklock who --tree orders/42":                          "TestDocumentedCommandsWork",
-	"zklock who -o json orders/42":                         "TestDocumentedCommandsWork",
+	"export ZKLOCK_URL='zk://127.0.0.1:2181/shop/locks?tick_time=2s'": "TestCommandsOfTheDocsWork",
+	"zklock run nightly-report -- ./report --all":                     "TestCommandsOfTheDocsWork",
+	"zklock run --try nightly-report -- ./report --all":               "TestCommandsOfTheDocsWork",
+	"zklock run --try -E 0 nightly-report -- ./report":                "TestCommandsOfTheDocsWork",
+	"zklock run --wait 30s orders/42 customers/7 -- ./move":           "TestCommandsOfTheDocsWork",
+	"zklock run --shared prices -- ./read-prices":                     "TestCommandsOfTheDocsWork",
+	"zklock run --permits 3 downloads -- ./download":                  "TestCommandsOfTheDocsWork",
+	"zklock run --shell nightly-report -- './report | ./upload'":      "TestCommandsOfTheDocsWork",
+	"zklock ls":                                            "TestCommandsOfTheDocsWork",
+	"zklock ls -o wide orders/":                            "TestCommandsOfTheDocsWork",
+	"zklock who orders/42":                                 "TestCommandsOfTheDocsWork",
+	"zklock who --tree orders/42":                          "TestCommandsOfTheDocsWork",
+	"zklock who -o json orders/42":                         "TestCommandsOfTheDocsWork",
 	"zklock watch -o json orders/42":                       "TestWatchFollowsAQueue",
 	"zklock elect --label 10.0.0.7:8080 billing -- ./bill": "TestElectRunsItsCommandAgain",
 	"zklock elect --observe billing":                       "TestElectObservesTheLeaders",
 	"zklock page":                                          "TestPageServesTheLocks",
 	"zklock top":                                           "TestTopShowsTheNamesAndLeavesTheTerminal",
-	"zklock doctor":                                        "TestDocumentedCommandsWork",
+	"zklock doctor":                                        "TestCommandsOfTheDocsWork",
 	"go run ./examples/leader":                             "TestReadmeCommandsWork",
 	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
 	"ZOOKEEPER_HOME=/path/to/apache-zookeeper-3.9.5-bin make test":     "TestHomeIsAnUnpackedRelease",
@@ -60,9 +60,9 @@ var commands = map[string]string{
 // The tests of the other examples start servers themselves.
 var onServers = []string{"gin", "grpc", "http", "leader", "quickstart", "testing"}
 
-// TestCommandsOfTheReadmeAreRun finds the commands in the README and in docs, and checks that
+// TestDocumentedCommandsAreRun finds the commands in the README and in docs, and checks that
 // CI or a test runs each of them.
-func TestCommandsOfTheReadmeAreRun(t *testing.T) {
+func TestDocumentedCommandsAreRun(t *testing.T) {
 	readme := []byte(guide(t))
 	found := make(map[string]bool)
 	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllSubmatch(readme, -1) {
@@ -179,6 +179,7 @@ func goRun(t *testing.T, args ...string) string {
 // TestReadmeCommandsWork runs the commands of the README that neither CI nor another test runs
 // in exactly this form.
 func TestReadmeCommandsWork(t *testing.T) {
+	t.Parallel()
 	for command, by := range commands {
 		if by != "TestReadmeCommandsWork" {
 			continue
@@ -187,7 +188,10 @@ func TestReadmeCommandsWork(t *testing.T) {
 		if args[0] != "go" || !slices.Contains(args, "run") {
 			t.Fatalf("%q is not of the form go run PACKAGE, which this test needs", command)
 		}
-		goRun(t, args[1:]...)
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			goRun(t, args[1:]...)
+		})
 	}
 }
 
@@ -195,11 +199,15 @@ func TestReadmeCommandsWork(t *testing.T) {
 // run on mem://. Each program checks its result, and fails if two holders had a lock at the
 // same time.
 func TestExamplesWorkOnAServer(t *testing.T) {
+	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()
 	for _, example := range onServers {
 		// The server's tick is shorter than the default. So its longest session
 		// timeout is shorter, too.
-		goRun(t, "run", "./examples/"+example, "-url", "zk://"+hosts+"/example-"+example+"?session_timeout=4s&tick_time=1s")
+		t.Run(example, func(t *testing.T) {
+			t.Parallel()
+			goRun(t, "run", "./examples/"+example, "-url", "zk://"+hosts+"/example-"+example+"?session_timeout=4s&tick_time=1s")
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // names at the same time, which no client has used before. For each name, one of them holds
 // the lock, and then the other.
 func TestFreshNamesOfTwoClientsOnThreeServers(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	const count = 1000
 	e := ensemble.Start(t, ensemble.Config{Servers: 3})
@@ -55,6 +56,7 @@ func TestFreshNamesOfTwoClientsOnThreeServers(t *testing.T) {
 // TestFreshNamesAreOneTransactionEach: on a real server the znode of a name and its
 // first contender come from one transaction, also for many names at once.
 func TestFreshNamesAreOneTransactionEach(t *testing.T) {
+	t.Parallel()
 	c := calmDial(t, calm(t))
 	const count = 200
 	before := c.proxy.Counts()

@@ -194,6 +194,7 @@ func startGRPC(t *testing.T, env ...string) (cmd *exec.Cmd, says string) {
 // TestGRPCServersTakeTurns runs two server processes. They share only the ensemble and the
 // files that they count in.
 func TestGRPCServersTakeTurns(t *testing.T) {
+	t.Parallel()
 	const (
 		unary, streams, items = 2000, 200, 3
 		orders, callers       = 20, 40
@@ -331,6 +332,7 @@ func awaitTaken(t *testing.T, stub orderspb.OrdersClient, order string) {
 
 // TestGRPCExampleRunsOnZooKeeper runs the example as its readers would.
 func TestGRPCExampleRunsOnZooKeeper(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	out, err := exec.CommandContext(within(t), "go", "run", "../examples/grpc", "-url", e.URL(rootOf(t), url.Values{})).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "at most 1 call at once") || !strings.Contains(string(out), "zklock on zk://") {

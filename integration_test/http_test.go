@@ -31,6 +31,7 @@ const (
 // number from a register that does not know of locks, and writes back the next number. A
 // wrong number at the end shows that two requests for a key ran at the same time.
 func TestHTTPServersOnOneEnsemble(t *testing.T) {
+	t.Parallel()
 	const (
 		requests = 2000
 		keys     = 20

@@ -16,6 +16,7 @@ type traceKey struct{}
 // TestKeptNameShowsItsHolderOnAServer: during ten holds of a kept name another client, which waits,
 // reads of those holds, and never of the uses before.
 func TestKeptNameShowsItsHolderOnAServer(t *testing.T) {
+	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()
 	ahead := make(chan zklock.Contender, 100)
 	note := func(e zklock.WaitEvent) { ahead <- e.Ahead }

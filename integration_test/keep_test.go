@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -18,9 +19,11 @@ import (
 // own. Most of the time a name is used by one of them only. Now and then another one wants it,
 // as a writer, a reader, one of several names, or with a try.
 func TestKeptNamesOnThreeServers(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3})
-	const names, goroutines, length = 30, 10, 10 * time.Second
+	const names, goroutines = 30, 10
+	length := long.Time(t, "ZKLOCK_MIX", 3*time.Second, 10*time.Second)
 	var clients []*zklock.Client
 	for i := range 3 {
 		clients = append(clients, dial(t, e.Server(i).Addr(), quick("keep", "1s")))
@@ -121,7 +124,8 @@ func TestKeptNamesOnThreeServers(t *testing.T) {
 
 // TestKeptNameCostsNoRequest counts the requests for a kept name on a real server.
 func TestKeptNameCostsNoRequest(t *testing.T) {
-	c := calmDialWith(t, calm(t).Server(0), quick("session_timeout", "30m", "pool_max_sessions", "1", "keep", "1h"))
+	t.Parallel()
+	c := calmDialWith(t, calm(t).Server(0), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "keep", "1h"))
 	getting := c.costOf(func() {
 		for uses := 0; c.Stats().Kept == 0; uses++ {
 			if uses == 10 {
@@ -159,6 +163,7 @@ func keepOn(t *testing.T, c *zklock.Client, name string) {
 // client shuts down, if another program deletes its node, and with its session. The client counts
 // no loss, and does not believe that it still keeps the name.
 func TestKeptNamesLeave(t *testing.T) {
+	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()
 	t.Run("too many", func(t *testing.T) {
 		c := dial(t, hosts, quick("keep", "1h", "keep_max", "3"))
@@ -253,6 +258,7 @@ func contendersOf(t *testing.T, c *zklock.Client, name string) int {
 // turn: if neither keeps names, if both may, and if the other one keeps the name at that
 // moment and does not use it.
 func TestRecallOnAServer(t *testing.T) {
+	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()
 	a, b := dial(t, hosts, quick()), dial(t, hosts, quick())
 	keepA, keepB := dial(t, hosts, quick("keep", "1h")), dial(t, hosts, quick("keep", "1h"))
@@ -271,7 +277,7 @@ func TestRecallOnAServer(t *testing.T) {
 			}
 		}},
 	}
-	const rounds = 150
+	rounds := long.Count(t, "ZKLOCK_RECALLS", 30, 150)
 	for round := range rounds {
 		for i := range turns {
 			turn := &turns[i]

@@ -113,6 +113,7 @@ var plays = map[string]string{
 // TestKindsOfLocks runs the same plays on mem:// and on a real server. So users' tests on
 // mem:// get the same results as on ZooKeeper.
 func TestKindsOfLocks(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	server := ensemble.Start(t, ensemble.Config{})
 	for engine, open := range map[string]func(*testing.T, string, ...zklock.Option) *zklock.Client{

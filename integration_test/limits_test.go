@@ -21,7 +21,7 @@ func limited(t *testing.T, hosts string, kv ...string) counted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	c := dial(t, p.Addr(), quick(append(kv, "session_timeout", "30m", "pool_max_sessions", "1")...))
+	c := dial(t, p.Addr(), quick(append(kv, "session_timeout", calmTimeout.String(), "pool_max_sessions", "1")...))
 	release(t, acquire(t, c.Mutex("x"))) // from here on the client knows the name
 	return counted{c, p}
 }
@@ -31,6 +31,7 @@ func limited(t *testing.T, hosts string, kv ...string) counted {
 // it is the first beyond the limit, it lists the queue, since a kept node does not count. Then it
 // sends the delete of its node. The others need no additional requests.
 func TestMaxContendersIsExactInOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	e := calm(t)
 	const limit = 3
 	conn := dialRaw(t, e.Hosts(), patience)
@@ -106,7 +107,7 @@ func limitedWaiter(t *testing.T, hosts string, limit int) counted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	c := counted{dial(t, p.Addr(), quick("session_timeout", "30m", "pool_max_sessions", "1", "max_contenders", fmt.Sprint(limit))), p}
+	c := counted{dial(t, p.Addr(), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "max_contenders", fmt.Sprint(limit))), p}
 	if err := c.Ping(within(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +117,7 @@ func limitedWaiter(t *testing.T, hosts string, limit int) counted {
 // TestLocalLimitsAreExactAndCostNothing: max_waiters and max_names are checked in the
 // process, without a request.
 func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
+	t.Parallel()
 	e := calm(t)
 	c := limited(t, e.Hosts(), "max_waiters", "2", "max_names", "2")
 	held := acquire(t, c.Mutex("x"))
@@ -167,7 +169,7 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 
 	// Many callers at once, for a free name, and for a name that another client holds. The
 	// client learns of the other holder only when it asks the server.
-	other := dial(t, e.Hosts(), quick("session_timeout", "30m"))
+	other := dial(t, e.Hosts(), quick("session_timeout", calmTimeout.String()))
 	for what, holders := range map[string]int{"free": 1, "taken": 0} {
 		var theirs *zklock.Lock
 		if holders == 0 {
@@ -208,6 +210,7 @@ func TestLocalLimitsAreExactAndCostNothing(t *testing.T) {
 // TestNodeDataIsBounded: the data of a queue node are at most 1 KiB, however long the label
 // and the host name are.
 func TestNodeDataIsBounded(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	huge := strings.Repeat("\u2028\"\x01", 10000) // JSON writes each as six bytes
 	c := dial(t, e.Hosts(), quick(), zklock.WithIdentity(zklock.Identity{Host: huge, PID: 1 << 30}))

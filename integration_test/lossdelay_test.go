@@ -14,6 +14,7 @@ import (
 // client has no loss_delay and does not know of the holder's. The test measures the time
 // from when the lost lock's Done is closed until the next client's Acquire returns.
 func TestLossDelayOnRealServers(t *testing.T) {
+	t.Parallel()
 	const delay = 2 * time.Second
 	e := sharedEnsemble(t)
 	for _, c := range []struct {
@@ -25,6 +26,7 @@ func TestLossDelayOnRealServers(t *testing.T) {
 		{"without", nil, delay}, // otherwise the first case would prove nothing
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			p, err := proxy.New(e.Hosts())
 			if err != nil {
 				t.Fatal(err)

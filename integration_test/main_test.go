@@ -69,6 +69,7 @@ func TestMain(m *testing.M) {
 
 // TestSharedEnsembleMayRunAlready runs a test of this package on a server that is given to it.
 func TestSharedEnsembleMayRunAlready(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(ensemble.ServersEnv) != "" {
 		t.Skip("the servers are given to this run already")
 	}
@@ -95,6 +96,7 @@ func TestSharedEnsembleMayRunAlready(t *testing.T) {
 }
 
 func TestSharedEnsembleServesUnderItsURL(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	answer, err := e.Server(0).FourLetter("ruok")
 	if err != nil || answer != "imok" {

@@ -1,12 +1,12 @@
 package integration_test
 
 import (
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/crowd"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
@@ -14,15 +14,12 @@ import (
 // a real server. Every lock's context has ended before another client is granted its name.
 // ZKLOCK_LOSSES=20 repeats the test twenty times.
 func TestThousandsOfLossesOnARealServer(t *testing.T) {
-	runs := 1
-	if s := os.Getenv("ZKLOCK_LOSSES"); s != "" {
-		var err error
-		if runs, err = strconv.Atoi(s); err != nil {
-			t.Fatalf("ZKLOCK_LOSSES: %v", err)
-		}
+	t.Parallel()
+	n := crowd.Crowd{Held: 200, Queued: 50, Local: 200, Rivals: 30}
+	if long.On() {
+		n = crowd.Crowd{Held: 2_000, Queued: 500, Local: 2_000, Rivals: 300}
 	}
-	n := crowd.Crowd{Held: 2_000, Queued: 500, Local: 2_000, Rivals: 300}
-	for i := range runs {
+	for i := range long.Count(t, "ZKLOCK_LOSSES", 1, 1) {
 		alone := cutOffCrowd(t, "alone"+strconv.Itoa(i), crowd.Crowd{Held: n.Held, Rivals: n.Rivals})
 		took := cutOffCrowd(t, "crowded"+strconv.Itoa(i), n)
 		t.Logf("the last of %d contexts ended %v after the lease without waiters, and %v after it with %d waiters in the queue and %d in the process: %.1f times as long",

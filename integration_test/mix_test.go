@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -144,14 +145,9 @@ func mixed(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 // the exclusion by the clock, and by their writes to a register under their tokens. It also
 // checks that no goroutine starves. ZKLOCK_MIX sets the length of the run.
 func TestProcessesMixLocksOfAllKinds(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
-	length := 20 * time.Second
-	if s := os.Getenv("ZKLOCK_MIX"); s != "" {
-		var err error
-		if length, err = time.ParseDuration(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	length := long.Time(t, "ZKLOCK_MIX", 5*time.Second, 20*time.Second)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3})
 	root := rootOf(t)
 	register, addr := serveTally(t)

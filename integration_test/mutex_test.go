@@ -17,6 +17,7 @@ import (
 // TestFiftyGoroutines raises a plain counter that only the lock protects. The race detector
 // finds violations that the final count does not show.
 func TestFiftyGoroutines(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	e := sharedEnsemble(t)
 	var clients []*zklock.Client
@@ -78,6 +79,7 @@ func TestFiftyGoroutines(t *testing.T) {
 
 // TestFiftyNamesDoNotWaitForEachOther: no holder releases its name before all names are held.
 func TestFiftyNamesDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	e := sharedEnsemble(t)
 	c := dial(t, e.Hosts(), quick())
@@ -112,6 +114,7 @@ func TestFiftyNamesDoNotWaitForEachOther(t *testing.T) {
 // TestCloseWithHoldersAndWaiters: when a client is closed, its holders are notified before
 // another client acquires their locks. The client leaves nothing in the queue.
 func TestCloseWithHoldersAndWaiters(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
 	c, other := dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks)), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
@@ -163,6 +166,7 @@ func TestCloseWithHoldersAndWaiters(t *testing.T) {
 // TestForeignDataIsNotWritten: a lock's name may be the znode of another program, whose
 // data the client must not overwrite.
 func TestForeignDataIsNotWritten(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	c, other := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick())

@@ -2,9 +2,7 @@ package integration_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // TestNamesUsedOnceLeaveTheRootAsItWas: the client removes the znodes of names that it does
@@ -20,14 +19,9 @@ import (
 // Znodes that others created stay, with the same version numbers, whether this client has
 // used them as locks or not. ZKLOCK_NAMES changes the number of names.
 func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
-	n := 5000
-	if s := os.Getenv("ZKLOCK_NAMES"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n := long.Count(t, "ZKLOCK_NAMES", 1000, 5000)
 	server := ensemble.Start(t, ensemble.Config{ContainerCheckInterval: time.Hour})
 	raw := dialRaw(t, server.Hosts(), 10*time.Second)
 	c := dial(t, server.Hosts(), quick())

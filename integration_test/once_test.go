@@ -7,12 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -21,14 +21,11 @@ import (
 // or lost its lock, between its job and the ledger. ZKLOCK_SLOTS=500 runs 20 processes with that
 // many slots, and with clocks that differ by up to a minute.
 func TestSlotsRunOnce(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
-	processes, slots, apart, deaths := 4, 20, 3*time.Second, 0.05
-	if s := os.Getenv("ZKLOCK_SLOTS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatalf("ZKLOCK_SLOTS: %v", err)
-		}
-		processes, slots, apart, deaths = 20, n, time.Minute, 0.02
+	processes, slots, apart, deaths := 4, long.Count(t, "ZKLOCK_SLOTS", 10, 20), 3*time.Second, 0.05
+	if os.Getenv("ZKLOCK_SLOTS") != "" {
+		processes, apart, deaths = 20, time.Minute, 0.02
 	}
 	zk := ensemble.Start(t, ensemble.Config{})
 	k := onceTask{Slots: slots, Every: 60 * time.Millisecond, Deaths: deaths, Journal: filepath.Join(t.TempDir(), "journal"),

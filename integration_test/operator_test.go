@@ -15,6 +15,7 @@ import (
 // TestOperatorDeletesTheHoldersNode: the holder learns that it has lost the lock, whether it
 // acquired it at once or after a wait.
 func TestOperatorDeletesTheHoldersNode(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	hooks, waiting := waits()
@@ -76,6 +77,7 @@ func queue(t *testing.T, raw *zk.Conn, m *zklock.Mutex) []string {
 // TestOperatorDeletesAWaitersNode: when a waiter's node is deleted, the waiter behind it must
 // not conclude that its turn has come. The waiter without a node queues again at the tail.
 func TestOperatorDeletesAWaitersNode(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	hooks, waiting := waits()

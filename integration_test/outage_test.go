@@ -14,6 +14,7 @@ import (
 // TestReleaseWhileDisconnectedIsDoneOnceConnected: the handle ends at once, the node is
 // deleted after the reconnect, and the session lives on.
 func TestReleaseWhileDisconnectedIsDoneOnceConnected(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	p := newProxy(t, e.Hosts())
 	c, other := dial(t, p.Addr(), quick()), dial(t, e.Hosts(), quick())
@@ -54,6 +55,7 @@ func newProxy(t testing.TB, target string) *proxy.Proxy {
 // TestServerRestartLosesNothing: a restart that is shorter than the session timeout loses no
 // session and no lock.
 func TestServerRestartLosesNothing(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{MaxSessionTimeout: time.Minute})
 	hooks, waiting := waits()
@@ -101,6 +103,7 @@ func TestServerRestartLosesNothing(t *testing.T) {
 // TestEnsembleDown: a call without a session fails after connect_timeout, in whatever way
 // the ensemble fails to serve.
 func TestEnsembleDown(t *testing.T) {
+	t.Parallel()
 	const limit = time.Second
 	params := quick("connect_timeout", limit.String(), "pool_max_sessions", "1")
 	e := sharedEnsemble(t)
@@ -121,6 +124,7 @@ func TestEnsembleDown(t *testing.T) {
 	}
 	for name, strike := range down {
 		t.Run(name+" from the start", func(t *testing.T) {
+			t.Parallel()
 			p := newProxy(t, e.Hosts())
 			c := dial(t, p.Addr(), params)
 			strike(p)
@@ -137,6 +141,7 @@ func TestEnsembleDown(t *testing.T) {
 			release(t, acquire(t, c.Mutex("x")))
 		})
 		t.Run(name+" later", func(t *testing.T) {
+			t.Parallel()
 			p := newProxy(t, e.Hosts())
 			c := dial(t, p.Addr(), params)
 			l := acquire(t, c.Mutex("x"))

@@ -164,6 +164,7 @@ func (d *duels) judgeBeside(e *ensemble.Ensemble, control *trusting, taken <-cha
 // TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn: the holder's server, which is cut off
 // from the leader, goes on answering pings and reads while the leader expires the session.
 func TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn(t *testing.T) {
+	t.Parallel()
 	e, leader, followers := sampleEnsemble(t)
 	cut := followers[0]
 	d := startDuels(t, cut.Addr(), followers[1].Addr())
@@ -187,6 +188,7 @@ func TestHolderBehindACutFollowerKnowsBeforeTheNextGetsIn(t *testing.T) {
 // the leader and does not know yet that it is deposed. When the holder reconnects, that
 // server resumes the session as if it still led.
 func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing.T) {
+	t.Parallel()
 	e, old, followers := sampleEnsemble(t)
 	p, err := proxy.New(old.Addr())
 	if err != nil {
@@ -230,6 +232,7 @@ func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing
 // TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn: an observer answers pings and reads
 // after it was cut off from the leader, as a follower does.
 func TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 4, Observers: 1, TickTime: sampleTick, SyncLimit: sampleSyncLimit})
 	observer := e.Server(3)

@@ -13,6 +13,7 @@ import (
 // lost when it goes on. Its error and its log say that it did not run, and not only that no
 // quorum has renewed the lease, whichever goroutine notices the loss first.
 func TestStoppedProcessSaysSo(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	const timeout = 4 * time.Second
 	zk := ensemble.Start(t, ensemble.Config{TickTime: time.Second})

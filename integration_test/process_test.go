@@ -15,6 +15,7 @@ import (
 // transaction that created the queue node. So if tokens grow in the order of the grants,
 // the grants follow the queue.
 func TestTwoProcessesTakeTurnsInQueueOrder(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	const rounds = 50
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3})
@@ -73,6 +74,7 @@ func TestTwoProcessesTakeTurnsInQueueOrder(t *testing.T) {
 // request half a tick after it was sent, and it expires sessions in steps of a tick. So the
 // limit of two ticks after the timeout is half a tick more than needed.
 func TestKilledHolderIsFollowedAfterItsSessionTimeout(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	const (
 		tick    = time.Second

@@ -12,6 +12,7 @@ import (
 // TestQuickstart runs what a new user runs, on a server: replicas are processes, one of
 // them is killed and another one stopped.
 func TestQuickstart(t *testing.T) {
+	t.Parallel()
 	shown := quickstart(t)
 	for _, want := range []string{
 		`(?m)^   with a lock +10 sold$`,
@@ -26,6 +27,7 @@ func TestQuickstart(t *testing.T) {
 }
 
 func TestQuickstartPlain(t *testing.T) {
+	t.Parallel()
 	shown := quickstart(t, "-plain")
 	if ok := strings.Count(shown, "\n  ok "); ok != 3 {
 		t.Errorf("%d lines of the summary are ok, want 3:\n%s", ok, shown)

@@ -57,20 +57,19 @@ func side(diff string, sign byte) string {
 	return b.String()
 }
 
-// TestReadmeSnippetsWork puts every snippet of the README and of docs into a separate module
+// TestDocumentedSnippetsWork puts every snippet of the README and of docs into a separate module
 // that refers to the project by a replace directive. All programs have to compile. Those with
 // an expected output are run.
-func TestReadmeSnippetsWork(t *testing.T) {
+func TestDocumentedSnippetsWork(t *testing.T) {
 	programs := make(map[string]string) // by name
 	for _, s := range snippets(t) {
 		switch {
 		case s.name == "first":
-			const url, driver = "zk://127.0.0.1:2181/shop/locks", "zklock/zkdriver"
-			if !strings.Contains(s.text, url) || !strings.Contains(s.text, driver) {
-				t.Fatalf("the first snippet has no %s and %s:\n%s", url, driver, s.text)
+			if !strings.Contains(s.text, firstURL) || !strings.Contains(s.text, firstDriver) {
+				t.Fatalf("the first snippet has no %s and %s:\n%s", firstURL, firstDriver, s.text)
 			}
-			inMemory := strings.NewReplacer(url, "mem:///shop/locks", driver, "zklock/memdriver").Replace(s.text)
-			programs["first"] = s.text // run on a server below
+			inMemory := strings.NewReplacer("zk://"+firstURL, "mem:///shop/locks", firstDriver, "zklock/memdriver").Replace(s.text)
+			programs["first"] = s.text
 			programs["first-mem"] = inMemory + "\n// Output:\n// alone with order 42, token 0000000100000004.00000000\n"
 		case s.language == "diff":
 			programs[s.name] = surround(t, s.name, side(s.text, '+'))
@@ -95,17 +94,8 @@ func TestReadmeSnippetsWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run := func(dir, name string, args ...string) (string, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, name, args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
 	bin := filepath.Join(mod, "bin") + string(filepath.Separator)
-	if out, err := run(mod, "go", "build", "-o", bin, "./..."); err != nil {
+	if out, err := runIn(t, mod, "go", "build", "-o", bin, "./..."); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	ran := 0
@@ -116,7 +106,7 @@ func TestReadmeSnippetsWork(t *testing.T) {
 		}
 		ran++
 		want := strings.ReplaceAll(strings.ReplaceAll(m[1], "// ", ""), "//\n", "\n")
-		out, err := run(mod, bin+name)
+		out, err := runIn(t, mod, bin+name)
 		if err != nil || out != want {
 			t.Errorf("%s: %v, it printed\n%s\nwant\n%s", name, err, out, want)
 		}
@@ -125,18 +115,46 @@ func TestReadmeSnippetsWork(t *testing.T) {
 	if ran < 9 {
 		t.Errorf("%d programs have an expected output, want at least 9: the first one and those of the adapters among them", ran)
 	}
+}
 
-	t.Run("first on a server", func(t *testing.T) {
-		text := strings.Replace(programs["first"], "127.0.0.1:2181/shop/locks", sharedEnsemble(t).Hosts()+rootOf(t), 1)
-		if err := os.WriteFile(filepath.Join(mod, "first", "main.go"), []byte(text), 0o666); err != nil {
+// firstURL and firstDriver are what the first program of the README uses.
+const (
+	firstURL    = "127.0.0.1:2181/shop/locks"
+	firstDriver = "zklock/zkdriver"
+)
+
+// TestFirstProgramOfTheReadmeWorksOnAServer runs it as it stands, but for the address.
+func TestFirstProgramOfTheReadmeWorksOnAServer(t *testing.T) {
+	t.Parallel()
+	for _, s := range snippets(t) {
+		if s.name != "first" {
+			continue
+		}
+		mod := emptyModule(t)
+		text := strings.Replace(s.text, firstURL, sharedEnsemble(t).Hosts()+rootOf(t), 1)
+		if err := os.WriteFile(filepath.Join(mod, "main.go"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		out, err := run(mod, "go", "run", "./first")
+		out, err := runIn(t, mod, "go", "run", ".")
 		if err != nil || !regexp.MustCompile(`^alone with order 42, token [0-9a-f]{16}\.00000000\n$`).MatchString(out) {
 			t.Errorf("%v, it printed\n%s", err, out)
 		}
 		t.Logf("it printed:\n%s", out)
-	})
+		return
+	}
+	t.Error("the README has no program with the name first")
+}
+
+// runIn runs a command in a module of its own.
+func runIn(t *testing.T, dir, name string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // surround puts a snippet into its program.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -16,6 +17,8 @@ import (
 // TestThousandWaitersSendNoWrites: a thousand sessions want one name. While they wait, only
 // the holder and the first in line write to the server.
 func TestThousandWaitersSendNoWrites(t *testing.T) {
+	t.Parallel()
+	long.Test(t, "a thousand sessions are watched for 35 s")
 	const clients = 1000
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{MaxSessionTimeout: 30 * time.Second})
@@ -29,8 +32,8 @@ func TestThousandWaitersSendNoWrites(t *testing.T) {
 		return dial(t, p.Addr(), quick("pool_max_sessions", "1", "session_timeout", timeout), zklock.WithHooks(hooks))
 	}
 	// A busy machine may stop this process for seconds, and these two must not lose their places.
-	const long = "30s"
-	holder, first := open(long), open(long)
+	const steady = "30s"
+	holder, first := open(steady), open(steady)
 	held := acquire(t, holder.Mutex("x"))
 	next := try(t, within(t), first.Mutex("x"))
 	receive(t, "the first in line", waiting)

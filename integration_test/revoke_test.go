@@ -23,6 +23,7 @@ func node(t *testing.T, c *zklock.Client, name string) (first zklock.Contender, 
 
 // A batch job that is asked for its lock ends in its own time, and holds the lock until then.
 func TestRevokedBatchJob(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
 	worker, operator := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
@@ -66,6 +67,7 @@ func TestRevokedBatchJob(t *testing.T) {
 
 // A holder that ignores the request keeps its lock, whether it wanted to be asked or not.
 func TestIgnoredRevocationOnServers(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	for name, opts := range map[string][]zklock.AcquireOption{"not revocable": nil, "revocable": {zklock.WithRevocable()}} {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +100,7 @@ func TestIgnoredRevocationOnServers(t *testing.T) {
 
 // A request for a node that is gone, or for another one with its name, changes nothing.
 func TestRevocationOfANodeThatIsGone(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), patience)
 	holder, operator := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick())
@@ -145,6 +148,7 @@ func TestRevocationOfANodeThatIsGone(t *testing.T) {
 
 // Holders that do not use WithRevocable pay nothing for it. Those that do pay one read.
 func TestRevocableCostsOneRead(t *testing.T) {
+	t.Parallel()
 	c := calmDial(t, calm(t))
 	release(t, acquire(t, c.Mutex("x")))
 	cycle := cost{map[string]int{"multi": 1, "delete": 1}, enqueuing, 0}
@@ -168,6 +172,7 @@ func TestRevocableCostsOneRead(t *testing.T) {
 // Curator's Revoker asks holders of zklock, and zklock asks holders of Curator that are
 // revocable, in each dialect in which the two share locks.
 func TestRevocationTogetherWithCurator(t *testing.T) {
+	t.Parallel()
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	p := curatorPeers(t, 1, hosts)[0]
 	p.expect(t, "ready")
@@ -218,6 +223,7 @@ func TestRevocationTogetherWithCurator(t *testing.T) {
 // Leaders of Curator cannot be asked. A request to a LeaderLatch is refused. A LeaderSelector has
 // the nodes of Curator's mutex, so it gets the request, and goes on leading.
 func TestRevocationOfCuratorsLeaders(t *testing.T) {
+	t.Parallel()
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	p := curatorPeers(t, 1, hosts)[0]
 	p.expect(t, "ready")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // upgradeEnv is the environment variable that names an unpacked release of ZooKeeper, to which
@@ -24,6 +25,8 @@ var rollingConfig = ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: 
 // overlap, and tokens rise. A lock is lost only because its lease ran out, or because its
 // session expired.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	long.Test(t, "three servers restart one after the other")
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{
 		{"rolling restart", restartAll},
@@ -35,6 +38,7 @@ func TestRollingRestart(t *testing.T) {
 // TestRollingUpgrade upgrades three servers to another release, one after the other, under the
 // same load.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	home := os.Getenv(upgradeEnv)
 	if home == "" {
@@ -79,6 +83,7 @@ func (c *chaos) versions() (all []string) {
 // one that the clients use is removed and stopped, and later it takes the place of the
 // fourth one again.
 func TestReconfiguration(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{{"a server replaced, and replaced back", replaceServer}}}
 	config := rollingConfig

@@ -33,6 +33,7 @@ func look(where string, values ...any) (n int) {
 // searches the clients' errors, spans and metrics, and the clients themselves when they are
 // printed. Logs and the values that hooks get are searched in all tests.
 func TestSecretsAreInNothingThatComesOut(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	w := newWiretap(t, e.Hosts())
 	c := dialTraced(t, w.Addr())
@@ -155,6 +156,7 @@ func (e silentError) Unwrap() error { return e.error }
 // TestSecretsAreInNoPanic: a process ends with a panic that prints all its values, and with a
 // trace of all its goroutines. startWorker searches this output.
 func TestSecretsAreInNoPanic(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	p := startWorker(t, task{Role: "panic", URL: e.URL(rootOf(t), quick("acl", "creator")), Name: "x"})
 	p.await("ready")

@@ -16,6 +16,7 @@ import (
 
 // TestServerForTryingServesUntilItIsInterrupted runs the command of make server.
 func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	program := filepath.Join(t.TempDir(), "server")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./server").CombinedOutput(); err != nil {

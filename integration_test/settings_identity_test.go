@@ -15,6 +15,7 @@ import (
 // certificates only. An identity by certificate owns its locks. A client without one is refused
 // at once, and the error names the keys that are missing.
 func TestServerThatRequiresACertificate(t *testing.T) {
+	t.Parallel()
 	ours := newAuthority(t, "ours")
 	files := newPEMFiles(t)
 	ca := files.write("ca.pem", ours.pem)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -33,6 +34,8 @@ func crowdOut(t *testing.T, conn *zk.Conn, path string, length, size int) (child
 // than the driver reads, every call that needs it fails at once, and says so. It leaves nothing
 // in the queue, and the session goes on: other locks do not notice.
 func TestListOfAQueueThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	long.Test(t, "a list has 64 MiB")
 	ensemble.Require(t)
 	// A server needs memory for a list several times over, and on a busy machine seconds.
 	e := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second, JavaOptions: []string{"-Xmx1g"}})
@@ -43,7 +46,7 @@ func TestListOfAQueueThatDoesNotFit(t *testing.T) {
 	held := acquire(t, c.Mutex("x"))
 	m := c.Mutex("x")
 
-	long := crowdOut(t, conn, m.Path(), 100_000, 3<<20)
+	children := crowdOut(t, conn, m.Path(), 100_000, 3<<20)
 	if q, err := c.Contenders(within(t), "x"); err != nil || len(q) != 1 {
 		t.Errorf("with a list of 3 MiB: %d contenders, %v, want the holder", len(q), err)
 	}
@@ -52,7 +55,7 @@ func TestListOfAQueueThatDoesNotFit(t *testing.T) {
 	}
 
 	stranger := dial(t, e.Hosts(), params)
-	long = append(long, crowdOut(t, conn, m.Path(), 1_000_000, 64<<20)...)
+	children = append(children, crowdOut(t, conn, m.Path(), 1_000_000, 64<<20)...)
 	for verb, call := range map[string]func() error{
 		"Acquire":    func() error { _, err := stranger.Mutex("x").Acquire(within(t)); return err },
 		"TryAcquire": func() error { _, err := stranger.Mutex("x").TryAcquire(within(t)); return err },
@@ -93,7 +96,7 @@ func TestListOfAQueueThatDoesNotFit(t *testing.T) {
 			t.Errorf("a lock that was held: %v", err)
 		}
 	}
-	for _, child := range long {
+	for _, child := range children {
 		if err := conn.Delete(child, -1); err != nil {
 			t.Fatal(err)
 		}

@@ -74,6 +74,7 @@ func takeTurns(t *testing.T, one, other string) {
 // TestServerSettings: settings that change how servers store data or listen do not concern
 // locks.
 func TestServerSettings(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{
 		"quorumListenOnAllIPs=true", "digest.enabled=false", "snapshot.compression.method=gz", "multiAddress.enabled=false",
@@ -129,6 +130,7 @@ func listensEverywhere(t *testing.T, port string) (all, known bool) {
 // creates its first ephemeral node. A session that holds a lock is global, so its lease is
 // proven as usual.
 func TestLocalSessions(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}})
 	zxid := func() int64 {
@@ -159,6 +161,7 @@ func TestLocalSessions(t *testing.T) {
 // TestLocalSessionsWithoutUpgrade: such servers refuse ephemeral nodes, and so all locks. The
 // error says so.
 func TestLocalSessionsWithoutUpgrade(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true"}})
 	for _, server := range e.Servers() {
@@ -176,6 +179,7 @@ func TestLocalSessionsWithoutUpgrade(t *testing.T) {
 // TestQuotaIsNamed: servers that enforce quotas refuse a node above the quota. The waiter gets
 // an error that names the quota, and nothing stays queued.
 func TestQuotaIsNamed(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Extra: []string{"enforceQuota=true"}})
 	since(t, e, "3.7", "servers enforce quotas since")
@@ -213,6 +217,7 @@ func TestQuotaIsNamed(t *testing.T) {
 // TestReadOnlyServerGrantsNothing: a server that has lost its quorum and goes on as a read-only
 // one does not serve locks. When the quorum is back, they work again.
 func TestReadOnlyServerGrantsNothing(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, JavaOptions: []string{"-Dreadonlymode.enabled=true"}})
 	c := dial(t, e.Server(0).Addr(), quick("connect_timeout", "3s"))
@@ -249,6 +254,7 @@ const saslProvider = "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAut
 // TestServerThatRequiresSASL: the driver has no SASL. Servers that demand it refuse every
 // session, and the error says so.
 func TestServerThatRequiresSASL(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	for name, c := range map[string]struct {
 		since string
@@ -275,6 +281,7 @@ func TestServerThatRequiresSASL(t *testing.T) {
 // TestServerThatRequiresAPassword: a user in the URL is enough for servers that demand the
 // scheme digest.
 func TestServerThatRequiresAPassword(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Extra: []string{"enforce.auth.enabled=true", "enforce.auth.schemes=digest"}})
 	since(t, e, "3.7", "servers have this setting since")
@@ -298,6 +305,7 @@ func TestServerThatRequiresAPassword(t *testing.T) {
 // request. A lock's own requests are small. One on many names is not: its caller gets an
 // error in time, and other locks go on.
 func TestSmallRequestsOnly(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=4096"}})
 	c := dial(t, e.Hosts(), quick("connect_timeout", "5s"))

@@ -12,6 +12,7 @@ import (
 // possible, so that a server that fails takes as few of them as possible. A session's id
 // begins with the number of the server that it began on.
 func TestSessionsBeginOnDifferentServers(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	const servers = 3
 	e := ensemble.Start(t, ensemble.Config{Servers: servers})

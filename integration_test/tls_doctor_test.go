@@ -14,6 +14,7 @@ import (
 // TestDoctorUsesTLS: over TLS, zklock doctor has the version and the configuration of a server,
 // with the certificates of the URL, and reports a server that it does not trust.
 func TestDoctorUsesTLS(t *testing.T) {
+	t.Parallel()
 	ours, other := newAuthority(t, "ours"), newAuthority(t, "other")
 	files := newPEMFiles(t)
 	e := secureEnsemble(t, ours.issue(time.Hour, "server", "localhost"), []*authority{ours}, ensemble.Config{})

@@ -16,6 +16,7 @@ import (
 // TestSecureIdentities: the identity that created a lock's znodes, by password or by
 // certificate, owns them. Other identities can neither see nor break the lock.
 func TestSecureIdentities(t *testing.T) {
+	t.Parallel()
 	ours := newAuthority(t, "ours")
 	files := newPEMFiles(t)
 	e := secureEnsemble(t, ours.issue(time.Hour, "server", "localhost"), []*authority{ours}, ensemble.Config{})

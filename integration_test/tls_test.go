@@ -69,6 +69,7 @@ func is[E error](err error) bool {
 // name that the client dialled, and not expired. Otherwise the client sends no request. The
 // server verifies the client's certificate in the same way. A call that fails, fails at once.
 func TestServerIsVerified(t *testing.T) {
+	t.Parallel()
 	ours, other := newAuthority(t, "ours"), newAuthority(t, "other")
 	files := newPEMFiles(t)
 	ca, otherCA := files.write("ca.pem", ours.pem), files.write("other.pem", other.pem)
@@ -131,6 +132,7 @@ func TestServerIsVerified(t *testing.T) {
 // TestOldTLSIsRefused: zklock's client refuses a server that offers only TLS 1.1. The test
 // checks first that the server accepts another client that asks for it.
 func TestOldTLSIsRefused(t *testing.T) {
+	t.Parallel()
 	ours := newAuthority(t, "ours")
 	files := newPEMFiles(t)
 	ca := files.write("ca.pem", ours.pem)
@@ -166,6 +168,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 // TestSilentTLSServerIsGivenUp: the client gives up a server that accepts connections and
 // never sends a byte.
 func TestSilentTLSServerIsGivenUp(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +207,7 @@ func TestSilentTLSServerIsGivenUp(t *testing.T) {
 // TestCertificatesRotate: client and server get certificates of another authority. The
 // client keeps its session and its lock.
 func TestCertificatesRotate(t *testing.T) {
+	t.Parallel()
 	first, second := newAuthority(t, "first"), newAuthority(t, "second")
 	files := newPEMFiles(t)
 	e := secureEnsemble(t, first.issue(time.Hour, "server", "localhost"), []*authority{first, second}, ensemble.Config{})

@@ -72,6 +72,7 @@ func (p *traced) counts(t *testing.T) map[string]uint64 {
 // The waiter's span links to the holder's span. The waiter finds that in the data of the
 // holder's queue node: the clients share only the ensemble.
 func TestWaitSpanLinksAcrossClientsOverZooKeeper(t *testing.T) {
+	t.Parallel()
 	hosts := sharedEnsemble(t).Server(0).Addr()
 	waiting, names := waits()
 	holder, waiter := dialTraced(t, hosts), dialTraced(t, hosts, zklock.WithHooks(waiting))
@@ -114,6 +115,7 @@ func TestWaitSpanLinksAcrossClientsOverZooKeeper(t *testing.T) {
 // The traceparent is part of requests that are sent anyway. So there are as many requests
 // with tracing as without.
 func TestTracingCostsNoRequests(t *testing.T) {
+	t.Parallel()
 	hosts := sharedEnsemble(t).Server(0).Addr()
 	operations := func(name string, opts ...zklock.Option) map[string]int { // of a name that does not exist yet
 		counted := make(chan string, 1<<14)

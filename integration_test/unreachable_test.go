@@ -15,9 +15,10 @@ import (
 // TestPortWithoutAnAnswerIsReported: servers that are down, or have no quorum, may come up. So
 // a call fails only after connect_timeout. Its error then names the address and the symptom.
 func TestPortWithoutAnAnswerIsReported(t *testing.T) {
+	t.Parallel()
 	const limit = 2 * time.Second
 	web := httptest.NewServer(http.NotFoundHandler()) // waits for the rest of the line
-	defer web.Close()
+	t.Cleanup(web.Close)
 	for _, c := range []struct {
 		name, addr string
 		says       []string
@@ -27,6 +28,7 @@ func TestPortWithoutAnAnswerIsReported(t *testing.T) {
 		{"says nothing", web.Listener.Addr().String(), []string{"connected, but got no ZooKeeper answer"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			client := dial(t, c.addr, quick("connect_timeout", limit.String()))
 			for verb, call := range calls(client) {
 				began := time.Now()
@@ -46,6 +48,7 @@ func TestPortWithoutAnAnswerIsReported(t *testing.T) {
 // TestCallerInAHurryGetsTheReason: a caller whose context ends before connect_timeout gets an
 // error with the symptoms so far.
 func TestCallerInAHurryGetsTheReason(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and sends nothing
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
@@ -15,6 +16,7 @@ import (
 // TestWatchFollowsAQueue: the first look, an arrival, the holder's new label, a downgrade and the
 // end of a session are reported, one after the other.
 func TestWatchFollowsAQueue(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
 	op, a, b := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
@@ -65,13 +67,12 @@ func TestWatchFollowsAQueue(t *testing.T) {
 	}
 }
 
-// TestLocksOfManyNames lists ten thousand names, one of them with a queue of five thousand,
-// and prints how long that takes.
+// TestLocksOfManyNames lists thousands of names, one of them with a queue of half as many, and
+// prints how long that takes.
 func TestLocksOfManyNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("ten thousand names take too long for -short")
-	}
-	const names, long = 10_000, 5_000
+	t.Parallel()
+	names := long.Count(t, "ZKLOCK_NAMES", 2_000, 10_000)
+	longest := names / 2
 	e := sharedEnsemble(t)
 	c := dial(t, e.Hosts(), quick())
 	if err := c.Ping(within(t)); err != nil {
@@ -104,7 +105,7 @@ func TestLocksOfManyNames(t *testing.T) {
 		ops = append(ops, driver.CreateOp(path(i), []byte("zklock"), driver.Persistent, open))
 		contenders := 1
 		if i == names/2 {
-			contenders = long
+			contenders = longest
 		}
 		for n := range contenders {
 			flush(500)
@@ -142,13 +143,13 @@ func TestLocksOfManyNames(t *testing.T) {
 		contenders += len(l.Contenders)
 	}
 	t.Logf("%d names with %d contenders in %v", n, contenders, time.Since(began).Round(time.Millisecond))
-	if n != names || contenders != names-1+long {
-		t.Errorf("%d names with %d contenders, want %d with %d", n, contenders, names, names-1+long)
+	if n != names || contenders != names-1+longest {
+		t.Errorf("%d names with %d contenders, want %d with %d", n, contenders, names, names-1+longest)
 	}
 	began = time.Now()
 	queue, err := c.Contenders(within(t), fmt.Sprintf("orders/%05d", names/2))
 	t.Logf("%d contenders of one name in %v", len(queue), time.Since(began).Round(time.Millisecond))
-	if err != nil || len(queue) != long {
-		t.Errorf("%d contenders, want %d: %v", len(queue), long, err)
+	if err != nil || len(queue) != longest {
+		t.Errorf("%d contenders, want %d: %v", len(queue), longest, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 // TestEndedWaitLeavesNoNode: in whatever way a wait ends, the contender leaves the queue and
 // its node is deleted.
 func TestEndedWaitLeavesNoNode(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	hooks, waiting := waits()
 	holder, other, c := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks)), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
@@ -113,6 +114,7 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 // TestSessionExpiresWhileWaiting: the wait goes on with another session, at the tail of the
 // queue.
 func TestSessionExpiresWhileWaiting(t *testing.T) {
+	t.Parallel()
 	e := sharedEnsemble(t)
 	p := newProxy(t, e.Hosts())
 	hooks, waiting := waits()

@@ -17,6 +17,7 @@ import (
 // does not understand. A web server waits for the rest of a line. Neither will change while
 // a caller waits, so calls fail at once instead of after connect_timeout.
 func TestWrongPortIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	ours := newAuthority(t, "ours")
 	secure := secureEnsemble(t, ours.issue(time.Hour, "server", "localhost"), []*authority{ours}, ensemble.Config{})
 	plain := sharedEnsemble(t)
@@ -53,6 +54,7 @@ func TestWrongPortIsRefusedAtOnce(t *testing.T) {
 // TestLimitOnConnectionsIsNamed: a server that has the largest allowed number of connections
 // from one address closes the next connection without a reply. The error names that limit.
 func TestLimitOnConnectionsIsNamed(t *testing.T) {
+	t.Parallel()
 	const limit = 3
 	e := ensemble.Start(t, ensemble.Config{Extra: []string{fmt.Sprintf("maxClientCnxns=%d", limit)}})
 	for range limit {

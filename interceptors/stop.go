@@ -3,6 +3,7 @@ package interceptors
 import (
 	"context"
 	"errors"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -27,6 +28,11 @@ func stopped(lock *zklock.Lock) error {
 // overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx
 // and so caused err, it returns the error that says so.
 func overdue(ctx context.Context, err error) error {
+	// The transport and the server look at the deadline, too. Either may report that it has passed
+	// before the context's timer has run.
+	if deadline, ok := ctx.Deadline(); ok && status.Code(err) == codes.DeadlineExceeded && time.Until(deadline) <= time.Millisecond {
+		<-ctx.Done()
+	}
 	if err == nil || context.Cause(ctx) != zklock.ErrMaxHold {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -18,7 +19,7 @@ import (
 // comes and goes. When a goroutine has had the lock for half of the session timeout, and the other
 // client waits, that client reads of this goroutine, with the label that was set last.
 func TestDescriptionsSettle(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(long.Count(t, "ZKLOCK_RUNS", 30, 150)) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 29))
 			e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))

@@ -122,6 +122,7 @@ func TestKeptNamesMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, e := forgetfulClient(t, zklock.WithParams(url.Values{"keep": {"1m"}, "keep_max": {"1000000"}}), zklock.WithKeepAfter(0))
 		e.lists = true
+		memoryOfWaiting(many, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps ended goroutines for reuse
 		model := watchesAlone(2 * many)
 		names := make([]string, many)
 		var each, left []usage

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -23,13 +22,7 @@ import (
 // removals go in groups, so that they keep up with the goroutines that use new names.
 // ZKLOCK_NAMES sets the number of names, instead of 5,000.
 func TestIdleContainersAreRemoved(t *testing.T) {
-	count := 5000
-	if s := os.Getenv("ZKLOCK_NAMES"); s != "" {
-		var err error
-		if count, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	count := long.Count(t, "ZKLOCK_NAMES", 5000, 5000)
 	synctest.Test(t, func(t *testing.T) {
 		ensemble := memdriver.New(memdriver.WithReapInterval(24 * time.Hour))
 		defer ensemble.Close()

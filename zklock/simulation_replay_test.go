@@ -1,11 +1,11 @@
 package zklock_test
 
 import (
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // A seed repeats its run: every request, every decision, every entry of the ensemble's log
@@ -14,14 +14,13 @@ import (
 // no program can change that. This makes a difference in about one run of twenty-five. The
 // race detector always runs goroutines in random order.
 func TestSimulationRepeatsItself(t *testing.T) {
+	long.Test(t, "two hundred runs are repeated")
 	if raceEnabled {
 		t.Skip("the race detector runs goroutines in random order")
 	}
 	defer singleProcessor()()
-	runs := 200 // enough that twice the usual number of differences cannot be chance
-	if s := os.Getenv("ZKLOCK_REPLAYS"); s != "" {
-		runs, _ = strconv.Atoi(s)
-	}
+	const many = 200 // enough that twice the usual number of differences cannot be chance
+	runs := long.Count(t, "ZKLOCK_REPLAYS", many, many)
 	others := 0
 	for seed := uint64(1); seed <= uint64(runs); seed++ {
 		first := simulate(t, seed, newTally(), options{verbose: true})

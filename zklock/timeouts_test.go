@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -72,8 +73,12 @@ func TestTimeoutsThatCannotWorkAreRefused(t *testing.T) {
 // heartbeat, also after a pause. That holds while a message takes up to 30 ms.
 func TestTimeoutsThatAreAcceptedWork(t *testing.T) {
 	accepted, refused := 0, 0
+	inTenthsOfATick := []time.Duration{30, 40, 100, 200}
+	if long.On() {
+		inTenthsOfATick = []time.Duration{30, 35, 40, 50, 65, 80, 100, 130, 200}
+	}
 	for _, tick := range []time.Duration{100, 200, 300, 500, 1000, 3000} {
-		for _, ticks := range []time.Duration{30, 35, 40, 50, 65, 80, 100, 130, 200} { // tenths of a tick
+		for _, ticks := range inTenthsOfATick {
 			for _, delay := range []time.Duration{0, 10, 25, 50} { // percent
 				for _, hop := range []time.Duration{1, 30} {
 					tick, hop := tick*time.Millisecond, hop*time.Millisecond

@@ -2,12 +2,11 @@ package zklock_test
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -98,14 +97,8 @@ func TestCostOfAWake(t *testing.T) {
 //
 //	ZKLOCK_WAITERS=10000 go test ./zklock -run WaitersMakeNoLists   ten thousand, in a minute
 func TestWaitersMakeNoLists(t *testing.T) {
-	clients, each := 100, 10
-	if s := os.Getenv("ZKLOCK_WAITERS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatalf("ZKLOCK_WAITERS: %v", err)
-		}
-		each = n / clients
-	}
+	const clients = 100
+	each := long.Count(t, "ZKLOCK_WAITERS", 1000, 1000) / clients
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		first := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -160,6 +161,11 @@ func stopped(lock *zklock.Lock) error {
 // overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx and so
 // caused err, it returns the error that says so.
 func overdue(ctx context.Context, err error) error {
+	// The transport and the server look at the deadline, too. Either may report that it has passed
+	// before the context's timer has run.
+	if deadline, ok := ctx.Deadline(); ok && connect.CodeOf(err) == connect.CodeDeadlineExceeded && time.Until(deadline) <= time.Millisecond {
+		<-ctx.Done()
+	}
 	if err == nil || context.Cause(ctx) != zklock.ErrMaxHold {
 		return err
 	}

@@ -102,6 +102,7 @@ func TestProcesses(t *testing.T) {
 			}
 			root := "-" + side + "-" + kind
 			t.Run(side+"/"+kind+"/one after the other", func(t *testing.T) {
+				t.Parallel()
 				address := e.URL("/turns"+root, nil)
 				first, second := begin(t, address, address)
 				first.finish(t)
@@ -109,6 +110,7 @@ func TestProcesses(t *testing.T) {
 				second.finish(t)
 			})
 			t.Run(side+"/"+kind+"/killed", func(t *testing.T) {
+				t.Parallel()
 				address := e.URL("/killed"+root, fleet.ShortSession())
 				first, second := begin(t, address, address)
 				first.Kill()
@@ -119,6 +121,7 @@ func TestProcesses(t *testing.T) {
 				second.finish(t)
 			})
 			t.Run(side+"/"+kind+"/lost", func(t *testing.T) {
+				t.Parallel()
 				p, err := proxy.New(e.Hosts())
 				if err != nil {
 					t.Fatal(err)

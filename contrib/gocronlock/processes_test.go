@@ -42,6 +42,7 @@ func TestProcesses(t *testing.T) {
 			}
 		}
 		t.Run(mode+"/killed", func(t *testing.T) {
+			t.Parallel()
 			address := e.URL("/killed-"+mode, fleet.ShortSession())
 			first := fleet.Start(t, "job", address, mode)
 			first.Expect("began")
@@ -51,6 +52,7 @@ func TestProcesses(t *testing.T) {
 			finish(t, second)
 		})
 		t.Run(mode+"/lost", func(t *testing.T) {
+			t.Parallel()
 			root := "/lost-" + mode
 			p, err := proxy.New(e.Hosts())
 			if err != nil {

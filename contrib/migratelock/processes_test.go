@@ -59,9 +59,11 @@ func (r rivals) finish(t *testing.T) {
 
 // Two processes migrate with goose, on a real ZooKeeper.
 func TestGooseProcesses(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	t.Run("one after the other", func(t *testing.T) {
+		t.Parallel()
 		r := startRivals(t, e, "goose")
 		r.first.Send("go on")
 		if n := r.first.Expect("migrated"); n != "4" {
@@ -72,11 +74,13 @@ func TestGooseProcesses(t *testing.T) {
 		}
 	})
 	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
 		r := startRivals(t, e, "goose")
 		r.first.Kill()
 		r.finish(t)
 	})
 	t.Run("lost", func(t *testing.T) {
+		t.Parallel()
 		r := startRivals(t, e, "goose")
 		r.link.Stall(proxy.Both)
 		if why := r.first.Expect("cancelled"); !strings.Contains(why, "lost") {
@@ -89,9 +93,11 @@ func TestGooseProcesses(t *testing.T) {
 
 // Two processes migrate with golang-migrate, on a real ZooKeeper.
 func TestMigrateProcesses(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	t.Run("one after the other", func(t *testing.T) {
+		t.Parallel()
 		r := startRivals(t, e, "migrate")
 		r.first.Send("go on")
 		if got := r.first.Expect("migrated"); got != "3 false <nil>" {
@@ -104,6 +110,7 @@ func TestMigrateProcesses(t *testing.T) {
 
 	// A migration that was begun leaves the database dirty. golang-migrate refuses to go on.
 	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
 		r := startRivals(t, e, "migrate")
 		r.first.Kill()
 		r.second.ExpectWithout("dirty", "began")
@@ -112,6 +119,7 @@ func TestMigrateProcesses(t *testing.T) {
 
 	// The statement that runs ends, and nothing else is written: not even that it has ended.
 	t.Run("lost", func(t *testing.T) {
+		t.Parallel()
 		r := startRivals(t, e, "migrate")
 		r.link.Stall(proxy.Both)
 		r.second.ExpectWithout("dirty", "began") // it had the lock, and looked at the version

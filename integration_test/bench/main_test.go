@@ -15,6 +15,7 @@ import (
 
 	"github.com/zklock/go-zklock/integration_test/bench/plot"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // TestMain makes this binary a worker if the environment says so, as the command does.
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 // TestEveryRowYieldsItsFigures runs every workload, small and short. The figures mean
 // nothing, but each target has to have its figure.
 func TestEveryRowYieldsItsFigures(t *testing.T) {
+	long.Test(t, "every row of the benchmarks runs")
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
 	b := &runner{servers: &servers{hosts: zk.Hosts()}, rounds: 1, length: 100 * time.Millisecond, say: t.Logf, start: make(map[string]func() (*exec.Cmd, error))}

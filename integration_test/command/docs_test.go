@@ -27,9 +27,9 @@ func documented(t *testing.T, paths ...string) []string {
 	return found
 }
 
-// TestDocumentedCommandsWork runs the commands of the README and of docs/command.md, with
+// TestCommandsOfTheDocsWork runs the commands of the README and of docs/command.md, with
 // programs of the names that they have there.
-func TestDocumentedCommandsWork(t *testing.T) {
+func TestCommandsOfTheDocsWork(t *testing.T) {
 	t.Parallel()
 	e := servers(t)
 	dir := t.TempDir()

@@ -73,23 +73,12 @@ func run(t *testing.T, e *ensemble.Ensemble, name string, command ...string) (co
 // TestDoctorFindsServersThatAreDown: one of three is something to do; without a quorum the exit
 // code is 69.
 func TestDoctorFindsServersThatAreDown(t *testing.T) {
-	e := servers(t)
-	if _, _, err := run(t, e, "before", "true"); err != nil { // so that the root exists, in each order of the tests
+	t.Parallel()
+	e := ownServers(t)
+	if _, _, err := run(t, e, "before", "true"); err != nil { // so that the root exists
 		t.Fatal(err)
 	}
 	followers := e.Followers()
-	defer func() {
-		for _, s := range followers {
-			if !s.Running() {
-				if err := s.Start(); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		if err := e.AwaitServing(); err != nil {
-			t.Error(err)
-		}
-	}()
 	followers[0].Kill()
 	code, found, end := examined(t, urlOf(e.Hosts()))
 	if code != 1 || !strings.Contains(end, "start the server "+followers[0].Addr()) || strings.Contains(end, "2.") || !strings.Contains(found, "a quorum of the servers answers") {

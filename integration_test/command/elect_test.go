@@ -111,7 +111,8 @@ func TestElectRunsItsCommandAgain(t *testing.T) {
 // TestElectStandsAgainAfterALoss: a leader whose server is cut off kills its command before the
 // next one starts, and leads again when the connection is back.
 func TestElectStandsAgainAfterALoss(t *testing.T) {
-	e := servers(t)
+	t.Parallel()
+	e := ownServers(t)
 	watch, name := observer(t, e), newName(t)
 	file := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(file, nil, 0o666); err != nil {

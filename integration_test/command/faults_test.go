@@ -11,27 +11,18 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
-// runsEnv has the number of runs of each fault; without it there are fewRuns. At most
-// atATime of them go on at the same time.
+// At most atATime runs of a fault go on at the same time. With more than fewRuns of each, none is
+// left out.
 const (
-	runsEnv = "ZKLOCK_COMMAND_RUNS"
 	fewRuns = 2
 	atATime = 10
 )
 
-func runsOfEach(t *testing.T) int {
-	text := os.Getenv(runsEnv)
-	if text == "" {
-		return fewRuns
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q: want a number", runsEnv, text)
-	}
-	return n
-}
+// runsOfEach returns the number of runs of each fault.
+func runsOfEach(t *testing.T) int { return long.Count(t, "ZKLOCK_COMMAND_RUNS", 1, fewRuns) }
 
 // fault is something that ends a first run, or its lock.
 type fault struct {
@@ -46,6 +37,8 @@ type fault struct {
 	strikes bool
 	// soak means that few runs leave the fault out, since another one is nearly the same.
 	soak bool
+	// long means the same of runs that are not long.
+	long bool
 	// kept, unless 0, is how long the servers may be away without a loss: then the first run ends with 0. If
 	// they are away for longer, it may end with 0, too.
 	kept time.Duration
@@ -167,17 +160,17 @@ var faults = []fault{
 	{what: "the wrapper gets HUP", traits: parent, code: 128 + 1, inject: toWrapper(syscall.SIGHUP)},
 	{what: "the wrapper is killed", traits: parent, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
 	{what: "the wrapper of a command that ignores TERM is killed", traits: stubborn + parent + heirs, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
-	{what: "the wrapper in shell mode is killed", flags: []string{"--shell"}, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
+	{what: "the wrapper in shell mode is killed", long: true, flags: []string{"--shell"}, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
 	{what: "the guard is killed, and then the wrapper", traits: parent, code: -1, expires: true, inject: killGuards},
-	{what: "the follower is cut off from its leader", traits: parent, code: 76, alone: true, expires: true, strikes: true, inject: cutOff},
+	{what: "the follower is cut off from its leader", long: true, traits: parent, code: 76, alone: true, expires: true, strikes: true, inject: cutOff},
 	{what: "the follower of a command that ignores TERM is cut off", traits: stubborn + parent + heirs, code: 76, alone: true, expires: true, strikes: true, inject: cutOff},
-	{what: "the ensemble is frozen for half a session", traits: stubborn + parent, code: 76, early: true, expires: true, strikes: true, inject: outage(timeout/2, freeze, thaw)},
+	{what: "the ensemble is frozen for half a session", long: true, traits: stubborn + parent, code: 76, early: true, expires: true, strikes: true, inject: outage(timeout/2, freeze, thaw)},
 	{what: "the ensemble is frozen for a session", traits: stubborn + parent, code: 76, expires: true, strikes: true, inject: outage(timeout, freeze, thaw)},
-	{what: "the ensemble is frozen for more than a session", traits: stubborn + parent + heirs, code: 76, expires: true, strikes: true, inject: outage(timeout*6/5, freeze, thaw)},
+	{what: "the ensemble is frozen for more than a session", long: true, traits: stubborn + parent + heirs, code: 76, expires: true, strikes: true, inject: outage(timeout*6/5, freeze, thaw)},
 	// Servers need some seconds to start. So these sessions are long, and a session is soon over in the next row.
 	{what: "the ensemble is down for less than a session", traits: parent, flags: []string{"--grace", "1s"}, code: 76, kept: longTimeout / 3, strikes: true, inject: outage(0, kill, restart)},
 	{what: "the ensemble is down for a session", traits: stubborn + parent, code: 76, expires: true, strikes: true, soak: true, inject: outage(timeout, kill, restart)},
-	{what: "the ensemble is down for more than a session", traits: stubborn + parent + heirs, code: 76, expires: true, strikes: true, inject: outage(timeout*6/5, kill, restart)},
+	{what: "the ensemble is down for more than a session", long: true, traits: stubborn + parent + heirs, code: 76, expires: true, strikes: true, inject: outage(timeout*6/5, kill, restart)},
 	{what: "the wrapper is stopped for a moment", traits: parent, inject: stopForAMoment},
 }
 
@@ -211,12 +204,13 @@ func stopForAMoment(t *testing.T, s *scene) {
 // TestCommandIsDeadBeforeTheNextStarts: whatever ends a run, a second run that waits for the
 // lock starts its command when all processes of the first are dead.
 func TestCommandIsDeadBeforeTheNextStarts(t *testing.T) {
-	e := servers(t)
+	t.Parallel()
+	e := ownServers(t)
 	watch := observer(t, e)
 	runs := runsOfEach(t)
 	few := runs <= fewRuns
 	for _, f := range faults {
-		if f.soak && few {
+		if f.soak && few || f.long && runs < fewRuns {
 			continue
 		}
 		t.Run(f.what, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 const ms = time.Millisecond
@@ -78,7 +80,8 @@ func finishSmall(t *testing.T, url string, args ...string) string {
 
 // TestListsOfManyNamesAndALongQueue: ten thousand names, and a queue of five thousand.
 func TestListsOfManyNamesAndALongQueue(t *testing.T) {
-	const manyNames, longQueue = 10_000, 5_000
+	manyNames := long.Count(t, "ZKLOCK_NAMES", 2_000, 10_000)
+	longQueue := manyNames / 2
 	e := servers(t)
 	conn := dialRaw(t, e.Hosts())
 	all := zk.WorldACL(zk.PermAll)
@@ -123,7 +126,7 @@ func TestListsOfManyNamesAndALongQueue(t *testing.T) {
 		Name       string
 		Contenders []struct{ Held bool }
 	}
-	if err := json.Unmarshal([]byte(finishSmall(t, url, "ls", "-o", "json")), &names); err != nil || len(names) != manyNames || len(names[0].Contenders) != longQueue+1 || names[manyNames-1].Name != "job-09999" {
+	if err := json.Unmarshal([]byte(finishSmall(t, url, "ls", "-o", "json")), &names); err != nil || len(names) != manyNames || len(names[0].Contenders) != longQueue+1 || names[manyNames-1].Name != fmt.Sprintf("job-%05d", manyNames-1) {
 		t.Errorf("ls -o json: %v, %d names", err, len(names))
 	}
 	if got := strings.Count(finishSmall(t, url, "ls", "job-0123"), "\n"); got != 11 {
@@ -139,7 +142,7 @@ func TestListsOfManyNamesAndALongQueue(t *testing.T) {
 		t.Errorf("the tree: %d lines", got)
 	}
 	began = time.Now()
-	if out := finishSmall(t, url, "doctor"); !strings.Contains(out, "10000 names in use, with 15000 contenders") || !strings.HasSuffix(out, "\nok\n") {
+	if out := finishSmall(t, url, "doctor"); !strings.Contains(out, fmt.Sprintf("%d names in use, with %d contenders", manyNames, manyNames+longQueue)) || !strings.HasSuffix(out, "\nok\n") {
 		t.Errorf("%s", out)
 	}
 	t.Logf("doctor took %v", time.Since(began).Round(10*ms))

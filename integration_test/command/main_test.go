@@ -70,9 +70,11 @@ func (b *build) binary(t testing.TB) string {
 	return b.path
 }
 
-// shared are three servers for all tests. A test that disturbs them repairs them at its end.
-// A follower that is cut off from its leader serves its clients for longer than the short session
-// timeout: see ensemble.Config.SyncLimit.
+// config is that of all tests' servers. A follower that is cut off from its leader serves its clients
+// for longer than the short session timeout: see ensemble.Config.SyncLimit.
+var config = ensemble.Config{Servers: 3, SyncLimit: 40, MaxSessionTimeout: longTimeout, ContainerCheckInterval: time.Second}
+
+// shared are three servers for the tests that do not disturb them.
 var shared struct {
 	once     sync.Once
 	ensemble *ensemble.Ensemble
@@ -83,12 +85,19 @@ func servers(t testing.TB) *ensemble.Ensemble {
 	t.Helper()
 	ensemble.Require(t)
 	shared.once.Do(func() {
-		shared.ensemble, shared.err = ensemble.New(ensemble.Config{Servers: 3, SyncLimit: 40, MaxSessionTimeout: longTimeout, ContainerCheckInterval: time.Second})
+		shared.ensemble, shared.err = ensemble.New(config)
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.ensemble
+}
+
+// ownServers starts servers for a test that disturbs them.
+func ownServers(t testing.TB) *ensemble.Ensemble {
+	t.Helper()
+	ensemble.Require(t)
+	return ensemble.Start(t, config)
 }
 
 func TestMain(m *testing.M) {

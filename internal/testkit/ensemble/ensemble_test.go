@@ -64,6 +64,7 @@ func must(t *testing.T, err error) {
 }
 
 func TestOneServerServes(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	began := time.Now()
 	e := ensemble.Start(t, ensemble.Config{})
@@ -102,6 +103,7 @@ func TestOneServerServes(t *testing.T) {
 }
 
 func TestDataOutlivesARestart(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	s := e.Server(0)
@@ -132,6 +134,7 @@ func TestDataOutlivesARestart(t *testing.T) {
 }
 
 func TestContainersAreReapedAtTheIntervalAskedFor(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{ContainerCheckInterval: 200 * time.Millisecond})
 	conn := dial(t, e.Hosts(), 5*time.Second)
@@ -148,6 +151,7 @@ func TestContainersAreReapedAtTheIntervalAskedFor(t *testing.T) {
 }
 
 func TestSessionTimeoutsAreLimitedAsConfigured(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{
 		TickTime:          200 * time.Millisecond,
@@ -170,6 +174,7 @@ func TestSessionTimeoutsAreLimitedAsConfigured(t *testing.T) {
 }
 
 func TestEnsemblesStartInParallel(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	var wg sync.WaitGroup
 	for range 3 {
@@ -188,6 +193,7 @@ func TestEnsemblesStartInParallel(t *testing.T) {
 }
 
 func TestFailureShowsTheServersLog(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e, err := ensemble.New(ensemble.Config{Extra: []string{"tickTime=never"}})
 	if err == nil {

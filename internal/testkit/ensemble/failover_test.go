@@ -37,6 +37,7 @@ func create(t *testing.T, s *ensemble.Server, path string) {
 }
 
 func TestKilledLeaderIsReplacedAndComesBackAsFollower(t *testing.T) {
+	t.Parallel()
 	e, leader, _ := startThree(t, ensemble.Config{})
 	create(t, leader, "/before")
 
@@ -62,6 +63,7 @@ func TestKilledLeaderIsReplacedAndComesBackAsFollower(t *testing.T) {
 }
 
 func TestFrozenLeaderIsDeposedAndFollowsOnceThawed(t *testing.T) {
+	t.Parallel()
 	e, leader, _ := startThree(t, ensemble.Config{})
 	must(t, leader.Freeze())
 	if !leader.Frozen() || !leader.Running() {
@@ -78,6 +80,7 @@ func TestFrozenLeaderIsDeposedAndFollowsOnceThawed(t *testing.T) {
 }
 
 func TestFrozenServerCanBeStopped(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	must(t, e.Server(0).Freeze())
@@ -85,6 +88,7 @@ func TestFrozenServerCanBeStopped(t *testing.T) {
 }
 
 func TestCutFollowerGoesOnAnsweringWhileTheLeaderDropsIt(t *testing.T) {
+	t.Parallel()
 	const tick, limit = 500 * time.Millisecond, 10
 	e, leader, followers := startThree(t, ensemble.Config{TickTime: tick, SyncLimit: limit})
 	cut := followers[0]
@@ -133,6 +137,7 @@ func TestCutFollowerGoesOnAnsweringWhileTheLeaderDropsIt(t *testing.T) {
 }
 
 func TestDeposedLeaderGoesOnAnswering(t *testing.T) {
+	t.Parallel()
 	e, old, _ := startThree(t, ensemble.Config{SyncLimit: 12})
 	create(t, old, "/a")
 	conn := dial(t, old.Addr(), 10*time.Second)
@@ -156,6 +161,7 @@ func TestDeposedLeaderGoesOnAnswering(t *testing.T) {
 }
 
 func TestOneWayCutFollowerHearsAndIsNotHeard(t *testing.T) {
+	t.Parallel()
 	e, leader, followers := startThree(t, ensemble.Config{SyncLimit: 20})
 	deaf, mute := leader, followers[0]
 	create(t, mute, "/a")
@@ -189,6 +195,7 @@ func TestOneWayCutFollowerHearsAndIsNotHeard(t *testing.T) {
 }
 
 func TestLinksThatDoNotExistCannotBeCut(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	for _, c := range []ensemble.Config{{}, {Servers: 3, DirectQuorum: true}} {
 		e := ensemble.Start(t, c)

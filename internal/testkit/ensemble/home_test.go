@@ -18,6 +18,7 @@ import (
 // a server from there in a second process, because Find looks for an installation only
 // once in a process.
 func TestHomeIsAnUnpackedRelease(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	found, err := ensemble.Find()
 	if err != nil {

@@ -29,6 +29,7 @@ func established(t *testing.T, port int) int {
 // A link is cut only if no connection bypasses its proxies. Without introduction, the
 // connections of the election ports would.
 func TestAllConnectionsBetweenServersPassThroughProxies(t *testing.T) {
+	t.Parallel()
 	Require(t)
 	e := Start(t, Config{Servers: 3})
 	check := func() (problem string) {

@@ -31,6 +31,7 @@ func alive(pid int) bool {
 }
 
 func TestServersDieWithACrashedTestProcess(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	if os.Getenv(crashEnv) == "1" {
 		e, err := ensemble.New(ensemble.Config{Servers: 3})
@@ -61,6 +62,7 @@ func TestServersDieWithACrashedTestProcess(t *testing.T) {
 }
 
 func TestServersOutliveTheThreadThatStartedThem(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	s := e.Server(0)
@@ -90,6 +92,7 @@ func TestServersOutliveTheThreadThatStartedThem(t *testing.T) {
 }
 
 func TestNothingRunsAfterClose(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e, err := ensemble.New(ensemble.Config{})
 	must(t, err)
@@ -106,6 +109,7 @@ func TestNothingRunsAfterClose(t *testing.T) {
 
 // SIGSTOP is asynchronous: a server that is stopped while it works could answer once more.
 func TestFrozenServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
 	s := e.Server(0)

@@ -52,6 +52,7 @@ func selfSigned(t *testing.T) (store, authority string, pair tls.Certificate) {
 }
 
 func TestTLSPortDemandsAClientCertificate(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
 	store, authority, pair := selfSigned(t)
 	e := ensemble.Start(t, ensemble.Config{TLS: &ensemble.TLS{KeyStore: store, TrustStore: authority, ClientAuth: "need"}})
