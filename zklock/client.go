@@ -203,11 +203,6 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	if c.cfg.acquireStacks {
 		ctx = withStack(ctx)
 	}
-	if lock := c.acquireKept(ctx, name, mode, wants, cfg); lock != nil {
-		c.counters.acquired.Add(1)
-		end.Call(AcquireResult{Lock: lock})
-		return lock, nil
-	}
 	r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
 		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
 	r.By = r
@@ -282,20 +277,6 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 		// The lock was lost between its grant and here: queue again at the end.
 		c.turnstiles.waitAgain(r)
 	}
-}
-
-// acquireKept acquires a name that the client keeps between two uses; it returns nil if it
-// does not, or if there may be a reason not to grant it: acquireLock finds that out.
-func (c *Client) acquireKept(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) *Lock {
-	if c.cfg.keep == 0 || !c.handsOver(wants, mode, cfg) || ctx.Err() != nil || c.places.TokensRegressed() || carried(ctx, &c.turnstiles, wants) != nil {
-		return nil
-	}
-	lock := c.turnstiles.takeKept(ctx, name, mode, wants, cfg)
-	if lock == nil || lock.Err() != nil { // it was lost since the grant
-		return nil
-	}
-	lock.setUp(cfg)
-	return lock
 }
 
 // handsOver reports whether the place of an acquisition takes part in hand-over.

@@ -1,12 +1,6 @@
 package zklock
 
-import (
-	"context"
-	"time"
-
-	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
-)
+import "github.com/zklock/go-zklock/zklock/internal/place"
 
 // keepLocked keeps the place of a hold that is over, if no goroutine of this process wants
 // the name. It returns false if the place has to leave ZooKeeper's queue. The caller calls
@@ -38,82 +32,6 @@ func (t *turnstile) unkeepLocked(s *standby) {
 	t.standby = nil
 	t.turnstiles.kept.remove(s)
 	s.place.EndHold(s)
-}
-
-// takeKept acquires a name that the client keeps, without a request, and without most of what
-// other acquisitions need. It returns nil if that is not possible.
-func (ts *turnstiles) takeKept(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) *Lock {
-	if ts.cfg.maxNames > 0 || ts.closing.Err() != nil {
-		return nil // startWaiting checks these
-	}
-	ts.mu.Lock()
-	t := ts.byPath[wants[0].Path]
-	ts.mu.Unlock()
-	if t == nil || !keeps(t) {
-		return nil
-	}
-	now := time.Now()
-	h, next := newSuccessor()
-	h.turnstiles, h.turnstile, h.name, h.wants, h.mode = ts, t, name, wants, mode
-	h.origin = ts.origin(ctx, cfg, now) // without mu: it calls a hook
-	t.mu.Lock()
-	s := t.standby
-	if s == nil {
-		t.mu.Unlock()
-		return nil
-	}
-	trace := s.trace
-	h.place, h.token.Zxid = s.place, s.place.Zxid
-	lock := h.handOutLocked(h.handles[0], ctx, now) // no other goroutine knows the hold yet
-	if !place.TakeUp(s.place, s, h, next, mode) {
-		t.mu.Unlock()
-		return nil
-	}
-	t.standby = nil
-	ts.kept.remove(s)
-	t.beginLocked(h)
-	t.mu.Unlock()
-	ts.reportHandover(ctx, lock, trace)
-	return lock
-}
-
-// successor is the hold that follows a standby, with its first handle: two fewer allocations
-// than for other holds.
-type successor struct {
-	hold
-	first handle
-	one   [1]*handle // room for hold.handles
-}
-
-// newSuccessor returns the hold of a new successor, with its first handle.
-func newSuccessor() (*hold, place.Successor) {
-	s := &successor{}
-	s.one[0] = &s.first
-	s.handles = s.one[:]
-	return &s.hold, s
-}
-
-// BeginLocked implements place.Successor.
-func (s *successor) BeginLocked(turn uint32) {
-	s.token.Turn = turn
-	s.first.token = s.token
-	s.turnstiles.tookUp(s.turnstile)
-}
-
-// keeps reports whether the client keeps a name.
-func keeps(t *turnstile) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.standby != nil
-}
-
-// tookUp counts a hold that has begun with a kept place. The place's use of its name is now
-// the hold's.
-func (ts *turnstiles) tookUp(t *turnstile) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.held++
-	ts.countUsesLocked(t, 0, false)
 }
 
 // takeUpLocked grants a kept place to a request. If that is not possible, it returns the

@@ -252,9 +252,7 @@ func (m Places) release(s *placeState, p *process) {
 
 // takeUp gives a kept place to a goroutine.
 func (m Places) takeUp(s *placeState, p *process) {
-	mode := p.wants[0]
-	known := m.known(p)
-	m.pass(s, p, known.MayBeTakenUp(mode) || known.MayPass(mode, int(m.Limit), within))
+	m.pass(s, p, m.known(p).MayPass(p.wants[0], int(m.Limit), within))
 }
 
 // pass hands a place over, if it may be passed; else the process takes another.

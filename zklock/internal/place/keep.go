@@ -3,7 +3,6 @@ package place
 import (
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -75,33 +74,6 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 	if !listed {
 		desk.ownWatches.give(guarded{place: p, keeper: keeper})
 	}
-	return true
-}
-
-// Successor learns that the hold begins which follows a kept place.
-type Successor interface {
-	// BeginLocked is called when the hold begins. turn goes into its token. The session's Mu
-	// is held.
-	BeginLocked(turn uint32)
-}
-
-// TakeUp grants a place that was kept by the tenant from to the hold to, without a request. It
-// checks in the same step what MayPass and Grant check. It returns false, and does nothing, if
-// one of their conditions does not hold. next learns of the hold's turn.
-func TakeUp(p *Place, from, to session.Tenant, next Successor, mode queue.Mode) bool {
-	desk := p.Desk
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	if p.hold != from || !standingOf(p).MayBeTakenUp(mode) || !p.leasedLocked() || !p.life.moveLocked(spent) {
-		return false
-	}
-	p.life.moveLocked(held)
-	p.handovers++
-	next.BeginLocked(p.turn)
-	p.turn++
-	p.hold = to
-	delete(desk.Tenants, from)
-	desk.Tenants[to] = struct{}{}
 	return true
 }
 

@@ -73,8 +73,5 @@ func (s Standing) MayBeKept() bool {
 	return s.Keepable && !s.Others && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
 }
 
-// MayBeTakenUp is the rule of TakeUp.
-func (s Standing) MayBeTakenUp(mode queue.Mode) bool { return s.IsOpen() && s.Grants(mode) }
-
 // lastTurn is the turn of a place's last holder. A Downgrade needs one turn more.
 const lastTurn = math.MaxUint32 - 1
