@@ -47,13 +47,14 @@ export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 # these, and no other target.
 DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLayers|TypesStaySmall|MutantsApply|ExpectedTests)
 
-# Most tests wait most of the time. So there are more packages at a time than processors, and in
-# each of them more tests.
+# Most tests wait most of the time. So make test runs more packages at a time than there are
+# processors, and in each of them more tests.
 CPUS := $(shell getconf _NPROCESSORS_ONLN)
 export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 1))) -parallel=$(shell echo $$((2 * $(CPUS))))
 
-# The tests with the race detector, and also the long ones: see internal/testkit/long.
-TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m $(SIDE_BY_SIDE) -skip='$(DOCUMENTS)'
+# The tests with the race detector, and also the long ones: see internal/testkit/long. These keep the
+# processors busy, so there are as many at a time as processors.
+TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m -skip='$(DOCUMENTS)'
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))

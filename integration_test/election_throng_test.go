@@ -86,7 +86,7 @@ func (c *throng) settle(t *testing.T) {
 // leader and at most two of the next one, however many candidates wait. One of these two may be a
 // list of the queue: so many candidates were ahead once that it is cheaper than a look at each.
 func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "connect_timeout", patience.String()))
 	term := receive(t, "the first term", c.began)
 	c.settle(t)
@@ -112,7 +112,7 @@ func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
 
 // TestThousandCandidatesWaitWithoutWrites: only the leader's session and the next one's write.
 func TestThousandCandidatesWaitWithoutWrites(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	long.Test(t, "a thousand candidates are watched for 22 s")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})

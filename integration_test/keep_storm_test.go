@@ -16,7 +16,7 @@ import (
 
 // TestRecallStormOfProcesses: this process keeps a name, and others want it at the same time.
 func TestRecallStormOfProcesses(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	ensemble.Require(t)
 	// A hundred processes may keep the keeper off the processors for longer than a short lease.
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, MaxSessionTimeout: time.Minute})
@@ -78,7 +78,7 @@ func TestRecallStormOfProcesses(t *testing.T) {
 // TestRecallStormOnServers: one of the clients on three servers keeps a name, and the others
 // want it at the same time. In each round another one is the keeper.
 func TestRecallStormOnServers(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3})
 	const rounds = 5

@@ -19,7 +19,7 @@ import (
 // own. Most of the time a name is used by one of them only. Now and then another one wants it,
 // as a writer, a reader, one of several names, or with a try.
 func TestKeptNamesOnThreeServers(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3})
 	const names, goroutines = 30, 10

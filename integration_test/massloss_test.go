@@ -14,7 +14,7 @@ import (
 // a real server. Every lock's context has ended before another client is granted its name.
 // ZKLOCK_LOSSES=20 repeats the test twenty times.
 func TestThousandsOfLossesOnARealServer(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	n := crowd.Crowd{Held: 200, Queued: 50, Local: 200, Rivals: 30}
 	if long.On() {
 		n = crowd.Crowd{Held: 2_000, Queued: 500, Local: 2_000, Rivals: 300}

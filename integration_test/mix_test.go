@@ -145,7 +145,7 @@ func mixed(c *zklock.Client, rng *rand.Rand) zklock.Acquirer {
 // the exclusion by the clock, and by their writes to a register under their tokens. It also
 // checks that no goroutine starves. ZKLOCK_MIX sets the length of the run.
 func TestProcessesMixLocksOfAllKinds(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	ensemble.Require(t)
 	length := long.Time(t, "ZKLOCK_MIX", 5*time.Second, 20*time.Second)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3})

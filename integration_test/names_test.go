@@ -19,7 +19,7 @@ import (
 // Znodes that others created stay, with the same version numbers, whether this client has
 // used them as locks or not. ZKLOCK_NAMES changes the number of names.
 func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	ensemble.Require(t)
 	n := long.Count(t, "ZKLOCK_NAMES", 1000, 5000)
 	server := ensemble.Start(t, ensemble.Config{ContainerCheckInterval: time.Hour})

@@ -17,7 +17,7 @@ import (
 // TestThousandWaitersSendNoWrites: a thousand sessions want one name. While they wait, only
 // the holder and the first in line write to the server.
 func TestThousandWaitersSendNoWrites(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	long.Test(t, "a thousand sessions are watched for 35 s")
 	const clients = 1000
 	ensemble.Require(t)

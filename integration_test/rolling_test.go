@@ -25,7 +25,7 @@ var rollingConfig = ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: 
 // overlap, and tokens rise. A lock is lost only because its lease ran out, or because its
 // session expired.
 func TestRollingRestart(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	long.Test(t, "three servers restart one after the other")
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{
@@ -38,7 +38,7 @@ func TestRollingRestart(t *testing.T) {
 // TestRollingUpgrade upgrades three servers to another release, one after the other, under the
 // same load.
 func TestRollingUpgrade(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	ensemble.Require(t)
 	home := os.Getenv(upgradeEnv)
 	if home == "" {

@@ -34,7 +34,7 @@ func crowdOut(t *testing.T, conn *zk.Conn, path string, length, size int) (child
 // than the driver reads, every call that needs it fails at once, and says so. It leaves nothing
 // in the queue, and the session goes on: other locks do not notice.
 func TestListOfAQueueThatDoesNotFit(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	long.Test(t, "a list has 64 MiB")
 	ensemble.Require(t)
 	// A server needs memory for a list several times over, and on a busy machine seconds.

@@ -70,7 +70,7 @@ func TestWatchFollowsAQueue(t *testing.T) {
 // TestLocksOfManyNames lists thousands of names, one of them with a queue of half as many, and
 // prints how long that takes.
 func TestLocksOfManyNames(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
 	names := long.Count(t, "ZKLOCK_NAMES", 2_000, 10_000)
 	longest := names / 2
 	e := sharedEnsemble(t)

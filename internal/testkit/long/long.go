@@ -24,6 +24,14 @@ func Test(t testing.TB, why string) {
 	}
 }
 
+// Parallel is t.Parallel for a test that takes all processors when it runs whole. Then it runs alone.
+func Parallel(t *testing.T) {
+	t.Helper()
+	if !On() {
+		t.Parallel()
+	}
+}
+
 // Count returns how often a test repeats something: few times, or many times if long tests run.
 // The environment variable of that key overrides both.
 func Count(t testing.TB, key string, few, many int) int {
