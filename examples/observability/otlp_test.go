@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
@@ -24,21 +26,33 @@ func TestCollectorSeesTheLinkFromWaiterToHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer onlooker.Close()
-	queue := func(n int) func() bool {
-		return func() bool {
-			c, err := onlooker.Contenders(t.Context(), "orders/42")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(c) == n
+	queue := func() []zklock.Contender {
+		found, err := onlooker.Contenders(t.Context(), "orders/42")
+		if err != nil {
+			t.Fatal(err)
 		}
+		return found
 	}
 	// The first request holds the lock until its client hangs up.
 	ctx, hangUp := context.WithCancel(t.Context())
 	held := post(ctx, "http://"+holder.http+"/orders/42/pay?for=10m")
-	eventually(t, "the order is held", queue(1))
+	eventually(t, "the order is held", func() bool { return len(queue()) == 1 })
 	waited := post(t.Context(), "http://"+waiter.http+"/orders/42/pay?for=1ms")
-	eventually(t, "the other request waits", queue(2))
+	eventually(t, "the other request waits", func() bool {
+		// In the queue it does not wait yet: it does once it watches the holder, in the same
+		// request as it reads what that one has written.
+		watches, err := zk.Server(0).FourLetter("wchc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := queue()
+		if len(found) != 2 {
+			return false
+		}
+		_, waiters, _ := strings.Cut(watches, fmt.Sprintf("%#x\n", found[1].Session))
+		waiters, _, _ = strings.Cut(waiters, "0x")
+		return strings.Contains(waiters, found[0].Node)
+	})
 	hangUp()
 	if err := <-held; err == nil {
 		t.Error("the request whose client hung up got an answer")
