@@ -98,3 +98,31 @@ func TestWaiterThatLeavesTakesNoListAlong(t *testing.T) {
 		})
 	}
 }
+
+// Thousands of waiters with places of their own come at once to a server whose answers are
+// slow: the creates below one znode take a transaction each, which takes longer than
+// connect_timeout for all of them. None fails while the session works.
+func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
+	const waiters = 4000
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(5 * time.Millisecond))
+		held := mustLock(t)(connect(t, e.Connector(), nil).Semaphore("x", 1).Acquire(t.Context()))
+		c := connect(t, e.Connector(), nil)
+		ctx, leave := context.WithCancel(t.Context())
+		var left sync.WaitGroup
+		for range waiters {
+			left.Go(func() {
+				if _, err := c.Semaphore("x", 1).Acquire(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("a waiter: %v", err)
+				}
+			})
+		}
+		time.Sleep(2 * time.Minute)
+		if n := nodes(e); n != waiters+1 {
+			t.Errorf("%d nodes, want one of each of %d waiters and of the holder", n, waiters)
+		}
+		leave()
+		left.Wait()
+		mustRelease(t, held)
+	})
+}

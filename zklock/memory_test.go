@@ -4,6 +4,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/url"
 	"os"
@@ -270,6 +271,50 @@ func separateWaiters(t *testing.T, kind string, n int64) {
 	if each > maxSeparate {
 		t.Errorf("one of %d waiters takes %d bytes, want at most %d", n, each, maxSeparate)
 	}
+}
+
+// A list that no waiter needs any more is forgotten: those that needed it have left before the
+// one that is under way has ended. Of names that are used once, nothing stays.
+func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
+	const many = 1000
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(100 * time.Millisecond))
+		holder, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		least := int64(math.MaxInt64)
+		for round := range 3 {
+			before := memory()
+			for i := range many {
+				name := strconv.Itoa(round) + "/" + strconv.Itoa(i)
+				held := mustLock(t)(holder.Semaphore(name, 1).Acquire(t.Context()))
+				lists := e.Ops().Children
+				var left sync.WaitGroup
+				var leave [3]context.CancelFunc
+				for i := range leave {
+					ctx, cancel := context.WithCancel(t.Context())
+					leave[i] = cancel
+					left.Go(func() {
+						if _, err := c.Semaphore(name, 1).Acquire(ctx); !errors.Is(err, context.Canceled) {
+							t.Errorf("a waiter that left: %v", err)
+						}
+					})
+				}
+				for e.Ops().Children == lists { // one of them lists: maybe the first that leaves, maybe the last
+					time.Sleep(time.Millisecond)
+				}
+				for _, cancel := range leave {
+					cancel()
+					synctest.Wait()
+				}
+				left.Wait()
+				mustRelease(t, held)
+			}
+			time.Sleep(10 * time.Minute) // until the clients have forgotten the names
+			least = min(least, memory().minus(before).heap/many)
+		}
+		if least > 32 {
+			t.Errorf("%d bytes of each name stay", least)
+		}
+	})
 }
 
 // nodesAlone returns the memory that the ensemble needs for that many queue nodes, each with a

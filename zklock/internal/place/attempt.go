@@ -45,19 +45,7 @@ var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a 
 // on with it. On any other error nothing stays queued.
 func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p *Place) (waiting *Place, err error) {
 	desk, r := a.Desk, a.Request
-	alone := false
-	if p == nil || p.mustRequeue() || p.Readers() && r.Mode != queue.Shared {
-		if r.Try {
-			a.recalls, err = a.blocked(patient)
-		}
-		if err == nil {
-			p, alone, err = a.enqueue(patient, p)
-		}
-	} else {
-		desk.Mu.Lock()
-		p.shown = 0 // its nodes' data describe another request
-		desk.Mu.Unlock()
-	}
+	p, alone, err := a.begin(ctx, patient, p)
 	if cancel(); err != nil {
 		return nil, err
 	}
@@ -78,12 +66,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		}
 		if p.Grant(r.By) {
 			if r.Mode == queue.Permit && p.nodeWatches != nil {
-				// This place had to wait, so another contender may wait behind it. That
-				// contender is the first in line now, and learns of it by the change of
-				// our node's data. Amend repeats the write until it is done or the
-				// node is gone. In the latter case the deletion wakes the contender.
-				granted := p // if the closure captured p itself, each call of Take would put p on the heap
-				desk.Spawn(func() { _ = granted.Amend(desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
+				markGranted(p)
 			}
 			return nil, nil
 		}
@@ -106,6 +89,31 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		return nil, err
 	}
 	return p, err
+}
+
+// begin returns the place to wait in: p, or a new one. For alone see enqueue.
+func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone bool, err error) {
+	desk, r := a.Desk, a.Request
+	if p != nil && !p.mustRequeue() && (!p.Readers() || r.Mode == queue.Shared) {
+		desk.Mu.Lock()
+		p.shown = 0 // its nodes' data describe another request
+		desk.Mu.Unlock()
+		return p, false, nil
+	}
+	if r.Try {
+		if a.recalls, err = a.blocked(patient); err != nil {
+			return nil, false, err
+		}
+	}
+	return a.enqueue(patient, ctx, p)
+}
+
+// markGranted writes that a permit's place was granted. The place had to wait, so another
+// contender may wait behind it. That contender is the first in line now, and learns of it by
+// the change of our node's data. The write is repeated until it is done or the node is gone.
+// In the latter case the deletion wakes the contender.
+func markGranted(p *Place) {
+	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
 }
 
 // awaitTurn returns when it is the place's turn and the lease is long enough for a grant.

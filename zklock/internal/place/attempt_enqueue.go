@@ -22,16 +22,19 @@ import (
 // parent's count of children, right after the create, was 1. A larger count proves
 // nothing: the other children may be readers, or not be contenders at all.
 //
+// ctx bounds it, and only waiter does while a create waits for its turn on a session that
+// works: creates below one znode take a transaction each.
+//
 // On an error neither the new place nor replaces stays queued: each is being removed in
 // the background, or its session is over.
-func (a Attempt) enqueue(ctx context.Context, replaces *Place) (p *Place, alone bool, err error) {
+func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	for reaped := 0; ; {
 		var parents []parent
 		if parents, err = a.ensureParents(ctx, replaces != nil); err == nil {
-			p, alone, err = a.create(ctx, parents, replaces)
+			p, alone, err = a.create(ctx, waiter, parents, replaces)
 		}
 		if err == nil {
 			return p, alone, nil
@@ -81,7 +84,7 @@ func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, er
 // create creates the nodes of a new place, and finds out whether they exist when a
 // reply is lost. If it fails, the caller has to remove replaces. Where the outcome is
 // still unknown then, abandon ends replaces too, which is harmless.
-func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
+func (a Attempt) create(ctx, waiter context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
 	desk, r := a.Desk, a.Request
 	p, ok := newPlace(desk, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
 	if !ok {
@@ -90,7 +93,7 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 	if p.replaces = replaces; replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	c := creation{Attempt: a, p: p, parents: parents, began: lease.Now()}
+	c := creation{Attempt: a, p: p, parents: parents, waiter: waiter, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
@@ -108,7 +111,8 @@ func (a Attempt) create(ctx context.Context, parents []parent, replaces *Place) 
 type creation struct {
 	Attempt
 	p       *Place
-	parents []parent // as far as is known; a try may show that one is different
+	parents []parent        // as far as is known; a try may show that one is different
+	waiter  context.Context // as in enqueue
 	began   time.Time
 	doubt   error // why the outcome of a try was unknown; nil: no outcome was
 }
@@ -152,15 +156,21 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 	desk := c.Desk
 	unclear := desk.freshNames.unclear.Load()
 	w := c.submitCreate(ctx, c.p, c.parents)
-	select {
-	case <-w.Done:
-		desk.freshNames.note(w, c.parents, unclear)
-		return w, nil
-	case <-desk.Ctx.Done():
-		return nil, errs.ErrSessionOver
-	case <-ctx.Done():
-		c.abandon(c.p, w, c.parents)
-		return nil, because(desk.WaitEnded(ctx, c.began), c.doubt)
+	for {
+		select {
+		case <-w.Done:
+			desk.freshNames.note(w, c.parents, unclear)
+			return w, nil
+		case <-desk.Ctx.Done():
+			return nil, errs.ErrSessionOver
+		case <-ctx.Done():
+			if c.waiter.Err() == nil && desk.Works(c.began) {
+				ctx = c.waiter // others are first: the session, not its absence, is what this waits for
+				continue
+			}
+			c.abandon(c.p, w, c.parents)
+			return nil, because(desk.WaitEnded(ctx, c.began), c.doubt)
+		}
 	}
 }
 

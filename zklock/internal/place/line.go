@@ -82,7 +82,10 @@ func (l *line) listed(q []queue.Node) {
 	desk.Mu.Lock()
 	defer desk.Mu.Unlock()
 	peers := desk.peers[l.c.dir]
-	for _, o := range q[:self] {
+	for i, o := range q[:self] {
+		if o.Seq == q[i+1].Seq {
+			l.known = false // another program has made one, so the order of the two is not known
+		}
 		for len(peers) > 0 && peers[0].Seq < o.Seq {
 			peers = peers[1:]
 		}
@@ -99,8 +102,8 @@ func (l *line) listed(q []queue.Node) {
 			l.others = append(l.others, o)
 		}
 	}
-	if len(l.others) > l.most()+1 { // one of them may be the one to watch
-		l.others, l.known = nil, false
+	if l.known = l.known && len(l.others) <= l.most()+1; !l.known { // one of them may be the one to watch
+		l.others = nil
 	}
 }
 

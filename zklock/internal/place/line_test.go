@@ -78,6 +78,21 @@ func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	}
 }
 
+// Another program has created a node with the sequence number of one of the queue's. Which of
+// the two is ahead of the other is not known, so the line is listed again after each event.
+func TestLineWithTwoOfOneNumberIsNotKnown(t *testing.T) {
+	for _, twin := range []int{-1, 0, 1} {
+		l := lineOf()
+		q := nodesOf(nodesOf(nil, 2, 2, queue.Exclusive), 1, 1, queue.Exclusive)
+		if twin >= 0 {
+			q[twin].Seq = q[twin+1].Seq
+		}
+		if l.listed(q); l.known != (twin < 0) || l.known != (len(l.others) > 0) {
+			t.Errorf("twin of node %d: known %v, %d others", twin, l.known, len(l.others))
+		}
+	}
+}
+
 // A line is walked only while few are left in it for which the waiter has to wait, whether
 // the session knows them as its own or not. No line is walked past a node of another recipe,
 // which may have been replaced by another node.

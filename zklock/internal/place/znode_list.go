@@ -23,6 +23,7 @@ type listing struct {
 	ended bool // the context of the waiter that listed had ended: err may be about that
 
 	begun bool     // guarded by the session's Mu; a waiter lists, and the list is too old for others
+	needs int      // guarded by the session's Mu; how many waiters need it, until it has begun
 	next  *listing // guarded by the session's Mu; nil if no waiter needs it
 }
 
@@ -44,11 +45,14 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 				l = &listing{done: make(chan struct{})}
 				before.next = l
 			}
+			l.needs++
 			desk.Mu.Unlock()
-			if !await(ctx, before.done) {
+			await(ctx, before.done)
+			desk.Mu.Lock()
+			if l.needs--; desk.lists[z.Path] == before { // it has not ended, but ctx has
+				desk.Mu.Unlock()
 				return nil, desk.WaitEnded(ctx, began)
 			}
-			desk.Mu.Lock()
 		}
 		lists := !l.begun
 		l.begun = true
@@ -57,7 +61,9 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 			l.q, l.err = z.listAlone(ctx)
 			l.ended = ctx.Err() != nil
 			desk.Mu.Lock()
-			if desk.lists[z.Path] = l.next; l.next == nil {
+			if l.next != nil && l.next.needs > 0 {
+				desk.lists[z.Path] = l.next
+			} else {
 				delete(desk.lists, z.Path)
 			}
 			desk.Mu.Unlock()
