@@ -150,7 +150,7 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
 
 .PHONY: model
-model: ## explore the states of the checked model for MODEL in total, with its figures: docs/model.md
+model: ## explore the states of the checked model for MODEL in total, with its figures: zklock/internal/model/README.md
 	ZKLOCK_MODEL=$(MODEL) $(GO) test -count=1 -timeout=0 -v ./zklock/internal/model
 
 .PHONY: bench

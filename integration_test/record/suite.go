@@ -79,7 +79,7 @@ var suites = []suite{
 	},
 	{
 		name: "checked model", share: 15,
-		what: "every state of small models that call the library's own rules ([model.md](model.md)). Each guard is taken out once, and the checker has to find a counter-example.",
+		what: "every state of small models that call the library's own rules, as `make model` does ([how](../zklock/internal/model/README.md)). Each guard is taken out once, and the checker has to find a counter-example.",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
 		},
