@@ -168,10 +168,11 @@ bench-peers: install ## the same on real servers, with the newest Curator and ka
 		-runs 3 -rounds 4 -md integration_test/bench/results.md $(BENCHFLAGS)
 
 .PHONY: bench-three
-bench-three: install ## the same on three servers, without other libraries than zk.Lock and Curator, for the docs
+bench-three: install ## some workloads on three servers, with zk.Lock, for the docs
 	@.ci/install matrix
 	peers=$$($(GO) run ./integration_test/matrix -peers); \
 	env $$peers $(GO) run ./integration_test/bench -servers 3 -runs 3 -rounds 4 \
+		-run '^(1 goroutine, known name|64 goroutines, (64 names|1 name|1 name, without hand-over)|.* several sessions)$$' \
 		-md integration_test/bench/results-three-servers.md $(BENCHFLAGS)
 
 .PHONY: bench-growth
