@@ -177,7 +177,7 @@ bench-three: install ## some workloads on three servers, with zk.Lock, for the d
 
 .PHONY: bench-growth
 bench-growth: install ## draw cycles a second against the numbers of names and waiters, for the docs
-	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg -md integration_test/bench/growth.md $(BENCHFLAGS)
+	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg $(BENCHFLAGS)
 
 # FUZZTIME may be a number of inputs, 40000x. An input of FuzzReplies or FuzzStream is a
 # connection, and takes as long as two hundred inputs of the others.

@@ -15,6 +15,7 @@ type report struct {
 	Head    []string  `json:"head"`
 	Results []result  `json:"results"`
 	Verdict []verdict `json:"targets"`
+	Servers int       `json:"servers"`
 }
 
 // verdict is the result for one target.
@@ -59,7 +60,7 @@ func (r report) json(w io.Writer) error {
 
 // columns are the heads of the table of figures. In workloads that are done once a turn, the third
 // column has the time until all waiters had the lock. The JSON has all other figures.
-var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "release p50", "zklock's cycles/s"}
+var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "zklock's cycles/s"}
 
 // lines returns the rows of the table of figures.
 func (r report) lines() (all [][]string) {
@@ -75,7 +76,7 @@ func (r report) lines() (all [][]string) {
 				show   func(float64) string
 			}{
 				{"rate", func(v float64) string { return fmt.Sprintf("%.0f", v) }},
-				{"acquire50", micros}, {"acquire99", micros}, {"release50", micros},
+				{"acquire50", micros}, {"acquire99", micros},
 			} {
 				switch {
 				case res.row.once && c.figure == "rate" && res.has(who, "seconds"):
@@ -120,6 +121,9 @@ func micros(v float64) string {
 }
 
 var verdictColumns = []string{"workload", "figure", "against", "target", "measured", "lowest and highest run", ""}
+
+// measuredColumns are those without the last one, which repeats what target and measured show.
+const measuredColumns = 6
 
 func (v verdict) line() []string {
 	unit := ""
@@ -169,17 +173,21 @@ func (r report) text(w io.Writer) error {
 	return table(verdictColumns, lines)
 }
 
-// markdown writes the same tables for the documentation.
+// markdown writes the same tables for the documentation. The targets are for one server, so the
+// table with them is left out if there are more.
 func (r report) markdown(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range r.Head {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
-	var lines [][]string
-	for _, v := range r.Verdict {
-		lines = append(lines, v.line())
+	if r.Servers <= 1 {
+		var lines [][]string
+		for _, v := range r.Verdict {
+			lines = append(lines, v.line()[:measuredColumns])
+		}
+		b.WriteString("\n" + markdownTable(verdictColumns[:measuredColumns], lines))
 	}
-	b.WriteString("\n" + markdownTable(verdictColumns, lines) + "\n" + markdownTable(columns, r.lines()))
+	b.WriteString("\n" + markdownTable(columns, r.lines()))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
