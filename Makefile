@@ -165,7 +165,7 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
 
 .PHONY: model
-model: ## explore the states of the checked model for MODEL in total, with its figures: docs/model.md
+model: ## explore the states of the checked model for MODEL in total, with its figures: zklock/internal/model/README.md
 	ZKLOCK_MODEL=$(MODEL) $(GO) test -count=1 -timeout=0 -v ./zklock/internal/model
 
 .PHONY: bench
@@ -183,15 +183,16 @@ bench-peers: install ## the same on real servers, with the newest Curator and ka
 		-runs 3 -rounds 4 -md integration_test/bench/results.md $(BENCHFLAGS)
 
 .PHONY: bench-three
-bench-three: install ## the same on three servers, without other libraries than zk.Lock and Curator, for the docs
+bench-three: install ## some workloads on three servers, with zk.Lock, for the docs
 	@.ci/install matrix
 	peers=$$($(GO) run ./integration_test/matrix -peers); \
 	env $$peers $(GO) run ./integration_test/bench -servers 3 -runs 3 -rounds 4 \
+		-run '^(1 goroutine, known name|64 goroutines, (64 names|1 name|1 name, without hand-over)|.* several sessions)$$' \
 		-md integration_test/bench/results-three-servers.md $(BENCHFLAGS)
 
 .PHONY: bench-growth
 bench-growth: install ## draw cycles a second against the numbers of names and waiters, for the docs
-	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg -md integration_test/bench/growth.md $(BENCHFLAGS)
+	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg $(BENCHFLAGS)
 
 # FUZZTIME may be a number of inputs, 40000x. An input of FuzzReplies or FuzzStream is a
 # connection, and takes as long as two hundred inputs of the others.

@@ -92,14 +92,14 @@ func unmeasured(shown, results string) (missing []string, rows int) {
 	return missing, rows
 }
 
-// TestDocumentedFiguresAreTheMeasuredOnes: the README and docs have only figures that make
-// bench-peers has written to bench/results.md.
+// TestDocumentedFiguresAreTheMeasuredOnes: the README has only figures that make bench-peers has
+// written to bench/results.md.
 func TestDocumentedFiguresAreTheMeasuredOnes(t *testing.T) {
 	results, err := os.ReadFile("bench/results.md")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"../README.md", "../docs/performance.md"} {
+	for _, path := range []string{"../README.md"} {
 		text, failed := os.ReadFile(path)
 		if failed != nil {
 			t.Fatal(failed)

@@ -15,7 +15,6 @@ import (
 var measuredFiles = map[string]bool{
 	"../integration_test/bench/results.md":               true,
 	"../integration_test/bench/results-three-servers.md": true,
-	"../integration_test/bench/growth.md":                true,
 	"../integration_test/bench/growth.svg":               true,
 }
 

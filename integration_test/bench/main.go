@@ -120,7 +120,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rep := report{Head: machine(b, o.runs, versions)}
+	rep := report{Head: machine(b, o.runs, versions), Servers: o.servers}
 	before := processorTime()
 	if rep.Results, err = b.measure(ctx, o, pattern); err != nil {
 		return err

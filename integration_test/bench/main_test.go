@@ -189,8 +189,8 @@ func TestTablesHaveAllColumns(t *testing.T) {
 		t.Errorf("the verdict of two runs is %q", line)
 	}
 	for _, want := range []string{
-		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x |  | ok |\n", "| etcd | >= 2x | not installed |  | no figure |\n",
-		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3.00x, 0.50x |\n",
+		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x |  |\n", "| etcd | >= 2x | not installed |  |\n",
+		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3ms |  | 3x |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

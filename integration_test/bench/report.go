@@ -15,6 +15,7 @@ type report struct {
 	Head    []string  `json:"head"`
 	Results []result  `json:"results"`
 	Verdict []verdict `json:"targets"`
+	Servers int       `json:"servers"`
 }
 
 // verdict is the result for one target.
@@ -57,8 +58,9 @@ func (r report) json(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// columns are the heads of the table of figures.
-var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "release p50", "seconds until all waiters had it", "packets", "zklock's cycles/s, acquire p50"}
+// columns are the heads of the table of figures. In workloads that are done once a turn, the third
+// column has the time until all waiters had the lock. The JSON has all other figures.
+var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "zklock's cycles/s"}
 
 // lines returns the rows of the table of figures.
 func (r report) lines() (all [][]string) {
@@ -72,19 +74,18 @@ func (r report) lines() (all [][]string) {
 			for _, c := range []struct {
 				figure string
 				show   func(float64) string
-				once   bool // a figure of workloads that are done once a turn
 			}{
-				{"rate", func(v float64) string { return fmt.Sprintf("%.0f", v) }, false},
-				{"acquire50", micros, false}, {"acquire99", micros, false}, {"release50", micros, false},
-				{"seconds", func(v float64) string { return fmt.Sprintf("%.2f", v) }, true},
-				{"packets", func(v float64) string { return fmt.Sprintf("%.0f", v) }, true},
+				{"rate", func(v float64) string { return fmt.Sprintf("%.0f", v) }},
+				{"acquire50", micros}, {"acquire99", micros},
 			} {
-				elsewhere := c.figure == "packets" && (who == etcd || who == redsync)
-				if c.once != res.row.once || elsewhere || !res.has(who, c.figure) {
+				switch {
+				case res.row.once && c.figure == "rate" && res.has(who, "seconds"):
+					line = append(line, fmt.Sprintf("%.2fs", res.median(who, "seconds")))
+				case res.row.once || !res.has(who, c.figure):
 					line = append(line, "")
-					continue
+				default:
+					line = append(line, c.show(res.median(who, c.figure)))
 				}
-				line = append(line, c.show(res.median(who, c.figure)))
 			}
 			all = append(all, append(line, res.ratio(who)))
 		}
@@ -92,20 +93,17 @@ func (r report) lines() (all [][]string) {
 	return all
 }
 
-// ratio says how zklock compares with another contestant.
+// ratio says how zklock's throughput compares with that of another contestant.
 func (r result) ratio(who string) string {
-	rate, rated := r.measured(target{figure: "rate", against: who})
-	p50, _ := r.measured(target{figure: "acquire50", against: who})
-	switch {
-	case who == ours:
-		return ""
-	case r.row.once:
-		s, _ := r.measured(target{figure: "seconds", against: who, inverse: true})
-		return fmt.Sprintf("%.2fx faster", s)
-	case !rated:
-		return fmt.Sprintf("%.2fx", p50)
+	against := target{figure: "rate", against: who}
+	if r.row.once {
+		against = target{figure: "seconds", against: who, inverse: true}
 	}
-	return fmt.Sprintf("%.2fx, %.2fx", rate, p50)
+	times, ok := r.measured(against)
+	if who == ours || !ok {
+		return ""
+	}
+	return fmt.Sprintf("%.4gx", times)
 }
 
 // micros formats a time that is given in microseconds.
@@ -123,6 +121,9 @@ func micros(v float64) string {
 }
 
 var verdictColumns = []string{"workload", "figure", "against", "target", "measured", "lowest and highest run", ""}
+
+// measuredColumns are those without the last one, which repeats what target and measured show.
+const measuredColumns = 6
 
 func (v verdict) line() []string {
 	unit := ""
@@ -172,17 +173,21 @@ func (r report) text(w io.Writer) error {
 	return table(verdictColumns, lines)
 }
 
-// markdown writes the same tables for the documentation.
+// markdown writes the same tables for the documentation. The targets are for one server, so the
+// table with them is left out if there are more.
 func (r report) markdown(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range r.Head {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
-	var lines [][]string
-	for _, v := range r.Verdict {
-		lines = append(lines, v.line())
+	if r.Servers <= 1 {
+		var lines [][]string
+		for _, v := range r.Verdict {
+			lines = append(lines, v.line()[:measuredColumns])
+		}
+		b.WriteString("\n" + markdownTable(verdictColumns[:measuredColumns], lines))
 	}
-	b.WriteString("\n" + markdownTable(verdictColumns, lines) + "\n" + markdownTable(columns, r.lines()))
+	b.WriteString("\n" + markdownTable(columns, r.lines()))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

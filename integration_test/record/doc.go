@@ -4,8 +4,8 @@
 //	go run ./integration_test/record [-for 10m] [-suites regexp] [-md file]
 //
 // Each suite gets a share of the time; some have a length of their own, which is a few minutes
-// in total. The figures on the page are those that the suites print. Only the list of what was
-// found and mended, found.txt, is written by hand. The command fails if a suite fails. What each
+// in total. The figures on the page are those that the suites print. Only found.txt is written by
+// hand: what was found and mended, and failures of other libraries. The command fails if a suite fails. What each
 // suite has printed, and its figures, are kept in bin/record: with -suites, a page has the newest
 // runs of the others from there.
 package main

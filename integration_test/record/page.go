@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// found is the list of what was found and mended.
+// found is the list of what was found and mended, and of failures of other libraries.
 //
 //go:embed found.txt
 var found string
@@ -20,9 +20,8 @@ const intro = `<!-- Written by make track-record. Do not edit. -->
 
 # Track record
 
-What the suites that look for bugs did when this page was last written, and what they and the readers of the code have found
-so far. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands. Failures of other lock libraries, with the tests that would
-find them here, are in [another list](../zklock/TRACK_RECORD.md).
+What the suites that look for bugs did when this page was last written, what they have found so far, and the tests that
+would find the failures of other lock libraries. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands.
 
 `
 
@@ -70,7 +69,7 @@ func (p page) write(w io.Writer) {
 			fmt.Fprintf(w, "The run of %s is from %s.\n\n", o.suite.name, day)
 		}
 	}
-	fmt.Fprint(w, "A violation is a test that failed, or a deliberate bug that no test found. Faults are those that the suites injected on purpose, and locks were lost because of\nthem.\n\n## The suites\n\n")
+	fmt.Fprint(w, "A violation is a test that failed, or a deliberate bug that no test found. The suites inject the faults, and the faults cost the\nlocks.\n\n## The suites\n\n")
 	for _, o := range p.outcomes {
 		fmt.Fprintf(w, "- **%s**: %s\n", o.suite.name, o.suite.what)
 	}

@@ -94,7 +94,7 @@ func TestEverySuiteIsInTheRecord(t *testing.T) {
 	}
 }
 
-// Each row of what was found names a test that exists, and no other.
+// Each row of what was found, here and in other libraries, names a test that exists, and no other.
 func TestFoundNamesTestsThatExist(t *testing.T) {
 	reference := regexp.MustCompile("`(?:([a-z_/]+)\\.)?(Test[A-Za-z0-9]+)`")
 	texts := make(map[string]string) // by package
@@ -121,8 +121,8 @@ func TestFoundNamesTestsThatExist(t *testing.T) {
 			}
 		}
 	}
-	if rows < 20 {
-		t.Errorf("%d rows were found, want at least 20", rows)
+	if rows < 50 {
+		t.Errorf("%d rows were found, want at least 50", rows)
 	}
 }
 

@@ -38,7 +38,7 @@ func per(length, each time.Duration, fewest int) int { return max(int(length/eac
 var suites = []suite{
 	{
 		name: "simulation", share: 20,
-		what: "clients, servers and a network in one process, in virtual time, with random faults. The history of each run is judged. A run is a random schedule.",
+		what: "clients, servers and a network in one process, in virtual time, with random faults. A run is a random schedule.",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock", "^TestSimulation$", variable("ZKLOCK_FOR", length))
 		},
@@ -49,7 +49,7 @@ var suites = []suite{
 	},
 	{
 		name: "small cases",
-		what: "short scenarios in which one request after the other, and then pairs of requests, meet a fault. A run is one scenario with its faults.",
+		what: "each request, and each pair of requests, of short scenarios meets a fault. A run is one scenario with its faults.",
 		command: func(_, total time.Duration) []string {
 			which := "neighbours"
 			if total >= long {
@@ -61,7 +61,7 @@ var suites = []suite{
 	},
 	{
 		name: "mass losses", share: 5,
-		what: "sessions with thousands of locks and waiters end. A run is one such end.",
+		what: "sessions with thousands of locks and waiters end. A run is one end.",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock", "^TestSimulated", variable("ZKLOCK_RUNS", per(length, 150*time.Millisecond, 100)))
 		},
@@ -69,7 +69,7 @@ var suites = []suite{
 	},
 	{
 		name: "elections, simulated", share: 5,
-		what: "candidates and observers in virtual time, with random faults. A run is a random schedule; a lock held is a term of a leader.",
+		what: "candidates and observers, in the same way. A lock held is a term.",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/election", "^TestSimulatedElections$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)))
 		},
@@ -79,7 +79,7 @@ var suites = []suite{
 	},
 	{
 		name: "checked model", share: 15,
-		what: "every state of small models that call the library's own rules ([model.md](model.md)). Each guard is taken out once, and the checker has to find a counter-example.",
+		what: "every state of small models, as `make model` explores them ([how](../zklock/internal/model/README.md)).",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
 		},
@@ -87,7 +87,7 @@ var suites = []suite{
 	},
 	{
 		name: "deliberate bugs",
-		what: "mistakes are put into the code, one at a time, and a test has to find each. A run of less than half an hour has a part of them.",
+		what: "mistakes put into the code, one at a time; a test must find each. A run of less than half an hour has a part of them.",
 		command: func(_, total time.Duration) []string {
 			which := "^[l-n]"
 			if total >= long {
@@ -99,7 +99,7 @@ var suites = []suite{
 	},
 	{
 		name: "fuzzing", share: 7,
-		what: "random inputs for parsers, rules, and connections with a hostile server. A run is an input.",
+		what: "random inputs for parsers and rules, and a hostile server. A run is an input.",
 		command: func(length, _ time.Duration) []string {
 			// So many inputs for each target take about that long.
 			return []string{"make", "--no-print-directory", fmt.Sprintf("FUZZTIME=%dx", max(int(length.Seconds())*300, 1000)), "fuzz"}
@@ -108,7 +108,7 @@ var suites = []suite{
 	},
 	{
 		name: "chaos", share: 18,
-		what: "three real servers and processes with locks of all kinds, which are killed, stopped, cut off and slowed down at random. A client that trusts its connection runs along, and overlaps.",
+		what: "three real servers and processes with locks of all kinds are killed, stopped, cut off and slowed down. A client that trusts its connection runs along, and overlaps.",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestChaos$", variable("ZKLOCK_CHAOS", length))
 		},
@@ -118,7 +118,7 @@ var suites = []suite{
 	},
 	{
 		name: "releases of ZooKeeper", share: 18,
-		what: "the tests on real servers, on one release after the other, as far as the time allows. A run is a test.",
+		what: "the tests on real servers, release after release, as far as the time allows. A run is a test.",
 		command: func(length, _ time.Duration) []string {
 			return []string{"go", "run", "./integration_test/matrix", "-for=" + length.String(), "-chaos=" + min(length/4, time.Minute).String()}
 		},
@@ -126,7 +126,7 @@ var suites = []suite{
 	},
 	{
 		name: "the command", share: 5,
-		what: "faults strike a run of the command zklock, and its command has to be dead before the next one starts. A run is one fault.",
+		what: "a fault strikes `zklock run`; its command must be dead before the next one starts. A run is one fault.",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test/command", "^Test(CommandIsDead|FrozenWrapper)", variable("ZKLOCK_COMMAND_RUNS", per(length, 24*time.Second, 1)))
 		},
@@ -134,7 +134,7 @@ var suites = []suite{
 	},
 	{
 		name: "elections on servers", share: 3,
-		what: "the server of leaders is cut off, and each has to stop before the next one leads. A run is a leader.",
+		what: "the server of leaders is cut off; each must stop before the next one leads. A run is a leader.",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestLeaderBehindACut", variable("ZKLOCK_ELECTION_CUTS", per(length, 3*time.Second, 10)))
 		},
@@ -153,7 +153,7 @@ var suites = []suite{
 	},
 	{
 		name: "mixed locks", share: 2,
-		what: "three processes mix locks of all kinds on a real server.",
+		what: "three processes mix all kinds of locks on a real server.",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestProcessesMix", variable("ZKLOCK_MIX", length))
 		},
@@ -161,7 +161,7 @@ var suites = []suite{
 	},
 	{
 		name: "names used once", share: 2,
-		what: "names are used once on a real server, and nothing of them stays. A run is a name.",
+		what: "nothing of a name stays on a real server. A run is a name.",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestNamesUsedOnce", variable("ZKLOCK_NAMES", per(length, time.Millisecond, 1000)))
 		},

@@ -4,6 +4,6 @@
 //
 // The models decide nothing themselves that the library decides. They call its pure rules:
 // lease.Lease, queue.Decide, place.Standing and place.Sight. So the models and the code cannot
-// drift apart. The library does not import this package. docs/model.md describes the models,
+// drift apart. The library does not import this package. README.md describes the models,
 // their bounds, and what they leave out.
 package model
