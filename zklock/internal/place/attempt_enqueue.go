@@ -22,8 +22,9 @@ import (
 // parent's count of children, right after the create, was 1. A larger count proves
 // nothing: the other children may be readers, or not be contenders at all.
 //
-// ctx bounds it, and only waiter does while a create waits for its turn on a session that
-// works: creates below one znode take a transaction each.
+// waiter is the caller's context, and ctx also ends after connect_timeout. A create may outlast
+// ctx while the session answers, because creates below one znode take a transaction each, and
+// there may be thousands of them.
 //
 // On an error neither the new place nor replaces stays queued: each is being removed in
 // the background, or its session is over.
@@ -164,8 +165,9 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-desk.Ctx.Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
-			if c.waiter.Err() == nil && desk.Works(c.began) {
-				ctx = c.waiter // others are first: the session, not its absence, is what this waits for
+			more, cancel := desk.Patient(c.waiter) // the creates of others may come first
+			defer cancel()
+			if ctx = more; ctx.Err() == nil {
 				continue
 			}
 			c.abandon(c.p, w, c.parents)

@@ -364,23 +364,29 @@ func (s *Session) shutdown() {
 // and that ctx ended. (The wait for another holder is not such an operation.) If the session
 // works, the operation waited for an answer, and the error matches errs.ErrUnanswered. Else
 // it waited for a session that works, and the error matches errs.ErrUnavailable.
+//
+// The session counts as working if it is connected, and if it has answered, or the
+// operation began, within the last interval of its exchanges.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
-	if s.Works(began) {
+	state, _ := s.DS.State()
+	quiet := lease.Now().Sub(began)
+	s.Mu.Lock()
+	if heard := lease.Now().Sub(s.heard); heard < quiet {
+		quiet = heard
+	}
+	there := state == driver.Connected && quiet < s.Lease.ExchangeEvery()
+	s.Mu.Unlock()
+	if there {
 		return errs.WaitEnded(ctx, errs.ErrUnanswered)
 	}
 	return errs.WaitEnded(ctx, errs.ErrUnavailable)
 }
 
-// Works reports whether a session works, as far as an operation shows that began at that
-// instant: whether the session is connected, and has answered, or the operation began, within
-// the last interval of its exchanges.
-func (s *Session) Works(began time.Time) bool {
-	state, _ := s.DS.State()
-	quiet := lease.Now().Sub(began)
+// Patient derives the context of a caller whose request waits for those of others. The context
+// ends connect_timeout after the session has last answered.
+func (s *Session) Patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if heard := lease.Now().Sub(s.heard); heard < quiet {
-		quiet = heard
-	}
-	return state == driver.Connected && quiet < s.Lease.ExchangeEvery()
+	heard := s.heard
+	s.Mu.Unlock()
+	return s.Pool.Patient(ctx, lease.Wall(heard))
 }
