@@ -103,9 +103,9 @@ func TestWaiterThatLeavesTakesNoListAlong(t *testing.T) {
 // slow: the creates below one znode take a transaction each, which takes longer than
 // connect_timeout for all of them. None fails while the session works.
 func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
-	const waiters = 4000
+	const waiters = 1500
 	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New(memdriver.WithLatency(5 * time.Millisecond))
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		held := mustLock(t)(connect(t, e.Connector(), nil).Semaphore("x", 1).Acquire(t.Context()))
 		c := connect(t, e.Connector(), nil)
 		ctx, leave := context.WithCancel(t.Context())
