@@ -104,6 +104,11 @@ func rows() []row {
 			targets: []target{rateOf(zkLock, 2.5), {figure: "left", most: 0, unit: "znodes left behind"}},
 		},
 		{
+			name: "64 goroutines, a fresh name each time", kind: worker.Mutex, names: worker.Fresh, processes: 1, goroutines: 64, // as middleware does
+			who: []string{zkLock}, peers: allPeers,
+			targets: []target{rateOf(zkLock, 5)},
+		},
+		{
 			name: "64 goroutines, 64 names", kind: worker.Mutex, names: worker.Own, processes: 1, goroutines: 64,
 			who: []string{zkLock, floor}, peers: allPeers,
 			targets: []target{rateOf(zkLock, 5), rateOf(floor, 2.7)},

@@ -165,7 +165,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-desk.Ctx.Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
-			more, cancel := desk.Patient(c.waiter) // the creates of others may come first
+			more, cancel := desk.Patient(c.waiter, c.began) // the creates of others may come first
 			defer cancel()
 			if ctx = more; ctx.Err() == nil {
 				continue

@@ -382,11 +382,15 @@ func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	return errs.WaitEnded(ctx, errs.ErrUnavailable)
 }
 
-// Patient derives the context of a caller whose request waits for those of others. The context
-// ends connect_timeout after the session has last answered.
-func (s *Session) Patient(ctx context.Context) (context.Context, context.CancelFunc) {
+// Patient derives the context of a caller whose request has waited for those of others since
+// began, an instant. The context ends connect_timeout after the session has last answered. It
+// has ended already if the session has not answered since began, or has no connection.
+func (s *Session) Patient(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	s.Mu.Lock()
-	heard := s.heard
+	var last time.Time
+	if s.cut.IsZero() && s.heard.After(began) {
+		last = lease.Wall(s.heard)
+	}
 	s.Mu.Unlock()
-	return s.Pool.Patient(ctx, lease.Wall(heard))
+	return s.Pool.Patient(ctx, last)
 }
