@@ -65,7 +65,7 @@ func TestRunExitCodes(t *testing.T) {
 		{url, "--shell x -- kill${IFS}-9${IFS}0", 128 + 9, ""}, // the guard is killed, too
 		{url, "--try " + held + " -- true", 75, "another contender"},
 		{url, "--wait 0 " + held + " -- true", 75, "another contender"},
-		{url, "--wait 100ms " + held + " -- true", 75, "not acquired"},
+		{url, "--wait 5s " + held + " -- true", 75, "not acquired"}, // the time also counts until there is a session,
 		{url, "--try -E 0 " + held + " -- false", 0, "another contender"},
 		{url, "--try -E 255 x " + held + " -- true", 255, "another contender"},
 		{url, "x true", 64, "--"},
