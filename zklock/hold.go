@@ -162,9 +162,6 @@ func (h *hold) drop(l *Lock) {
 	h.place.Remove()
 }
 
-// LeaveLocked implements session.Tenant.
-func (h *hold) LeaveLocked() { h.place.EndHoldLocked(h) }
-
 // MarkLost implements session.Tenant.
 func (h *hold) MarkLost() bool {
 	h.mu.Lock()

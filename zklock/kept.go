@@ -163,9 +163,6 @@ func (k *kept) oldest() (s *standby, wait time.Duration) {
 // The methods of session.Tenant. A loss of a kept place is not reported: no caller has a Lock
 // of it.
 
-// LeaveLocked implements session.Tenant.
-func (s *standby) LeaveLocked() { s.place.EndHoldLocked(s) }
-
 // Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
 func (s *standby) Revoke(reason string) { s.keeper.retire(s, false) }
 

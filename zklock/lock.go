@@ -97,7 +97,7 @@ func (l *Lock) Until() time.Time {
 // first heartbeat follows at once.
 func (l *Lock) LeaseTerms() (timeout, least time.Duration) {
 	desk := l.hold.place.Desk
-	return desk.Timeout, desk.Lease.LeastKept()
+	return desk.Timeout, desk.LeastKept()
 }
 
 // Done returns a channel that is closed when the lock stops being held. [Lock.Err] returns

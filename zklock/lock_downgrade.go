@@ -49,7 +49,7 @@ func (l *Lock) downgrade(ctx context.Context) error {
 			h.awaitTxns(ctx)
 			continue
 		case holdOver:
-			return l.endedError() // called without the session's mutex, because it asks the session
+			return l.endedError() // called without the place's mutex, because it asks the session
 		case asItWas:
 			return err
 		}
@@ -89,28 +89,28 @@ const (
 )
 
 // lower turns a writer into a reader in this process; the ensemble does not know yet.
-func (l *Lock) lower() (lowering, error) {
+func (l *Lock) lower() (what lowering, err error) {
 	h := l.hold
 	p := h.place
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.over:
-		return holdOver, nil
-	case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
-		return asItWas, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
-	case h.mode == queue.Shared:
-		return asItWas, nil
-	case p.InDoubt():
-		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)
-	case h.txns > 0:
-		return txnUnderWay, nil
-	}
-	h.mode = queue.Shared
-	h.token = Token{Zxid: p.Zxid, Turn: p.LowerLocked()}
-	return lowered, nil
+	p.Lower(func(turn uint32) bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		switch {
+		case h.over:
+			what = holdOver
+		case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
+			err = fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
+		case h.mode == queue.Shared:
+		case p.InDoubt():
+			err = fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)
+		case h.txns > 0:
+			what = txnUnderWay
+		default:
+			what, h.mode, h.token = lowered, queue.Shared, Token{Zxid: p.Zxid, Turn: turn}
+		}
+		return what == lowered
+	})
+	return what, err
 }
 
 // errNotConfirmed means that the ensemble has not confirmed a downgrade yet.

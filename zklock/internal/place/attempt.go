@@ -26,9 +26,7 @@ type Attempt struct {
 // The rest is for a client that is further away, or has other writes under way. If that client
 // uses the place, the try waits in vain, so it does not wait for more than two seconds.
 func recallWait(desk *Desk) time.Duration {
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	return min(max(10*desk.Latency, 200*time.Millisecond), 2*time.Second)
+	return min(max(10*desk.Latency(), 200*time.Millisecond), 2*time.Second)
 }
 
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
@@ -95,9 +93,9 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
 	if p != nil && !p.mustRequeue() && (!p.Readers() || r.Mode == queue.Shared) {
-		desk.Mu.Lock()
+		desk.mu.Lock()
 		p.shown = 0 // its nodes' data describe another request
-		desk.Mu.Unlock()
+		desk.mu.Unlock()
 		return p, false, nil
 	}
 	if r.Try {
@@ -146,7 +144,7 @@ func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 			if seen, err = mine.see(ctx); err != nil {
 				return err
 			}
-			if seen == gen && isLeased(p) {
+			if seen == gen && desk.Leased() {
 				return nil
 			}
 		}

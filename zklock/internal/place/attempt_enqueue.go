@@ -22,8 +22,9 @@ import (
 // parent's count of children, right after the create, was 1. A larger count proves
 // nothing: the other children may be readers, or not be contenders at all.
 //
-// ctx bounds it, and only waiter does while a create waits for its turn on a session that
-// works: creates below one znode take a transaction each.
+// waiter is the caller's context, and ctx also ends after connect_timeout. A create may outlast
+// ctx while the session answers, because creates below one znode take a transaction each, and
+// there may be thousands of them.
 //
 // On an error neither the new place nor replaces stays queued: each is being removed in
 // the background, or its session is over.
@@ -164,8 +165,9 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-desk.Ctx.Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
-			if c.waiter.Err() == nil && desk.Works(c.began) {
-				ctx = c.waiter // others are first: the session, not its absence, is what this waits for
+			more, cancel := desk.Patient(c.waiter) // the creates of others may come first
+			defer cancel()
+			if ctx = more; ctx.Err() == nil {
 				continue
 			}
 			c.abandon(c.p, w, c.parents)
@@ -285,11 +287,12 @@ func (p *Place) Add(set map[string]bool) {
 	}
 }
 
-// SettleLocked implements session.Entry: it stores the results of a successful
+// Settle implements session.Entry: it stores the results of a successful
 // transaction in the place. children has each parent's count of children, -1 where that
-// is not known. Zxid stays 0 if the driver does not report it and no parent was set. The
-// session's Mu is held.
-func (p *Place) SettleLocked(w *session.Write) (children []int32) {
+// is not known. Zxid stays 0 if the driver does not report it and no parent was set.
+func (p *Place) Settle(w *session.Write) (children []int32) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	children = make([]int32, 0, len(p.nodes))
 	for i := range w.Ops {
 		switch w.Ops[i].Kind {
@@ -342,10 +345,10 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 		longer := desk.parents.noteUse(c.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
 		p.keepable = p.keepable && longer
 	}
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	p.others = !alone
 	p.life.moveLocked(queued)
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if p.shown == 0 && !alone { // it was created as one that may be kept
 		Describe(p, &a.Request.Origin)
 	}

@@ -131,7 +131,7 @@ func (a Attempt) decide(ctx context.Context, l *line) (waits bool, err error) {
 	return !held, nil
 }
 
-// rest is the rest of a place; see session.Places.
+// rest is the rest of a place; see session.Session.
 type rest struct {
 	place *Place
 	rests bool
@@ -141,7 +141,7 @@ type rest struct {
 func (r *rest) begin() {
 	if !r.rests {
 		r.rests = true
-		r.place.Desk.places().Rest()
+		r.place.Desk.Rest()
 	}
 }
 
@@ -149,6 +149,6 @@ func (r *rest) begin() {
 func (r *rest) end() {
 	if r.rests {
 		r.rests = false
-		r.place.Desk.places().Stir()
+		r.place.Desk.Stir()
 	}
 }

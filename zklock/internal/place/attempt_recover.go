@@ -39,9 +39,9 @@ func (a Attempt) recover(ctx context.Context, p *Place) (found bool, err error) 
 		}
 		switch {
 		case node != "":
-			desk.Mu.Lock()
+			desk.mu.Lock()
 			c.settleLocked(c.dir + "/" + node)
-			desk.Mu.Unlock()
+			desk.mu.Unlock()
 		case i == 0:
 			return false, nil
 		default:
@@ -97,7 +97,7 @@ func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 
 // settled reports whether the place's nodes are known to have been created.
 func settled(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.nodes[0].node() != ""
 }

@@ -1,6 +1,8 @@
 package place
 
 import (
+	"sync"
+
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -14,10 +16,14 @@ type Desk struct {
 	ownWatches ownWatches
 	freshNames freshNames
 
-	enqueued map[uint64]*contender   // guarded by the session's Mu; the registered contenders, by serial number
-	peers    map[string][]queue.Node // guarded by the session's Mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
-	lists    map[string]*listing     // guarded by the session's Mu; the newest list that is under way, by the lock's znode
-	serial   uint64                  // guarded by the session's Mu; the newest serial number
+	// mu guards the state of all places, and what follows. Nothing that is done while it is held
+	// waits, makes a request or calls the session. Where both are locked, the session's mutex,
+	// which Session.Hold locks, is locked first.
+	mu       sync.Mutex
+	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
+	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
+	lists    map[string]*listing     // guarded by mu; the newest list that is under way, by the lock's znode
+	serial   uint64                  // guarded by mu; the newest serial number
 }
 
 // newDesk returns the desk of a new session, and starts the goroutine that watches own
@@ -30,9 +36,6 @@ func newDesk(s *session.Session, shared *Shared) *Desk {
 	s.Spawn(desk.ownWatches.run)
 	return desk
 }
-
-// places returns the count of the session's places.
-func (d *Desk) places() session.Places { return session.Places{Session: d.Session} }
 
 // DeskOf returns a session's desk.
 func DeskOf(s *session.Session) *Desk { return s.User.(*Desk) }

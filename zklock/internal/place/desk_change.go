@@ -127,7 +127,7 @@ func (d *Desk) waitError(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
 		return errs.ErrSessionOver
-	case d.places().Silent():
+	case d.Silent():
 		return errs.WaitEnded(ctx, errs.ErrUnavailable)
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)

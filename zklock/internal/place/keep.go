@@ -60,17 +60,19 @@ type Keeper interface {
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, by has
 // it. Keep returns false, and does nothing, if the place has to leave the queue.
 func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
-	desk := p.Desk
-	desk.Mu.Lock()
-	if !standingOf(p).MayBeKept() || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
-		desk.Mu.Unlock()
+	desk, listed := p.Desk, false
+	if !desk.Hold(0, func() session.Tenant {
+		desk.mu.Lock()
+		defer desk.mu.Unlock()
+		if !p.standingLocked().MayBeKept() || desk.Worn() || !p.life.moveLocked(kept) {
+			return nil
+		}
+		p.hold, listed = by, p.listed
+		p.watched, p.listed = true, true
+		return by
+	}) {
 		return false
 	}
-	p.hold = by
-	desk.Tenants[by] = struct{}{}
-	listed := p.listed
-	p.watched, p.listed = true, true
-	desk.Mu.Unlock()
 	if !listed {
 		desk.ownWatches.give(guarded{place: p, keeper: keeper})
 	}
@@ -82,11 +84,11 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 // before it is kept again.
 func Recall(p *Place, stranger bool) {
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	if p.others = true; p.watched { // else they have counted since the grant
 		p.handovers, p.recalled = 0, time.Since(p.Granted)
 	}
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if stranger {
 		desk.parents.noteRecall(p.nodes[0].dir)
 	}
@@ -95,19 +97,13 @@ func Recall(p *Place, stranger bool) {
 // IsOpen reports whether the client watches for other contenders in the queue of a place,
 // and there are none.
 func IsOpen(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return standingOf(p).IsOpen()
+	return p.standing().IsOpen()
 }
-
-// limitedFor returns for how long the limits of hand-over have counted: since the grant of a
-// place, or since its recall. The session's Mu is held.
-func limitedFor(p *Place) time.Duration { return time.Since(p.Granted) - p.recalled }
 
 // HasOthers reports whether another contender is, or may be, in the queue of a place.
 func HasOthers(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.others
 }
 

@@ -79,8 +79,8 @@ func (l *line) listed(q []queue.Node) {
 		return
 	}
 	id := desk.DS.ID()
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
+	desk.mu.Lock()
+	defer desk.mu.Unlock()
 	peers := desk.peers[l.c.dir]
 	for i, o := range q[:self] {
 		if o.Seq == q[i+1].Seq {
@@ -114,14 +114,14 @@ func (l *line) walk() []queue.Node {
 		return nil
 	}
 	desk, most, q := l.p.Desk, l.most(), slices.Clone(l.others)
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	peers := desk.peers[l.c.dir]
 	for i, _ := findPeer(peers, queue.Node{Seq: l.before}); i > 0 && len(q) <= most; i-- {
 		if o := peers[i-1]; l.waitsFor(o) {
 			q = append(q, o)
 		}
 	}
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	queue.Sort(q)
 	if len(q) > most {
 		return nil
@@ -171,7 +171,7 @@ func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
 }
 
 // addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there, and
-// returns the peers from there on. The session's Mu is held.
+// returns the peers from there on. The desk's mu is held.
 func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
 	peers := d.peers[c.dir]
 	i, found := findPeer(peers, o)
@@ -184,7 +184,7 @@ func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
 }
 
 // removePeerLocked takes an unregistered contender out of Desk.peers, if it is there. The
-// session's Mu is held.
+// desk's mu is held.
 func (d *Desk) removePeerLocked(c *contender) {
 	peers, ok := d.peers[c.dir]
 	if !ok {

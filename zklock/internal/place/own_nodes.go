@@ -107,9 +107,9 @@ func (o ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) 
 		if q[i].Name != c.node() {
 			continue
 		}
-		desk.Mu.Lock()
+		desk.mu.Lock()
 		q[i].Kind = c.kind // the node's name may still be a writer's
-		desk.Mu.Unlock()
+		desk.mu.Unlock()
 		if other, ok := queue.Conflict(q, i); ok {
 			return nil, queue.KindConflict(other)
 		}

@@ -20,14 +20,14 @@ import (
 type contender struct {
 	dir      string // the lock's znode
 	guid     queue.GUID
-	kind     queue.Kind // guarded by the session's Mu once the place is queued
-	fullPath string     // guarded by the session's Mu; the node's path; "" while it is not known
+	kind     queue.Kind // guarded by the desk's mu once the place is queued
+	fullPath string     // guarded by the desk's mu; the node's path; "" while it is not known
 }
 
 // path returns the node's path, which must be known.
 func (c *contender) path() string { return c.fullPath }
 
-// settleLocked sets the path of the contender's node. The session's Mu is held.
+// settleLocked sets the path of the contender's node. The desk's mu is held.
 func (c *contender) settleLocked(path string) { c.fullPath = path }
 
 // node returns the node's name below dir; "" while that is not known. It needs what a read of
@@ -55,32 +55,32 @@ type Place struct {
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 
 	Granted  time.Time     // when it was first granted; zero if it was not
-	recalled time.Duration // guarded by Desk.Mu; how long after that it was recalled; 0: it was not
+	recalled time.Duration // guarded by Desk.mu; how long after that it was recalled; 0: it was not
 
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
-	previous, next *Place // guarded by Desk.ownWatches.mu; neighbours in the list of due places
+	previous, next *Place // guarded by Desk.mu; neighbours in the list of due places
 
-	hold  session.Tenant // guarded by Desk.Mu; the hold that has it now; nil if none has
-	share *time.Timer    // guarded by Desk.Mu; see ShareAt
+	hold  session.Tenant // guarded by Desk.mu; the hold that has it now; nil if none has
+	share *time.Timer    // guarded by Desk.mu; see ShareAt
 
-	handovers uint32 // guarded by Desk.Mu; how often it was handed over since its grant or its recall
-	turn      uint32 // guarded by Desk.Mu; the turn of the next hold
-	shown     uint32 // guarded by Desk.Mu; equal to turn if the nodes' data describe the newest hold
+	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
+	turn      uint32 // guarded by Desk.mu; the turn of the next hold
+	shown     uint32 // guarded by Desk.mu; equal to turn if the nodes' data describe the newest hold
 	life      life   // its state
 
 	limitChecked bool // max_contenders need not be applied any more: see ownNodes.list
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
-	others       bool // guarded by Desk.Mu; another contender is, or may be, in the queue
+	others       bool // guarded by Desk.mu; another contender is, or may be, in the queue
 	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
-	watched      bool // guarded by Desk.Mu; the client watches for other contenders: see Keep
-	listed       bool // guarded by Desk.Mu; a guard has been given its queue
+	watched      bool // guarded by Desk.mu; the client watches for other contenders: see Keep
+	listed       bool // guarded by Desk.mu; a guard has been given its queue
 
-	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
-	entrusted   bool        // guarded by Desk.ownWatches.mu; guards have had its nodes
+	due         bool        // guarded by Desk.mu; it is in the list of due places
+	entrusted   bool        // guarded by Desk.mu; guards have had its nodes
 	doubtfulTxn atomic.Bool // a Txn under it may still be applied
 
-	revocation atomic.Pointer[string] // set under Desk.Mu; why the holder is asked to give the lock back; nil: it is not
+	revocation atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
@@ -88,12 +88,11 @@ type Place struct {
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	if desk.Over != nil {
+	if !desk.Enter() {
 		return nil, false
 	}
-	desk.places().EnterLocked()
+	desk.mu.Lock()
+	defer desk.mu.Unlock()
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
@@ -116,10 +115,10 @@ func lastNumber(p *Place) (last int64) {
 	return last
 }
 
-// move is life.moveLocked for callers that do not hold the session's Mu.
+// move is life.moveLocked for callers that do not hold the desk's mu.
 func (p *Place) move(to state) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.life.moveLocked(to)
 }
 
@@ -135,8 +134,8 @@ func (p *Place) Reserve() { p.move(reserved) }
 
 // Readers reports whether the place's node is a reader's, which grants shared holds only.
 func (p *Place) Readers() bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.nodes[0].kind.Mode == queue.Shared
 }
 
@@ -150,35 +149,37 @@ func (p *Place) Size() int { return len(p.nodes) }
 // created. To call it again does nothing.
 func (p *Place) unregister() {
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	_, registered := desk.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
 		delete(desk.enqueued, c.guid.Serial)
 		desk.removePeerLocked(c)
 	}
-	sweep := registered && p.doubtful
-	idle := registered && !sweep && desk.places().LeaveLocked()
-	desk.Mu.Unlock()
-	p.giveUp()
-	if idle {
-		desk.Pool.Retire(desk.Session)
+	p.giveUpLocked()
+	desk.mu.Unlock()
+	if !registered {
+		return
 	}
-	if sweep {
+	if p.doubtful {
 		for _, c := range p.nodes {
 			desk.Spawn(func() { Znode{desk, c.dir}.sweep() })
 		}
-		desk.places().Leave()
 	}
+	desk.Leave()
 }
 
 // giveUp moves the place to leaving: it will not be held again, and its nodes need not be
 // watched any more.
 func (p *Place) giveUp() {
-	p.Desk.Mu.Lock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	p.giveUpLocked()
+}
+
+func (p *Place) giveUpLocked() {
 	p.life.moveLocked(leaving)
 	if p.share != nil {
 		p.share.Stop()
 	}
-	p.Desk.Mu.Unlock()
-	p.Desk.ownWatches.remove(p)
+	p.Desk.ownWatches.removeLocked(p)
 }

@@ -13,40 +13,30 @@ import (
 // the place's state allows a hold. Otherwise it returns false.
 func (p *Place) Grant(by Requester) bool {
 	desk := p.Desk
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	if passedOnRevoked(p) || !p.leasedLocked() || !p.life.moveLocked(held) {
-		return false
-	}
-	if p.Granted.IsZero() {
-		p.Granted = time.Now()
-		desk.ownWatches.add(p)
-	} else {
-		p.handovers++
-	}
-	p.hold = by.Begin(p, p.turn)
-	p.turn++
-	desk.Tenants[p.hold] = struct{}{}
-	return true
+	return desk.Hold(desk.Least(), func() session.Tenant {
+		desk.mu.Lock()
+		defer desk.mu.Unlock()
+		if passedOnRevoked(p) || !p.life.moveLocked(held) {
+			return nil
+		}
+		if p.Granted.IsZero() {
+			p.Granted = time.Now()
+			desk.ownWatches.addLocked(p)
+		} else {
+			p.handovers++
+		}
+		p.hold = by.Begin(p, p.turn)
+		p.turn++
+		return p.hold
+	})
 }
 
 // MayJoin reports whether another reader may join the readers that hold a place: the lease
 // is long enough, the place is not revoked, and the time within has not passed since the
 // limits of hand-over count.
 func (p *Place) MayJoin(within time.Duration) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked() && standingOf(p).MayJoin(within)
+	return p.Desk.Leased() && p.standing().MayJoin(within)
 }
-
-// isLeased reports whether the session's lease is long enough for another holder.
-func isLeased(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked()
-}
-
-func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
 
 // MayPass reports whether a place may be handed over to a holder of a mode. It checks
 // that the node grants the mode, that no Txn under the place is in doubt, that the
@@ -56,23 +46,15 @@ func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease
 // there are none, no limit counts. After a recall the limits count from that moment on. It
 // does not check the lease, as Grant does.
 func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return standingOf(p).MayPass(mode, limit, within)
+	return p.standing().MayPass(mode, limit, within)
 }
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.
 func (p *Place) EndHold(h session.Tenant) {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	delete(p.Desk.Tenants, h)
-	p.EndHoldLocked(h)
-}
-
-// EndHoldLocked is EndHold for a hold that its session does not have any more. The
-// session's Mu is held.
-func (p *Place) EndHoldLocked(h session.Tenant) {
+	p.Desk.Drop(h)
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	if p.hold == h {
 		p.hold = nil
 		p.life.moveLocked(spent)
@@ -81,8 +63,8 @@ func (p *Place) EndHoldLocked(h session.Tenant) {
 
 // Holder returns the hold that has the place; nil if none has it.
 func (p *Place) Holder() session.Tenant {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.hold
 }
 
@@ -94,31 +76,19 @@ func (p *Place) Deleted() bool { return p.life.state() == deleted }
 // call has an effect: several goroutines may notice the deletion.
 func (p *Place) Lose() {
 	desk := p.Desk
-	desk.Mu.Lock()
-	wasHeld := p.life.state() == held
-	if !p.life.moveLocked(deleted) {
-		desk.Mu.Unlock()
-		return
-	}
+	desk.mu.Lock()
+	lost := p.life.moveLocked(deleted)
 	h := p.hold
-	p.hold = nil
-	if h != nil {
-		desk.Notices.Expect()
-		defer desk.Notices.Expected()
-		delete(desk.Tenants, h)
-		if wasHeld {
-			desk.SpareLocked() // before any caller learns of the loss, and so before a caller can close the session
-		}
+	if lost {
+		p.hold = nil
 	}
-	desk.Mu.Unlock()
-	if h == nil {
+	desk.mu.Unlock()
+	switch {
+	case !lost:
+	case h == nil:
 		p.Remove()
-		return
+	default:
+		desk.Evict(h, errs.ErrNodeDeleted)
+		removeAfterLoss(p)
 	}
-	evicted := session.Evict([]session.Tenant{h}, errs.ErrNodeDeleted, time.Now())
-	for _, t := range evicted {
-		t.Vacate()
-	}
-	removeAfterLoss(p)
-	desk.Notices.Lost(session.ReportLoss(desk.Session, evicted, errs.ErrNodeDeleted))
 }

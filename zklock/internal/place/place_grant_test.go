@@ -18,7 +18,7 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a writer's place cannot be handed over to writers and readers")
 	}
-	p.LowerLocked()
+	p.Lower(func(uint32) bool { return true })
 	if mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a downgraded place can be handed over to writers, or cannot be to readers")
 	}

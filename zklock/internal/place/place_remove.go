@@ -176,7 +176,6 @@ func removeAfterLoss(p *Place) {
 		return
 	}
 	p.giveUp()
-	desk.Spare()
 	desk.Spawn(func() {
 		if session.Sleep(desk.Ctx, delay, nil) {
 			_ = deleteNodes(p)

@@ -68,12 +68,12 @@ func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node
 // waiting see Describe.
 func (p *Place) BecomeShared(waiting *Origin) bool {
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	was := p.nodes[0].kind.Mode
 	if was == queue.Exclusive {
 		p.nodes[0].kind.Mode = queue.Shared
 	}
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if was == queue.Exclusive {
 		Describe(p, waiting)
 	}
@@ -82,7 +82,7 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 
 // Holder is the tenant of a place while callers have Locks of it.
 type Holder interface {
-	// Origin returns what others read of the holder. The session's Mu is held.
+	// Origin returns what others read of the holder. The desk's mu is held.
 	Origin() Origin
 }
 
@@ -96,10 +96,10 @@ func Describe(p *Place, waiting *Origin) {
 		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = describe(p, d, waiting) }) != nil {
 			return // the node or the session is gone
 		}
-		desk.Mu.Lock()
+		desk.mu.Lock()
 		p.shown = max(p.shown, shown)
 		recalled := p.recalled > 0
-		desk.Mu.Unlock()
+		desk.mu.Unlock()
 		if recalled && session.Sleep(desk.Ctx, desk.ownWatches.delay, nil) {
 			desk.ownWatches.lookAfter(p) // it may have been handed over since
 		}
@@ -109,8 +109,8 @@ func Describe(p *Place, waiting *Origin) {
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
 // not change. The data of a place that may be kept describe no holder: later ones write nothing.
 func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	if p.nodes[0].kind.Mode == queue.Shared {
 		d.Mode = queue.Shared.String()
 	}
@@ -130,8 +130,8 @@ func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
 // describe another holder, it writes the rest of the description, too. It writes nothing if
 // no holder has the place any more.
 func Relabel(p *Place, d *queue.Data) {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	if h, ok := p.hold.(Holder); ok {
 		o := h.Origin()
 		if d.Label = o.Label; p.shown != p.turn {
@@ -145,21 +145,23 @@ func Relabel(p *Place, d *queue.Data) {
 // and nothing if it was called before. do is not called if the place is given up first.
 func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	desk := p.Desk
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
+	desk.mu.Lock()
+	defer desk.mu.Unlock()
 	if p.share == nil && p.nodes[0].kind.Mode == queue.Exclusive {
 		p.share = time.AfterFunc(time.Until(when), func() { desk.Spawn(func() { do(p) }) })
 	}
 }
 
-// LowerLocked turns the place of the writer that holds it into a reader's place for
-// this process. Other processes learn that from the node's data, which the caller amends. It
-// returns the turn of the readers that join from then on, which is later than the
-// writer's. The session's Mu is held.
-func (p *Place) LowerLocked() (turn uint32) {
-	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
-	turn = p.turn
-	p.turn++
-	p.shown++ // as it was: the hold stays
-	return turn
+// Lower turns the place of the writer that holds it into a reader's place for this process, if
+// do agrees. Other processes learn that from the node's data, which the caller amends. do gets
+// the turn of the readers that join from then on, which is later than the writer's. It locks
+// the hold's mutex, so that the place and its hold become a reader's in one step.
+func (p *Place) Lower(do func(turn uint32) bool) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	if do(p.turn) {
+		p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
+		p.turn++
+		p.shown++ // as it was: the hold stays
+	}
 }

@@ -38,6 +38,6 @@ type Requester interface {
 	Waits(position int, ahead Entry)
 
 	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
-	// into the hold's token. The session's Mu is held.
+	// into the hold's token. The desk's mu is held.
 	Begin(p *Place, turn uint32) session.Tenant
 }

@@ -14,7 +14,7 @@ import (
 //   - A revoked place keeps its hold, and its node stays in the queue, until the holder
 //     releases it. It is not handed over, not joined and not kept from then on. So the
 //     operator's request ends with the holders that it was meant for.
-//   - revocation is set once, under the session's Mu, and never cleared. A hold that begins
+//   - revocation is set once, under the desk's mu, and never cleared. A hold that begins
 //     before that is notified. A hold cannot begin after that, unless it is the place's first.
 //   - A holder that attends finds the revocation when it begins to attend, or is notified
 //     later, or both. It is never missed: the read that arms a watch on a node has its data.
@@ -30,9 +30,9 @@ type Revocable interface {
 // to learn of a revocation. If the place is revoked already, revoked is true. Else its tenant's
 // Revoke is called when it is.
 func Attend(p *Place) (reason string, revoked bool) {
-	p.Desk.ownWatches.hurry(p)
-	p.Desk.Mu.Lock() // a revocation that is not seen here finds the hold
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock() // a revocation that is not seen here finds the hold
+	defer p.Desk.mu.Unlock()
+	p.Desk.ownWatches.hurryLocked(p)
 	if r := p.revocation.Load(); r != nil {
 		return *r, true
 	}
@@ -47,10 +47,10 @@ func noteRevocation(p *Place, data []byte) {
 		return
 	}
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	first := p.revocation.CompareAndSwap(nil, &reason)
 	holder := p.hold
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if h, ok := holder.(Revocable); ok && first {
 		desk.Spawn(func() { h.Revoke(reason) }) // ending contexts may take a while
 	}

@@ -22,8 +22,14 @@ type Standing struct {
 	Limited   time.Duration // for how long the limits of hand-over have counted; not set if the place is open
 }
 
-// standingOf returns a place's standing. The session's Mu is held.
-func standingOf(p *Place) Standing {
+// standing returns what the client knows of a place at the moment.
+func (p *Place) standing() Standing {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	return p.standingLocked()
+}
+
+func (p *Place) standingLocked() Standing {
 	s := Standing{
 		Mode:      p.nodes[0].kind.Mode,
 		Doubtful:  p.doubtfulTxn.Load(),
@@ -35,7 +41,7 @@ func standingOf(p *Place) Standing {
 		Handovers: int(p.handovers),
 	}
 	if !s.IsOpen() { // else no limit counts, and the clock need not be read
-		s.Limited = limitedFor(p)
+		s.Limited = time.Since(p.Granted) - p.recalled
 	}
 	return s
 }

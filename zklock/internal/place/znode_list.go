@@ -22,9 +22,9 @@ type listing struct {
 	err   error
 	ended bool // the context of the waiter that listed had ended: err may be about that
 
-	begun bool     // guarded by the session's Mu; a waiter lists, and the list is too old for others
-	needs int      // guarded by the session's Mu; how many waiters need it, until it has begun
-	next  *listing // guarded by the session's Mu; nil if no waiter needs it
+	begun bool     // guarded by the desk's mu; a waiter lists, and the list is too old for others
+	needs int      // guarded by the desk's mu; how many waiters need it, until it has begun
+	next  *listing // guarded by the desk's mu; nil if no waiter needs it
 }
 
 // list returns the contenders of a lock in the order of the queue. It fails with
@@ -33,7 +33,7 @@ type listing struct {
 func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 	desk, began := z.Desk, lease.Now()
 	for {
-		desk.Mu.Lock()
+		desk.mu.Lock()
 		l := desk.lists[z.Path]
 		if l == nil {
 			l = &listing{done: make(chan struct{})}
@@ -46,27 +46,27 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 				before.next = l
 			}
 			l.needs++
-			desk.Mu.Unlock()
+			desk.mu.Unlock()
 			await(ctx, before.done)
-			desk.Mu.Lock()
+			desk.mu.Lock()
 			if l.needs--; desk.lists[z.Path] == before { // it has not ended, but ctx has
-				desk.Mu.Unlock()
+				desk.mu.Unlock()
 				return nil, desk.WaitEnded(ctx, began)
 			}
 		}
 		lists := !l.begun
 		l.begun = true
-		desk.Mu.Unlock()
+		desk.mu.Unlock()
 		if lists {
 			l.q, l.err = z.listAlone(ctx)
 			l.ended = ctx.Err() != nil
-			desk.Mu.Lock()
+			desk.mu.Lock()
 			if l.next != nil && l.next.needs > 0 {
 				desk.lists[z.Path] = l.next
 			} else {
 				delete(desk.lists, z.Path)
 			}
-			desk.Mu.Unlock()
+			desk.mu.Unlock()
 			close(l.done)
 		} else if !await(ctx, l.done) {
 			return nil, desk.WaitEnded(ctx, began)
@@ -145,8 +145,8 @@ func (d *Desk) isContender(child string) bool {
 func (z Znode) strays(q []queue.Node) []string {
 	desk, dir := z.Desk, z.Path
 	id := desk.DS.ID()
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
+	desk.mu.Lock()
+	defer desk.mu.Unlock()
 	var paths []string
 	for i := range q {
 		if q[i].GUID.Session != id {

@@ -123,7 +123,7 @@ func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 // unknown. It is two thirds of the time from which leases are computed; ZooKeeper's clients
 // allow a silent server two thirds of the session timeout.
 func (s *Session) requestTimeout() time.Duration {
-	return s.Lease.Timeout * 2 / 3
+	return s.lease.Timeout * 2 / 3
 }
 
 // Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
