@@ -10,16 +10,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Attempt is a request's attempt to acquire its names on one session.
-type Attempt struct {
-	Desk    *Desk
-	Request *Request
-
-	// recalls is set for a try that finds only places ahead that their clients may keep. It
-	// waits for them to be recalled, but no longer than recallWait.
-	recalls bool
-}
-
 // recallWait returns how long a try waits for a place that another client may keep: for ten
 // times as long as the newest write took, which is mostly the try's own create. A recall takes
 // about three times that: the event, the other client's delete, the event of that, and a read.

@@ -141,7 +141,7 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 		// set, and the queue is listed instead of counted.
 		return false, nil, nil
 	case isRefused(w, c.parents):
-		err = c.makeRefused(ctx, w, c.parents)
+		err = c.Desk.makeRefused(ctx, w, c.parents)
 	case !errors.Is(err, driver.ErrNoNode): // which enqueue deals with
 		err = c.Desk.cfg.explain(err, c.Request.Wants[0].Path)
 	}
@@ -170,7 +170,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 			if ctx = more; ctx.Err() == nil {
 				continue
 			}
-			c.abandon(c.p, w, c.parents)
+			c.p.abandon(w, c.parents)
 			return nil, because(desk.WaitEnded(ctx, c.began), c.doubt)
 		}
 	}
@@ -180,14 +180,14 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 // next try finds all znodes made: see the invariants of fresh names.
 func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
 	c.p.doubtful, c.doubt = true, doubt
-	if applied, err = c.recover(ctx, c.p); err != nil {
-		c.abandon(c.p, nil, c.parents)
+	if applied, err = c.p.recover(ctx); err != nil {
+		c.p.abandon(nil, c.parents)
 		return false, because(err, doubt)
 	}
 	if applied {
 		return true, nil
 	}
-	if err = c.makeAll(ctx, c.parents); err != nil {
+	if err = c.Desk.makeAll(ctx, c.parents); err != nil {
 		c.p.unregister()
 	}
 	return false, err
@@ -203,7 +203,7 @@ func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Durat
 	if !errors.Is(w.Err, driver.ErrNotSent) {
 		w = nil // abandon looks for the nodes
 	}
-	c.abandon(c.p, w, c.parents)
+	c.p.abandon(w, c.parents)
 	return desk.Interrupted(ctx, c.began)
 }
 
@@ -230,7 +230,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
-			w.Ops = append(w.Ops, driver.DeleteOp(c.path(), driver.AnyVersion))
+			w.Ops = append(w.Ops, driver.DeleteOp(c.path, driver.AnyVersion))
 		}
 	}
 	for i, c := range p.nodes {
@@ -300,7 +300,7 @@ func (p *Place) Settle(w *session.Write) (children []int32) {
 			if w.Ops[i].Mode == driver.Container {
 				continue // a parent
 			}
-			p.nodes[len(children)].settleLocked(w.Results[i].Path)
+			p.nodes[len(children)].path = w.Results[i].Path
 			children = append(children, -1)
 			p.Zxid = w.Results[i].Zxid
 		case driver.OpSet:
@@ -360,7 +360,7 @@ func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 	desk := p.Desk
 	var n driver.Node
 	err := desk.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
-		n, err = desk.DS.Get(ctx, p.nodes[0].path())
+		n, err = desk.DS.Get(ctx, p.nodes[0].path)
 		return err
 	})
 	switch {

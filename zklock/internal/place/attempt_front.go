@@ -8,11 +8,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ownWatchShare is the part of a session timeout (one fortieth) after which a waiter
-// watches its own nodes. Shorter waits do without that watch, which would cost each a
-// further read.
-const ownWatchShare = 40
-
 // awaitFront waits until the place has to wait for no contender ahead, on any of its
 // names. It waits for one name after the other: no contender can get ahead of us on one
 // name while we wait for another. It returns the generation of the connection on which

@@ -132,3 +132,8 @@ func (d *Desk) waitError(ctx context.Context) error {
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }
+
+// ownWatchShare is the part of a session timeout (one fortieth) after which a waiter
+// watches its own nodes. Shorter waits do without that watch, which would cost each a
+// further read.
+const ownWatchShare = 40

@@ -23,21 +23,6 @@ import (
 //     describes no holder, or one that may have gone since: see Describe. When the place
 //     is recalled while it is in use, the client describes the holder.
 
-// A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
-// to 64.
-const (
-	KeepAfter  = 2
-	maxRecalls = 5
-)
-
-// A streak is how often in a row this client has used a name alone. The suffix of a
-// sequential node counts the creations below its parent. So if the suffix of a contender
-// follows that of our contender before, nothing was created in between.
-type streak struct {
-	suffix int64 // of our newest contender
-	uses   int   // up to that; 0 if it was not alone when it was created
-}
-
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
 // has one name, and this use is one of enough in a row between which no other contender was
 // created. Whether that is true of this use, too, is known only after the creation.
@@ -74,7 +59,7 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 		return false
 	}
 	if !listed {
-		desk.ownWatches.give(guarded{place: p, keeper: keeper})
+		p.watches.give(guarded{place: p, keeper: keeper})
 	}
 	return true
 }
@@ -105,50 +90,4 @@ func HasOthers(p *Place) bool {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	return p.others
-}
-
-// usesInARow returns the length of the streak below a path, and how often a place there was
-// recalled, at most maxRecalls.
-func (p *parents) usesInARow(path string) (uses int, recalls uint8) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		known := e.Value.(*parent)
-		return known.streak.uses, known.recalls
-	}
-	return 0, 0
-}
-
-// noteUse records that this client has created a contender below a path. longer means that
-// the contender makes the streak longer: it is alone, and follows the one before.
-func (p *parents) noteUse(path string, suffix int64, alone bool) (longer bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, ok := p.byPath[path]
-	if !ok {
-		return alone
-	}
-	known := e.Value.(*parent)
-	now := streak{suffix: suffix}
-	switch {
-	case !alone:
-	case suffix == known.streak.suffix+1:
-		now.uses = known.streak.uses + 1
-	default:
-		now.uses = 1
-	}
-	longer = now.uses > known.streak.uses
-	known.streak = now
-	return longer
-}
-
-// noteRecall counts a recall of a place below a path, and ends the streak.
-func (p *parents) noteRecall(path string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		known := e.Value.(*parent)
-		known.recalls = min(known.recalls+1, maxRecalls)
-		known.streak.uses = 0
-	}
 }

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -160,47 +159,4 @@ func (l *line) seen(gen uint64, read bool) bool {
 		return false
 	}
 	return true
-}
-
-// findPeer finds a node, or the place for it, in an element of Desk.peers. Two of those may have
-// the same sequence number, if the name's znode was created again and its numbers began again.
-func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
-	return slices.BinarySearchFunc(peers, o, func(a, b queue.Node) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.GUID.Serial, b.GUID.Serial))
-	})
-}
-
-// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there, and
-// returns the peers from there on. The desk's mu is held.
-func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
-	peers := d.peers[c.dir]
-	i, found := findPeer(peers, o)
-	if !found {
-		o.Name = c.node() // not another copy of it
-		peers = slices.Insert(peers, i, o)
-		d.peers[c.dir] = peers
-	}
-	return peers[i:]
-}
-
-// removePeerLocked takes an unregistered contender out of Desk.peers, if it is there. The
-// desk's mu is held.
-func (d *Desk) removePeerLocked(c *contender) {
-	peers, ok := d.peers[c.dir]
-	if !ok {
-		return
-	}
-	o, _, _ := d.cfg.Dialect.Parse(c.node())
-	switch i, found := findPeer(peers, o); {
-	case !found:
-		return
-	case i == 0: // as a rule: the first in the queue leaves first
-		peers[0] = queue.Node{}
-		peers = peers[1:]
-	default:
-		peers = slices.Delete(peers, i, i+1)
-	}
-	if d.peers[c.dir] = peers; len(peers) == 0 {
-		delete(d.peers, c.dir)
-	}
 }

@@ -101,7 +101,7 @@ func (g *guard) read(n *guarded) {
 		// If the connection changes meanwhile, the watch counts as armed on the older
 		// one, so that the node is read once more.
 		n.gen, _ = desk.DS.Conn()
-		read, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path())
+		read, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path)
 		return err
 	})
 	if err == nil {

@@ -24,7 +24,7 @@ func (o ownNodes) watch(ctx context.Context) (own []*session.Watched, read []boo
 	p, desk := o.place, o.place.Desk
 	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = desk.Watches.Watch(ctx, c.path()); err != nil {
+		if own[i], read[i], err = desk.Watches.Watch(ctx, c.path); err != nil {
 			return nil, nil, o.explain(err, c)
 		}
 		if own[i].Node.Stat.EphemeralOwner != desk.DS.ID() {
@@ -78,7 +78,7 @@ func (o ownNodes) read(ctx context.Context, c *contender) (gen uint64, err error
 	var n driver.Node
 	err = desk.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
 		gen, _ = desk.DS.Conn()
-		n, err = desk.DS.Get(ctx, c.path())
+		n, err = desk.DS.Get(ctx, c.path)
 		return err
 	})
 	if err != nil {

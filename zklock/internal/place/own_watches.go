@@ -1,8 +1,10 @@
 package place
 
 import (
+	"context"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -34,9 +36,25 @@ type ownWatches struct {
 	withRoom    []*guard // guards that can take more nodes
 }
 
-func (o *ownWatches) init(desk *Desk) {
-	o.desk, o.delay, o.added = desk, desk.Timeout/6, make(chan struct{}, 1)
+// Serve prepares a pool so that its sessions can have places: each session makes sure
+// that the root exists, and gets a Desk. inUse reports whether this client uses the
+// name with a path.
+func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
+	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
+	pool.Attend = func(s *session.Session) any {
+		o := &ownWatches{desk: newDesk(s, sh), delay: s.Timeout / 6, added: make(chan struct{}, 1)}
+		s.Spawn(o.run)
+		return o
+	}
+	sh.reaper = reaper{parents: &sh.parents, pool: pool, inUse: inUse}
+	sh.parents.onFirst = sh.reaper.start
 }
+
+// ownWatchesOf returns what watches the own nodes of a session.
+func ownWatchesOf(s *session.Session) *ownWatches { return s.User.(*ownWatches) }
+
+// DeskOf returns a session's desk.
+func DeskOf(s *session.Session) *Desk { return ownWatchesOf(s).desk }
 
 // addLocked takes over a place that has just been granted for the first time.
 func (o *ownWatches) addLocked(p *Place) {

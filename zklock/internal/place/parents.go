@@ -50,6 +50,14 @@ func isUnmade(p parent) bool { return p.version == unmade }
 // maxParents bounds the cache to some tens of megabytes.
 const maxParents = 1 << 17
 
+const (
+	reapIdle = 10 * time.Second // how long a name is idle before its container is removed
+
+	// foreignIdle is how much longer the client knows znodes of others. Then all servers show its
+	// last release of the name: one that lags behind by syncLimit, usually 10 s, serves no clients.
+	foreignIdle = 50 * time.Second
+)
+
 // find returns what is known about a path. fresh means that the caller can rely on it:
 // the path was looked up within reapIdle, or it is not ours to write, or the caller says
 // that it is occupied. Occupied means that a queue node of ours is below it, so that no
@@ -227,4 +235,65 @@ func (p *parents) left(path string) <-chan struct{} {
 		return r.done
 	}
 	return nil
+}
+
+// A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
+// to 64.
+const (
+	KeepAfter  = 2
+	maxRecalls = 5
+)
+
+// A streak is how often in a row this client has used a name alone. The suffix of a
+// sequential node counts the creations below its parent. So if the suffix of a contender
+// follows that of our contender before, nothing was created in between.
+type streak struct {
+	suffix int64 // of our newest contender
+	uses   int   // up to that; 0 if it was not alone when it was created
+}
+
+// usesInARow returns the length of the streak below a path, and how often a place there was
+// recalled, at most maxRecalls.
+func (p *parents) usesInARow(path string) (uses int, recalls uint8) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		known := e.Value.(*parent)
+		return known.streak.uses, known.recalls
+	}
+	return 0, 0
+}
+
+// noteUse records that this client has created a contender below a path. longer means that
+// the contender makes the streak longer: it is alone, and follows the one before.
+func (p *parents) noteUse(path string, suffix int64, alone bool) (longer bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.byPath[path]
+	if !ok {
+		return alone
+	}
+	known := e.Value.(*parent)
+	now := streak{suffix: suffix}
+	switch {
+	case !alone:
+	case suffix == known.streak.suffix+1:
+		now.uses = known.streak.uses + 1
+	default:
+		now.uses = 1
+	}
+	longer = now.uses > known.streak.uses
+	known.streak = now
+	return longer
+}
+
+// noteRecall counts a recall of a place below a path, and ends the streak.
+func (p *parents) noteRecall(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.byPath[path]; ok {
+		known := e.Value.(*parent)
+		known.recalls = min(known.recalls+1, maxRecalls)
+		known.streak.uses = 0
+	}
 }

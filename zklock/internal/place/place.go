@@ -8,37 +8,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// contender is one queue node of ours, from before its create is sent until the node is
-// certainly gone.
-//
-// Invariants:
-//   - It is registered with its desk from before its create is sent until its node is
-//     gone.
-//   - While fullPath is empty, the outcome of its create is open. Once set, it never
-//     changes. A second node with the same GUID is a late twin: a create that was given
-//     up as lost was applied after all. A twin is deleted wherever it is seen.
-type contender struct {
-	dir      string // the lock's znode
-	guid     queue.GUID
-	kind     queue.Kind // guarded by the desk's mu once the place is queued
-	fullPath string     // guarded by the desk's mu; the node's path; "" while it is not known
-}
-
-// path returns the node's path, which must be known.
-func (c *contender) path() string { return c.fullPath }
-
-// settleLocked sets the path of the contender's node. The desk's mu is held.
-func (c *contender) settleLocked(path string) { c.fullPath = path }
-
-// node returns the node's name below dir; "" while that is not known. It needs what a read of
-// fullPath needs.
-func (c *contender) node() string {
-	if c.fullPath == "" {
-		return ""
-	}
-	return c.fullPath[len(c.dir)+1:]
-}
-
 // Place is an entry in the queue of one name, or of several names at once. Its
 // contenders were created by one transaction, and so have one zxid. It belongs to one
 // session, and is never looked for on another one.
@@ -59,7 +28,8 @@ type Place struct {
 
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
-	previous, next *Place // guarded by Desk.mu; neighbours in the list of due places
+	watches        *ownWatches // of the session
+	previous, next *Place      // guarded by Desk.mu; neighbours in the list of due places
 
 	hold  session.Tenant // guarded by Desk.mu; the hold that has it now; nil if none has
 	share *time.Timer    // guarded by Desk.mu; see ShareAt
@@ -87,7 +57,7 @@ type Place struct {
 // that it may be kept. newPlace returns false if the session is over.
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
+	p := &Place{Desk: desk, watches: ownWatchesOf(desk.Session), nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
 	if !desk.Enter() {
 		return nil, false
 	}
@@ -181,5 +151,12 @@ func (p *Place) giveUpLocked() {
 	if p.share != nil {
 		p.share.Stop()
 	}
-	p.Desk.ownWatches.removeLocked(p)
+	p.watches.removeLocked(p)
+}
+
+// Want is one name of a request, and the kind of lock that is wanted.
+type Want struct {
+	Name string
+	Path string // of the lock's znode
+	Kind queue.Kind
 }

@@ -21,7 +21,7 @@ func (p *Place) Grant(by Requester) bool {
 		}
 		if p.Granted.IsZero() {
 			p.Granted = time.Now()
-			desk.ownWatches.addLocked(p)
+			p.watches.addLocked(p)
 		} else {
 			p.handovers++
 		}
@@ -91,4 +91,40 @@ func (p *Place) Lose() {
 		desk.Evict(h, errs.ErrNodeDeleted)
 		removeAfterLoss(p)
 	}
+}
+
+// Requester is the owner of a request, which the place notifies.
+type Requester interface {
+	// Waits is called each time the place begins to wait for another contender, with that
+	// contender, and when a try would have to. position is how many contenders are ahead.
+	// Without Data, only the name of the contender's node is known.
+	Waits(position int, ahead Entry)
+
+	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
+	// into the hold's token. The desk's mu is held.
+	Begin(p *Place, turn uint32) session.Tenant
+}
+
+// standing returns what the client knows of a place at the moment.
+func (p *Place) standing() Standing {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	return p.standingLocked()
+}
+
+func (p *Place) standingLocked() Standing {
+	s := Standing{
+		Mode:      p.nodes[0].kind.Mode,
+		Doubtful:  p.doubtfulTxn.Load(),
+		Revoked:   isRevoked(p),
+		Keepable:  p.keepable,
+		Watched:   p.watched,
+		Others:    p.others,
+		Turn:      p.turn,
+		Handovers: int(p.handovers),
+	}
+	if !s.IsOpen() { // else no limit counts, and the clock need not be read
+		s.Limited = time.Since(p.Granted) - p.recalled
+	}
+	return s
 }

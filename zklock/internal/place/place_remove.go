@@ -29,30 +29,18 @@ func deleteNodes(p *Place) error {
 		if c.node() == "" {
 			continue // its node was never seen; if it appears, a sweep deletes it
 		}
-		err := deleteNode(p.Desk, c.path())
+		err := deleteNode(p.Desk, c.path)
 		if errors.Is(err, errs.ErrSessionOver) {
 			p.unregister()
 			return err
 		}
 		if err != nil {
 			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
-			return p.Desk.cfg.explain(err, c.path())
+			return p.Desk.cfg.explain(err, c.path)
 		}
 	}
 	p.unregister()
 	return nil
-}
-
-// deleteNode repeats the delete of a node until the node is gone. A node that does not
-// exist is gone. errs.ErrSessionOver means that the node goes with its session.
-func deleteNode(desk *Desk, path string) error {
-	err := desk.Repeat(desk.Ctx, "release", func(ctx context.Context) error {
-		return desk.DS.Delete(ctx, path, driver.AnyVersion)
-	})
-	if errors.Is(err, driver.ErrNoNode) {
-		return nil
-	}
-	return err
 }
 
 // Release takes a place that was held out of its queues. It waits for the outcome until
@@ -145,7 +133,7 @@ func submitDelete(ctx context.Context, p *Place) *session.Write {
 	p.giveUp()
 	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
 	for i, c := range p.nodes {
-		w.Ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
+		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
 	}
 	p.Desk.Commits.Submit(w)
 	return w

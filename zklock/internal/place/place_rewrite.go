@@ -1,9 +1,7 @@
 package place
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -26,7 +24,7 @@ import (
 // session has ended, or a node is gone.
 func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 	for _, c := range p.nodes {
-		err := p.Desk.rewrite(ctx, c.path(), func(n driver.Node) ([]byte, error) {
+		err := p.Desk.rewrite(ctx, c.path, func(n driver.Node) ([]byte, error) {
 			was, ok := queue.Decode(n.Data)
 			is := was
 			if change(&is); ok && is == was {
@@ -39,26 +37,6 @@ func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 		}
 	}
 	return nil
-}
-
-// rewrite is Place.Amend for one node and any data. change returns the new data of the node
-// that was read, or an error for the caller.
-func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node) ([]byte, error)) error {
-	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
-		for {
-			n, err := d.DS.Get(ctx, path)
-			if err != nil {
-				return err
-			}
-			data, err := change(n)
-			if err != nil || bytes.Equal(data, n.Data) {
-				return err // nil: an earlier try of this call was applied, or there is nothing to change
-			}
-			if _, err = d.DS.Set(ctx, path, data, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
-				return err
-			}
-		}
-	})
 }
 
 // BecomeShared turns a writer's place that a reader has taken over into a reader's
@@ -100,8 +78,8 @@ func Describe(p *Place, waiting *Origin) {
 		p.shown = max(p.shown, shown)
 		recalled := p.recalled > 0
 		desk.mu.Unlock()
-		if recalled && session.Sleep(desk.Ctx, desk.ownWatches.delay, nil) {
-			desk.ownWatches.lookAfter(p) // it may have been handed over since
+		if recalled && session.Sleep(desk.Ctx, p.watches.delay, nil) {
+			p.watches.lookAfter(p) // it may have been handed over since
 		}
 	})
 }

@@ -1,10 +1,6 @@
 package place
 
 import (
-	"context"
-	"fmt"
-
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -32,7 +28,7 @@ type Revocable interface {
 func Attend(p *Place) (reason string, revoked bool) {
 	p.Desk.mu.Lock() // a revocation that is not seen here finds the hold
 	defer p.Desk.mu.Unlock()
-	p.Desk.ownWatches.hurryLocked(p)
+	p.watches.hurryLocked(p)
 	if r := p.revocation.Load(); r != nil {
 		return *r, true
 	}
@@ -63,27 +59,3 @@ func isRevoked(p *Place) bool { return p.revocation.Load() != nil }
 // has no further hold. A waiter's place can be revoked before its first hold, which is asked
 // to give it back as soon as it begins.
 func passedOnRevoked(p *Place) bool { return isRevoked(p) && !p.Granted.IsZero() }
-
-// Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
-func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
-	// Without the Sync a server that lags behind could say that the node does not exist.
-	if err := z.Sync(ctx); err != nil {
-		return z.Desk.cfg.explain(err, z.Path)
-	}
-	err := z.Desk.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
-		if err := sameNode(n, zxid); err != nil {
-			return nil, err
-		}
-		return queue.Revoke(node, n.Data, reason)
-	})
-	return z.Desk.cfg.explain(err, z.Path)
-}
-
-// sameNode returns nil if a node was created by the transaction zxid, or if zxid is 0; else an
-// error that matches ErrNoNode.
-func sameNode(n driver.Node, zxid int64) error {
-	if zxid == 0 || n.Stat.Czxid == zxid {
-		return nil
-	}
-	return fmt.Errorf("%w: the node with this name was created by the transaction %#x, and not by %#x: it is another contender", driver.ErrNoNode, n.Stat.Czxid, zxid)
-}

@@ -22,30 +22,6 @@ type Standing struct {
 	Limited   time.Duration // for how long the limits of hand-over have counted; not set if the place is open
 }
 
-// standing returns what the client knows of a place at the moment.
-func (p *Place) standing() Standing {
-	p.Desk.mu.Lock()
-	defer p.Desk.mu.Unlock()
-	return p.standingLocked()
-}
-
-func (p *Place) standingLocked() Standing {
-	s := Standing{
-		Mode:      p.nodes[0].kind.Mode,
-		Doubtful:  p.doubtfulTxn.Load(),
-		Revoked:   isRevoked(p),
-		Keepable:  p.keepable,
-		Watched:   p.watched,
-		Others:    p.others,
-		Turn:      p.turn,
-		Handovers: int(p.handovers),
-	}
-	if !s.IsOpen() { // else no limit counts, and the clock need not be read
-		s.Limited = time.Since(p.Granted) - p.recalled
-	}
-	return s
-}
-
 // IsOpen reports whether the client watches for other contenders, and there are none.
 func (s Standing) IsOpen() bool { return s.Watched && !s.Others }
 

@@ -1,26 +1,17 @@
 package place
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
-
-// parentMark is the data of a lock's znode that this library has created, and which it
-// may overwrite. A znode that was found with other data was created by another program,
-// and is never written. Another program may write to one of ours later. That is not
-// checked before each set: sets with a version check would fail each other where
-// clients contend for a name.
-var parentMark = []byte("zklock")
-
-// isMark reports whether the data of a lock's znode is this library's.
-func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 
 // Znode is the znode of a lock, or an ancestor of one, with the session that accesses it.
 type Znode struct {
@@ -181,4 +172,78 @@ func (z Znode) get(ctx context.Context) (n driver.Node, err error) {
 		return err
 	})
 	return n, err
+}
+
+// addMade records that the transaction which has created a place's contenders has created the
+// parents that were unmade, too. It has also set those that are marked, so that the reaper can
+// distinguish them by their version from znodes that another program puts in their place.
+func (d *Desk) addMade(parents []parent) {
+	for i := range parents {
+		if p := &parents[i]; isUnmade(*p) {
+			p.version, p.createdHere = 1, p.marked
+			d.parents.add(*p)
+		}
+	}
+}
+
+// makeRefused is called when a write was refused because of a znode that it was to create. It
+// makes sure that this znode exists; if such writes do not work at all, that all of them do.
+func (d *Desk) makeRefused(ctx context.Context, w *session.Write, parents []parent) (err error) {
+	at := containerAtFault(w)
+	if at < 0 || d.freshNames.off.Load() {
+		return d.makeAll(ctx, parents)
+	}
+	i := slices.IndexFunc(parents, func(p parent) bool { return p.path == w.Ops[at].Path })
+	if errors.Is(w.Err, driver.ErrNodeExists) {
+		return d.adoptFrom(ctx, i, parents)
+	}
+	parents[i], err = Znode{d, parents[i].path}.make(ctx)
+	return err
+}
+
+// adoptFrom reads the parent with the index i, which exists, and those behind it which are
+// unmade: they may exist, too. The next write would be refused once for each that does, with
+// all its operations. The parents in front of i do not exist, or the server would have refused
+// the write because of them.
+func (d *Desk) adoptFrom(ctx context.Context, i int, parents []parent) error {
+	for j := i; j < len(parents); j++ {
+		if !isUnmade(parents[j]) {
+			continue
+		}
+		found, err := Znode{d, parents[j].path}.adopt(ctx)
+		if j > i && errors.Is(err, driver.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		parents[j] = found
+	}
+	return nil
+}
+
+// makeAll makes sure that the parents exist which are unmade.
+func (d *Desk) makeAll(ctx context.Context, parents []parent) error {
+	for i := range parents {
+		if !isUnmade(parents[i]) {
+			continue
+		}
+		var err error
+		if parents[i], err = (Znode{d, parents[i].path}).make(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteNode repeats the delete of a node until the node is gone. A node that does not
+// exist is gone. errs.ErrSessionOver means that the node goes with its session.
+func deleteNode(desk *Desk, path string) error {
+	err := desk.Repeat(desk.Ctx, "release", func(ctx context.Context) error {
+		return desk.DS.Delete(ctx, path, driver.AnyVersion)
+	})
+	if errors.Is(err, driver.ErrNoNode) {
+		return nil
+	}
+	return err
 }

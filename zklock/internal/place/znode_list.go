@@ -9,24 +9,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// listing is a list of a queue that is under way, or that begins when the one before it has
-// ended. A list costs as much as the queue is long, and many waiters of a session may need one
-// at the same time, so they share it: a list that begins after a waiter has asked is as good
-// as one of its own.
-//
-// Invariant: of each queue, the newest listing is in Desk.lists until it has ended, and a
-// listing begins when the one before it has ended.
-type listing struct {
-	done  chan struct{} // closed when the fields below are set
-	q     []queue.Node
-	err   error
-	ended bool // the context of the waiter that listed had ended: err may be about that
-
-	begun bool     // guarded by the desk's mu; a waiter lists, and the list is too old for others
-	needs int      // guarded by the desk's mu; how many waiters need it, until it has begun
-	next  *listing // guarded by the desk's mu; nil if no waiter needs it
-}
-
 // list returns the contenders of a lock in the order of the queue. It fails with
 // ErrConflict if there is a contender of a dialect whose contenders do not wait for
 // ours.

@@ -1,8 +1,10 @@
 package place
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -247,4 +249,79 @@ func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 			}
 		}
 	}), z.Path)
+}
+
+// Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
+func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
+	// Without the Sync a server that lags behind could say that the node does not exist.
+	if err := z.Sync(ctx); err != nil {
+		return z.Desk.cfg.explain(err, z.Path)
+	}
+	err := z.Desk.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
+		if err := sameNode(n, zxid); err != nil {
+			return nil, err
+		}
+		return queue.Revoke(node, n.Data, reason)
+	})
+	return z.Desk.cfg.explain(err, z.Path)
+}
+
+// sameNode returns nil if a node was created by the transaction zxid, or if zxid is 0; else an
+// error that matches ErrNoNode.
+func sameNode(n driver.Node, zxid int64) error {
+	if zxid == 0 || n.Stat.Czxid == zxid {
+		return nil
+	}
+	return fmt.Errorf("%w: the node with this name was created by the transaction %#x, and not by %#x: it is another contender", driver.ErrNoNode, n.Stat.Czxid, zxid)
+}
+
+// rewrite is Place.Amend for one node and any data. change returns the new data of the node
+// that was read, or an error for the caller.
+func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node) ([]byte, error)) error {
+	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
+		for {
+			n, err := d.DS.Get(ctx, path)
+			if err != nil {
+				return err
+			}
+			data, err := change(n)
+			if err != nil || bytes.Equal(data, n.Data) {
+				return err // nil: an earlier try of this call was applied, or there is nothing to change
+			}
+			if _, err = d.DS.Set(ctx, path, data, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+				return err
+			}
+		}
+	})
+}
+
+// blockedBy returns how many contenders are ahead of the last of q, and for which of them it
+// would have to wait; 0 if it would not. A writer that blocks a reader may have been downgraded
+// to a reader: only the data of its node says so, which blockedBy reads.
+func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (position int, ahead Entry, err error) {
+	desk, path := z.Desk, z.Path
+	for {
+		held, watch := queue.Decide(q, len(q)-1)
+		if held {
+			return 0, Entry{}, nil
+		}
+		if kind.Mode != queue.Shared {
+			return len(q) - 1, Entry{Node: q[watch[0]]}, nil
+		}
+		var n driver.Node
+		err = desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+			n, err = desk.DS.Get(ctx, path+"/"+q[watch[0]].Name)
+			return err
+		})
+		switch d, _ := queue.Decode(n.Data); {
+		case errors.Is(err, driver.ErrNoNode):
+			q = append(q[:watch[0]], q[watch[0]+1:]...)
+		case err != nil:
+			return 0, Entry{}, desk.cfg.explainList(err, path)
+		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
+			return len(q) - 1, entryOf(q[watch[0]], n), nil
+		default:
+			q[watch[0]].Kind.Mode = queue.Shared
+		}
+	}
 }
