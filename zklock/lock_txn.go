@@ -75,11 +75,7 @@ func get(ctx context.Context, l *Lock, path string) (n driver.Node, err error) {
 	if err := l.Err(); err != nil {
 		return n, err
 	}
-	desk := l.hold.place.Desk
-	err = desk.Repeat(ctx, "read", func(ctx context.Context) (err error) {
-		n, err = desk.DS.Get(ctx, path)
-		return err
-	})
+	n, err = l.hold.place.Desk.Read(ctx, "read", path)
 	switch {
 	case errors.Is(err, errs.ErrSessionOver), err == nil && !l.Valid():
 		return n, l.endedError()

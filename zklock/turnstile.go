@@ -175,7 +175,7 @@ func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 // hold a writer's node: that node keeps readers of other processes out already, and the
 // writer gets it when the readers release it.
 func (t *turnstile) passableLocked(r *request) bool {
-	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Readers())
+	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Standing().Mode == queue.Shared)
 }
 
 // sharedLocked reports whether all holds are shared; it is true if there are none. An
@@ -285,7 +285,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 // fair to other processes. If it is, and only the lease is too short, the place is reserved:
 // passable is true then, and the request becomes the leader with this place.
 func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
-	if !p.MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
+	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
 		return false, false
 	}
 	if !p.Grant(r) {

@@ -82,7 +82,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 // begin returns the place to wait in: p, or a new one. For alone see enqueue.
 func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
-	if p != nil && !p.mustRequeue() && (!p.Readers() || r.Mode == queue.Shared) {
+	if p != nil && !p.mustRequeue() && (p.Standing().Mode != queue.Shared || r.Mode == queue.Shared) {
 		desk.mu.Lock()
 		p.shown = 0 // its nodes' data describe another request
 		desk.mu.Unlock()
@@ -121,7 +121,6 @@ func markGranted(p *Place) {
 // same step in which the hold begins.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	desk := a.Desk
-	mine := ownNodesOf(p)
 	for {
 		gen, err := a.awaitFront(ctx, p)
 		if err != nil {
@@ -131,7 +130,7 @@ func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 			if err := desk.AwaitLease(ctx); err != nil {
 				return err
 			}
-			if seen, err = mine.see(ctx); err != nil {
+			if seen, err = p.seeNodes(ctx); err != nil {
 				return err
 			}
 			if seen == gen && desk.Leased() {

@@ -357,12 +357,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 
 // readZxid reads the zxid of nodes created without a set, or found again.
 func (a Attempt) readZxid(ctx context.Context, p *Place) error {
-	desk := p.Desk
-	var n driver.Node
-	err := desk.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
-		n, err = desk.DS.Get(ctx, p.nodes[0].path)
-		return err
-	})
+	n, err := p.Desk.Read(ctx, "recover", p.nodes[0].path)
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
 		return errs.ErrNodeGone
@@ -376,7 +371,7 @@ func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 // accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
 // have to be usable, no queue may have more contenders than max_contenders allows, and its
 // transaction id, which becomes the token, has to be larger than seen. A queue that has one
-// contender too many may have a kept place, which does not count: ownNodes.list finds out.
+// contender too many may have a kept place, which does not count: Place.listQueue finds out.
 func (a Attempt) accept(p *Place, seen, last int64, children []int32) error {
 	desk := p.Desk
 	if last >= queue.MaxSequence {

@@ -78,16 +78,3 @@ func Recall(p *Place, stranger bool) {
 		desk.parents.noteRecall(p.nodes[0].dir)
 	}
 }
-
-// IsOpen reports whether the client watches for other contenders in the queue of a place,
-// and there are none.
-func IsOpen(p *Place) bool {
-	return p.standing().IsOpen()
-}
-
-// HasOthers reports whether another contender is, or may be, in the queue of a place.
-func HasOthers(p *Place) bool {
-	p.Desk.mu.Lock()
-	defer p.Desk.mu.Unlock()
-	return p.others
-}

@@ -39,7 +39,7 @@ type Place struct {
 	shown     uint32 // guarded by Desk.mu; equal to turn if the nodes' data describe the newest hold
 	life      life   // its state
 
-	limitChecked bool // max_contenders need not be applied any more: see ownNodes.list
+	limitChecked bool // max_contenders need not be applied any more: see listQueue
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	others       bool // guarded by Desk.mu; another contender is, or may be, in the queue
 	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
@@ -101,13 +101,6 @@ func (p *Place) mustRequeue() bool {
 // Reserve keeps a spent place for the next goroutine of this process, which may hold it
 // once the lease is long enough.
 func (p *Place) Reserve() { p.move(reserved) }
-
-// Readers reports whether the place's node is a reader's, which grants shared holds only.
-func (p *Place) Readers() bool {
-	p.Desk.mu.Lock()
-	defer p.Desk.mu.Unlock()
-	return p.nodes[0].kind.Mode == queue.Shared
-}
 
 // Node returns the name of the place's first node.
 func (p *Place) Node() string { return p.nodes[0].node() }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -35,18 +34,7 @@ func (p *Place) Grant(by Requester) bool {
 // is long enough, the place is not revoked, and the time within has not passed since the
 // limits of hand-over count.
 func (p *Place) MayJoin(within time.Duration) bool {
-	return p.Desk.Leased() && p.standing().MayJoin(within)
-}
-
-// MayPass reports whether a place may be handed over to a holder of a mode. It checks
-// that the node grants the mode, that no Txn under the place is in doubt, that the
-// place is not revoked, that there are turns left, and that the hand-over is fair to other processes: that the time within has
-// not passed since the first grant, and that there were fewer than limit hand-overs if
-// other contenders queue, or may queue. While the client watches for other contenders, and
-// there are none, no limit counts. After a recall the limits count from that moment on. It
-// does not check the lease, as Grant does.
-func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
-	return p.standing().MayPass(mode, limit, within)
+	return p.Desk.Leased() && p.Standing().MayJoin(within)
 }
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
@@ -105,8 +93,8 @@ type Requester interface {
 	Begin(p *Place, turn uint32) session.Tenant
 }
 
-// standing returns what the client knows of a place at the moment.
-func (p *Place) standing() Standing {
+// Standing returns what the client knows of a place at the moment.
+func (p *Place) Standing() Standing {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	return p.standingLocked()

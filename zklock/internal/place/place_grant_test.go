@@ -14,7 +14,7 @@ import (
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
 	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, Granted: time.Now()}
-	mayPass := func(m queue.Mode) bool { return p.MayPass(m, 10, time.Hour) }
+	mayPass := func(m queue.Mode) bool { return p.Standing().MayPass(m, 10, time.Hour) }
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a writer's place cannot be handed over to writers and readers")
 	}
@@ -30,11 +30,11 @@ func TestTurnsEnd(t *testing.T) {
 	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, Granted: time.Now(), keepable: true, watched: true}
 	p.life.current.Store(int32(spent))
 	p.turn = lastTurn - 1
-	if !p.MayPass(queue.Exclusive, 10, time.Hour) {
+	if !p.Standing().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place with turns left cannot be handed over")
 	}
 	p.turn = lastTurn
-	if p.MayPass(queue.Exclusive, 10, time.Hour) {
+	if p.Standing().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place can be handed over after its last turn")
 	}
 	if Keep(p, &tenant{}, nil) {

@@ -52,6 +52,15 @@ func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.C
 	}
 }
 
+// Read is Repeat for the read of a node.
+func (s *Session) Read(ctx context.Context, kind, path string) (n driver.Node, err error) {
+	err = s.Repeat(ctx, kind, func(ctx context.Context) (err error) {
+		n, err = s.DS.Get(ctx, path)
+		return err
+	})
+	return n, err
+}
+
 // Interrupted returns the error of an operation that began at the instant began, and whose
 // pause was interrupted by ctx or by the end of the session.
 func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
