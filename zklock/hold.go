@@ -137,7 +137,7 @@ func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 		}
 	}
 	if async {
-		place.ReleaseAsync(ctx, h.place)
+		h.place.ReleaseAsync(ctx)
 		return false, false, nil
 	}
 	deleted, err = h.place.Release(ctx, limit)

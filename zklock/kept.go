@@ -10,7 +10,7 @@ import (
 )
 
 // A place is kept in ZooKeeper's queue after its last use, if the client has the setting keep:
-// see keepLocked here, and place.Keep. The name's turnstile has a standby then. What ends it:
+// see keepLocked here, and place.Place.Keep. The name's turnstile has a standby then. What ends it:
 //
 //   - the next acquisition of the name: takeUpLocked;
 //   - another contender in ZooKeeper's queue: Recalled;
@@ -205,7 +205,7 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
 		s = &standby{keeper: t, place: h.place}
 	}
 	s.trace = h.Origin().Trace
-	if !place.Keep(h.place, s, t) {
+	if !h.place.Keep(s, t) {
 		return nil, false, false
 	}
 	if oldest, start, ok = ts.kept.add(s); !ok {
@@ -235,7 +235,7 @@ func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) 
 		return true, nil
 	case !passable && r.Try:
 		// The try waits until the place is gone, and then looks at the queue.
-		place.ReleaseKept(s.place)
+		s.place.ReleaseKept()
 		return false, nil
 	}
 	return false, s.place
@@ -251,7 +251,7 @@ func (t *turnstile) retire(s *standby, lost bool) {
 	}
 	t.unkeepLocked(s)
 	if !lost {
-		place.ReleaseKept(s.place)
+		s.place.ReleaseKept()
 	}
 	t.turnstiles.endKeepUse(t)
 }
@@ -261,15 +261,15 @@ func (t *turnstile) retire(s *standby, lost bool) {
 func (t *turnstile) Recalled(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	place.Recall(p, !t.turnstiles.localContenders(t))
+	p.Recall(!t.turnstiles.localContenders(t))
 	if s := t.standby; s != nil && s.place == p {
 		t.unkeepLocked(s)
-		place.ReleaseKept(p)
+		p.ReleaseKept()
 		t.turnstiles.endKeepUse(t)
 		return
 	}
 	if !t.shareForGoodLocked(p) {
-		place.Describe(p, nil)
+		p.Describe(nil)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -44,7 +43,7 @@ func setLabel(ctx context.Context, l *Lock, label string) error {
 	h.mu.Lock()
 	h.origin.Label = label
 	h.mu.Unlock()
-	err := p.Amend(ctx, func(d *queue.Data) { place.Relabel(p, d) })
+	err := p.Amend(ctx, func(d *queue.Data) { p.Relabel(d) })
 	if errors.Is(err, driver.ErrNoNode) && l.Err() == nil {
 		p.Lose()
 	}

@@ -54,11 +54,11 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		}
 		if p.Grant(r.By) {
 			if r.Mode == queue.Permit && p.nodeWatches != nil {
-				markGranted(p)
+				p.markGranted()
 			}
 			return nil, nil
 		}
-		if passedOnRevoked(p) {
+		if p.passedOnRevoked() {
 			p.Remove()
 			return nil, errs.ErrNodeGone // the request takes another place
 		}
@@ -100,7 +100,7 @@ func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone
 // contender may wait behind it. That contender is the first in line now, and learns of it by
 // the change of our node's data. The write is repeated until it is done or the node is gone.
 // In the latter case the deletion wakes the contender.
-func markGranted(p *Place) {
+func (p *Place) markGranted() {
 	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
 }
 

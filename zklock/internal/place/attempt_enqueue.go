@@ -319,7 +319,7 @@ func (p *Place) Settle(w *session.Write) (children []int32) {
 func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
-	last := lastNumber(p)
+	last := p.lastNumber()
 	limit := desk.cfg.MaxContenders // for new contenders only
 	p.limitChecked = requeued || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
 	if requeued {
@@ -350,7 +350,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	p.life.moveLocked(queued)
 	desk.mu.Unlock()
 	if p.shown == 0 && !alone { // it was created as one that may be kept
-		Describe(p, &a.Request.Origin)
+		p.Describe(&a.Request.Origin)
 	}
 	return p, alone, nil
 }

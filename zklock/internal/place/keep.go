@@ -23,6 +23,15 @@ import (
 //     describes no holder, or one that may have gone since: see Describe. When the place
 //     is recalled while it is in use, the client describes the holder.
 
+// keeping is what a place needs to be kept.
+type keeping struct {
+	keepable bool          // it may be kept, as far as its creation shows; set before it is queued
+	others   bool          // guarded by Desk.mu; another contender is, or may be, in the queue
+	watched  bool          // guarded by Desk.mu; the client watches for other contenders: see Keep
+	listed   bool          // guarded by Desk.mu; a guard has been given its queue
+	recalled time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
+}
+
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
 // has one name, and this use is one of enough in a row between which no other contender was
 // created. Whether that is true of this use, too, is known only after the creation.
@@ -44,7 +53,7 @@ type Keeper interface {
 
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, by has
 // it. Keep returns false, and does nothing, if the place has to leave the queue.
-func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
+func (p *Place) Keep(by session.Tenant, keeper Keeper) bool {
 	desk, listed := p.Desk, false
 	if !desk.Hold(0, func() session.Tenant {
 		desk.mu.Lock()
@@ -67,7 +76,7 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 // Recall records that another contender is, or may be, in the queue of a place. stranger says
 // that it cannot be another place of this client: then the name needs more uses in a row
 // before it is kept again.
-func Recall(p *Place, stranger bool) {
+func (p *Place) Recall(stranger bool) {
 	desk := p.Desk
 	desk.mu.Lock()
 	if p.others = true; p.watched { // else they have counted since the grant

@@ -275,7 +275,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "keep-unwatched",
 		Breaks: "nothing watches the queue of a kept place",
-		In:     Keep,
+		In:     (*Place).Keep,
 		Find:   "!listed",
 		Put:    "!listed && false",
 		Tests:  []string{"TestKeptNameIsRecalled"},
@@ -349,7 +349,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "loss-delay-not-for-all",
 		Breaks: "when an All loses one node, its other nodes are deleted at once instead of after loss_delay",
-		In:     removeAfterLoss,
+		In:     (*Place).removeAfterLoss,
 		Find:   "delay == 0 || len(p.nodes) == 1",
 		Put:    "true",
 		Tests:  []string{"TestLossDelayKeepsTheOtherNodesOfAnAll"},
@@ -358,9 +358,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "async-release-without-owner",
 		Breaks: "an asynchronous release of which the first delete fails is not repeated",
-		In:     releaseAsync,
-		Find:   "if $finish(p, w) != nil { $$body }",
-		Put:    "if <-w.Done; w.Err != nil || $finish(p, w) != nil { $$body }",
+		In:     (*Place).releaseAsync,
+		Find:   "if p.$finish(w) != nil { $$body }",
+		Put:    "if <-w.Done; w.Err != nil || p.$finish(w) != nil { $$body }",
 		Tests:  []string{"TestAsyncReleaseIsRepeated"},
 		By:     "zklock",
 	},
@@ -465,7 +465,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "revoke-handed-over",
 		Breaks: "a revoked place is handed over to the next goroutine of the process",
-		In:     isRevoked,
+		In:     (*Place).isRevoked,
 		Find:   "p.revocation.Load() != nil",
 		Put:    "false",
 		Tests:  []string{"TestRevokedPlaceIsNotHandedOver", "TestReservedPlaceIsRevoked"},
@@ -474,7 +474,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "revoke-loses-the-lock",
 		Breaks: "a request ends the lock, so another client may have it during the clean-up",
-		In:     noteRevocation,
+		In:     (*Place).noteRevocation,
 		Find:   "h.$revoke(reason)",
 		Put:    "h.$revoke(reason); p.$lose(); p.$remove()",
 		With:   map[string]any{"lose": (*Place).Lose, "remove": (*Place).Remove},

@@ -105,7 +105,7 @@ func (g *guard) read(n *guarded) {
 		return err
 	})
 	if err == nil {
-		noteRevocation(p, read.Data)
+		p.noteRevocation(read.Data)
 		return
 	}
 	n.place, n.event = nil, nil

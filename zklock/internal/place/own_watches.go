@@ -50,6 +50,13 @@ func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	sh.parents.onFirst = sh.reaper.start
 }
 
+// ownWatching is what ownWatches needs of a place.
+type ownWatching struct {
+	nodeWatches    []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
+	watches        *ownWatches        // of the session
+	previous, next *Place             // guarded by Desk.mu; neighbours in the list of due places
+}
+
 // ownWatchesOf returns what watches the own nodes of a session.
 func ownWatchesOf(s *session.Session) *ownWatches { return s.User.(*ownWatches) }
 
@@ -161,7 +168,7 @@ func (o *ownWatches) entrust(p *Place) {
 		n := guarded{place: p, index: i}
 		if p.nodeWatches != nil {
 			n.shared, n.event, n.gen = p.nodeWatches[i], p.nodeWatches[i].Event, p.nodeWatches[i].Gen
-			noteRevocation(p, n.shared.Node.Data)
+			p.noteRevocation(n.shared.Node.Data)
 		}
 		o.give(n)
 	}
@@ -181,7 +188,7 @@ func (o *ownWatches) lookAfter(p *Place) {
 	case act && keepable:
 		o.give(guarded{place: p, keeper: h.Keeper()})
 	case act:
-		Describe(p, nil)
+		p.Describe(nil)
 	}
 }
 

@@ -1,11 +1,7 @@
 package place
 
 import (
-	"sync/atomic"
-	"time"
-
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Place is an entry in the queue of one name, or of several names at once. Its
@@ -22,42 +18,24 @@ type Place struct {
 	nodes    []*contender // in the order of the request's wants
 	Zxid     int64        // of the transaction that created them; 0 while that is not known
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
-
-	Granted  time.Time     // when it was first granted; zero if it was not
-	recalled time.Duration // guarded by Desk.mu; how long after that it was recalled; 0: it was not
-
-	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
-
-	watches        *ownWatches // of the session
-	previous, next *Place      // guarded by Desk.mu; neighbours in the list of due places
-
-	hold  session.Tenant // guarded by Desk.mu; the hold that has it now; nil if none has
-	share *time.Timer    // guarded by Desk.mu; see ShareAt
-
-	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
-	turn      uint32 // guarded by Desk.mu; the turn of the next hold
-	shown     uint32 // guarded by Desk.mu; equal to turn if the nodes' data describe the newest hold
-	life      life   // its state
+	life     life         // its state
 
 	limitChecked bool // max_contenders need not be applied any more: see listQueue
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
-	others       bool // guarded by Desk.mu; another contender is, or may be, in the queue
-	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
-	watched      bool // guarded by Desk.mu; the client watches for other contenders: see Keep
-	listed       bool // guarded by Desk.mu; a guard has been given its queue
+	due          bool // guarded by Desk.mu; it is in the list of due places: see ownWatches
+	entrusted    bool // guarded by Desk.mu; guards have had its nodes
 
-	due         bool        // guarded by Desk.mu; it is in the list of due places
-	entrusted   bool        // guarded by Desk.mu; guards have had its nodes
-	doubtfulTxn atomic.Bool // a Txn under it may still be applied
-
-	revocation atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not
+	ownWatching // for as long as it has a hold
+	tenure      // its hand-over, from one hold to the next
+	keeping     // what is kept of it between two holds
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
 // that it may be kept. newPlace returns false if the session is over.
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: desk, watches: ownWatchesOf(desk.Session), nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
+	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
+	p.watches, p.keepable, p.shown = ownWatchesOf(desk.Session), keepable, 1
 	if !desk.Enter() {
 		return nil, false
 	}
@@ -77,7 +55,7 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 }
 
 // lastNumber returns the largest of the sequence numbers of a place whose nodes exist.
-func lastNumber(p *Place) (last int64) {
+func (p *Place) lastNumber() (last int64) {
 	for _, c := range p.nodes {
 		n, _, _ := p.Desk.cfg.Dialect.Parse(c.node())
 		last = max(last, n.Seq)

@@ -1,11 +1,26 @@
 package place
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
+
+// tenure is the hand-over of a place: which hold has it, and how often it was passed on.
+type tenure struct {
+	Granted time.Time      // when it was first granted; zero if it was not
+	hold    session.Tenant // guarded by Desk.mu; the hold that has it now; nil if none has
+	share   *time.Timer    // guarded by Desk.mu; see ShareAt
+
+	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
+	turn      uint32 // guarded by Desk.mu; the turn of the next hold
+	shown     uint32 // guarded by Desk.mu; equal to turn if the nodes' data describe the newest hold
+
+	doubtfulTxn atomic.Bool            // a Txn under it may still be applied
+	revocation  atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not
+}
 
 // Grant grants a place whose turn it is: the requester begins a hold of it. It checks
 // in the same step that the session is alive, that its lease is long enough, and that
@@ -15,7 +30,7 @@ func (p *Place) Grant(by Requester) bool {
 	return desk.Hold(desk.Least(), func() session.Tenant {
 		desk.mu.Lock()
 		defer desk.mu.Unlock()
-		if passedOnRevoked(p) || !p.life.moveLocked(held) {
+		if p.passedOnRevoked() || !p.life.moveLocked(held) {
 			return nil
 		}
 		if p.Granted.IsZero() {
@@ -77,7 +92,7 @@ func (p *Place) Lose() {
 		p.Remove()
 	default:
 		desk.Evict(h, errs.ErrNodeDeleted)
-		removeAfterLoss(p)
+		p.removeAfterLoss()
 	}
 }
 
@@ -104,7 +119,7 @@ func (p *Place) standingLocked() Standing {
 	s := Standing{
 		Mode:      p.nodes[0].kind.Mode,
 		Doubtful:  p.doubtfulTxn.Load(),
-		Revoked:   isRevoked(p),
+		Revoked:   p.isRevoked(),
 		Keepable:  p.keepable,
 		Watched:   p.watched,
 		Others:    p.others,

@@ -87,7 +87,7 @@ func (p *Place) abandon(w *session.Write, parents []parent) {
 		}
 		if applied {
 			desk.addMade(parents)
-			_ = deleteNodes(p)
+			_ = p.deleteNodes()
 		} else {
 			p.unregister()
 		}

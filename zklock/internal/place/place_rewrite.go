@@ -53,7 +53,7 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 	}
 	desk.mu.Unlock()
 	if was == queue.Exclusive {
-		Describe(p, waiting)
+		p.Describe(waiting)
 	}
 	return was == queue.Exclusive
 }
@@ -67,11 +67,11 @@ type Holder interface {
 // Describe writes into the data of a place's node, in the background, what the place is used
 // for: by readers, if it has become theirs, and by which holder, if the data describe another.
 // waiting, if not nil, is the request that waits in the place, if no holder has it yet.
-func Describe(p *Place, waiting *Origin) {
+func (p *Place) Describe(waiting *Origin) {
 	desk := p.Desk
 	desk.Spawn(func() {
 		var shown uint32
-		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = describe(p, d, waiting) }) != nil {
+		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = p.describe(d, waiting) }) != nil {
 			return // the node or the session is gone
 		}
 		desk.mu.Lock()
@@ -86,7 +86,7 @@ func Describe(p *Place, waiting *Origin) {
 
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
 // not change. The data of a place that may be kept describe no holder: later ones write nothing.
-func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
+func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.nodes[0].kind.Mode == queue.Shared {
@@ -107,7 +107,7 @@ func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
 // Relabel is the change of Place.Amend that writes the label of the holder. If the data
 // describe another holder, it writes the rest of the description, too. It writes nothing if
 // no holder has the place any more.
-func Relabel(p *Place, d *queue.Data) {
+func (p *Place) Relabel(d *queue.Data) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if h, ok := p.hold.(Holder); ok {

@@ -25,7 +25,7 @@ type Revocable interface {
 // Attend makes the client watch the nodes of a granted place at once, for a holder that wants
 // to learn of a revocation. If the place is revoked already, revoked is true. Else its tenant's
 // Revoke is called when it is.
-func Attend(p *Place) (reason string, revoked bool) {
+func (p *Place) Attend() (reason string, revoked bool) {
 	p.Desk.mu.Lock() // a revocation that is not seen here finds the hold
 	defer p.Desk.mu.Unlock()
 	p.watches.hurryLocked(p)
@@ -37,7 +37,7 @@ func Attend(p *Place) (reason string, revoked bool) {
 
 // noteRevocation revokes a place if the data of one of its nodes says so, and asks its tenant
 // to give it back.
-func noteRevocation(p *Place, data []byte) {
+func (p *Place) noteRevocation(data []byte) {
 	reason := queue.Revocation(data)
 	if reason == "" {
 		return
@@ -53,9 +53,9 @@ func noteRevocation(p *Place, data []byte) {
 }
 
 // isRevoked reports whether a place is revoked.
-func isRevoked(p *Place) bool { return p.revocation.Load() != nil }
+func (p *Place) isRevoked() bool { return p.revocation.Load() != nil }
 
 // passedOnRevoked reports whether a place was revoked after its first hold had begun: then it
 // has no further hold. A waiter's place can be revoked before its first hold, which is asked
 // to give it back as soon as it begins.
-func passedOnRevoked(p *Place) bool { return isRevoked(p) && !p.Granted.IsZero() }
+func (p *Place) passedOnRevoked() bool { return p.isRevoked() && !p.Granted.IsZero() }
