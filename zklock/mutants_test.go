@@ -132,8 +132,8 @@ var _ = []mutant.Mutant{
 		Name:   "turn-not-raised-by-downgrade",
 		Breaks: "readers that join a downgraded writer have the same token as the writer",
 		In:     (*Lock).lower,
-		Find:   "what, h.mode, h.token = lowered, queue.Shared, Token{Zxid: p.Zxid, Turn: turn}",
-		Put:    "what, h.mode = lowered, queue.Shared",
+		Find:   "lowered, h.mode, h.token = true, queue.Shared, Token{Zxid: p.Zxid, Turn: turn}",
+		Put:    "lowered, h.mode = true, queue.Shared",
 		Tests:  []string{"TestReaderThatJoinsADowngradedWriterHasALaterToken"},
 	},
 	{

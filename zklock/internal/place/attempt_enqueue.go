@@ -255,22 +255,18 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *
 // setRefused reports whether a write failed because this client may not set a parent, and
 // remembers that parent as one that is not to be set.
 func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
-	desk := a.Desk
 	if len(w.Results) != len(w.Ops) {
 		return false
 	}
-	for i := range w.Ops {
-		if w.Ops[i].Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
+	for i, op := range w.Ops {
+		if op.Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
 			continue
 		}
-		for j := range parents {
-			if parents[j].path == w.Ops[i].Path {
-				if parents[j].marked = false; !isUnmade(parents[j]) {
-					desk.parents.add(parents[j])
-				}
-				return true
-			}
+		refused := &parents[slices.IndexFunc(parents, func(p parent) bool { return p.path == op.Path })]
+		if refused.marked = false; !isUnmade(*refused) {
+			a.Desk.parents.add(*refused)
 		}
+		return true
 	}
 	return false
 }

@@ -17,9 +17,9 @@ type Desk struct {
 
 	freshNames freshNames
 
-	// mu guards the state of all places, and what follows. Nothing that is done while it is held
-	// waits, makes a request or calls the session. Where both are locked, the session's mutex,
-	// which Session.Hold locks, is locked first.
+	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
+	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a
+	// step that locks mu.
 	mu       sync.Mutex
 	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
