@@ -213,7 +213,7 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
 		return nil, false, false
 	}
 	t.standby, t.last = s, s
-	ts.keepUse(t)
+	ts.countStandby(t, true)
 	return oldest, start, true
 }
 
@@ -229,7 +229,7 @@ func (t *turnstile) unkeepLocked(s *standby) {
 func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
 	s := t.standby
 	t.unkeepLocked(s)
-	defer t.turnstiles.endKeepUse(t)
+	defer t.turnstiles.countStandby(t, false)
 	switch passable, granted := t.grantLocked(s.place, r); {
 	case granted:
 		return true, nil
@@ -253,7 +253,7 @@ func (t *turnstile) retire(s *standby, lost bool) {
 	if !lost {
 		s.place.ReleaseKept()
 	}
-	t.turnstiles.endKeepUse(t)
+	t.turnstiles.countStandby(t, false)
 }
 
 // Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
@@ -265,7 +265,7 @@ func (t *turnstile) Recalled(p *place.Place) {
 	if s := t.standby; s != nil && s.place == p {
 		t.unkeepLocked(s)
 		p.ReleaseKept()
-		t.turnstiles.endKeepUse(t)
+		t.turnstiles.countStandby(t, false)
 		return
 	}
 	if !t.shareForGoodLocked(p) {
@@ -290,18 +290,15 @@ func (ts *turnstiles) makeWay(r *request) {
 	}
 }
 
-// keepUse counts the use of a turnstile by its standby.
-func (ts *turnstiles) keepUse(t *turnstile) {
+// countStandby counts the use of a turnstile by its standby, which begins or ends.
+func (ts *turnstiles) countStandby(t *turnstile, begins bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.countUsesLocked(t, 1, true)
-}
-
-// endKeepUse ends the use of a turnstile by its standby.
-func (ts *turnstiles) endKeepUse(t *turnstile) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.countUsesLocked(t, -1, false)
+	if begins {
+		ts.countUsesLocked(t, 1, true)
+	} else {
+		ts.countUsesLocked(t, -1, false)
+	}
 }
 
 // localContenders reports whether more than one goroutine of this process uses a name, apart

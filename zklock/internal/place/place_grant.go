@@ -24,7 +24,9 @@ type tenure struct {
 
 // Grant grants a place whose turn it is: the requester begins a hold of it. It checks
 // in the same step that the session is alive, that its lease is long enough, and that
-// the place's state allows a hold. Otherwise it returns false.
+// the place's state allows a hold. Otherwise it returns false. The step has the mutexes of the
+// session, of the desk and of the new hold, and its caller may have that of a turnstile: the
+// session, whose end needs the first, cannot end between the check and the hold.
 func (p *Place) Grant(by Requester) bool {
 	desk := p.Desk
 	return desk.Hold(desk.Least(), func() session.Tenant {
