@@ -1,7 +1,11 @@
 package place
 
 import (
+	"slices"
+
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Place is an entry in the queue of one name, or of several names at once. Its
@@ -130,4 +134,42 @@ type Want struct {
 	Name string
 	Path string // of the lock's znode
 	Kind queue.Kind
+}
+
+// Below implements session.Entry.
+func (p *Place) Below(set map[string]bool) bool {
+	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
+}
+
+// Add implements session.Entry.
+func (p *Place) Add(set map[string]bool) {
+	for _, c := range p.nodes {
+		set[c.dir] = true
+	}
+}
+
+// Settle implements session.Entry: it stores the results of a successful
+// transaction in the place. children has each parent's count of children, -1 where that
+// is not known. Zxid stays 0 if the driver does not report it and no parent was set.
+func (p *Place) Settle(w *session.Write) (children []int32) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	children = make([]int32, 0, len(p.nodes))
+	for i := range w.Ops {
+		switch w.Ops[i].Kind {
+		case driver.OpCreate:
+			if w.Ops[i].Mode == driver.Container {
+				continue // a parent
+			}
+			p.nodes[len(children)].path = w.Results[i].Path
+			children = append(children, -1)
+			p.Zxid = w.Results[i].Zxid
+		case driver.OpSet:
+			stat := &w.Results[i].Stat
+			children[len(children)-1] = stat.NumChildren
+			p.Zxid = stat.Mzxid
+			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
+		}
+	}
+	return children
 }

@@ -51,22 +51,19 @@ func (p *Place) deleteNodes() error {
 // The end of the session needs no case in the selects: requests on the session's
 // context are answered soon after that has ended.
 func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
-	desk := p.Desk
-	w := p.submitDelete(ctx)
+	desk, w := p.Desk, p.submitDelete(ctx)
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
-	// finish goes on in the background if the first try fails, or is not answered in
-	// time.
-	var failed error
-	finish := func() { failed = p.finishDelete(w) }
 	select {
 	case <-w.Done:
 	case <-ctx.Done():
-		desk.Spawn(finish)
-		return false, errs.ReleasePending(context.Cause(ctx))
+		err = errs.ReleasePending(context.Cause(ctx))
 	case <-limit.C:
-		desk.Spawn(finish)
-		return false, errs.ErrReleasePending
+		err = errs.ErrReleasePending
+	}
+	if err != nil { // the first try is not answered in time
+		desk.Spawn(func() { _ = p.finishDelete(w) })
+		return false, err
 	}
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
@@ -74,12 +71,12 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 		p.noteRelease()
 		return deleted, nil
 	}
-	gone := make(chan struct{})
-	if !desk.Spawn(func() { defer close(gone); finish() }) {
+	gone := make(chan error, 1)
+	if !desk.Spawn(func() { gone <- p.finishDelete(w) }) {
 		return deleted, errs.ReleasePending(desk.Cause())
 	}
 	select {
-	case <-gone:
+	case failed := <-gone:
 		if errors.Is(failed, errs.ErrSessionOver) {
 			failed = desk.Cause()
 		}
