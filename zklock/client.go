@@ -111,7 +111,7 @@ func newClient(cfg config, connector driver.Connector) *Client {
 	c := &Client{common: newCommon(cfg.rules), hooks: cfg.hooks, connector: connector, closed: make(chan struct{})}
 	c.pool = session.NewPool(&c.cfg.Settings.Settings, connector)
 	c.turnstiles.init(c.common, c.pool, observersOf(&c.hooks))
-	c.places.Serve(c.pool, c.turnstiles.inUse)
+	place.Serve(c.places, c.pool, c.turnstiles.inUse)
 	return c
 }
 

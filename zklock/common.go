@@ -14,6 +14,22 @@ type common struct {
 	counters counters
 }
 
+// rules are the settings that a client uses after it was opened.
+type rules struct {
+	place.Settings // for places and sessions
+
+	handoverLimit int           // 0: no hand-over, and readers do not share places
+	handoverTime  time.Duration // 0: likewise
+
+	keep    time.Duration // 0: no place is kept between two uses
+	keepMax int
+
+	maxWaiters int // 0: no limit
+	maxNames   int // 0: no limit
+
+	acquireStacks bool
+}
+
 func newCommon(cfg rules) *common {
 	c := &common{cfg: cfg}
 	c.places = place.NewShared(&c.cfg.Settings)

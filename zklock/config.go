@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,22 +45,6 @@ type config struct {
 	acl    aclMode
 	hooks  Hooks
 	params url.Values // from WithParams, applied after the URL's keys
-}
-
-// rules are the settings that a client uses after it was opened.
-type rules struct {
-	place.Settings // for places and sessions
-
-	handoverLimit int           // 0: no hand-over, and readers do not share places
-	handoverTime  time.Duration // 0: likewise
-
-	keep    time.Duration // 0: no place is kept between two uses
-	keepMax int
-
-	maxWaiters int // 0: no limit
-	maxNames   int // 0: no limit
-
-	acquireStacks bool
 }
 
 // aclMode says which clients may use the znodes that zklock creates.
@@ -237,4 +222,16 @@ func checkRoot(root string) error {
 		return fmt.Errorf("root %q: /zookeeper belongs to the servers: use another root", root)
 	}
 	return nil
+}
+
+// useHooks sets the hooks that sessions call.
+func (c *config) useHooks() {
+	if f := c.hooks.Operation; f != nil {
+		c.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
+			return f(ctx, OperationEvent(op))
+		}
+	}
+	if f := c.hooks.Session; f != nil {
+		c.Changed = func(s session.State) { f(SessionEvent(s)) }
+	}
 }

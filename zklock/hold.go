@@ -9,6 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // hold is the stay of a lock in a place, from the grant to the release or the loss. Each
@@ -136,7 +137,7 @@ func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 		}
 	}
 	if async {
-		place.ReleaseAsync(ctx, h.place)
+		h.place.ReleaseAsync(ctx)
 		return false, false, nil
 	}
 	deleted, err = h.place.Release(ctx, limit)
@@ -161,9 +162,6 @@ func (h *hold) drop(l *Lock) {
 	}
 	h.place.Remove()
 }
-
-// LeaveLocked implements session.Tenant.
-func (h *hold) LeaveLocked() { h.place.EndHoldLocked(h) }
 
 // MarkLost implements session.Tenant.
 func (h *hold) MarkLost() bool {
@@ -202,4 +200,53 @@ func (h *hold) Report() {
 	for _, hd := range lost {
 		hd.reportLost()
 	}
+}
+
+// beginTxn counts a Txn as under way. It returns false if the hold is over.
+func (h *hold) beginTxn() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.txns++
+	return true
+}
+
+func (h *hold) endTxn() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.txns--; h.txns == 0 && h.settled != nil {
+		close(h.settled)
+		h.settled = nil
+	}
+}
+
+// awaitTxns waits until no Txn of the hold is under way, until ctx ends, or until a session
+// timeout has passed. It returns what is left of the timeout. A Txn that is still under way
+// could be applied while the next holder has the lock. So awaitTxns marks the place, which
+// is then not passed on: its node is deleted, and the check with which the Txn begins fails.
+func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
+	limit := h.place.Desk.Timeout
+	h.mu.Lock()
+	if h.txns == 0 {
+		h.mu.Unlock()
+		return limit
+	}
+	if h.settled == nil {
+		h.settled = make(chan struct{})
+	}
+	settled := h.settled
+	h.mu.Unlock()
+	began := time.Now()
+	if session.Sleep(ctx, limit, settled) {
+		h.place.Doubt()
+	} else {
+		select {
+		case <-settled:
+		default:
+			h.place.Doubt()
+		}
+	}
+	return max(0, limit-time.Since(began))
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Hooks are functions that a [Client] calls when something happens, for tracing, metrics
@@ -267,18 +266,6 @@ func joinInject(a, b func(context.Context) string) func(context.Context) string 
 			return s
 		}
 		return b(ctx)
-	}
-}
-
-// useHooks sets the hooks that sessions call.
-func (c *config) useHooks() {
-	if f := c.hooks.Operation; f != nil {
-		c.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
-			return f(ctx, OperationEvent(op))
-		}
-	}
-	if f := c.hooks.Session; f != nil {
-		c.Changed = func(s session.State) { f(SessionEvent(s)) }
 	}
 }
 

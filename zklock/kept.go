@@ -9,9 +9,18 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// kept has the places that a client keeps in ZooKeeper's queue while no goroutine of its
-// process uses them. A place is kept for the setting keep. If there are more than keep_max,
-// the one that was not used for the longest time leaves the queue.
+// A place is kept in ZooKeeper's queue after its last use, if the client has the setting keep:
+// see keepLocked here, and place.Place.Keep. The name's turnstile has a standby then. What ends it:
+//
+//   - the next acquisition of the name: takeUpLocked;
+//   - another contender in ZooKeeper's queue: Recalled;
+//   - the setting keep, or keep_max, when it is the one that was not used for the longest time:
+//     run and settle;
+//   - an acquisition of this client that takes a separate place: makeWay;
+//   - a revocation: Revoke; the loss of the session or of the node: Vacate; Close and Shutdown:
+//     close.
+
+// kept is the list of the places that a client keeps.
 //
 // Invariants:
 //   - A standby is in the list if and only if it is the standby of its turnstile. Both change
@@ -160,23 +169,19 @@ func (k *kept) oldest() (s *standby, wait time.Duration) {
 	return k.first, time.Until(k.first.since.Add(k.keep))
 }
 
-// The methods of session.Tenant. A loss of a kept place is not reported: no caller has a Lock
-// of it.
-
-// LeaveLocked implements session.Tenant.
-func (s *standby) LeaveLocked() { s.place.EndHoldLocked(s) }
+// standby is a session.Tenant. Its loss is not reported: no caller has a Lock of it.
 
 // Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
 func (s *standby) Revoke(reason string) { s.keeper.retire(s, false) }
+
+// Vacate implements session.Tenant.
+func (s *standby) Vacate() { s.keeper.retire(s, true) }
 
 // MarkLost implements session.Tenant.
 func (s *standby) MarkLost() bool { return true }
 
 // Finish implements session.Tenant.
 func (s *standby) Finish(error, time.Time) {}
-
-// Vacate implements session.Tenant.
-func (s *standby) Vacate() { s.keeper.retire(s, true) }
 
 // Report implements session.Tenant.
 func (s *standby) Report() {}
@@ -186,3 +191,120 @@ func (s *standby) Review() {}
 
 // About implements session.Tenant.
 func (s *standby) About() (name string, since time.Time) { return "", time.Time{} }
+
+// keepLocked keeps the place of a hold that is over, if no goroutine of this process wants
+// the name. It returns false if the place has to leave ZooKeeper's queue. The caller calls
+// kept.settle with the other results when mu is not held any more.
+func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
+	ts := t.turnstiles
+	if ts.kept.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
+		return nil, false, false
+	}
+	s := t.last
+	if s == nil || s.place != h.place {
+		s = &standby{keeper: t, place: h.place}
+	}
+	s.trace = h.Origin().Trace
+	if !h.place.Keep(s, t) {
+		return nil, false, false
+	}
+	if oldest, start, ok = ts.kept.add(s); !ok {
+		h.place.EndHold(s)
+		return nil, false, false
+	}
+	t.standby, t.last = s, s
+	ts.countStandby(t, true)
+	return oldest, start, true
+}
+
+// unkeepLocked ends the time of a standby. Its place is spent then.
+func (t *turnstile) unkeepLocked(s *standby) {
+	t.standby = nil
+	t.turnstiles.kept.remove(s)
+	s.place.EndHold(s)
+}
+
+// takeUpLocked grants a kept place to a request. If that is not possible, it returns the
+// place for the request to begin with as the leader; nil for a try that needs another place.
+func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
+	s := t.standby
+	t.unkeepLocked(s)
+	defer t.turnstiles.countStandby(t, false)
+	switch passable, granted := t.grantLocked(s.place, r); {
+	case granted:
+		return true, nil
+	case !passable && r.Try:
+		// The try waits until the place is gone, and then looks at the queue.
+		s.place.ReleaseKept()
+		return false, nil
+	}
+	return false, s.place
+}
+
+// retire implements keeper. The delete is sent before the turnstile can be removed, so an
+// acquisition that comes later sends its create behind it.
+func (t *turnstile) retire(s *standby, lost bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.standby != s {
+		return
+	}
+	t.unkeepLocked(s)
+	if !lost {
+		s.place.ReleaseKept()
+	}
+	t.turnstiles.countStandby(t, false)
+}
+
+// Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
+// Otherwise the limits of hand-over count from now on, and others read of its holder.
+func (t *turnstile) Recalled(p *place.Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.Recall(!t.turnstiles.localContenders(t))
+	if s := t.standby; s != nil && s.place == p {
+		t.unkeepLocked(s)
+		p.ReleaseKept()
+		t.turnstiles.countStandby(t, false)
+		return
+	}
+	if !t.shareForGoodLocked(p) {
+		p.Describe(nil)
+	}
+}
+
+// makeWay makes the places leave ZooKeeper's queue that this client keeps for the names of a
+// request. The request takes a separate place, and would wait for them, or conflict with
+// them. The deletes are sent before the request's create, which does not wait for them.
+func (ts *turnstiles) makeWay(r *request) {
+	for _, w := range r.Wants {
+		ts.mu.Lock()
+		t := ts.byPath[w.Path]
+		ts.mu.Unlock()
+		t.mu.Lock()
+		s := t.standby
+		t.mu.Unlock()
+		if s != nil {
+			t.retire(s, false)
+		}
+	}
+}
+
+// countStandby counts the use of a turnstile by its standby, which begins or ends.
+func (ts *turnstiles) countStandby(t *turnstile, begins bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if begins {
+		ts.countUsesLocked(t, 1, true)
+	} else {
+		ts.countUsesLocked(t, -1, false)
+	}
+}
+
+// localContenders reports whether more than one goroutine of this process uses a name, apart
+// from those that share a hold.
+func (ts *turnstiles) localContenders(t *turnstile) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return t.uses > 1
+}

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -97,7 +95,7 @@ func (l *Lock) Until() time.Time {
 // first heartbeat follows at once.
 func (l *Lock) LeaseTerms() (timeout, least time.Duration) {
 	desk := l.hold.place.Desk
-	return desk.Timeout, desk.Lease.LeastKept()
+	return desk.Timeout, desk.LeastKept()
 }
 
 // Done returns a channel that is closed when the lock stops being held. [Lock.Err] returns
@@ -117,78 +115,6 @@ func (l *Lock) Done() <-chan struct{} {
 // Err returns nil while Done is open. Then it returns [ErrReleased] after a Release, or a
 // *[LostError] after a loss.
 func (l *Lock) Err() error { return l.handle.reason() }
-
-// Context returns a context that is derived from parent, carries the lock (see
-// [FromContext]) and ends when the lock stops being held, with the lock's Err as its
-// cause. With [WithRevocable] it also ends when the lock is revoked, with a cause that matches
-// [ErrRevoked]; the lock is still held then. Call the CancelFunc when the context is not needed any more, to free its
-// memory; it does not release the lock.
-func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(withLock(parent, l))
-	key := &cancel
-	l.mu.Lock()
-	if err := cmp.Or(l.reason(), l.revoked.reason()); err != nil {
-		l.mu.Unlock()
-		cancel(err)
-		return ctx, func() {}
-	}
-	if l.contexts == nil {
-		l.contexts = make(map[*context.CancelCauseFunc]context.CancelCauseFunc)
-	}
-	l.contexts[key] = cancel
-	l.mu.Unlock()
-	return ctx, func() {
-		l.mu.Lock()
-		delete(l.contexts, key)
-		l.mu.Unlock()
-		cancel(context.Canceled)
-	}
-}
-
-// SetLabel replaces the text that others read about the lock's holder, such as its address or
-// "row 1200 of 9000". It is cut at 256 bytes. [Client.Contenders] returns it, and a
-// [Client.Watch] reports it while the lock is held exclusively.
-//
-// The label belongs to the lock's place in ZooKeeper's queue. Readers of this process that
-// share the place share the label. After a hand-over inside the process, which costs no
-// request, others read the last label for a while: see [Contender].
-//
-// SetLabel costs a read and a write for each of the lock's names, and the next waiter in the
-// queue reads the node again. It returns when the ensemble has confirmed the write. If ctx
-// ends first, or connect_timeout passes, the error says so: others may read either label
-// then, and no late write undoes a later SetLabel. If the lock is not held any more, the
-// error matches [ErrLost] or [ErrReleased]. No other error affects the lock.
-func (l *Lock) SetLabel(ctx context.Context, label string) error {
-	if l == nil || l.handle == nil {
-		return &Error{Op: "label", Err: ErrReleased}
-	}
-	if err := setLabel(ctx, l, queue.Truncate(label, queue.MaxLabel)); err != nil {
-		return &Error{Op: "label", Name: l.hold.name, Err: err}
-	}
-	return nil
-}
-
-// Verify asks a quorum of the ensemble whether the lock's queue node still exists. If it
-// does not, the lock is lost, and the error matches [ErrLost]. After a Release the error
-// matches [ErrReleased]. Any other error means that there was no answer, and the lock
-// stays as it was.
-func (l *Lock) Verify(ctx context.Context) error {
-	if err := l.verify(ctx); err != nil {
-		return &Error{Op: "verify", Name: l.hold.name, Err: err}
-	}
-	return nil
-}
-
-func (l *Lock) verify(ctx context.Context) error {
-	_, err := l.transact(ctx, "verify", nil, true)
-	if err == nil && l.Err() != nil {
-		return l.endedError()
-	}
-	if err == nil && !l.hold.place.Desk.Alive() {
-		return errs.LeaseUnproven(l.hold.turnstiles.cfg.ConnectTimeout)
-	}
-	return err
-}
 
 // Release gives the lock back. The Lock counts as released as soon as Release is called.
 // Only the first call does the work; later calls fail with [ErrReleased].

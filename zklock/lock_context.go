@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
@@ -71,4 +72,31 @@ func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
 		}
 	}
 	return lost
+}
+
+// Context returns a context that is derived from parent, carries the lock (see
+// [FromContext]) and ends when the lock stops being held, with the lock's Err as its
+// cause. With [WithRevocable] it also ends when the lock is revoked, with a cause that matches
+// [ErrRevoked]; the lock is still held then. Call the CancelFunc when the context is not needed any more, to free its
+// memory; it does not release the lock.
+func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(withLock(parent, l))
+	key := &cancel
+	l.mu.Lock()
+	if err := cmp.Or(l.reason(), l.revoked.reason()); err != nil {
+		l.mu.Unlock()
+		cancel(err)
+		return ctx, func() {}
+	}
+	if l.contexts == nil {
+		l.contexts = make(map[*context.CancelCauseFunc]context.CancelCauseFunc)
+	}
+	l.contexts[key] = cancel
+	l.mu.Unlock()
+	return ctx, func() {
+		l.mu.Lock()
+		delete(l.contexts, key)
+		l.mu.Unlock()
+		cancel(context.Canceled)
+	}
 }

@@ -42,18 +42,15 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	for {
-		what, err := l.lower()
-		switch what {
-		case txnUnderWay:
-			h.awaitTxns(ctx)
-			continue
-		case holdOver:
-			return l.endedError() // called without the session's mutex, because it asks the session
-		case asItWas:
-			return err
-		}
-		break
+	lowered, err := l.lower()
+	for ; err == errTxnUnderWay; lowered, err = l.lower() {
+		h.awaitTxns(ctx)
+	}
+	switch {
+	case err == ErrReleased:
+		return l.endedError() // called without the place's mutex, because it asks the session
+	case !lowered:
+		return err
 	}
 
 	done := make(chan error, 1)
@@ -78,39 +75,34 @@ func (l *Lock) downgrade(ctx context.Context) error {
 	}
 }
 
-// lowering is the result of lower.
-type lowering int
+// errTxnUnderWay means that a Txn under way has to end before a downgrade.
+var errTxnUnderWay = errors.New("a Txn is under way")
 
-const (
-	asItWas     lowering = iota // nothing was done: it was a reader already, or there is an error
-	lowered                     // the writer is a reader now
-	txnUnderWay                 // nothing was done: a Txn under way has to end first
-	holdOver                    // nothing was done: the hold is over
-)
-
-// lower turns a writer into a reader in this process; the ensemble does not know yet.
-func (l *Lock) lower() (lowering, error) {
+// lower turns a writer into a reader in this process; the ensemble does not know yet. It returns
+// false if nothing was done: the hold is over (ErrReleased), a Txn has to end first, the lock was
+// a reader's already, or it cannot be downgraded.
+func (l *Lock) lower() (lowered bool, err error) {
 	h := l.hold
 	p := h.place
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.over:
-		return holdOver, nil
-	case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
-		return asItWas, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
-	case h.mode == queue.Shared:
-		return asItWas, nil
-	case p.InDoubt():
-		return asItWas, fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)
-	case h.txns > 0:
-		return txnUnderWay, nil
-	}
-	h.mode = queue.Shared
-	h.token = Token{Zxid: p.Zxid, Turn: p.LowerLocked()}
-	return lowered, nil
+	p.Lower(func(turn uint32) bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		switch {
+		case h.over:
+			err = ErrReleased
+		case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
+			err = fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
+		case h.mode == queue.Shared:
+		case p.InDoubt():
+			err = fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)
+		case h.txns > 0:
+			err = errTxnUnderWay
+		default:
+			lowered, h.mode, h.token = true, queue.Shared, Token{Zxid: p.Zxid, Turn: turn}
+		}
+		return lowered
+	})
+	return lowered, err
 }
 
 // errNotConfirmed means that the ensemble has not confirmed a downgrade yet.

@@ -7,9 +7,31 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
+
+// SetLabel replaces the text that others read about the lock's holder, such as its address or
+// "row 1200 of 9000". It is cut at 256 bytes. [Client.Contenders] returns it, and a
+// [Client.Watch] reports it while the lock is held exclusively.
+//
+// The label belongs to the lock's place in ZooKeeper's queue. Readers of this process that
+// share the place share the label. After a hand-over inside the process, which costs no
+// request, others read the last label for a while: see [Contender].
+//
+// SetLabel costs a read and a write for each of the lock's names, and the next waiter in the
+// queue reads the node again. It returns when the ensemble has confirmed the write. If ctx
+// ends first, or connect_timeout passes, the error says so: others may read either label
+// then, and no late write undoes a later SetLabel. If the lock is not held any more, the
+// error matches [ErrLost] or [ErrReleased]. No other error affects the lock.
+func (l *Lock) SetLabel(ctx context.Context, label string) error {
+	if l == nil || l.handle == nil {
+		return &Error{Op: "label", Err: ErrReleased}
+	}
+	if err := setLabel(ctx, l, queue.Truncate(label, queue.MaxLabel)); err != nil {
+		return &Error{Op: "label", Name: l.hold.name, Err: err}
+	}
+	return nil
+}
 
 // setLabel is Lock.SetLabel. It notes the label in the hold, first: see place.Place.Amend.
 func setLabel(ctx context.Context, l *Lock, label string) error {
@@ -21,7 +43,7 @@ func setLabel(ctx context.Context, l *Lock, label string) error {
 	h.mu.Lock()
 	h.origin.Label = label
 	h.mu.Unlock()
-	err := p.Amend(ctx, func(d *queue.Data) { place.Relabel(p, d) })
+	err := p.Amend(ctx, func(d *queue.Data) { p.Relabel(d) })
 	if errors.Is(err, driver.ErrNoNode) && l.Err() == nil {
 		p.Lose()
 	}

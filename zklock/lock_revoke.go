@@ -3,8 +3,6 @@ package zklock
 import (
 	"fmt"
 	"slices"
-
-	"github.com/zklock/go-zklock/zklock/internal/place"
 )
 
 // revocation is what a handle with WithRevocable knows of requests to give its lock back.
@@ -44,7 +42,7 @@ func (l *Lock) setUp(cfg acquireConfig) {
 	l.mu.Lock()
 	l.revoked = &revocation{asked: make(chan struct{})}
 	l.mu.Unlock()
-	if reason, revoked := place.Attend(l.hold.place); revoked {
+	if reason, revoked := l.hold.place.Attend(); revoked {
 		l.revoke(reason)
 	}
 }

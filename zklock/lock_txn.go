@@ -8,7 +8,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Txn applies ops as one ZooKeeper transaction, but only while the lock is held: the
@@ -47,6 +46,28 @@ func (l *Lock) Get(ctx context.Context, path string) (driver.Node, error) {
 	return n, nil
 }
 
+// Verify asks a quorum of the ensemble whether the lock's queue node still exists. If it
+// does not, the lock is lost, and the error matches [ErrLost]. After a Release the error
+// matches [ErrReleased]. Any other error means that there was no answer, and the lock
+// stays as it was.
+func (l *Lock) Verify(ctx context.Context) error {
+	if err := l.verify(ctx); err != nil {
+		return &Error{Op: "verify", Name: l.hold.name, Err: err}
+	}
+	return nil
+}
+
+func (l *Lock) verify(ctx context.Context) error {
+	_, err := l.transact(ctx, "verify", nil, true)
+	if err == nil && l.Err() != nil {
+		return l.endedError()
+	}
+	if err == nil && !l.hold.place.Desk.Alive() {
+		return errs.LeaseUnproven(l.hold.turnstiles.cfg.ConnectTimeout)
+	}
+	return err
+}
+
 // get is Lock.Get. Earlier holds are over when the server has applied the deletion of their
 // nodes, which this session has seen, or the place was handed over on this very session. So the
 // server has their transactions, and a Sync is not needed.
@@ -54,11 +75,7 @@ func get(ctx context.Context, l *Lock, path string) (n driver.Node, err error) {
 	if err := l.Err(); err != nil {
 		return n, err
 	}
-	desk := l.hold.place.Desk
-	err = desk.Repeat(ctx, "read", func(ctx context.Context) (err error) {
-		n, err = desk.DS.Get(ctx, path)
-		return err
-	})
+	n, err = l.hold.place.Desk.Read(ctx, "read", path)
 	switch {
 	case errors.Is(err, errs.ErrSessionOver), err == nil && !l.Valid():
 		return n, l.endedError()
@@ -106,53 +123,4 @@ func (l *Lock) endedError() error {
 		cause = errs.ErrSessionEnded
 	}
 	return &LostError{Name: l.hold.name, Cause: cause, At: time.Now()}
-}
-
-// beginTxn counts a Txn as under way. It returns false if the hold is over.
-func (h *hold) beginTxn() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over {
-		return false
-	}
-	h.txns++
-	return true
-}
-
-func (h *hold) endTxn() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.txns--; h.txns == 0 && h.settled != nil {
-		close(h.settled)
-		h.settled = nil
-	}
-}
-
-// awaitTxns waits until no Txn of the hold is under way, until ctx ends, or until a session
-// timeout has passed. It returns what is left of the timeout. A Txn that is still under way
-// could be applied while the next holder has the lock. So awaitTxns marks the place, which
-// is then not passed on: its node is deleted, and the check with which the Txn begins fails.
-func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
-	limit := h.place.Desk.Timeout
-	h.mu.Lock()
-	if h.txns == 0 {
-		h.mu.Unlock()
-		return limit
-	}
-	if h.settled == nil {
-		h.settled = make(chan struct{})
-	}
-	settled := h.settled
-	h.mu.Unlock()
-	began := time.Now()
-	if session.Sleep(ctx, limit, settled) {
-		h.place.Doubt()
-	} else {
-		select {
-		case <-settled:
-		default:
-			h.place.Doubt()
-		}
-	}
-	return max(0, limit-time.Since(began))
 }

@@ -93,20 +93,6 @@ type acquireOption func(*acquireConfig)
 
 func (o acquireOption) applyAcquire(c *acquireConfig) { o(c) }
 
-// acquireConfig has the settings of one acquisition.
-type acquireConfig struct {
-	wait       time.Duration // how long to wait at most, if limited is set
-	limited    bool
-	try        bool
-	label      string
-	reenter    bool
-	alone      bool // WithoutHandover
-	async      bool // WithAsyncRelease
-	revocable  bool
-	failFast   bool
-	maxWaiters int // 0: only the client's limit
-}
-
 // WithWait bounds the wait: the acquisition fails with [ErrNotAcquired] when d has passed
 // since the call. Unlike a deadline of the context, it does not affect what the context is
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire.

@@ -176,6 +176,20 @@ func (r *request) waitedFor() time.Duration {
 	return time.Since(r.waitFrom)
 }
 
+// acquireConfig has the settings of one acquisition.
+type acquireConfig struct {
+	wait       time.Duration // how long to wait at most, if limited is set
+	limited    bool
+	try        bool
+	label      string
+	reenter    bool
+	alone      bool // WithoutHandover
+	async      bool // WithAsyncRelease
+	revocable  bool
+	failFast   bool
+	maxWaiters int // 0: only the client's limit
+}
+
 // origin returns what other clients can read, in its queue node, about an acquisition that
 // began at a time. ctx is what the Acquire hook returned.
 func (ts *turnstiles) origin(ctx context.Context, cfg acquireConfig, began time.Time) place.Origin {

@@ -115,3 +115,18 @@ func (c *Client) Stats() Stats {
 	c.turnstiles.count(&st)
 	return st
 }
+
+// count sets the figures of Stats about what is held and waited for.
+func (ts *turnstiles) count(st *Stats) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	st.Held = ts.held
+	st.Kept = ts.kept.len()
+	st.Acquiring = len(ts.underway)
+	for r := range ts.underway {
+		if r.blocked {
+			st.Waiting++
+			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
+		}
+	}
+}

@@ -40,7 +40,7 @@ import (
 //     handover_limit times. So no other process starves.
 //   - A kept place has no hold, and nothing else wants the name: if standby is set, there is
 //     no leader and no hold, and the queue is empty. While there is no other contender in
-//     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Keep.
+//     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Place.Keep.
 //   - Readers join a hold only for handover_time after the first grant of its place. They
 //     join only while no writer of this client waits, and only from an empty queue or from
 //     its front. This is the one way in which a reader can get the lock before a writer of
@@ -144,13 +144,13 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 
 // serveLocked serves the first tickets of the queue as far as possible. Readers join a
 // shared hold. The first request that needs a place, and may go ahead, becomes the leader.
-// It gets spare, if that is not nil, to continue with or to replace. If there is not
-// a new leader, serveLocked returns spare, and the caller gives it up.
-func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
+// It gets start, if that is not nil, to continue with or to replace. If there is not
+// a new leader, serveLocked returns start, and the caller gives it up.
+func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 	for t.leader == nil {
 		first := t.queue.Front()
 		if first == nil {
-			return spare
+			return start
 		}
 		tk := first.Value.(*ticket)
 		if l := t.shareLocked(tk.r); l != nil {
@@ -159,14 +159,14 @@ func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 			continue
 		}
 		if t.holds > 0 && !t.passableLocked(tk.r) {
-			return spare
+			return start
 		}
 		t.popLocked()
 		t.leader = tk
-		tk.answer <- answer{start: spare, noSessionSince: t.noSessionSince}
+		tk.answer <- answer{start: start, noSessionSince: t.noSessionSince}
 		return nil
 	}
-	return spare
+	return start
 }
 
 // passableLocked reports whether a request may take a place although goroutines of this
@@ -175,7 +175,7 @@ func (t *turnstile) serveLocked(spare *place.Place) *place.Place {
 // hold a writer's node: that node keeps readers of other processes out already, and the
 // writer gets it when the readers release it.
 func (t *turnstile) passableLocked(r *request) bool {
-	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Readers())
+	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Standing().Mode == queue.Shared)
 }
 
 // sharedLocked reports whether all holds are shared; it is true if there are none. An
@@ -266,9 +266,9 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	}
 	next := t.queue.Front().Value.(*ticket)
 	if _, granted := t.grantLocked(h.place, next.r); !granted {
-		spare := t.serveLocked(h.place)
+		left := t.serveLocked(h.place)
 		t.mu.Unlock()
-		return spare == nil, false
+		return left == nil, false
 	}
 	lock := next.r.lock
 	t.popLocked()
@@ -285,7 +285,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 // fair to other processes. If it is, and only the lease is too short, the place is reserved:
 // passable is true then, and the request becomes the leader with this place.
 func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
-	if !p.MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
+	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
 		return false, false
 	}
 	if !p.Grant(r) {

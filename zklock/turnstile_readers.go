@@ -9,10 +9,10 @@ import "github.com/zklock/go-zklock/zklock/internal/place"
 // can go back to writers of this client without a request. A reader of another process that
 // queues meanwhile waits no longer than it would for those writers.
 func (t *turnstile) shareWhenDueLocked(p *place.Place) {
-	switch {
-	case place.HasOthers(p):
+	switch s := p.Standing(); {
+	case s.Others:
 		p.BecomeShared(nil)
-	case !place.IsOpen(p):
+	case !s.IsOpen():
 		p.ShareAt(p.Granted.Add(t.turnstiles.cfg.handoverTime), t.shareForGood)
 	}
 }
@@ -22,7 +22,7 @@ func (t *turnstile) shareWhenDueLocked(p *place.Place) {
 func (t *turnstile) shareForGood(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !place.IsOpen(p) {
+	if !p.Standing().IsOpen() {
 		t.shareForGoodLocked(p)
 	}
 }

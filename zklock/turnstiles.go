@@ -260,21 +260,6 @@ func (ts *turnstiles) countUsesLocked(t *turnstile, n int32, standby bool) {
 	}
 }
 
-// count sets the figures of Stats about what is held and waited for.
-func (ts *turnstiles) count(st *Stats) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	st.Held = ts.held
-	st.Kept = ts.kept.len()
-	st.Acquiring = len(ts.underway)
-	for r := range ts.underway {
-		if r.blocked {
-			st.Waiting++
-			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
-		}
-	}
-}
-
 // waitSeparately counts r, if it is a writer, as one that acquires with a separate place,
 // until the function that it returns is called. Meanwhile no reader joins a hold on the
 // names that r wants to write.

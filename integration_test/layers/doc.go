@@ -1,6 +1,7 @@
 // Command layers lists the calls inside a package: every call from one file to another,
 // the layer of each file, the calls that go up a layer, and the types that refer to each
-// other in a circle. It reads the layers, top down, from the table in the package's
+// other in a circle. For the core it also prints lines, types and circles by package, and what
+// other packages lock and write of session.Session. It reads the layers, top down, from the table in the package's
 // DESIGN.md.
 //
 //	go run ./integration_test/layers                     the numbers, and the calls that go up

@@ -22,7 +22,12 @@ type call struct{ from, to string }
 type graph struct {
 	files []string                       // the base names, sorted
 	calls map[call]map[string]int        // between files: the number of calls by "caller -> callee"
+	needs map[string]map[string]struct{} // by file: the files with functions, methods, types and values that it mentions
 	knows map[string]map[string]struct{} // by type name: the types that its fields and methods mention
+	types int                            // how many types the package has
+
+	session       []*types.Var // the fields of session.Session, if the package imports it
+	locks, writes []string     // where the package locks that, and the fields of it that the package writes
 }
 
 // draw makes the graph of the package in a folder, without its tests, with the files that
@@ -38,10 +43,12 @@ func draw(dir string) (*graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &graph{calls: make(map[call]map[string]int), knows: make(map[string]map[string]struct{})}
+	g := &graph{session: sessionFields(pkg), needs: make(map[string]map[string]struct{}), calls: make(map[call]map[string]int), knows: make(map[string]map[string]struct{})}
 	at := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
 	for _, f := range files {
 		g.files = append(g.files, at(f.Pos()))
+		g.addSession(info, f, at)
+		g.addNeeds(pkg, info, f, at)
 		for _, decl := range f.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:
@@ -49,6 +56,7 @@ func draw(dir string) (*graph, error) {
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					if t, ok := spec.(*ast.TypeSpec); ok {
+						g.types++
 						g.mentions(pkg, info, t.Name.Name, t)
 					}
 				}
@@ -142,6 +150,27 @@ func (g *graph) mentions(pkg *types.Package, info *types.Info, owner string, n a
 	})
 }
 
+// addNeeds records which other files a file needs: those that declare what it mentions, other
+// than fields.
+func (g *graph) addNeeds(pkg *types.Package, info *types.Info, f *ast.File, at func(token.Pos) string) {
+	from := at(f.Pos())
+	g.needs[from] = make(map[string]struct{})
+	ast.Inspect(f, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		o := info.Uses[id]
+		if o == nil || o.Pkg() != pkg || at(o.Pos()) == from {
+			return true
+		}
+		if _, method := o.(*types.Func); method || o.Parent() == pkg.Scope() {
+			g.needs[from][at(o.Pos())] = struct{}{}
+		}
+		return true
+	})
+}
+
 func receiver(d *ast.FuncDecl) string {
 	t := d.Recv.List[0].Type
 	if star, ok := t.(*ast.StarExpr); ok {
@@ -171,39 +200,4 @@ func named(t types.Type) string {
 }
 
 // circle returns the largest set of types in which each type leads to every other one.
-func (g *graph) circle() []string {
-	var largest []string
-	reaches := make(map[string]map[string]bool, len(g.knows))
-	for t := range g.knows {
-		reaches[t] = g.from(t)
-	}
-	for t := range reaches {
-		var same []string
-		for other := range reaches[t] {
-			if reaches[other][t] {
-				same = append(same, other)
-			}
-		}
-		if len(same) > len(largest) {
-			largest = same
-		}
-	}
-	slices.Sort(largest)
-	return largest
-}
-
-// from returns the types that a type leads to, directly or through others.
-func (g *graph) from(t string) map[string]bool {
-	found := make(map[string]bool)
-	for todo := []string{t}; len(todo) > 0; {
-		next := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for other := range g.knows[next] {
-			if !found[other] {
-				found[other] = true
-				todo = append(todo, other)
-			}
-		}
-	}
-	return found
-}
+func (g *graph) circle() []string { return circleOf(g.knows) }

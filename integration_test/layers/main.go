@@ -31,6 +31,11 @@ func main() {
 		log.Fatal(err)
 	}
 	report(os.Stdout, g, t, *calls)
+	if *dir == "zklock" {
+		if err := reportCore(os.Stdout, *dir); err != nil {
+			log.Fatal(err)
+		}
+	}
 }
 
 // report prints the calls of a graph with their layers, and the numbers. Unless all is set,
@@ -50,8 +55,9 @@ func report(w io.Writer, g *graph, t *table, all bool) {
 			fmt.Fprintf(w, "%s  %-10s %-14s %-10s %-14s  %s\n", mark, t.names[t.of[c.from]], c.from, t.names[t.of[c.to]], c.to, what)
 		}
 	}
-	circle := g.circle()
+	circle, files := g.circle(), circleOf(g.needs)
 	fmt.Fprintf(w, "\n%d files in %d layers: %s\n", len(g.files), len(t.names), strings.Join(t.names, ", "))
 	fmt.Fprintf(w, "%d calls between files, %d of them up a layer\n", total, up)
+	fmt.Fprintf(w, "%d files need each other in the largest circle: %s\n", len(files), strings.Join(files, " "))
 	fmt.Fprintf(w, "%d types know each other in the largest circle: %s\n", len(circle), strings.Join(circle, " "))
 }

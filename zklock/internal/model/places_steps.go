@@ -267,7 +267,7 @@ func (m Places) pass(s *placeState, p *process, may bool) {
 	}
 }
 
-// recall is what place.Recall and the turnstile do.
+// recall is what place.Place.Recall and the turnstile do.
 func (p *process) recall() {
 	if p.state == saved {
 		p.leave()

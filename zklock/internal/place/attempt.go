@@ -10,25 +10,13 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Attempt is a request's attempt to acquire its names on one session.
-type Attempt struct {
-	Desk    *Desk
-	Request *Request
-
-	// recalls is set for a try that finds only places ahead that their clients may keep. It
-	// waits for them to be recalled, but no longer than recallWait.
-	recalls bool
-}
-
 // recallWait returns how long a try waits for a place that another client may keep: for ten
 // times as long as the newest write took, which is mostly the try's own create. A recall takes
 // about three times that: the event, the other client's delete, the event of that, and a read.
 // The rest is for a client that is further away, or has other writes under way. If that client
 // uses the place, the try waits in vain, so it does not wait for more than two seconds.
 func recallWait(desk *Desk) time.Duration {
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	return min(max(10*desk.Latency, 200*time.Millisecond), 2*time.Second)
+	return min(max(10*desk.Latency(), 200*time.Millisecond), 2*time.Second)
 }
 
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
@@ -66,11 +54,11 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		}
 		if p.Grant(r.By) {
 			if r.Mode == queue.Permit && p.nodeWatches != nil {
-				markGranted(p)
+				p.markGranted()
 			}
 			return nil, nil
 		}
-		if passedOnRevoked(p) {
+		if p.passedOnRevoked() {
 			p.Remove()
 			return nil, errs.ErrNodeGone // the request takes another place
 		}
@@ -94,10 +82,10 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 // begin returns the place to wait in: p, or a new one. For alone see enqueue.
 func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
-	if p != nil && !p.mustRequeue() && (!p.Readers() || r.Mode == queue.Shared) {
-		desk.Mu.Lock()
+	if p != nil && !p.mustRequeue() && (p.Standing().Mode != queue.Shared || r.Mode == queue.Shared) {
+		desk.mu.Lock()
 		p.shown = 0 // its nodes' data describe another request
-		desk.Mu.Unlock()
+		desk.mu.Unlock()
 		return p, false, nil
 	}
 	if r.Try {
@@ -112,7 +100,7 @@ func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone
 // contender may wait behind it. That contender is the first in line now, and learns of it by
 // the change of our node's data. The write is repeated until it is done or the node is gone.
 // In the latter case the deletion wakes the contender.
-func markGranted(p *Place) {
+func (p *Place) markGranted() {
 	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
 }
 
@@ -133,7 +121,6 @@ func markGranted(p *Place) {
 // same step in which the hold begins.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	desk := a.Desk
-	mine := ownNodesOf(p)
 	for {
 		gen, err := a.awaitFront(ctx, p)
 		if err != nil {
@@ -143,10 +130,10 @@ func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 			if err := desk.AwaitLease(ctx); err != nil {
 				return err
 			}
-			if seen, err = mine.see(ctx); err != nil {
+			if seen, err = p.seeNodes(ctx); err != nil {
 				return err
 			}
-			if seen == gen && isLeased(p) {
+			if seen == gen && desk.Leased() {
 				return nil
 			}
 		}

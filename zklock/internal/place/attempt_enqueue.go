@@ -141,7 +141,7 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 		// set, and the queue is listed instead of counted.
 		return false, nil, nil
 	case isRefused(w, c.parents):
-		err = c.makeRefused(ctx, w, c.parents)
+		err = c.Desk.makeRefused(ctx, w, c.parents)
 	case !errors.Is(err, driver.ErrNoNode): // which enqueue deals with
 		err = c.Desk.cfg.explain(err, c.Request.Wants[0].Path)
 	}
@@ -170,7 +170,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 			if ctx = more; ctx.Err() == nil {
 				continue
 			}
-			c.abandon(c.p, w, c.parents)
+			c.p.abandon(w, c.parents)
 			return nil, because(desk.WaitEnded(ctx, c.began), c.doubt)
 		}
 	}
@@ -180,14 +180,14 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 // next try finds all znodes made: see the invariants of fresh names.
 func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
 	c.p.doubtful, c.doubt = true, doubt
-	if applied, err = c.recover(ctx, c.p); err != nil {
-		c.abandon(c.p, nil, c.parents)
+	if applied, err = c.p.recover(ctx); err != nil {
+		c.p.abandon(nil, c.parents)
 		return false, because(err, doubt)
 	}
 	if applied {
 		return true, nil
 	}
-	if err = c.makeAll(ctx, c.parents); err != nil {
+	if err = c.Desk.makeAll(ctx, c.parents); err != nil {
 		c.p.unregister()
 	}
 	return false, err
@@ -203,7 +203,7 @@ func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Durat
 	if !errors.Is(w.Err, driver.ErrNotSent) {
 		w = nil // abandon looks for the nodes
 	}
-	c.abandon(c.p, w, c.parents)
+	c.p.abandon(w, c.parents)
 	return desk.Interrupted(ctx, c.began)
 }
 
@@ -230,7 +230,7 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *
 	if p.replaces != nil {
 		w.Kind = "requeue"
 		for _, c := range p.replaces.nodes {
-			w.Ops = append(w.Ops, driver.DeleteOp(c.path(), driver.AnyVersion))
+			w.Ops = append(w.Ops, driver.DeleteOp(c.path, driver.AnyVersion))
 		}
 	}
 	for i, c := range p.nodes {
@@ -255,61 +255,20 @@ func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *
 // setRefused reports whether a write failed because this client may not set a parent, and
 // remembers that parent as one that is not to be set.
 func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
-	desk := a.Desk
 	if len(w.Results) != len(w.Ops) {
 		return false
 	}
-	for i := range w.Ops {
-		if w.Ops[i].Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
+	for i, op := range w.Ops {
+		if op.Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
 			continue
 		}
-		for j := range parents {
-			if parents[j].path == w.Ops[i].Path {
-				if parents[j].marked = false; !isUnmade(parents[j]) {
-					desk.parents.add(parents[j])
-				}
-				return true
-			}
+		refused := &parents[slices.IndexFunc(parents, func(p parent) bool { return p.path == op.Path })]
+		if refused.marked = false; !isUnmade(*refused) {
+			a.Desk.parents.add(*refused)
 		}
+		return true
 	}
 	return false
-}
-
-// Below implements session.Entry.
-func (p *Place) Below(set map[string]bool) bool {
-	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
-}
-
-// Add implements session.Entry.
-func (p *Place) Add(set map[string]bool) {
-	for _, c := range p.nodes {
-		set[c.dir] = true
-	}
-}
-
-// SettleLocked implements session.Entry: it stores the results of a successful
-// transaction in the place. children has each parent's count of children, -1 where that
-// is not known. Zxid stays 0 if the driver does not report it and no parent was set. The
-// session's Mu is held.
-func (p *Place) SettleLocked(w *session.Write) (children []int32) {
-	children = make([]int32, 0, len(p.nodes))
-	for i := range w.Ops {
-		switch w.Ops[i].Kind {
-		case driver.OpCreate:
-			if w.Ops[i].Mode == driver.Container {
-				continue // a parent
-			}
-			p.nodes[len(children)].settleLocked(w.Results[i].Path)
-			children = append(children, -1)
-			p.Zxid = w.Results[i].Zxid
-		case driver.OpSet:
-			stat := &w.Results[i].Stat
-			children[len(children)-1] = stat.NumChildren
-			p.Zxid = stat.Mzxid
-			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
-		}
-	}
-	return children
 }
 
 // created completes a place whose nodes exist: the place that it replaces was deleted
@@ -318,7 +277,7 @@ func (p *Place) SettleLocked(w *session.Write) (children []int32) {
 func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk := p.Desk
 	requeued := p.replaces != nil
-	last := lastNumber(p)
+	last := p.lastNumber()
 	limit := desk.cfg.MaxContenders // for new contenders only
 	p.limitChecked = requeued || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
 	if requeued {
@@ -344,24 +303,19 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 		longer := desk.parents.noteUse(c.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
 		p.keepable = p.keepable && longer
 	}
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	p.others = !alone
 	p.life.moveLocked(queued)
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if p.shown == 0 && !alone { // it was created as one that may be kept
-		Describe(p, &a.Request.Origin)
+		p.Describe(&a.Request.Origin)
 	}
 	return p, alone, nil
 }
 
 // readZxid reads the zxid of nodes created without a set, or found again.
 func (a Attempt) readZxid(ctx context.Context, p *Place) error {
-	desk := p.Desk
-	var n driver.Node
-	err := desk.Repeat(ctx, "recover", func(ctx context.Context) (err error) {
-		n, err = desk.DS.Get(ctx, p.nodes[0].path())
-		return err
-	})
+	n, err := p.Desk.Read(ctx, "recover", p.nodes[0].path)
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
 		return errs.ErrNodeGone
@@ -375,7 +329,7 @@ func (a Attempt) readZxid(ctx context.Context, p *Place) error {
 // accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
 // have to be usable, no queue may have more contenders than max_contenders allows, and its
 // transaction id, which becomes the token, has to be larger than seen. A queue that has one
-// contender too many may have a kept place, which does not count: ownNodes.list finds out.
+// contender too many may have a kept place, which does not count: Place.listQueue finds out.
 func (a Attempt) accept(p *Place, seen, last int64, children []int32) error {
 	desk := p.Desk
 	if last >= queue.MaxSequence {

@@ -8,11 +8,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ownWatchShare is the part of a session timeout (one fortieth) after which a waiter
-// watches its own nodes. Shorter waits do without that watch, which would cost each a
-// further read.
-const ownWatchShare = 40
-
 // awaitFront waits until the place has to wait for no contender ahead, on any of its
 // names. It waits for one name after the other: no contender can get ahead of us on one
 // name while we wait for another. It returns the generation of the connection on which
@@ -24,7 +19,7 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 		// finds the twin and has it deleted. It also finds a queue that is too long, for
 		// which the place must not wait until it is the first in another one.
 		for _, c := range p.nodes {
-			if _, err := ownNodesOf(p).list(ctx, c); err != nil {
+			if _, err := p.listQueue(ctx, c); err != nil {
 				return 0, err
 			}
 		}
@@ -59,10 +54,19 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 // again after a reconnect, or to watch our own nodes, does not end the rest.
 func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
 	desk, r := a.Desk, a.Request
-	mine, own := ownNodesOf(p), []*session.Watched(nil)
+	var own []*session.Watched
 	l := line{p: p, c: c, dialect: desk.cfg.Dialect}
-	rest := rest{place: p}
-	defer rest.end()
+	resting := false
+	rest := func(begin bool) {
+		switch {
+		case begin && !resting:
+			desk.Rest()
+		case !begin && resting:
+			desk.Stir()
+		}
+		resting = begin
+	}
+	defer rest(false)
 	watchOwn := p.Granted.IsZero() && p.nodeWatches != nil // whether to watch our own nodes
 	for {
 		if l.watched == nil {
@@ -78,19 +82,15 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			continue // the line has changed: decide again
 		}
 		if watchOwn {
-			if own, _, err = mine.watch(ctx); err != nil {
+			if own, _, err = p.watchNodes(ctx); err != nil {
 				return 0, err
 			}
 		}
 		l.report(r.By, ahead)
-		if l.far {
-			rest.begin()
-		} else {
-			rest.end()
-		}
+		rest(l.far)
 		what, err := desk.awaitChange(ctx, ahead, own)
 		if what != timeToLook {
-			rest.end()
+			rest(false)
 		}
 		switch {
 		case err != nil:
@@ -129,26 +129,4 @@ func (a Attempt) decide(ctx context.Context, l *line) (waits bool, err error) {
 	// it is far on one of them, it cannot be granted next, wherever it is on the others.
 	l.far = !queue.First(q, len(q)-1)
 	return !held, nil
-}
-
-// rest is the rest of a place; see session.Places.
-type rest struct {
-	place *Place
-	rests bool
-}
-
-// begin begins the rest. It does nothing if the place rests.
-func (r *rest) begin() {
-	if !r.rests {
-		r.rests = true
-		r.place.Desk.places().Rest()
-	}
-}
-
-// end ends the rest. It does nothing if the place does not rest.
-func (r *rest) end() {
-	if r.rests {
-		r.rests = false
-		r.place.Desk.places().Stir()
-	}
 }

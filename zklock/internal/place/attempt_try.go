@@ -64,34 +64,3 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 	}
 	return recalls, nil
 }
-
-// blockedBy returns how many contenders are ahead of the last of q, and for which of them it
-// would have to wait; 0 if it would not. A writer that blocks a reader may have been downgraded
-// to a reader: only the data of its node says so, which blockedBy reads.
-func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (position int, ahead Entry, err error) {
-	desk, path := z.Desk, z.Path
-	for {
-		held, watch := queue.Decide(q, len(q)-1)
-		if held {
-			return 0, Entry{}, nil
-		}
-		if kind.Mode != queue.Shared {
-			return len(q) - 1, Entry{Node: q[watch[0]]}, nil
-		}
-		var n driver.Node
-		err = desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-			n, err = desk.DS.Get(ctx, path+"/"+q[watch[0]].Name)
-			return err
-		})
-		switch d, _ := queue.Decode(n.Data); {
-		case errors.Is(err, driver.ErrNoNode):
-			q = append(q[:watch[0]], q[watch[0]+1:]...)
-		case err != nil:
-			return 0, Entry{}, desk.cfg.explainList(err, path)
-		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
-			return len(q) - 1, entryOf(q[watch[0]], n), nil
-		default:
-			q[watch[0]].Kind.Mode = queue.Shared
-		}
-	}
-}

@@ -1,38 +1,122 @@
 package place
 
 import (
+	"cmp"
+	"slices"
+	"sync"
+
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Desk is a session with what the places on it need: what all places of the client share,
-// the watches on the own nodes, and the contenders that are registered on the session.
+// Desk is a session with what the places on it need: what all places of the client share, and
+// the contenders that are registered on the session.
 type Desk struct {
 	*session.Session
 	*Shared
 
-	ownWatches ownWatches
 	freshNames freshNames
 
-	enqueued map[uint64]*contender   // guarded by the session's Mu; the registered contenders, by serial number
-	peers    map[string][]queue.Node // guarded by the session's Mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
-	lists    map[string]*listing     // guarded by the session's Mu; the newest list that is under way, by the lock's znode
-	serial   uint64                  // guarded by the session's Mu; the newest serial number
+	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
+	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a
+	// step that locks mu.
+	mu       sync.Mutex
+	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
+	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
+	lists    map[string]*listing     // guarded by mu; the newest list that is under way, by the lock's znode
+	serial   uint64                  // guarded by mu; the newest serial number
 }
 
-// newDesk returns the desk of a new session, and starts the goroutine that watches own
-// nodes.
+// newDesk returns the desk of a new session.
 func newDesk(s *session.Session, shared *Shared) *Desk {
 	desk := &Desk{Session: s, Shared: shared, enqueued: make(map[uint64]*contender),
 		peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
-	desk.ownWatches.init(desk)
 	desk.freshNames.init()
-	s.Spawn(desk.ownWatches.run)
 	return desk
 }
 
-// places returns the count of the session's places.
-func (d *Desk) places() session.Places { return session.Places{Session: d.Session} }
+// contender is one queue node of ours, from before its create is sent until the node is
+// certainly gone.
+//
+// Invariants:
+//   - It is registered with its desk from before its create is sent until its node is
+//     gone.
+//   - While path is empty, the outcome of its create is open. Once set, it never
+//     changes. A second node with the same GUID is a late twin: a create that was given
+//     up as lost was applied after all. A twin is deleted wherever it is seen.
+type contender struct {
+	dir  string // the lock's znode
+	guid queue.GUID
+	kind queue.Kind // guarded by the desk's mu once the place is queued
+	path string     // guarded by the desk's mu until it is known; the node's path; "" while it is not known
+}
 
-// DeskOf returns a session's desk.
-func DeskOf(s *session.Session) *Desk { return s.User.(*Desk) }
+// node returns the node's name below dir; "" while that is not known. It needs what a read of
+// path needs.
+func (c *contender) node() string {
+	if c.path == "" {
+		return ""
+	}
+	return c.path[len(c.dir)+1:]
+}
+
+// listing is a list of a queue that is under way, or that begins when the one before it has
+// ended. A list costs as much as the queue is long, and many waiters of a session may need one
+// at the same time, so they share it: a list that begins after a waiter has asked is as good
+// as one of its own.
+//
+// Invariant: of each queue, the newest listing is in Desk.lists until it has ended, and a
+// listing begins when the one before it has ended.
+type listing struct {
+	done  chan struct{} // closed when the fields below are set
+	q     []queue.Node
+	err   error
+	ended bool // the context of the waiter that listed had ended: err may be about that
+
+	begun bool     // guarded by the desk's mu; a waiter lists, and the list is too old for others
+	needs int      // guarded by the desk's mu; how many waiters need it, until it has begun
+	next  *listing // guarded by the desk's mu; nil if no waiter needs it
+}
+
+// findPeer finds a node, or the place for it, in an element of Desk.peers. Two of those may have
+// the same sequence number, if the name's znode was created again and its numbers began again.
+func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
+	return slices.BinarySearchFunc(peers, o, func(a, b queue.Node) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.GUID.Serial, b.GUID.Serial))
+	})
+}
+
+// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there, and
+// returns the peers from there on. The desk's mu is held.
+func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
+	peers := d.peers[c.dir]
+	i, found := findPeer(peers, o)
+	if !found {
+		o.Name = c.node() // not another copy of it
+		peers = slices.Insert(peers, i, o)
+		d.peers[c.dir] = peers
+	}
+	return peers[i:]
+}
+
+// removePeerLocked takes an unregistered contender out of Desk.peers, if it is there. The
+// desk's mu is held.
+func (d *Desk) removePeerLocked(c *contender) {
+	peers, ok := d.peers[c.dir]
+	if !ok {
+		return
+	}
+	o, _, _ := d.cfg.Dialect.Parse(c.node())
+	switch i, found := findPeer(peers, o); {
+	case !found:
+		return
+	case i == 0: // as a rule: the first in the queue leaves first
+		peers[0] = queue.Node{}
+		peers = peers[1:]
+	default:
+		peers = slices.Delete(peers, i, i+1)
+	}
+	if d.peers[c.dir] = peers; len(peers) == 0 {
+		delete(d.peers, c.dir)
+	}
+}

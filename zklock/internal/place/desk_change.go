@@ -127,8 +127,13 @@ func (d *Desk) waitError(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
 		return errs.ErrSessionOver
-	case d.places().Silent():
+	case d.Silent():
 		return errs.WaitEnded(ctx, errs.ErrUnavailable)
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }
+
+// ownWatchShare is the part of a session timeout (one fortieth) after which a waiter
+// watches its own nodes. Shorter waits do without that watch, which would cost each a
+// further read.
+const ownWatchShare = 40

@@ -23,19 +23,13 @@ import (
 //     describes no holder, or one that may have gone since: see Describe. When the place
 //     is recalled while it is in use, the client describes the holder.
 
-// A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
-// to 64.
-const (
-	KeepAfter  = 2
-	maxRecalls = 5
-)
-
-// A streak is how often in a row this client has used a name alone. The suffix of a
-// sequential node counts the creations below its parent. So if the suffix of a contender
-// follows that of our contender before, nothing was created in between.
-type streak struct {
-	suffix int64 // of our newest contender
-	uses   int   // up to that; 0 if it was not alone when it was created
+// keeping is what a place needs to be kept.
+type keeping struct {
+	keepable bool          // it may be kept, as far as its creation shows; set before it is queued
+	others   bool          // guarded by Desk.mu; another contender is, or may be, in the queue
+	watched  bool          // guarded by Desk.mu; the client watches for other contenders: see Keep
+	listed   bool          // guarded by Desk.mu; a guard has been given its queue
+	recalled time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
 }
 
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
@@ -59,20 +53,22 @@ type Keeper interface {
 
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, by has
 // it. Keep returns false, and does nothing, if the place has to leave the queue.
-func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
-	desk := p.Desk
-	desk.Mu.Lock()
-	if !standingOf(p).MayBeKept() || desk.Over != nil || session.Worn(desk.Session) || !p.life.moveLocked(kept) {
-		desk.Mu.Unlock()
+func (p *Place) Keep(by session.Tenant, keeper Keeper) bool {
+	desk, listed := p.Desk, false
+	if !desk.Hold(0, func() session.Tenant {
+		desk.mu.Lock()
+		defer desk.mu.Unlock()
+		if !p.standingLocked().MayBeKept() || desk.Worn() || !p.life.moveLocked(kept) {
+			return nil
+		}
+		p.hold, listed = by, p.listed
+		p.watched, p.listed = true, true
+		return by
+	}) {
 		return false
 	}
-	p.hold = by
-	desk.Tenants[by] = struct{}{}
-	listed := p.listed
-	p.watched, p.listed = true, true
-	desk.Mu.Unlock()
 	if !listed {
-		desk.ownWatches.give(guarded{place: p, keeper: keeper})
+		p.watches.give(guarded{place: p, keeper: keeper})
 	}
 	return true
 }
@@ -80,79 +76,14 @@ func Keep(p *Place, by session.Tenant, keeper Keeper) bool {
 // Recall records that another contender is, or may be, in the queue of a place. stranger says
 // that it cannot be another place of this client: then the name needs more uses in a row
 // before it is kept again.
-func Recall(p *Place, stranger bool) {
+func (p *Place) Recall(stranger bool) {
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	if p.others = true; p.watched { // else they have counted since the grant
 		p.handovers, p.recalled = 0, time.Since(p.Granted)
 	}
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if stranger {
 		desk.parents.noteRecall(p.nodes[0].dir)
-	}
-}
-
-// IsOpen reports whether the client watches for other contenders in the queue of a place,
-// and there are none.
-func IsOpen(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return standingOf(p).IsOpen()
-}
-
-// limitedFor returns for how long the limits of hand-over have counted: since the grant of a
-// place, or since its recall. The session's Mu is held.
-func limitedFor(p *Place) time.Duration { return time.Since(p.Granted) - p.recalled }
-
-// HasOthers reports whether another contender is, or may be, in the queue of a place.
-func HasOthers(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.others
-}
-
-// usesInARow returns the length of the streak below a path, and how often a place there was
-// recalled, at most maxRecalls.
-func (p *parents) usesInARow(path string) (uses int, recalls uint8) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		known := e.Value.(*parent)
-		return known.streak.uses, known.recalls
-	}
-	return 0, 0
-}
-
-// noteUse records that this client has created a contender below a path. longer means that
-// the contender makes the streak longer: it is alone, and follows the one before.
-func (p *parents) noteUse(path string, suffix int64, alone bool) (longer bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, ok := p.byPath[path]
-	if !ok {
-		return alone
-	}
-	known := e.Value.(*parent)
-	now := streak{suffix: suffix}
-	switch {
-	case !alone:
-	case suffix == known.streak.suffix+1:
-		now.uses = known.streak.uses + 1
-	default:
-		now.uses = 1
-	}
-	longer = now.uses > known.streak.uses
-	known.streak = now
-	return longer
-}
-
-// noteRecall counts a recall of a place below a path, and ends the streak.
-func (p *parents) noteRecall(path string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.byPath[path]; ok {
-		known := e.Value.(*parent)
-		known.recalls = min(known.recalls+1, maxRecalls)
-		known.streak.uses = 0
 	}
 }

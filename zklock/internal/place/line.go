@@ -1,7 +1,6 @@
 package place
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -79,8 +78,8 @@ func (l *line) listed(q []queue.Node) {
 		return
 	}
 	id := desk.DS.ID()
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
+	desk.mu.Lock()
+	defer desk.mu.Unlock()
 	peers := desk.peers[l.c.dir]
 	for i, o := range q[:self] {
 		if o.Seq == q[i+1].Seq {
@@ -114,14 +113,14 @@ func (l *line) walk() []queue.Node {
 		return nil
 	}
 	desk, most, q := l.p.Desk, l.most(), slices.Clone(l.others)
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	peers := desk.peers[l.c.dir]
 	for i, _ := findPeer(peers, queue.Node{Seq: l.before}); i > 0 && len(q) <= most; i-- {
 		if o := peers[i-1]; l.waitsFor(o) {
 			q = append(q, o)
 		}
 	}
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	queue.Sort(q)
 	if len(q) > most {
 		return nil
@@ -162,45 +161,26 @@ func (l *line) seen(gen uint64, read bool) bool {
 	return true
 }
 
-// findPeer finds a node, or the place for it, in an element of Desk.peers. Two of those may have
-// the same sequence number, if the name's znode was created again and its numbers began again.
-func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
-	return slices.BinarySearchFunc(peers, o, func(a, b queue.Node) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.GUID.Serial, b.GUID.Serial))
-	})
+// Sight says on which connection a waiter has its newest knowledge of the queue. The rule is
+// pure, and the checked model calls the same one: see package model.
+type Sight struct {
+	Gen     uint64 // generation of that connection; 0: not certain
+	ByEvent bool   // the newest knowledge is from an event, and nothing was read since
 }
 
-// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there, and
-// returns the peers from there on. The session's Mu is held.
-func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
-	peers := d.peers[c.dir]
-	i, found := findPeer(peers, o)
-	if !found {
-		o.Name = c.node() // not another copy of it
-		peers = slices.Insert(peers, i, o)
-		d.peers[c.dir] = peers
+// Combine adds the knowledge of a node on connection gen. read means that it was read just
+// now, and not by an earlier watch. Combine returns false if the last event was on another
+// connection: then the two do not count together, since the server of gen may lag behind that
+// event.
+func (s *Sight) Combine(gen uint64, read bool) bool {
+	if s.ByEvent && gen != s.Gen {
+		return false
 	}
-	return peers[i:]
-}
-
-// removePeerLocked takes an unregistered contender out of Desk.peers, if it is there. The
-// session's Mu is held.
-func (d *Desk) removePeerLocked(c *contender) {
-	peers, ok := d.peers[c.dir]
-	if !ok {
-		return
+	if read {
+		s.ByEvent = false
 	}
-	o, _, _ := d.cfg.Dialect.Parse(c.node())
-	switch i, found := findPeer(peers, o); {
-	case !found:
-		return
-	case i == 0: // as a rule: the first in the queue leaves first
-		peers[0] = queue.Node{}
-		peers = peers[1:]
-	default:
-		peers = slices.Delete(peers, i, i+1)
+	if gen != 0 {
+		s.Gen = gen
 	}
-	if d.peers[c.dir] = peers; len(peers) == 0 {
-		delete(d.peers, c.dir)
-	}
+	return true
 }

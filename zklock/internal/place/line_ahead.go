@@ -17,7 +17,7 @@ func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
 	}
 	desk := l.p.Desk
 	l.sight.Gen, _ = desk.DS.Conn()
-	q, err := ownNodesOf(l.p).list(ctx, l.c)
+	q, err := l.p.listQueue(ctx, l.c)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func nodesOf(q []queue.Node, session int64, many int, mode queue.Mode) []queue.N
 func register(l *line, q []queue.Node) {
 	for _, o := range q {
 		c := &contender{dir: l.c.dir, guid: o.GUID}
-		c.settleLocked(c.dir + "/" + o.Name)
+		c.path = c.dir + "/" + o.Name
 		l.p.Desk.enqueued[o.GUID.Serial] = c
 	}
 }

@@ -25,8 +25,8 @@ type guard struct {
 	watches *ownWatches
 	wake    chan struct{} // cap 1: entrusted has a node
 
-	count     int       // guarded by watches.mu; how many nodes it has, including those in entrusted
-	entrusted []guarded // guarded by watches.mu; new ones, which gather moves to nodes
+	count     int       // guarded by the desk's mu; how many nodes it has, including those in entrusted
+	entrusted []guarded // guarded by the desk's mu; new ones, which gather moves to nodes
 
 	nodes []guarded            // used by run's goroutine only
 	cases []reflect.SelectCase // likewise
@@ -77,8 +77,8 @@ func (g *guard) run() {
 // gather adds the entrusted nodes and removes those that need no watching any more. It
 // returns false if no node is left: then the guard ends.
 func (g *guard) gather() bool {
-	g.watches.mu.Lock()
-	defer g.watches.mu.Unlock()
+	g.watches.desk.mu.Lock()
+	defer g.watches.desk.mu.Unlock()
 	full := g.count == maxGuarded
 	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
 	g.entrusted = nil
@@ -101,11 +101,11 @@ func (g *guard) read(n *guarded) {
 		// If the connection changes meanwhile, the watch counts as armed on the older
 		// one, so that the node is read once more.
 		n.gen, _ = desk.DS.Conn()
-		read, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path())
+		read, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path)
 		return err
 	})
 	if err == nil {
-		noteRevocation(p, read.Data)
+		p.noteRevocation(read.Data)
 		return
 	}
 	n.place, n.event = nil, nil

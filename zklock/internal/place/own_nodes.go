@@ -10,22 +10,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ownNodes reads and watches the queue nodes of a place for the place itself, which has
-// to know that they still exist and belong to its session.
-type ownNodes struct{ place *Place }
-
-// ownNodesOf returns a place's own nodes.
-func ownNodesOf(p *Place) ownNodes { return ownNodes{p} }
-
-// watch reads our own nodes with watches, which report their deletion by another
+// watchNodes reads our own nodes with watches, which report their deletion by another
 // client. A node that is already watched on the present connection is not read again:
 // read says which nodes this call has read.
-func (o ownNodes) watch(ctx context.Context) (own []*session.Watched, read []bool, err error) {
-	p, desk := o.place, o.place.Desk
+func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, read []bool, err error) {
+	desk := p.Desk
 	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = desk.Watches.Watch(ctx, c.path()); err != nil {
-			return nil, nil, o.explain(err, c)
+		if own[i], read[i], err = desk.Watches.Watch(ctx, c.path); err != nil {
+			return nil, nil, p.explainNode(err, c)
 		}
 		if own[i].Node.Stat.EphemeralOwner != desk.DS.ID() {
 			return nil, nil, errs.ErrNodeGone
@@ -37,28 +30,28 @@ func (o ownNodes) watch(ctx context.Context) (own []*session.Watched, read []boo
 	return own, read, nil
 }
 
-// explain translates an error of reading one of our own nodes.
-func (o ownNodes) explain(err error, c *contender) error {
+// explainNode translates an error of reading one of our own nodes.
+func (p *Place) explainNode(err error, c *contender) error {
 	if errors.Is(err, driver.ErrNoNode) {
 		return errs.ErrNodeGone
 	}
-	return o.place.Desk.cfg.explainList(err, c.dir)
+	return p.Desk.cfg.explainList(err, c.dir)
 }
 
-// see reads our own nodes right before a grant, and watches them from then on. A node
+// seeNodes reads our own nodes right before a grant, and watches them from then on. A node
 // that was watched before is read too: that its watch has not fired is not enough,
-// since a grant must not depend on the arrival of an event. see returns the generation
+// since a grant must not depend on the arrival of an event. seeNodes returns the generation
 // of the connection on which it saw all the nodes; 0 if it saw them on more than one
 // connection.
-func (o ownNodes) see(ctx context.Context) (gen uint64, err error) {
-	own, read, err := o.watch(ctx)
+func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
+	own, read, err := p.watchNodes(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for i, c := range o.place.nodes {
+	for i, c := range p.nodes {
 		seen := own[i].Gen
 		if !read[i] {
-			if seen, err = o.read(ctx, c); err != nil {
+			if seen, err = p.readNode(ctx, c); err != nil {
 				return 0, err
 			}
 		}
@@ -71,18 +64,18 @@ func (o ownNodes) see(ctx context.Context) (gen uint64, err error) {
 	return gen, nil
 }
 
-// read reads one of our own nodes. It returns the generation of the connection on which
+// readNode reads one of our own nodes. It returns the generation of the connection on which
 // it saw the node; 0 if that is not certain.
-func (o ownNodes) read(ctx context.Context, c *contender) (gen uint64, err error) {
-	desk := o.place.Desk
+func (p *Place) readNode(ctx context.Context, c *contender) (gen uint64, err error) {
+	desk := p.Desk
 	var n driver.Node
 	err = desk.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
 		gen, _ = desk.DS.Conn()
-		n, err = desk.DS.Get(ctx, c.path())
+		n, err = desk.DS.Get(ctx, c.path)
 		return err
 	})
 	if err != nil {
-		return 0, o.explain(err, c)
+		return 0, p.explainNode(err, c)
 	}
 	if n.Stat.EphemeralOwner != desk.DS.ID() {
 		return 0, errs.ErrNodeGone
@@ -93,9 +86,9 @@ func (o ownNodes) read(ctx context.Context, c *contender) (gen uint64, err error
 	return gen, nil
 }
 
-// list lists the queue of a name up to our own node, which comes last in the result.
-func (o ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) {
-	desk := o.place.Desk
+// listQueue lists the queue of a name up to our own node, which comes last in the result.
+func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, error) {
+	desk := p.Desk
 	q, err := Znode{desk, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil, errs.ErrNodeGone
@@ -107,9 +100,9 @@ func (o ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) 
 		if q[i].Name != c.node() {
 			continue
 		}
-		desk.Mu.Lock()
+		desk.mu.Lock()
 		q[i].Kind = c.kind // the node's name may still be a writer's
-		desk.Mu.Unlock()
+		desk.mu.Unlock()
 		if other, ok := queue.Conflict(q, i); ok {
 			return nil, queue.KindConflict(other)
 		}
@@ -117,7 +110,7 @@ func (o ownNodes) list(ctx context.Context, c *contender) ([]queue.Node, error) 
 		if q[0].MayBeKept() {
 			count-- // its client gives it up when another contender comes, unless it is in use
 		}
-		if !o.place.limitChecked && count > desk.cfg.MaxContenders {
+		if !p.limitChecked && count > desk.cfg.MaxContenders {
 			return nil, desk.cfg.tooMany()
 		}
 		return q[:i+1], nil

@@ -1,9 +1,10 @@
 package place
 
 import (
-	"sync"
+	"context"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -22,27 +23,48 @@ import (
 //     ready, guards get its nodes. The exception is a place that is ending: its nodes need no
 //     watches any more.
 //   - A guard that entrust finds in withRoom has room and has not ended: the guard
-//     decides under mu whether it has room and whether it ends.
+//     decides under the desk's mu whether it has room and whether it ends.
 type ownWatches struct {
 	desk  *Desk
 	delay time.Duration
 	added chan struct{} // cap 1: wakes run for a new place, if its timer is not set for that
 
-	mu          sync.Mutex
-	first, last *Place   // guarded by mu; list of due places: due delay after their grant, in that order
-	ready       []*Place // guarded by mu; places whose nodes are watched already, or are to be watched at once
-	armed       bool     // guarded by mu; run's timer is set, and fires no later than first is due
-	withRoom    []*guard // guarded by mu; guards that can take more nodes
+	// The desk's mu guards the following.
+	first, last *Place   // list of due places: due delay after their grant, in that order
+	ready       []*Place // places whose nodes are watched already, or are to be watched at once
+	armed       bool     // run's timer is set, and fires no later than first is due
+	withRoom    []*guard // guards that can take more nodes
 }
 
-func (o *ownWatches) init(desk *Desk) {
-	o.desk, o.delay, o.added = desk, desk.Timeout/6, make(chan struct{}, 1)
+// Serve prepares a pool so that its sessions can have places: each session makes sure
+// that the root exists, and gets a Desk. inUse reports whether this client uses the
+// name with a path.
+func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
+	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
+	pool.Attend = func(s *session.Session) any {
+		o := &ownWatches{desk: newDesk(s, sh), delay: s.Timeout / 6, added: make(chan struct{}, 1)}
+		s.Spawn(o.run)
+		return o
+	}
+	sh.reaper = reaper{parents: &sh.parents, pool: pool, inUse: inUse}
+	sh.parents.onFirst = sh.reaper.start
 }
 
-// add takes over a place that has just been granted for the first time. It never blocks,
-// since the session's Mu is held.
-func (o *ownWatches) add(p *Place) {
-	o.mu.Lock()
+// ownWatching is what ownWatches needs of a place.
+type ownWatching struct {
+	nodeWatches    []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
+	watches        *ownWatches        // of the session
+	previous, next *Place             // guarded by Desk.mu; neighbours in the list of due places
+}
+
+// ownWatchesOf returns what watches the own nodes of a session.
+func ownWatchesOf(s *session.Session) *ownWatches { return s.User.(*ownWatches) }
+
+// DeskOf returns a session's desk.
+func DeskOf(s *session.Session) *Desk { return ownWatchesOf(s).desk }
+
+// addLocked takes over a place that has just been granted for the first time.
+func (o *ownWatches) addLocked(p *Place) {
 	rouse := !o.armed
 	if p.nodeWatches != nil {
 		o.ready, rouse = append(o.ready, p), true
@@ -53,34 +75,25 @@ func (o *ownWatches) add(p *Place) {
 		o.first = p
 	}
 	o.last, p.due = p, true
-	o.mu.Unlock()
 	if rouse {
 		session.Poke(o.added)
 	}
 }
 
-// hurry makes a place ready that is due later.
-func (o *ownWatches) hurry(p *Place) {
-	o.mu.Lock()
+// hurryLocked makes a place ready that is due later.
+func (o *ownWatches) hurryLocked(p *Place) {
 	if p.due && !p.entrusted {
 		o.ready = append(o.ready, p)
 	}
-	o.mu.Unlock()
 	session.Poke(o.added)
 }
 
-// remove takes a place that is given up out of the list of due places. If a guard has its
-// nodes, the guard removes them when their watches report the deletion.
-func (o *ownWatches) remove(p *Place) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if p.due {
-		o.unlinkLocked(p)
+// removeLocked takes a place that is due, or is given up, out of the list of due places. If a
+// guard has its nodes, the guard removes them when their watches report the deletion.
+func (o *ownWatches) removeLocked(p *Place) {
+	if !p.due {
+		return
 	}
-}
-
-// unlinkLocked takes a place out of the list of due places. mu is held.
-func (o *ownWatches) unlinkLocked(p *Place) {
 	if p.previous != nil {
 		p.previous.next = p.next
 	} else {
@@ -97,8 +110,8 @@ func (o *ownWatches) unlinkLocked(p *Place) {
 // next takes out a place that is ready or due. If there is none, it returns nil and the
 // time until the next one is due; a negative time if the list is empty.
 func (o *ownWatches) next() (*Place, time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.desk.mu.Lock()
+	defer o.desk.mu.Unlock()
 	if n := len(o.ready); n > 0 {
 		p := o.ready[n-1]
 		o.ready = o.ready[:n-1]
@@ -111,7 +124,7 @@ func (o *ownWatches) next() (*Place, time.Duration) {
 	if wait := time.Until(p.Granted.Add(o.delay)); wait > 0 {
 		return nil, wait
 	}
-	o.unlinkLocked(p)
+	o.removeLocked(p)
 	return p, 0
 }
 
@@ -141,10 +154,10 @@ func (o *ownWatches) run() {
 
 // entrust gives the nodes of a place to guards, once, and looks after a place that is due.
 func (o *ownWatches) entrust(p *Place) {
-	o.mu.Lock()
+	o.desk.mu.Lock()
 	due, entrusted := !p.due, p.entrusted
 	p.entrusted = true
-	o.mu.Unlock()
+	o.desk.mu.Unlock()
 	if due {
 		defer o.lookAfter(p)
 	}
@@ -155,7 +168,7 @@ func (o *ownWatches) entrust(p *Place) {
 		n := guarded{place: p, index: i}
 		if p.nodeWatches != nil {
 			n.shared, n.event, n.gen = p.nodeWatches[i], p.nodeWatches[i].Event, p.nodeWatches[i].Gen
-			noteRevocation(p, n.shared.Node.Data)
+			p.noteRevocation(n.shared.Node.Data)
 		}
 		o.give(n)
 	}
@@ -165,23 +178,23 @@ func (o *ownWatches) entrust(p *Place) {
 // first has its holder described. The queue of the second gets the watch that Keep would arm
 // later, so that its holder is described when another contender comes.
 func (o *ownWatches) lookAfter(p *Place) {
-	o.desk.Mu.Lock()
+	o.desk.mu.Lock()
 	h, held := p.hold.(interface{ Keeper() Keeper }) // a Holder
 	keepable := p.keepable && !p.others
 	act := held && p.shown != p.turn && !(keepable && p.listed)
 	p.listed = p.listed || act && keepable
-	o.desk.Mu.Unlock()
+	o.desk.mu.Unlock()
 	switch {
 	case act && keepable:
 		o.give(guarded{place: p, keeper: h.Keeper()})
 	case act:
-		Describe(p, nil)
+		p.Describe(nil)
 	}
 }
 
 // give gives a node to a guard that has room, or to a new one.
 func (o *ownWatches) give(n guarded) {
-	o.mu.Lock()
+	o.desk.mu.Lock()
 	var g *guard
 	fresh := len(o.withRoom) == 0
 	if fresh {
@@ -194,7 +207,7 @@ func (o *ownWatches) give(n guarded) {
 	if g.count++; g.count == maxGuarded {
 		o.withRoom = o.withRoom[:len(o.withRoom)-1]
 	}
-	o.mu.Unlock()
+	o.desk.mu.Unlock()
 	if fresh {
 		o.desk.Spawn(g.run)
 	} else {

@@ -19,7 +19,7 @@ func TestForeignZnodesAreForgotten(t *testing.T) {
 		defer pool.Close()
 		sh := NewShared(&Settings{})
 		var held atomic.Bool
-		sh.Serve(pool, func(path string) bool { return held.Load() && path == "/held" })
+		Serve(sh, pool, func(path string) bool { return held.Load() && path == "/held" })
 		known := func() int {
 			sh.parents.mu.Lock()
 			defer sh.parents.mu.Unlock()

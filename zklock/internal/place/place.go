@@ -1,43 +1,12 @@
 package place
 
 import (
-	"sync/atomic"
-	"time"
+	"slices"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
-
-// contender is one queue node of ours, from before its create is sent until the node is
-// certainly gone.
-//
-// Invariants:
-//   - It is registered with its desk from before its create is sent until its node is
-//     gone.
-//   - While fullPath is empty, the outcome of its create is open. Once set, it never
-//     changes. A second node with the same GUID is a late twin: a create that was given
-//     up as lost was applied after all. A twin is deleted wherever it is seen.
-type contender struct {
-	dir      string // the lock's znode
-	guid     queue.GUID
-	kind     queue.Kind // guarded by the session's Mu once the place is queued
-	fullPath string     // guarded by the session's Mu; the node's path; "" while it is not known
-}
-
-// path returns the node's path, which must be known.
-func (c *contender) path() string { return c.fullPath }
-
-// settleLocked sets the path of the contender's node. The session's Mu is held.
-func (c *contender) settleLocked(path string) { c.fullPath = path }
-
-// node returns the node's name below dir; "" while that is not known. It needs what a read of
-// fullPath needs.
-func (c *contender) node() string {
-	if c.fullPath == "" {
-		return ""
-	}
-	return c.fullPath[len(c.dir)+1:]
-}
 
 // Place is an entry in the queue of one name, or of several names at once. Its
 // contenders were created by one transaction, and so have one zxid. It belongs to one
@@ -53,47 +22,29 @@ type Place struct {
 	nodes    []*contender // in the order of the request's wants
 	Zxid     int64        // of the transaction that created them; 0 while that is not known
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
+	life     life         // its state
 
-	Granted  time.Time     // when it was first granted; zero if it was not
-	recalled time.Duration // guarded by Desk.Mu; how long after that it was recalled; 0: it was not
-
-	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
-
-	previous, next *Place // guarded by Desk.ownWatches.mu; neighbours in the list of due places
-
-	hold  session.Tenant // guarded by Desk.Mu; the hold that has it now; nil if none has
-	share *time.Timer    // guarded by Desk.Mu; see ShareAt
-
-	handovers uint32 // guarded by Desk.Mu; how often it was handed over since its grant or its recall
-	turn      uint32 // guarded by Desk.Mu; the turn of the next hold
-	shown     uint32 // guarded by Desk.Mu; equal to turn if the nodes' data describe the newest hold
-	life      life   // its state
-
-	limitChecked bool // max_contenders need not be applied any more: see ownNodes.list
+	limitChecked bool // max_contenders need not be applied any more: see listQueue
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
-	others       bool // guarded by Desk.Mu; another contender is, or may be, in the queue
-	keepable     bool // it may be kept, as far as its creation shows; set before it is queued
-	watched      bool // guarded by Desk.Mu; the client watches for other contenders: see Keep
-	listed       bool // guarded by Desk.Mu; a guard has been given its queue
+	due          bool // guarded by Desk.mu; it is in the list of due places: see ownWatches
+	entrusted    bool // guarded by Desk.mu; guards have had its nodes
 
-	due         bool        // guarded by Desk.ownWatches.mu; it is in the list of due places
-	entrusted   bool        // guarded by Desk.ownWatches.mu; guards have had its nodes
-	doubtfulTxn atomic.Bool // a Txn under it may still be applied
-
-	revocation atomic.Pointer[string] // set under Desk.Mu; why the holder is asked to give the lock back; nil: it is not
+	ownWatching // for as long as it has a hold
+	tenure      // its hand-over, from one hold to the next
+	keeping     // what is kept of it between two holds
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
 // that it may be kept. newPlace returns false if the session is over.
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants)), keepable: keepable, shown: 1}
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	if desk.Over != nil {
+	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
+	p.watches, p.keepable, p.shown = ownWatchesOf(desk.Session), keepable, 1
+	if !desk.Enter() {
 		return nil, false
 	}
-	desk.places().EnterLocked()
+	desk.mu.Lock()
+	defer desk.mu.Unlock()
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
@@ -108,7 +59,7 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 }
 
 // lastNumber returns the largest of the sequence numbers of a place whose nodes exist.
-func lastNumber(p *Place) (last int64) {
+func (p *Place) lastNumber() (last int64) {
 	for _, c := range p.nodes {
 		n, _, _ := p.Desk.cfg.Dialect.Parse(c.node())
 		last = max(last, n.Seq)
@@ -116,10 +67,10 @@ func lastNumber(p *Place) (last int64) {
 	return last
 }
 
-// move is life.moveLocked for callers that do not hold the session's Mu.
+// move is life.moveLocked for callers that do not hold the desk's mu.
 func (p *Place) move(to state) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.life.moveLocked(to)
 }
 
@@ -133,13 +84,6 @@ func (p *Place) mustRequeue() bool {
 // once the lease is long enough.
 func (p *Place) Reserve() { p.move(reserved) }
 
-// Readers reports whether the place's node is a reader's, which grants shared holds only.
-func (p *Place) Readers() bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.nodes[0].kind.Mode == queue.Shared
-}
-
 // Node returns the name of the place's first node.
 func (p *Place) Node() string { return p.nodes[0].node() }
 
@@ -150,35 +94,82 @@ func (p *Place) Size() int { return len(p.nodes) }
 // created. To call it again does nothing.
 func (p *Place) unregister() {
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	_, registered := desk.enqueued[p.nodes[0].guid.Serial]
 	for _, c := range p.nodes {
 		delete(desk.enqueued, c.guid.Serial)
 		desk.removePeerLocked(c)
 	}
-	sweep := registered && p.doubtful
-	idle := registered && !sweep && desk.places().LeaveLocked()
-	desk.Mu.Unlock()
-	p.giveUp()
-	if idle {
-		desk.Pool.Retire(desk.Session)
+	p.giveUpLocked()
+	desk.mu.Unlock()
+	if !registered {
+		return
 	}
-	if sweep {
+	if p.doubtful {
 		for _, c := range p.nodes {
 			desk.Spawn(func() { Znode{desk, c.dir}.sweep() })
 		}
-		desk.places().Leave()
 	}
+	desk.Leave()
 }
 
 // giveUp moves the place to leaving: it will not be held again, and its nodes need not be
 // watched any more.
 func (p *Place) giveUp() {
-	p.Desk.Mu.Lock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	p.giveUpLocked()
+}
+
+func (p *Place) giveUpLocked() {
 	p.life.moveLocked(leaving)
 	if p.share != nil {
 		p.share.Stop()
 	}
-	p.Desk.Mu.Unlock()
-	p.Desk.ownWatches.remove(p)
+	p.watches.removeLocked(p)
+}
+
+// Want is one name of a request, and the kind of lock that is wanted.
+type Want struct {
+	Name string
+	Path string // of the lock's znode
+	Kind queue.Kind
+}
+
+// Below implements session.Entry.
+func (p *Place) Below(set map[string]bool) bool {
+	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
+}
+
+// Add implements session.Entry.
+func (p *Place) Add(set map[string]bool) {
+	for _, c := range p.nodes {
+		set[c.dir] = true
+	}
+}
+
+// Settle implements session.Entry: it stores the results of a successful
+// transaction in the place. children has each parent's count of children, -1 where that
+// is not known. Zxid stays 0 if the driver does not report it and no parent was set.
+func (p *Place) Settle(w *session.Write) (children []int32) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	children = make([]int32, 0, len(p.nodes))
+	for i := range w.Ops {
+		switch w.Ops[i].Kind {
+		case driver.OpCreate:
+			if w.Ops[i].Mode == driver.Container {
+				continue // a parent
+			}
+			p.nodes[len(children)].path = w.Results[i].Path
+			children = append(children, -1)
+			p.Zxid = w.Results[i].Zxid
+		case driver.OpSet:
+			stat := &w.Results[i].Stat
+			children[len(children)-1] = stat.NumChildren
+			p.Zxid = stat.Mzxid
+			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
+		}
+	}
+	return children
 }

@@ -1,78 +1,65 @@
 package place
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
+// tenure is the hand-over of a place: which hold has it, and how often it was passed on.
+type tenure struct {
+	Granted time.Time      // when it was first granted; zero if it was not
+	hold    session.Tenant // guarded by Desk.mu; the hold that has it now; nil if none has
+	share   *time.Timer    // guarded by Desk.mu; see ShareAt
+
+	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
+	turn      uint32 // guarded by Desk.mu; the turn of the next hold
+	shown     uint32 // guarded by Desk.mu; equal to turn if the nodes' data describe the newest hold
+
+	doubtfulTxn atomic.Bool            // a Txn under it may still be applied
+	revocation  atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not
+}
+
 // Grant grants a place whose turn it is: the requester begins a hold of it. It checks
 // in the same step that the session is alive, that its lease is long enough, and that
-// the place's state allows a hold. Otherwise it returns false.
+// the place's state allows a hold. Otherwise it returns false. The step has the mutexes of the
+// session, of the desk and of the new hold, and its caller may have that of a turnstile: the
+// session, whose end needs the first, cannot end between the check and the hold.
 func (p *Place) Grant(by Requester) bool {
 	desk := p.Desk
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
-	if passedOnRevoked(p) || !p.leasedLocked() || !p.life.moveLocked(held) {
-		return false
-	}
-	if p.Granted.IsZero() {
-		p.Granted = time.Now()
-		desk.ownWatches.add(p)
-	} else {
-		p.handovers++
-	}
-	p.hold = by.Begin(p, p.turn)
-	p.turn++
-	desk.Tenants[p.hold] = struct{}{}
-	return true
+	return desk.Hold(desk.Least(), func() session.Tenant {
+		desk.mu.Lock()
+		defer desk.mu.Unlock()
+		if p.passedOnRevoked() || !p.life.moveLocked(held) {
+			return nil
+		}
+		if p.Granted.IsZero() {
+			p.Granted = time.Now()
+			p.watches.addLocked(p)
+		} else {
+			p.handovers++
+		}
+		p.hold = by.Begin(p, p.turn)
+		p.turn++
+		return p.hold
+	})
 }
 
 // MayJoin reports whether another reader may join the readers that hold a place: the lease
 // is long enough, the place is not revoked, and the time within has not passed since the
 // limits of hand-over count.
 func (p *Place) MayJoin(within time.Duration) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked() && standingOf(p).MayJoin(within)
-}
-
-// isLeased reports whether the session's lease is long enough for another holder.
-func isLeased(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return p.leasedLocked()
-}
-
-func (p *Place) leasedLocked() bool { return p.Desk.LeftLocked() >= p.Desk.Lease.Least() }
-
-// MayPass reports whether a place may be handed over to a holder of a mode. It checks
-// that the node grants the mode, that no Txn under the place is in doubt, that the
-// place is not revoked, that there are turns left, and that the hand-over is fair to other processes: that the time within has
-// not passed since the first grant, and that there were fewer than limit hand-overs if
-// other contenders queue, or may queue. While the client watches for other contenders, and
-// there are none, no limit counts. After a recall the limits count from that moment on. It
-// does not check the lease, as Grant does.
-func (p *Place) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	return standingOf(p).MayPass(mode, limit, within)
+	return p.Desk.Leased() && p.Standing().MayJoin(within)
 }
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.
 func (p *Place) EndHold(h session.Tenant) {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
-	delete(p.Desk.Tenants, h)
-	p.EndHoldLocked(h)
-}
-
-// EndHoldLocked is EndHold for a hold that its session does not have any more. The
-// session's Mu is held.
-func (p *Place) EndHoldLocked(h session.Tenant) {
+	p.Desk.Drop(h)
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	if p.hold == h {
 		p.hold = nil
 		p.life.moveLocked(spent)
@@ -81,8 +68,8 @@ func (p *Place) EndHoldLocked(h session.Tenant) {
 
 // Holder returns the hold that has the place; nil if none has it.
 func (p *Place) Holder() session.Tenant {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.hold
 }
 
@@ -94,31 +81,55 @@ func (p *Place) Deleted() bool { return p.life.state() == deleted }
 // call has an effect: several goroutines may notice the deletion.
 func (p *Place) Lose() {
 	desk := p.Desk
-	desk.Mu.Lock()
-	wasHeld := p.life.state() == held
-	if !p.life.moveLocked(deleted) {
-		desk.Mu.Unlock()
-		return
-	}
+	desk.mu.Lock()
+	lost := p.life.moveLocked(deleted)
 	h := p.hold
-	p.hold = nil
-	if h != nil {
-		desk.Notices.Expect()
-		defer desk.Notices.Expected()
-		delete(desk.Tenants, h)
-		if wasHeld {
-			desk.SpareLocked() // before any caller learns of the loss, and so before a caller can close the session
-		}
+	if lost {
+		p.hold = nil
 	}
-	desk.Mu.Unlock()
-	if h == nil {
+	desk.mu.Unlock()
+	switch {
+	case !lost:
+	case h == nil:
 		p.Remove()
-		return
+	default:
+		desk.Evict(h, errs.ErrNodeDeleted)
+		p.removeAfterLoss()
 	}
-	evicted := session.Evict([]session.Tenant{h}, errs.ErrNodeDeleted, time.Now())
-	for _, t := range evicted {
-		t.Vacate()
+}
+
+// Requester is the owner of a request, which the place notifies.
+type Requester interface {
+	// Waits is called each time the place begins to wait for another contender, with that
+	// contender, and when a try would have to. position is how many contenders are ahead.
+	// Without Data, only the name of the contender's node is known.
+	Waits(position int, ahead Entry)
+
+	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
+	// into the hold's token. The desk's mu is held.
+	Begin(p *Place, turn uint32) session.Tenant
+}
+
+// Standing returns what the client knows of a place at the moment.
+func (p *Place) Standing() Standing {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	return p.standingLocked()
+}
+
+func (p *Place) standingLocked() Standing {
+	s := Standing{
+		Mode:      p.nodes[0].kind.Mode,
+		Doubtful:  p.doubtfulTxn.Load(),
+		Revoked:   p.isRevoked(),
+		Keepable:  p.keepable,
+		Watched:   p.watched,
+		Others:    p.others,
+		Turn:      p.turn,
+		Handovers: int(p.handovers),
 	}
-	removeAfterLoss(p)
-	desk.Notices.Lost(session.ReportLoss(desk.Session, evicted, errs.ErrNodeDeleted))
+	if !s.IsOpen() { // else no limit counts, and the clock need not be read
+		s.Limited = time.Since(p.Granted) - p.recalled
+	}
+	return s
 }

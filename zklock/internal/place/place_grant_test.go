@@ -13,12 +13,13 @@ import (
 // of other processes may hold the lock.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
-	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, Granted: time.Now()}
-	mayPass := func(m queue.Mode) bool { return p.MayPass(m, 10, time.Hour) }
+	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p.Granted = time.Now()
+	mayPass := func(m queue.Mode) bool { return p.Standing().MayPass(m, 10, time.Hour) }
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a writer's place cannot be handed over to writers and readers")
 	}
-	p.LowerLocked()
+	p.Lower(func(uint32) bool { return true })
 	if mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a downgraded place can be handed over to writers, or cannot be to readers")
 	}
@@ -27,17 +28,18 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 // A token's turn must not begin again at 0, which it would after 2^32 holders of a place.
 func TestTurnsEnd(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
-	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}, Granted: time.Now(), keepable: true, watched: true}
+	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p.Granted, p.keepable, p.watched = time.Now(), true, true
 	p.life.current.Store(int32(spent))
 	p.turn = lastTurn - 1
-	if !p.MayPass(queue.Exclusive, 10, time.Hour) {
+	if !p.Standing().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place with turns left cannot be handed over")
 	}
 	p.turn = lastTurn
-	if p.MayPass(queue.Exclusive, 10, time.Hour) {
+	if p.Standing().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place can be handed over after its last turn")
 	}
-	if Keep(p, &tenant{}, nil) {
+	if p.Keep(&tenant{}, nil) {
 		t.Error("a place is kept after its last turn")
 	}
 }

@@ -18,41 +18,29 @@ import (
 func (p *Place) Remove() {
 	p.giveUp()
 	p.Desk.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", session.HexID(p.Desk.DS.ID()))
-	p.Desk.Spawn(func() { _ = deleteNodes(p) })
+	p.Desk.Spawn(func() { _ = p.deleteNodes() })
 }
 
 // deleteNodes deletes a place's nodes and unregisters the place. On an error a node
 // stays until its session ends. The place then stays registered, as its session's work,
 // unless the session is already over.
-func deleteNodes(p *Place) error {
+func (p *Place) deleteNodes() error {
 	for _, c := range p.nodes {
 		if c.node() == "" {
 			continue // its node was never seen; if it appears, a sweep deletes it
 		}
-		err := deleteNode(p.Desk, c.path())
+		err := deleteNode(p.Desk, c.path)
 		if errors.Is(err, errs.ErrSessionOver) {
 			p.unregister()
 			return err
 		}
 		if err != nil {
 			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
-			return p.Desk.cfg.explain(err, c.path())
+			return p.Desk.cfg.explain(err, c.path)
 		}
 	}
 	p.unregister()
 	return nil
-}
-
-// deleteNode repeats the delete of a node until the node is gone. A node that does not
-// exist is gone. errs.ErrSessionOver means that the node goes with its session.
-func deleteNode(desk *Desk, path string) error {
-	err := desk.Repeat(desk.Ctx, "release", func(ctx context.Context) error {
-		return desk.DS.Delete(ctx, path, driver.AnyVersion)
-	})
-	if errors.Is(err, driver.ErrNoNode) {
-		return nil
-	}
-	return err
 }
 
 // Release takes a place that was held out of its queues. It waits for the outcome until
@@ -63,40 +51,37 @@ func deleteNode(desk *Desk, path string) error {
 // The end of the session needs no case in the selects: requests on the session's
 // context are answered soon after that has ended.
 func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
-	desk := p.Desk
-	w := submitDelete(ctx, p)
+	desk, w := p.Desk, p.submitDelete(ctx)
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
-	// finish goes on in the background if the first try fails, or is not answered in
-	// time.
-	var failed error
-	finish := func() { failed = finishDelete(p, w) }
 	select {
 	case <-w.Done:
 	case <-ctx.Done():
-		desk.Spawn(finish)
-		return false, errs.ReleasePending(context.Cause(ctx))
+		err = errs.ReleasePending(context.Cause(ctx))
 	case <-limit.C:
-		desk.Spawn(finish)
-		return false, errs.ErrReleasePending
+		err = errs.ErrReleasePending
+	}
+	if err != nil { // the first try is not answered in time
+		desk.Spawn(func() { _ = p.finishDelete(w) })
+		return false, err
 	}
 	deleted = errors.Is(w.Err, driver.ErrNoNode)
 	if w.Err == nil || deleted && len(p.nodes) == 1 {
 		p.unregister()
-		noteRelease(p)
+		p.noteRelease()
 		return deleted, nil
 	}
-	gone := make(chan struct{})
-	if !desk.Spawn(func() { defer close(gone); finish() }) {
+	gone := make(chan error, 1)
+	if !desk.Spawn(func() { gone <- p.finishDelete(w) }) {
 		return deleted, errs.ReleasePending(desk.Cause())
 	}
 	select {
-	case <-gone:
+	case failed := <-gone:
 		if errors.Is(failed, errs.ErrSessionOver) {
 			failed = desk.Cause()
 		}
 		if failed == nil {
-			noteRelease(p)
+			p.noteRelease()
 		}
 		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
@@ -107,19 +92,19 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 }
 
 // ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
-func ReleaseAsync(ctx context.Context, p *Place) {
-	releaseAsync(ctx, p, func() {
+func (p *Place) ReleaseAsync(ctx context.Context) {
+	p.releaseAsync(ctx, func() {
 		p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(p.Desk.DS.ID()))
 	})
 }
 
 // ReleaseKept is ReleaseAsync for a place that was kept, and so had no holder.
-func ReleaseKept(p *Place) { releaseAsync(p.Desk.Ctx, p, func() {}) }
+func (p *Place) ReleaseKept() { p.releaseAsync(p.Desk.Ctx, func() {}) }
 
 // releaseAsync deletes a place's nodes in the background. It calls deleted if another program
 // had deleted one before. Until the nodes are gone, tries of this client wait for that.
-func releaseAsync(ctx context.Context, p *Place, deleted func()) {
-	w := submitDelete(ctx, p)
+func (p *Place) releaseAsync(ctx context.Context, deleted func()) {
+	w := p.submitDelete(ctx)
 	paths := make([]string, len(p.nodes))
 	for i, c := range p.nodes {
 		paths[i] = c.dir
@@ -127,10 +112,10 @@ func releaseAsync(ctx context.Context, p *Place, deleted func()) {
 	done := p.Desk.parents.leaving(paths)
 	finish := func() {
 		defer done()
-		if finishDelete(p, w) != nil {
+		if p.finishDelete(w) != nil {
 			return
 		}
-		noteRelease(p)
+		p.noteRelease()
 		if errors.Is(w.Err, driver.ErrNoNode) {
 			deleted()
 		}
@@ -141,27 +126,27 @@ func releaseAsync(ctx context.Context, p *Place, deleted func()) {
 }
 
 // submitDelete gives a place up and sends the first delete of its nodes.
-func submitDelete(ctx context.Context, p *Place) *session.Write {
+func (p *Place) submitDelete(ctx context.Context) *session.Write {
 	p.giveUp()
 	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
 	for i, c := range p.nodes {
-		w.Ops[i] = driver.DeleteOp(c.path(), driver.AnyVersion)
+		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
 	}
 	p.Desk.Commits.Submit(w)
 	return w
 }
 
 // finishDelete waits for the first delete, and goes on until the nodes are gone.
-func finishDelete(p *Place, w *session.Write) error {
+func (p *Place) finishDelete(w *session.Write) error {
 	if <-w.Done; w.Err == nil {
 		p.unregister()
 		return nil
 	}
-	return deleteNodes(p)
+	return p.deleteNodes()
 }
 
 // noteRelease remembers that the ensemble has confirmed a release on the place's session.
-func noteRelease(p *Place) {
+func (p *Place) noteRelease() {
 	for _, c := range p.nodes {
 		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID())
 	}
@@ -169,17 +154,16 @@ func noteRelease(p *Place) {
 
 // removeAfterLoss is Remove for a place that was lost while it was held, on a session
 // that lives on: the nodes that were not deleted stay for loss_delay.
-func removeAfterLoss(p *Place) {
+func (p *Place) removeAfterLoss() {
 	desk, delay := p.Desk, p.Desk.cfg.LossDelay
 	if delay == 0 || len(p.nodes) == 1 {
 		p.Remove() // if there was one node, it is gone
 		return
 	}
 	p.giveUp()
-	desk.Spare()
 	desk.Spawn(func() {
 		if session.Sleep(desk.Ctx, delay, nil) {
-			_ = deleteNodes(p)
+			_ = p.deleteNodes()
 		}
 	})
 }

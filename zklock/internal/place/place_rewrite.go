@@ -1,9 +1,7 @@
 package place
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -26,7 +24,7 @@ import (
 // session has ended, or a node is gone.
 func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 	for _, c := range p.nodes {
-		err := p.Desk.rewrite(ctx, c.path(), func(n driver.Node) ([]byte, error) {
+		err := p.Desk.rewrite(ctx, c.path, func(n driver.Node) ([]byte, error) {
 			was, ok := queue.Decode(n.Data)
 			is := was
 			if change(&is); ok && is == was {
@@ -41,26 +39,6 @@ func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 	return nil
 }
 
-// rewrite is Place.Amend for one node and any data. change returns the new data of the node
-// that was read, or an error for the caller.
-func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node) ([]byte, error)) error {
-	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
-		for {
-			n, err := d.DS.Get(ctx, path)
-			if err != nil {
-				return err
-			}
-			data, err := change(n)
-			if err != nil || bytes.Equal(data, n.Data) {
-				return err // nil: an earlier try of this call was applied, or there is nothing to change
-			}
-			if _, err = d.DS.Set(ctx, path, data, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
-				return err
-			}
-		}
-	})
-}
-
 // BecomeShared turns a writer's place that a reader has taken over into a reader's
 // place. The place keeps its node, and so its position. Readers of other processes
 // count the node as a writer's until its data says that it is a reader's, which
@@ -68,49 +46,49 @@ func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node
 // waiting see Describe.
 func (p *Place) BecomeShared(waiting *Origin) bool {
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	was := p.nodes[0].kind.Mode
 	if was == queue.Exclusive {
 		p.nodes[0].kind.Mode = queue.Shared
 	}
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if was == queue.Exclusive {
-		Describe(p, waiting)
+		p.Describe(waiting)
 	}
 	return was == queue.Exclusive
 }
 
 // Holder is the tenant of a place while callers have Locks of it.
 type Holder interface {
-	// Origin returns what others read of the holder. The session's Mu is held.
+	// Origin returns what others read of the holder. The desk's mu is held.
 	Origin() Origin
 }
 
 // Describe writes into the data of a place's node, in the background, what the place is used
 // for: by readers, if it has become theirs, and by which holder, if the data describe another.
 // waiting, if not nil, is the request that waits in the place, if no holder has it yet.
-func Describe(p *Place, waiting *Origin) {
+func (p *Place) Describe(waiting *Origin) {
 	desk := p.Desk
 	desk.Spawn(func() {
 		var shown uint32
-		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = describe(p, d, waiting) }) != nil {
+		if p.Amend(desk.Ctx, func(d *queue.Data) { shown = p.describe(d, waiting) }) != nil {
 			return // the node or the session is gone
 		}
-		desk.Mu.Lock()
+		desk.mu.Lock()
 		p.shown = max(p.shown, shown)
 		recalled := p.recalled > 0
-		desk.Mu.Unlock()
-		if recalled && session.Sleep(desk.Ctx, desk.ownWatches.delay, nil) {
-			desk.ownWatches.lookAfter(p) // it may have been handed over since
+		desk.mu.Unlock()
+		if recalled && session.Sleep(desk.Ctx, p.watches.delay, nil) {
+			p.watches.lookAfter(p) // it may have been handed over since
 		}
 	})
 }
 
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
 // not change. The data of a place that may be kept describe no holder: later ones write nothing.
-func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	if p.nodes[0].kind.Mode == queue.Shared {
 		d.Mode = queue.Shared.String()
 	}
@@ -129,9 +107,9 @@ func describe(p *Place, d *queue.Data, waiting *Origin) (shown uint32) {
 // Relabel is the change of Place.Amend that writes the label of the holder. If the data
 // describe another holder, it writes the rest of the description, too. It writes nothing if
 // no holder has the place any more.
-func Relabel(p *Place, d *queue.Data) {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+func (p *Place) Relabel(d *queue.Data) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	if h, ok := p.hold.(Holder); ok {
 		o := h.Origin()
 		if d.Label = o.Label; p.shown != p.turn {
@@ -145,21 +123,23 @@ func Relabel(p *Place, d *queue.Data) {
 // and nothing if it was called before. do is not called if the place is given up first.
 func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	desk := p.Desk
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
+	desk.mu.Lock()
+	defer desk.mu.Unlock()
 	if p.share == nil && p.nodes[0].kind.Mode == queue.Exclusive {
 		p.share = time.AfterFunc(time.Until(when), func() { desk.Spawn(func() { do(p) }) })
 	}
 }
 
-// LowerLocked turns the place of the writer that holds it into a reader's place for
-// this process. Other processes learn that from the node's data, which the caller amends. It
-// returns the turn of the readers that join from then on, which is later than the
-// writer's. The session's Mu is held.
-func (p *Place) LowerLocked() (turn uint32) {
-	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
-	turn = p.turn
-	p.turn++
-	p.shown++ // as it was: the hold stays
-	return turn
+// Lower turns the place of the writer that holds it into a reader's place for this process, if
+// do agrees. Other processes learn that from the node's data, which the caller amends. do gets
+// the turn of the readers that join from then on, which is later than the writer's. It locks
+// the hold's mutex, so that the place and its hold become a reader's in one step.
+func (p *Place) Lower(do func(turn uint32) bool) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	if do(p.turn) {
+		p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
+		p.turn++
+		p.shown++ // as it was: the hold stays
+	}
 }

@@ -34,7 +34,7 @@ import (
 //     has that hold, and no caller has a Lock of it.
 //   - No move leads out of leaving and deleted: such a place is never held again, and its
 //     nodes need no watches. A place whose session has ended keeps its state.
-//   - Moves are made under the session's Mu.
+//   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
 //     give up a place that is deleted, or report the loss of one that is leaving, without
 //     knowing the state.
@@ -68,7 +68,7 @@ var next = [...][]state{
 // life holds the state of a place.
 type life struct{ current atomic.Int32 }
 
-// state returns the state. Unless the session's Mu is held, the place may already have
+// state returns the state. Unless the desk's mu is held, the place may already have
 // another state when state returns.
 func (l *life) state() state { return state(l.current.Load()) }
 
@@ -76,7 +76,7 @@ func (l *life) state() state { return state(l.current.Load()) }
 func (l *life) ending() bool { return l.state() >= leaving }
 
 // moveLocked changes the state and returns true. If the table does not have the move, it
-// leaves the state as it is and returns false. The session's Mu is held.
+// leaves the state as it is and returns false. The desk's mu is held.
 func (l *life) moveLocked(to state) bool {
 	if !slices.Contains(next[l.state()], to) {
 		return false

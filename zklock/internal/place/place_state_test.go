@@ -74,7 +74,7 @@ type tenant struct{ session.Tenant }
 
 // A place has a hold if and only if its state is held, and none after it was given up.
 func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
-	s := &session.Session{Tenants: make(map[session.Tenant]struct{})}
+	s := &session.Session{}
 	p := &Place{Desk: &Desk{Session: s}}
 	check := func(want state) {
 		t.Helper()

@@ -22,11 +22,11 @@ type Txn struct {
 func (p *Place) Txn(ops []driver.Op) (Txn, error) {
 	all := make([]driver.Op, 0, len(p.nodes)+len(ops))
 	for _, c := range p.nodes {
-		all = append(all, driver.CheckOp(c.path(), driver.AnyVersion))
+		all = append(all, driver.CheckOp(c.path, driver.AnyVersion))
 	}
 	for i := range ops {
 		for _, c := range p.nodes {
-			if ops[i].Path == c.path() {
+			if ops[i].Path == c.path {
 				return Txn{}, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 			}
 		}
@@ -85,4 +85,4 @@ func (p *Place) Doubt() { p.doubtfulTxn.Store(true) }
 func (p *Place) InDoubt() bool { return p.doubtfulTxn.Load() }
 
 // Explain translates a driver's error about the place's first node: see Settings.explain.
-func (p *Place) Explain(err error) error { return p.Desk.cfg.explain(err, p.nodes[0].path()) }
+func (p *Place) Explain(err error) error { return p.Desk.cfg.explain(err, p.nodes[0].path) }

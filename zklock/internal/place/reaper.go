@@ -14,14 +14,9 @@ import (
 // containers that it has created itself, and no others, when they have been idle for a
 // while.
 const (
-	reapIdle  = 10 * time.Second // how long a name is idle before its container is removed
-	reapEvery = 5 * time.Second  // how often the reaper looks for idle names
-	reapBatch = 256              // names taken, and so deletes under way, at the same time
-	reapGroup = 32               // deletes in one transaction; each that is refused costs one more transaction
-
-	// foreignIdle is how much longer the client knows znodes of others. Then all servers show its
-	// last release of the name: one that lags behind by syncLimit, usually 10 s, serves no clients.
-	foreignIdle = 50 * time.Second
+	reapEvery = 5 * time.Second // how often the reaper looks for idle names
+	reapBatch = 256             // names taken, and so deletes under way, at the same time
+	reapGroup = 32              // deletes in one transaction; each that is refused costs one more transaction
 )
 
 // reaper removes idle containers that this client has created, and forgets those of other

@@ -5,15 +5,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
-
-// Want is one name of a request, and the kind of lock that is wanted.
-type Want struct {
-	Name string
-	Path string // of the lock's znode
-	Kind queue.Kind
-}
 
 // Request is an acquisition, as far as its place needs to know it.
 type Request struct {
@@ -30,14 +22,12 @@ type Request struct {
 	NoSessionSince time.Time
 }
 
-// Requester is the owner of a request, which the place notifies.
-type Requester interface {
-	// Waits is called each time the place begins to wait for another contender, with that
-	// contender, and when a try would have to. position is how many contenders are ahead.
-	// Without Data, only the name of the contender's node is known.
-	Waits(position int, ahead Entry)
+// Attempt is a request's attempt to acquire its names on one session.
+type Attempt struct {
+	Desk    *Desk
+	Request *Request
 
-	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
-	// into the hold's token. The session's Mu is held.
-	Begin(p *Place, turn uint32) session.Tenant
+	// recalls is set for a try that finds only places ahead that their clients may keep. It
+	// waits for them to be recalled, but no longer than recallWait.
+	recalls bool
 }

@@ -1,10 +1,6 @@
 package place
 
 import (
-	"context"
-	"fmt"
-
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -14,7 +10,7 @@ import (
 //   - A revoked place keeps its hold, and its node stays in the queue, until the holder
 //     releases it. It is not handed over, not joined and not kept from then on. So the
 //     operator's request ends with the holders that it was meant for.
-//   - revocation is set once, under the session's Mu, and never cleared. A hold that begins
+//   - revocation is set once, under the desk's mu, and never cleared. A hold that begins
 //     before that is notified. A hold cannot begin after that, unless it is the place's first.
 //   - A holder that attends finds the revocation when it begins to attend, or is notified
 //     later, or both. It is never missed: the read that arms a watch on a node has its data.
@@ -29,10 +25,10 @@ type Revocable interface {
 // Attend makes the client watch the nodes of a granted place at once, for a holder that wants
 // to learn of a revocation. If the place is revoked already, revoked is true. Else its tenant's
 // Revoke is called when it is.
-func Attend(p *Place) (reason string, revoked bool) {
-	p.Desk.ownWatches.hurry(p)
-	p.Desk.Mu.Lock() // a revocation that is not seen here finds the hold
-	defer p.Desk.Mu.Unlock()
+func (p *Place) Attend() (reason string, revoked bool) {
+	p.Desk.mu.Lock() // a revocation that is not seen here finds the hold
+	defer p.Desk.mu.Unlock()
+	p.watches.hurryLocked(p)
 	if r := p.revocation.Load(); r != nil {
 		return *r, true
 	}
@@ -41,49 +37,25 @@ func Attend(p *Place) (reason string, revoked bool) {
 
 // noteRevocation revokes a place if the data of one of its nodes says so, and asks its tenant
 // to give it back.
-func noteRevocation(p *Place, data []byte) {
+func (p *Place) noteRevocation(data []byte) {
 	reason := queue.Revocation(data)
 	if reason == "" {
 		return
 	}
 	desk := p.Desk
-	desk.Mu.Lock()
+	desk.mu.Lock()
 	first := p.revocation.CompareAndSwap(nil, &reason)
 	holder := p.hold
-	desk.Mu.Unlock()
+	desk.mu.Unlock()
 	if h, ok := holder.(Revocable); ok && first {
 		desk.Spawn(func() { h.Revoke(reason) }) // ending contexts may take a while
 	}
 }
 
 // isRevoked reports whether a place is revoked.
-func isRevoked(p *Place) bool { return p.revocation.Load() != nil }
+func (p *Place) isRevoked() bool { return p.revocation.Load() != nil }
 
 // passedOnRevoked reports whether a place was revoked after its first hold had begun: then it
 // has no further hold. A waiter's place can be revoked before its first hold, which is asked
 // to give it back as soon as it begins.
-func passedOnRevoked(p *Place) bool { return isRevoked(p) && !p.Granted.IsZero() }
-
-// Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
-func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
-	// Without the Sync a server that lags behind could say that the node does not exist.
-	if err := z.Sync(ctx); err != nil {
-		return z.Desk.cfg.explain(err, z.Path)
-	}
-	err := z.Desk.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
-		if err := sameNode(n, zxid); err != nil {
-			return nil, err
-		}
-		return queue.Revoke(node, n.Data, reason)
-	})
-	return z.Desk.cfg.explain(err, z.Path)
-}
-
-// sameNode returns nil if a node was created by the transaction zxid, or if zxid is 0; else an
-// error that matches ErrNoNode.
-func sameNode(n driver.Node, zxid int64) error {
-	if zxid == 0 || n.Stat.Czxid == zxid {
-		return nil
-	}
-	return fmt.Errorf("%w: the node with this name was created by the transaction %#x, and not by %#x: it is another contender", driver.ErrNoNode, n.Stat.Czxid, zxid)
-}
+func (p *Place) passedOnRevoked() bool { return p.isRevoked() && !p.Granted.IsZero() }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -36,3 +37,13 @@ func (c *Settings) acls() []driver.ACL {
 
 // They are shared by all requests: no driver writes into the lists that it is given.
 var creatorACL, openACL = driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermAll)
+
+// parentMark is the data of a lock's znode that this library has created, and which it
+// may overwrite. A znode that was found with other data was created by another program,
+// and is never written. Another program may write to one of ours later. That is not
+// checked before each set: sets with a version check would fail each other where
+// clients contend for a name.
+var parentMark = []byte("zklock")
+
+// isMark reports whether the data of a lock's znode is this library's.
+func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }

@@ -1,12 +1,9 @@
 package place
 
 import (
-	"context"
 	"sync/atomic"
 
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Shared holds what all places of a client share.
@@ -18,18 +15,8 @@ type Shared struct {
 }
 
 // NewShared returns the Shared of a client with these settings, which must not change any
-// more. Serve has to be called before any place is taken.
+// more. Serve is called before any place is taken.
 func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
-
-// Serve prepares a pool so that its sessions can have places: each session makes sure
-// that the root exists, and gets a Desk. inUse reports whether this client uses the
-// name with a path.
-func (sh *Shared) Serve(pool *session.Pool, inUse func(path string) bool) {
-	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
-	pool.Attend = func(s *session.Session) any { return newDesk(s, sh) }
-	sh.reaper = reaper{parents: &sh.parents, pool: pool, inUse: inUse}
-	sh.parents.onFirst = sh.reaper.start
-}
 
 // TokensRegressed reports whether the ensemble's transaction ids have run backwards.
 func (sh *Shared) TokensRegressed() bool { return sh.zxids.regressed.Load() }

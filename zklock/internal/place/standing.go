@@ -22,24 +22,6 @@ type Standing struct {
 	Limited   time.Duration // for how long the limits of hand-over have counted; not set if the place is open
 }
 
-// standingOf returns a place's standing. The session's Mu is held.
-func standingOf(p *Place) Standing {
-	s := Standing{
-		Mode:      p.nodes[0].kind.Mode,
-		Doubtful:  p.doubtfulTxn.Load(),
-		Revoked:   isRevoked(p),
-		Keepable:  p.keepable,
-		Watched:   p.watched,
-		Others:    p.others,
-		Turn:      p.turn,
-		Handovers: int(p.handovers),
-	}
-	if !s.IsOpen() { // else no limit counts, and the clock need not be read
-		s.Limited = limitedFor(p)
-	}
-	return s
-}
-
 // IsOpen reports whether the client watches for other contenders, and there are none.
 func (s Standing) IsOpen() bool { return s.Watched && !s.Others }
 
@@ -50,7 +32,12 @@ func (s Standing) Grants(mode queue.Mode) bool {
 	return (s.Mode != queue.Shared || mode == queue.Shared) && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
 }
 
-// MayPass is the rule of Place.MayPass.
+// MayPass reports whether a place may be handed over to a holder of a mode, without a check of
+// the lease, which Grant makes. Grants has the conditions that always count. The hand-over has to
+// be fair to other processes, too: the time within has not passed since the first grant, and
+// there were fewer than limit hand-overs if other contenders queue, or may queue. While the
+// client watches for other contenders, and there are none, no limit counts. After a recall the
+// limits count from that moment on.
 func (s Standing) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	switch {
 	case !s.Grants(mode):

@@ -35,38 +35,38 @@ type View struct {
 func (v *View) Look(ctx context.Context) (Queue, error) {
 	if !v.synced {
 		if err := v.Sync(ctx); err != nil {
-			return Queue{}, v.Desk.cfg.explain(err, v.Path)
+			return Queue{}, v.cfg.explain(err, v.Path)
 		}
 		v.synced = true
 	}
 	for {
 		if v.queue == nil || v.queue.Fired() {
 			if err := v.list(ctx); err != nil {
-				return Queue{}, v.Desk.cfg.explain(err, v.Path)
+				return Queue{}, v.cfg.explain(err, v.Path)
 			}
 		}
 		if gone, err := v.watchHead(ctx); err != nil || !gone {
-			return v.last, v.Desk.cfg.explain(err, v.Path)
+			return v.last, v.cfg.explain(err, v.Path)
 		}
 		// The children have changed since they were listed.
-		v.Desk.Watches.Drop(v.queue)
+		v.Watches.Drop(v.queue)
 		v.queue = nil
 	}
 }
 
 // list lists the queue, arms the watch on that, and reads the nodes that are new.
 func (v *View) list(ctx context.Context) error {
-	w, names, err := v.Desk.Watches.WatchChildren(ctx, v.Path)
+	w, names, err := v.Watches.WatchChildren(ctx, v.Path)
 	for errors.Is(err, driver.ErrNoNode) {
 		var found bool
-		if w, found, err = v.Desk.Watches.WatchExists(ctx, v.Path); err != nil {
+		if w, found, err = v.Watches.WatchExists(ctx, v.Path); err != nil {
 			return err
 		}
 		if !found {
 			v.queue, v.head, v.last = w, nil, Queue{}
 			return nil
 		}
-		w, names, err = v.Desk.Watches.WatchChildren(ctx, v.Path) // it was created in between
+		w, names, err = v.Watches.WatchChildren(ctx, v.Path) // it was created in between
 	}
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 			return true, nil // the event of the children may be on its way still
 		}
 	}
-	w, _, err := v.Desk.Watches.Watch(ctx, v.Path+"/"+first.Name)
+	w, _, err := v.Watches.Watch(ctx, v.Path+"/"+first.Name)
 	if errors.Is(err, driver.ErrNoNode) {
 		return true, nil
 	}
@@ -120,25 +120,24 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 // if ctx or the session has ended, or if the session has been without a connection for
 // connect_timeout: the queue is not known any more then.
 func (v *View) Changed(ctx context.Context) error {
-	desk := v.Desk
 	watched := []*session.Watched{v.queue}
 	if v.head != nil {
 		watched = append(watched, v.head)
 	}
 	for {
-		state, changed := desk.DS.State()
+		state, changed := v.DS.State()
 		var patience time.Duration
 		if state == driver.Suspended {
-			patience = desk.cfg.ConnectTimeout
+			patience = v.cfg.ConnectTimeout
 		}
-		fired, late := awaitEvent(ctx, watched, patience, changed, desk.Ctx.Done())
+		fired, late := awaitEvent(ctx, watched, patience, changed, v.Ctx.Done())
 		switch {
 		case fired != nil:
-			desk.Watches.Drop(fired)
+			v.Watches.Drop(fired)
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case desk.Ctx.Err() != nil:
+		case v.Ctx.Err() != nil:
 			return errs.ErrSessionOver
 		case late:
 			return fmt.Errorf("%w for %v", errs.ErrUnavailable, patience)

@@ -1,30 +1,21 @@
 package place
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
-
-// parentMark is the data of a lock's znode that this library has created, and which it
-// may overwrite. A znode that was found with other data was created by another program,
-// and is never written. Another program may write to one of ours later. That is not
-// checked before each set: sets with a version check would fail each other where
-// clients contend for a name.
-var parentMark = []byte("zklock")
-
-// isMark reports whether the data of a lock's znode is this library's.
-func isMark(data []byte) bool { return bytes.HasPrefix(data, parentMark) }
 
 // Znode is the znode of a lock, or an ancestor of one, with the session that accesses it.
 type Znode struct {
-	Desk *Desk
+	*Desk
 	Path string
 }
 
@@ -34,23 +25,22 @@ type Znode struct {
 // A znode that this client has not used for a while may have been replaced by another
 // program, so its data is read again before it is written. See parents.find for occupied.
 func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
-	desk, path := z.Desk, z.Path
-	if p, fresh, ok := desk.parents.find(path, occupied); ok {
+	if p, fresh, ok := z.parents.find(z.Path, occupied); ok {
 		if fresh {
 			return p, nil
 		}
 		var err error
 		if p.marked, err = z.claim(ctx); err == nil {
-			desk.parents.add(p)
+			z.parents.add(p)
 			return p, nil
 		}
 		if !errors.Is(err, driver.ErrNoNode) {
-			return parent{}, desk.cfg.explain(err, path)
+			return parent{}, z.cfg.explain(err, z.Path)
 		}
-		desk.parents.forget(path)
+		z.parents.forget(z.Path)
 	}
-	if !occupied && desk.freshNames.usable(desk.cfg.Dialect) {
-		return parent{path: path, marked: true, version: unmade}, nil
+	if !occupied && z.freshNames.usable(z.cfg.Dialect) {
+		return parent{path: z.Path, marked: true, version: unmade}, nil
 	}
 	return z.make(ctx)
 }
@@ -60,9 +50,8 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 // had children and is empty again. Servers before 3.5.1 have no containers: there it is
 // persistent.
 func (z Znode) make(ctx context.Context) (parent, error) {
-	desk, path := z.Desk, z.Path
-	found := parent{path: path, marked: true}
-	mode := desk.cfg.Dialect.ParentMode()
+	found := parent{path: z.Path, marked: true}
+	mode := z.cfg.Dialect.ParentMode()
 	create := func() error {
 		if err := z.ensureAncestors(ctx); err != nil {
 			return err
@@ -72,7 +61,7 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 	err := create()
 	found.createdHere = err == nil && mode == driver.Container
 	if errors.Is(err, driver.ErrNoNode) { // the root was removed
-		err = desk.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, desk.DS, desk.cfg) })
+		err = z.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, z.DS, z.cfg) })
 		if err == nil {
 			err = create()
 		}
@@ -84,9 +73,9 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 		return z.adopt(ctx)
 	}
 	if err != nil {
-		return parent{}, desk.cfg.explain(err, path)
+		return parent{}, z.cfg.explain(err, z.Path)
 	}
-	desk.parents.add(found)
+	z.parents.add(found)
 	return found, nil
 }
 
@@ -94,18 +83,17 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 func (z Znode) adopt(ctx context.Context) (parent, error) {
 	marked, err := z.claim(ctx)
 	if err != nil {
-		return parent{}, z.Desk.cfg.explain(err, z.Path)
+		return parent{}, z.cfg.explain(err, z.Path)
 	}
 	found := parent{path: z.Path, marked: marked}
-	z.Desk.parents.add(found)
+	z.parents.add(found)
 	return found, nil
 }
 
 // create creates the znode.
 func (z Znode) create(ctx context.Context, data []byte, mode driver.Mode) error {
-	desk, path := z.Desk, z.Path
-	return desk.Repeat(ctx, "parent", func(ctx context.Context) error {
-		_, err := desk.DS.Create(ctx, path, data, mode, desk.cfg.acls())
+	return z.Repeat(ctx, "parent", func(ctx context.Context) error {
+		_, err := z.DS.Create(ctx, z.Path, data, mode, z.cfg.acls())
 		return err
 	})
 }
@@ -114,18 +102,17 @@ func (z Znode) create(ctx context.Context, data []byte, mode driver.Mode) error 
 // name is a path. It refuses to create a lock below another lock where the dialect's
 // recipe would take the znode of the lower one for a contender of the upper one.
 func (z Znode) ensureAncestors(ctx context.Context) error {
-	desk, path := z.Desk, z.Path
-	cfg := desk.cfg
+	cfg := z.cfg
 	for i := len(cfg.Root) + 1; cfg.Dialect.Literal(); i++ {
-		slash := strings.IndexByte(path[i:], '/')
+		slash := strings.IndexByte(z.Path[i:], '/')
 		if slash < 0 {
 			break
 		}
 		i += slash
-		ancestor := path[:i]
-		err := Znode{desk, ancestor}.create(ctx, nil, cfg.Dialect.ParentMode())
+		ancestor := z.Path[:i]
+		err := Znode{z.Desk, ancestor}.create(ctx, nil, cfg.Dialect.ParentMode())
 		if errors.Is(err, driver.ErrUnimplemented) {
-			err = Znode{desk, ancestor}.create(ctx, nil, driver.Persistent)
+			err = Znode{z.Desk, ancestor}.create(ctx, nil, driver.Persistent)
 		}
 		if !errors.Is(err, driver.ErrNodeExists) && !errors.Is(err, driver.ErrNoAuth) {
 			if err != nil {
@@ -136,7 +123,7 @@ func (z Znode) ensureAncestors(ctx context.Context) error {
 		if cfg.Dialect.Family == queue.FamilyKazoo {
 			continue
 		}
-		n, err := Znode{desk, ancestor}.get(ctx)
+		n, err := z.Read(ctx, "parent", ancestor)
 		switch {
 		case errors.Is(err, driver.ErrNoAuth):
 		case err != nil:
@@ -152,15 +139,14 @@ func (z Znode) ensureAncestors(ctx context.Context) error {
 // mark, or was empty and is our mark now. claim writes the mark with the version that
 // it has read, so that it never overwrites another client's data.
 func (z Znode) claim(ctx context.Context) (marked bool, err error) {
-	desk, path := z.Desk, z.Path
 	const tries = 4
 	for range tries {
-		n, err := z.get(ctx)
-		if err != nil || len(n.Data) > 0 || !desk.cfg.Dialect.Literal() {
+		n, err := z.Read(ctx, "parent", z.Path)
+		if err != nil || len(n.Data) > 0 || !z.cfg.Dialect.Literal() {
 			return isMark(n.Data), err
 		}
-		err = desk.Repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := desk.DS.Set(ctx, path, parentMark, n.Stat.Version)
+		err = z.Repeat(ctx, "parent", func(ctx context.Context) error {
+			_, err := z.DS.Set(ctx, z.Path, parentMark, n.Stat.Version)
 			return err
 		})
 		switch {
@@ -173,12 +159,76 @@ func (z Znode) claim(ctx context.Context) (marked bool, err error) {
 	return false, nil
 }
 
-// get reads the znode.
-func (z Znode) get(ctx context.Context) (n driver.Node, err error) {
-	desk, path := z.Desk, z.Path
-	err = desk.Repeat(ctx, "parent", func(ctx context.Context) (err error) {
-		n, err = desk.DS.Get(ctx, path)
-		return err
+// addMade records that the transaction which has created a place's contenders has created the
+// parents that were unmade, too. It has also set those that are marked, so that the reaper can
+// distinguish them by their version from znodes that another program puts in their place.
+func (d *Desk) addMade(parents []parent) {
+	for i := range parents {
+		if p := &parents[i]; isUnmade(*p) {
+			p.version, p.createdHere = 1, p.marked
+			d.parents.add(*p)
+		}
+	}
+}
+
+// makeRefused is called when a write was refused because of a znode that it was to create. It
+// makes sure that this znode exists; if such writes do not work at all, that all of them do.
+func (d *Desk) makeRefused(ctx context.Context, w *session.Write, parents []parent) (err error) {
+	at := containerAtFault(w)
+	if at < 0 || d.freshNames.off.Load() {
+		return d.makeAll(ctx, parents)
+	}
+	i := slices.IndexFunc(parents, func(p parent) bool { return p.path == w.Ops[at].Path })
+	if errors.Is(w.Err, driver.ErrNodeExists) {
+		return d.adoptFrom(ctx, i, parents)
+	}
+	parents[i], err = Znode{d, parents[i].path}.make(ctx)
+	return err
+}
+
+// adoptFrom reads the parent with the index i, which exists, and those behind it which are
+// unmade: they may exist, too. The next write would be refused once for each that does, with
+// all its operations. The parents in front of i do not exist, or the server would have refused
+// the write because of them.
+func (d *Desk) adoptFrom(ctx context.Context, i int, parents []parent) error {
+	for j := i; j < len(parents); j++ {
+		if !isUnmade(parents[j]) {
+			continue
+		}
+		found, err := Znode{d, parents[j].path}.adopt(ctx)
+		if j > i && errors.Is(err, driver.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		parents[j] = found
+	}
+	return nil
+}
+
+// makeAll makes sure that the parents exist which are unmade.
+func (d *Desk) makeAll(ctx context.Context, parents []parent) error {
+	for i := range parents {
+		if !isUnmade(parents[i]) {
+			continue
+		}
+		var err error
+		if parents[i], err = (Znode{d, parents[i].path}).make(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteNode repeats the delete of a node until the node is gone. A node that does not
+// exist is gone. errs.ErrSessionOver means that the node goes with its session.
+func deleteNode(desk *Desk, path string) error {
+	err := desk.Repeat(desk.Ctx, "release", func(ctx context.Context) error {
+		return desk.DS.Delete(ctx, path, driver.AnyVersion)
 	})
-	return n, err
+	if errors.Is(err, driver.ErrNoNode) {
+		return nil
+	}
+	return err
 }

@@ -9,35 +9,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// listing is a list of a queue that is under way, or that begins when the one before it has
-// ended. A list costs as much as the queue is long, and many waiters of a session may need one
-// at the same time, so they share it: a list that begins after a waiter has asked is as good
-// as one of its own.
-//
-// Invariant: of each queue, the newest listing is in Desk.lists until it has ended, and a
-// listing begins when the one before it has ended.
-type listing struct {
-	done  chan struct{} // closed when the fields below are set
-	q     []queue.Node
-	err   error
-	ended bool // the context of the waiter that listed had ended: err may be about that
-
-	begun bool     // guarded by the session's Mu; a waiter lists, and the list is too old for others
-	needs int      // guarded by the session's Mu; how many waiters need it, until it has begun
-	next  *listing // guarded by the session's Mu; nil if no waiter needs it
-}
-
 // list returns the contenders of a lock in the order of the queue. It fails with
 // ErrConflict if there is a contender of a dialect whose contenders do not wait for
 // ours.
 func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
-	desk, began := z.Desk, lease.Now()
+	began := lease.Now()
 	for {
-		desk.Mu.Lock()
-		l := desk.lists[z.Path]
+		z.mu.Lock()
+		l := z.lists[z.Path]
 		if l == nil {
 			l = &listing{done: make(chan struct{})}
-			desk.lists[z.Path] = l
+			z.lists[z.Path] = l
 		}
 		if l.begun {
 			before := l
@@ -46,30 +28,30 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 				before.next = l
 			}
 			l.needs++
-			desk.Mu.Unlock()
+			z.mu.Unlock()
 			await(ctx, before.done)
-			desk.Mu.Lock()
-			if l.needs--; desk.lists[z.Path] == before { // it has not ended, but ctx has
-				desk.Mu.Unlock()
-				return nil, desk.WaitEnded(ctx, began)
+			z.mu.Lock()
+			if l.needs--; z.lists[z.Path] == before { // it has not ended, but ctx has
+				z.mu.Unlock()
+				return nil, z.WaitEnded(ctx, began)
 			}
 		}
 		lists := !l.begun
 		l.begun = true
-		desk.Mu.Unlock()
+		z.mu.Unlock()
 		if lists {
 			l.q, l.err = z.listAlone(ctx)
 			l.ended = ctx.Err() != nil
-			desk.Mu.Lock()
+			z.mu.Lock()
 			if l.next != nil && l.next.needs > 0 {
-				desk.lists[z.Path] = l.next
+				z.lists[z.Path] = l.next
 			} else {
-				delete(desk.lists, z.Path)
+				delete(z.lists, z.Path)
 			}
-			desk.Mu.Unlock()
+			z.mu.Unlock()
 			close(l.done)
 		} else if !await(ctx, l.done) {
-			return nil, desk.WaitEnded(ctx, began)
+			return nil, z.WaitEnded(ctx, began)
 		} else if l.ended && l.err != nil {
 			continue
 		}
@@ -89,14 +71,13 @@ func await(ctx context.Context, done <-chan struct{}) bool {
 
 // listAlone is list for one waiter, or for all that share the list.
 func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
-	desk := z.Desk
 	var foreign *queue.Dialect
-	err = desk.Repeat(ctx, "list", func(ctx context.Context) error {
+	err = z.Repeat(ctx, "list", func(ctx context.Context) error {
 		q, foreign, err = z.listOnce(ctx)
 		return err
 	})
 	if err == nil && foreign != nil {
-		return nil, desk.cfg.Dialect.ConflictWith(foreign)
+		return nil, z.cfg.Dialect.ConflictWith(foreign)
 	}
 	queue.Sort(q)
 	return q, err
@@ -106,15 +87,14 @@ func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 // session deleted in the background: see strays. foreign is the dialect of a contender
 // that does not wait for ours; nil if there is none.
 func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
-	desk, dir := z.Desk, z.Path
-	names, _, err := desk.DS.Children(ctx, dir)
+	names, _, err := z.DS.Children(ctx, z.Path)
 	if err != nil {
 		return nil, nil, err
 	}
 	q = make([]queue.Node, 0, len(names))
 	ignored := 0
 	for _, name := range names {
-		c, other, ok := desk.cfg.Dialect.Parse(name)
+		c, other, ok := z.cfg.Dialect.Parse(name)
 		switch {
 		case ok:
 			q = append(q, c)
@@ -124,11 +104,11 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 			ignored++
 		}
 	}
-	if ignored > 0 && desk.parents.warnOnce(dir) {
-		desk.cfg.Logger.Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
+	if ignored > 0 && z.parents.warnOnce(z.Path) {
+		z.cfg.Logger.Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
 	}
 	for _, path := range z.strays(q) {
-		desk.Spawn(func() { _ = deleteNode(desk, path) })
+		z.Spawn(func() { _ = deleteNode(z.Desk, path) })
 	}
 	return q, foreign, nil
 }
@@ -143,18 +123,17 @@ func (d *Desk) isContender(child string) bool {
 // registered contender has the node's GUID, or the one that has it has another node. A
 // node is not stray while the outcome of its contender's create is open.
 func (z Znode) strays(q []queue.Node) []string {
-	desk, dir := z.Desk, z.Path
-	id := desk.DS.ID()
-	desk.Mu.Lock()
-	defer desk.Mu.Unlock()
+	id := z.DS.ID()
+	z.mu.Lock()
+	defer z.mu.Unlock()
 	var paths []string
 	for i := range q {
 		if q[i].GUID.Session != id {
 			continue
 		}
-		c := desk.enqueued[q[i].GUID.Serial]
+		c := z.enqueued[q[i].GUID.Serial]
 		if c == nil || c.node() != "" && c.node() != q[i].Name {
-			paths = append(paths, dir+"/"+q[i].Name)
+			paths = append(paths, z.Path+"/"+q[i].Name)
 		}
 	}
 	return paths
@@ -164,12 +143,11 @@ func (z Znode) strays(q []queue.Node) []string {
 // session timeout later. The list has them deleted. Otherwise a twin without a
 // registered contender would block the name until the session ends.
 func (z Znode) sweep() {
-	desk := z.Desk
 	for i := range 2 {
-		if i > 0 && !session.Sleep(desk.Ctx, desk.Timeout, nil) {
+		if i > 0 && !session.Sleep(z.Ctx, z.Timeout, nil) {
 			return
 		}
-		_ = desk.Repeat(desk.Ctx, "list", func(ctx context.Context) error {
+		_ = z.Repeat(z.Ctx, "list", func(ctx context.Context) error {
 			_, _, err := z.listOnce(ctx)
 			return err
 		})

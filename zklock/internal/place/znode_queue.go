@@ -1,8 +1,10 @@
 package place
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -50,29 +52,29 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 	// Without the Sync the server may not know yet what the caller has just seen on
 	// another server.
 	if err := z.Sync(ctx); err != nil {
-		return Queue{}, z.Desk.cfg.explain(err, z.Path)
+		return Queue{}, z.cfg.explain(err, z.Path)
 	}
 	names, err := z.children(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return Queue{}, nil
 	}
 	if err != nil {
-		return Queue{}, z.Desk.cfg.explain(err, z.Path)
+		return Queue{}, z.cfg.explain(err, z.Path)
 	}
 	found, _ := z.sort(names)
 	q, err := z.read(ctx, found, nil, nil)
-	return q, z.Desk.cfg.explain(err, z.Path)
+	return q, z.cfg.explain(err, z.Path)
 }
 
 // Sync waits until the session's server knows what the ensemble has committed.
 func (z Znode) Sync(ctx context.Context) error {
-	return z.Desk.Repeat(ctx, "list", func(ctx context.Context) error { return z.Desk.DS.Sync(ctx, z.Path) })
+	return z.Repeat(ctx, "list", func(ctx context.Context) error { return z.DS.Sync(ctx, z.Path) })
 }
 
 // children lists the znode's children.
 func (z Znode) children(ctx context.Context) (names []string, err error) {
-	err = z.Desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-		names, _, err = z.Desk.DS.Children(ctx, z.Path)
+	err = z.Repeat(ctx, "list", func(ctx context.Context) (err error) {
+		names, _, err = z.DS.Children(ctx, z.Path)
 		return err
 	})
 	return names, err
@@ -81,7 +83,7 @@ func (z Znode) children(ctx context.Context) (names []string, err error) {
 // sort finds the contenders among the children of a lock's znode, and puts those of each
 // family into the order of the queue. rest has the other children.
 func (z Znode) sort(names []string) (found families, rest []string) {
-	d := z.Desk.cfg.Dialect
+	d := z.cfg.Dialect
 	for _, name := range names {
 		if c, other, ok := d.Parse(name); ok {
 			found[d.Family] = append(found[d.Family], c)
@@ -126,7 +128,7 @@ func (t turns) take(ctx context.Context) (back func(), err error) {
 // reads maxReads at the same time, and stops at the first error. It returns when no read is
 // under way any more.
 func (z Znode) read(ctx context.Context, found families, known map[string]Entry, turns turns) (Queue, error) {
-	own := z.Desk.cfg.Dialect.Family
+	own := z.cfg.Dialect.Family
 	type unread struct {
 		to      *Entry
 		foreign bool
@@ -188,11 +190,7 @@ func (z Znode) readEntry(ctx context.Context, e *Entry, foreign bool, turns turn
 		return err
 	}
 	defer back()
-	var n driver.Node
-	err = z.Desk.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-		n, err = z.Desk.DS.Get(ctx, z.Path+"/"+e.Name)
-		return err
-	})
+	n, err := z.Read(ctx, "list", z.Path+"/"+e.Name)
 	switch {
 	case errors.Is(err, driver.ErrNoNode):
 		*e = Entry{}
@@ -224,27 +222,97 @@ func (e *Entry) fill(n driver.Node, foreign bool) {
 // Delete deletes a contender's node, whichever client has created it. If zxid is not 0, the
 // node has to be the one that this transaction has created: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
-	desk, path := z.Desk, z.Path+"/"+node
+	path := z.Path + "/" + node
 	if zxid != 0 { // the node is read first, and the server may not know it yet
 		if err := z.Sync(ctx); err != nil {
-			return desk.cfg.explain(err, z.Path)
+			return z.cfg.explain(err, z.Path)
 		}
 	}
-	return desk.cfg.explain(desk.Repeat(ctx, "release", func(ctx context.Context) error {
+	return z.cfg.explain(z.Repeat(ctx, "release", func(ctx context.Context) error {
 		if zxid == 0 {
-			return desk.DS.Delete(ctx, path, driver.AnyVersion)
+			return z.DS.Delete(ctx, path, driver.AnyVersion)
 		}
 		for {
-			n, err := desk.DS.Get(ctx, path)
+			n, err := z.DS.Get(ctx, path)
 			if err == nil {
 				err = sameNode(n, zxid)
 			}
 			if err != nil {
 				return err
 			}
-			if err = desk.DS.Delete(ctx, path, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+			if err = z.DS.Delete(ctx, path, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
 				return err
 			}
 		}
 	}), z.Path)
+}
+
+// Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
+func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
+	// Without the Sync a server that lags behind could say that the node does not exist.
+	if err := z.Sync(ctx); err != nil {
+		return z.cfg.explain(err, z.Path)
+	}
+	err := z.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
+		if err := sameNode(n, zxid); err != nil {
+			return nil, err
+		}
+		return queue.Revoke(node, n.Data, reason)
+	})
+	return z.cfg.explain(err, z.Path)
+}
+
+// sameNode returns nil if a node was created by the transaction zxid, or if zxid is 0; else an
+// error that matches ErrNoNode.
+func sameNode(n driver.Node, zxid int64) error {
+	if zxid == 0 || n.Stat.Czxid == zxid {
+		return nil
+	}
+	return fmt.Errorf("%w: the node with this name was created by the transaction %#x, and not by %#x: it is another contender", driver.ErrNoNode, n.Stat.Czxid, zxid)
+}
+
+// rewrite is Place.Amend for one node and any data. change returns the new data of the node
+// that was read, or an error for the caller.
+func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node) ([]byte, error)) error {
+	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
+		for {
+			n, err := d.DS.Get(ctx, path)
+			if err != nil {
+				return err
+			}
+			data, err := change(n)
+			if err != nil || bytes.Equal(data, n.Data) {
+				return err // nil: an earlier try of this call was applied, or there is nothing to change
+			}
+			if _, err = d.DS.Set(ctx, path, data, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+				return err
+			}
+		}
+	})
+}
+
+// blockedBy returns how many contenders are ahead of the last of q, and for which of them it
+// would have to wait; 0 if it would not. A writer that blocks a reader may have been downgraded
+// to a reader: only the data of its node says so, which blockedBy reads.
+func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (position int, ahead Entry, err error) {
+	for {
+		held, watch := queue.Decide(q, len(q)-1)
+		if held {
+			return 0, Entry{}, nil
+		}
+		if kind.Mode != queue.Shared {
+			return len(q) - 1, Entry{Node: q[watch[0]]}, nil
+		}
+		n, err := z.Read(ctx, "list", z.Path+"/"+q[watch[0]].Name)
+		switch d, _ := queue.Decode(n.Data); {
+		case errors.Is(err, driver.ErrNoNode):
+			q = append(q[:watch[0]], q[watch[0]+1:]...)
+		case err != nil:
+			return 0, Entry{}, z.cfg.explainList(err, z.Path)
+		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
+			return len(q) - 1, entryOf(q[watch[0]], n), nil
+		default:
+			q[watch[0]].Kind.Mode = queue.Shared
+		}
+	}
 }

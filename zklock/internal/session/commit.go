@@ -42,9 +42,9 @@ type Entry interface {
 	// Add adds the znodes below which contenders are created to set.
 	Add(set map[string]bool)
 
-	// SettleLocked records the nodes that w has created. It returns each znode's number
-	// of children, -1 where that is not known. The caller holds the session's Mu.
-	SettleLocked(w *Write) []int32
+	// Settle records the nodes that w has created. It returns each znode's number of
+	// children, -1 where that is not known.
+	Settle(w *Write) []int32
 }
 
 // committer sends the writes of one session, in groups. A write that arrives while fewer
@@ -323,11 +323,21 @@ func opCount(group []*Write) (n int) {
 	return n
 }
 
-// answer closes the Done channels of a group, whose other fields are set.
+// answer closes the Done channels of a group, whose results are set.
 func (c *committer) answer(group []*Write) {
 	c.settle(group)
 	for _, w := range group {
 		close(w.Done)
+	}
+}
+
+// settle records what a group's transactions have created, before any of the goroutines that
+// wait for these writes is woken.
+func settle(group []*Write) {
+	for _, w := range group {
+		if w.Err == nil && w.Creates != nil {
+			w.Children = w.Creates.Settle(w)
+		}
 	}
 }
 

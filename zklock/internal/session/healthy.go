@@ -38,11 +38,11 @@ func (p *Pool) Healthy() error {
 // isProven reports whether a session has had an answer within its timeout, and its lease has
 // not run out while it counts. A session that was opened just now has had answers.
 func isProven(s *Session) bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	last := s.born
 	if s.heard.After(last) {
 		last = s.heard
 	}
-	return s.Over == nil && lease.Now().Sub(last) < s.Timeout && (!s.counting || s.LeftLocked() > 0)
+	return s.over == nil && lease.Now().Sub(last) < s.Timeout && (!s.counting || s.leftLocked() > 0)
 }

@@ -46,7 +46,7 @@ func (s heart) beat() {
 		s.waits(next.at)
 		select {
 		case <-timer.C:
-		case <-s.Rouse:
+		case <-s.rouse:
 		case <-s.Ctx.Done():
 			return
 		}
@@ -73,15 +73,15 @@ type attempt struct {
 // plan decides what the heart does next. A turn that has failed is not repeated before an
 // interval has passed.
 func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.Duration) turn {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	busy, every := s.Work > s.resting, s.Lease.SyncEvery()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	busy, every := s.work > s.resting, s.lease.SyncEvery()
 	if busy {
-		every = s.Lease.ExchangeEvery()
+		every = s.lease.ExchangeEvery()
 	}
 	// A server may refuse Syncs. On a session at rest that must not look like silence.
 	// After a gap in the chain, the first heartbeats would prove too little for a grant.
-	insist := busy || s.Work > 0 && (last.failed || Places(s).silentLocked(now) >= s.Timeout/2)
+	insist := busy || s.work > 0 && (last.failed || s.silentLocked(now) >= s.Timeout/2)
 	if s.urgent {
 		// Many sessions may come back at the same moment: none writes in place of a Sync.
 		next := turn{at: last.at.Add(lease.MinPeriod), every: every, sync: true}
@@ -97,11 +97,11 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	if last.failed {
 		again = last.at.Add(max(every-early(every), lease.MinPeriod))
 	}
-	at := s.Lease.LastSent().Add(max(every-early(every), lease.MinPeriod))
+	at := s.lease.LastSent().Add(max(every-early(every), lease.MinPeriod))
 	write := busy && !s.counting // nothing is proven yet
 	if busy && s.counting {
 		// A Sync that comes soon after an exchange would not become a link of the chain.
-		due := s.Lease.CommitDue().Add(-early(2 * every))
+		due := s.lease.CommitDue().Add(-early(2 * every))
 		if write = due.Before(at.Add(every / 2)); write && due.Before(at) {
 			at = due
 		}

@@ -28,24 +28,24 @@ import (
 // It does not cover Close, on purpose: with Close the program says that its work is over,
 // and Shutdown is there to wait until it is. A delay that began before Close is kept.
 
-// Spare records that locks were lost just now. Their remaining nodes have to stay for
+// spare records that locks were lost just now. Their remaining nodes have to stay for
 // loss_delay.
-func (s *Session) Spare() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.SpareLocked()
+func (s *Session) spare() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spareLocked()
 }
 
-// SpareLocked is Spare for a caller that holds Mu.
-func (s *Session) SpareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
+// spareLocked is spare for a caller that holds mu.
+func (s *Session) spareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
 
 // awaitSpared returns when the nodes of lost locks do not have to stay any longer. Nothing
 // ends the wait earlier; it takes loss_delay at most.
 func (s *Session) awaitSpared() {
 	for {
-		s.Mu.Lock()
+		s.mu.Lock()
 		wait := s.spared.Sub(lease.Now())
-		s.Mu.Unlock()
+		s.mu.Unlock()
 		if wait <= 0 {
 			return
 		}

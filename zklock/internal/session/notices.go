@@ -6,7 +6,7 @@ import (
 )
 
 // notices calls the Session and Lost hooks of one session, on a goroutine of its own. The
-// goroutine that notices a change, for example the keeper, must not wait for a hook.
+// goroutine that notices a change, for example the overseer, must not wait for a hook.
 //
 // Invariants:
 //   - Hooks are called one at a time, in the order of the events that they report.
@@ -20,7 +20,7 @@ type notices struct {
 	mu    sync.Mutex
 	queue []notice // guarded by mu
 	over  bool     // guarded by mu; end was called
-	due   int      // guarded by mu; number of losses that Lost has yet to be called for, see Expect
+	due   int      // guarded by mu; number of losses that lost has yet to be called for, see expect
 }
 
 // notice is one event; one of its fields is set. end is set in the last notice.
@@ -65,23 +65,23 @@ func (n *notices) session(e State) {
 	n.addLocked(notice{state: &e})
 }
 
-// Lost queues report, which reports losses, or writes another line to the log.
-func (n *notices) Lost(report func()) {
+// lost queues report, which reports losses, or writes another line to the log.
+func (n *notices) lost(report func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addLocked(notice{lost: report})
 }
 
-// Expect announces a call of Lost, and then of Expected, for a place. The session may end
+// expect announces a call of lost, and then of expected, for a place. The session may end
 // meanwhile: its end is reported only after that loss.
-func (n *notices) Expect() {
+func (n *notices) expect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.due++
 }
 
-// Expected takes back an Expect, after Lost was called.
-func (n *notices) Expected() {
+// expected takes back an expect, after lost was called.
+func (n *notices) expected() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.due--

@@ -11,16 +11,16 @@ import (
 // If it still waits much later, the process did not run for a while. Then a lease that has run
 // out says nothing about the ensemble.
 func (s heart) waits(due time.Time) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	lastPauseLocked(s.Session)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastPauseLocked()
 	s.due, s.frozen = due, lease.Suspended()
 }
 
-// lastPauseLocked returns the last pause since the lease was renewed; "" if there was none. Mu is held.
-func lastPauseLocked(s *Session) string {
+// lastPauseLocked returns the last pause since the lease was renewed; "" if there was none. mu is held.
+func (s *Session) lastPauseLocked() string {
 	if !s.due.IsZero() {
-		if text := pauseText(lease.Now().Sub(s.due), lease.Suspended()-s.frozen, s.Lease.Least()/2); text != "" {
+		if text := pauseText(lease.Now().Sub(s.due), lease.Suspended()-s.frozen, s.lease.Least()/2); text != "" {
 			s.pause = text
 		}
 	}

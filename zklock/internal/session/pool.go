@@ -28,7 +28,7 @@ import (
 //   - wg counts every session until it has been shut down and its last notice was
 //     delivered. So Close waits for all sessions, for whatever reason they end.
 //
-// Where both are locked, mu is locked before a session's Mu.
+// Where both are locked, mu is locked before a session's.
 type Pool struct {
 	Settings  *Settings
 	connector driver.Connector
@@ -158,7 +158,7 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 		old := sl.session
 		sl.session = nil
 		p.retired[old] = struct{}{}
-		p.wg.Go(func() { p.Retire(old) }) // closes it at once if it is idle
+		p.wg.Go(func() { p.retire(old) }) // closes it at once if it is idle
 	}
 	if sl.session != nil && !over {
 		return sl.session, nil, nil
@@ -267,18 +267,18 @@ func (p *Pool) connect(ctx context.Context) (*Session, error) {
 	p.Settings.reportTimeout(ds.ID(), ds.Timeout())
 	s := newSession(p, ds, suspendedThen)
 	s.User = p.Attend(s)
-	p.wg.Go(s.Notices.run)
+	p.wg.Go(s.notices.run)
 	p.Opened.Add(1)
 	return s, nil
 }
 
-// Retire ends a session that was replaced because of its age, if it has no places.
-func (p *Pool) Retire(s *Session) {
+// retire ends a session that was replaced because of its age, if it has no places.
+func (p *Pool) retire(s *Session) {
 	p.mu.Lock()
 	_, draining := p.retired[s]
 	p.mu.Unlock()
 	if draining {
-		s.endIf(driver.Closed, errs.ErrSessionEnded, func() bool { return s.Work == 0 })
+		s.endIf(driver.Closed, errs.ErrSessionEnded, func() bool { return s.work == 0 })
 	}
 }
 
@@ -334,7 +334,7 @@ func (p *Pool) Spawn(f func()) bool {
 
 // Worn reports whether a session is as old as pool_max_lifetime allows. The pool has replaced
 // it, or replaces it when a caller next asks for its slot.
-func Worn(s *Session) bool {
+func (s *Session) Worn() bool {
 	life := s.settings.PoolMaxLifetime
 	return life > 0 && lease.Now().Sub(s.born) >= life
 }

@@ -14,7 +14,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	set := &Settings{}
 	set.Jitter = func(d time.Duration) time.Duration { return d }
 	p := &Pool{Settings: set, slots: make([]slot, 1)}
-	over := &Session{Over: errs.ErrSessionExpired}
+	over := &Session{over: errs.ErrSessionExpired}
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("fill with a session that is over: error %v, and the slot has %p; want an error and no session", err, p.slots[0].session)
 	}
@@ -25,7 +25,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	if got, _, _ := p.look(0); got != alive {
 		t.Errorf("look returned %p, want the session that lives", got)
 	}
-	alive.Over = errs.ErrSessionExpired
+	alive.over = errs.ErrSessionExpired
 	opening := &opening{done: make(chan struct{})}
 	p.slots[0].opening = opening
 	if got, o, err := p.look(0); got != nil || o != opening || err != nil {
@@ -68,7 +68,7 @@ func TestNoticesAreBounded(t *testing.T) {
 		n.session(State{State: driver.Suspended})
 		n.session(State{State: driver.Connected})
 		n.session(State{State: driver.Connected, Lease: time.Second})
-		n.Lost(func() {})
+		n.lost(func() {})
 	}
 	states, losses := 0, 0
 	var last State

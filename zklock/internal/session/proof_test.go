@@ -23,12 +23,12 @@ func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 // busySession returns a session with one place, on connection 1, whose lease ends after left.
 func busySession(ds driver.Session, left time.Duration) *Session {
 	s := &Session{
-		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, Work: 1, counting: true,
+		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, counting: true,
 		look: make(chan struct{}, 1), moved: make(chan struct{}), renewed: make(chan struct{}),
 	}
-	s.Lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
-	s.Lease.Connected(lease.Now(), lease.Now(), false)
-	s.Lease.Until = lease.Now().Add(left)
+	s.lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
+	s.lease.Connected(lease.Now(), lease.Now(), false)
+	s.lease.Until = lease.Now().Add(left)
 	s.publishLocked()
 	return s
 }
@@ -70,9 +70,9 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 			gen, sent := s.BeforeExchange()
 			time.Sleep(time.Second)
 			c.then(ds, s)
-			before := s.Lease.Until
+			before := s.lease.Until
 			s.Exchanged(gen, sent, true)
-			if moved := !s.Lease.Until.Equal(before); moved != c.moves {
+			if moved := !s.lease.Until.Equal(before); moved != c.moves {
 				t.Errorf("%s: the lease was extended: %v, want %v", c.what, moved, c.moves)
 			}
 		}
@@ -139,7 +139,7 @@ type dirEntry string
 func (d dirEntry) Below(set map[string]bool) bool { return set[string(d)] }
 func (d dirEntry) Add(set map[string]bool)        { set[string(d)] = true }
 
-func (d dirEntry) SettleLocked(*Write) []int32 { return nil }
+func (d dirEntry) Settle(*Write) []int32 { return nil }
 
 func paths(f flight) (found []string) {
 	for _, op := range f.ops {

@@ -18,61 +18,61 @@ import (
 // Session is one ZooKeeper session and what this client does on it.
 //
 // Invariants:
-//   - Over is set once and never cleared: a session that was given up never comes back,
+//   - over is set once and never cleared: a session that was given up never comes back,
 //     whatever the ensemble says later. Every hold on it is lost at that moment, exactly
 //     once, and no hold is added afterwards.
 //   - Ctx ends after the last handle on the session has ended. Goroutines that wait for the
 //     end of the session wait for Ctx and nothing else; see endIf for the order.
 //   - While the lease counts (see counting), the session ends when Lease.Until is reached.
-//     The keeper ends it, as soon as its timer, a heartbeat's reply or a call of Lock.Valid
+//     The overseer ends it, as soon as its timer, a heartbeat's reply or a call of Lock.Valid
 //     shows that the time has come. A lease that has run out while it counted is never
 //     extended again, so no caller sees it come back.
 //   - While a tenant is on the session, the lease counts: a tenant's place does not rest.
-//   - Code that holds Mu only works on memory: it makes no request, calls no hook and does
+//   - Code that holds mu only works on memory: it makes no request, calls no hook and does
 //     not wait.
 type Session struct {
-	Pool     *Pool
+	pool     *Pool
 	settings *Settings
-	User     any // the result of Pool.Attend for this session
+	User     any // the result of Pool.Attend for this session; set before a caller has it
 	DS       driver.Session
 	Timeout  time.Duration // negotiated when the session was created; later values do not change it
 	born     time.Time     // an instant
 
 	Ctx      context.Context // ends with the session
 	stop     context.CancelFunc
-	wg       sync.WaitGroup // keeper, heart, committer and clean-ups
+	wg       sync.WaitGroup // overseer, heart, committer and clean-ups
 	deadline deadline
 	Commits  committer
 	Watches  watches
-	Notices  notices // its goroutine ends last, so the pool waits for it
+	notices  notices // its goroutine ends last, so the pool waits for it
 
-	Rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
-	look  chan struct{} // cap 1: wakes the keeper, which then checks the state and the lease
+	rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
+	look  chan struct{} // cap 1: wakes the overseer, which then checks the state and the lease
 	lone  chan struct{} // cap MaxLone: one element for each request of Once, or transaction of SubmitApart, that is under way
 
 	// proven is Lease.Until in nanoseconds since born, while the lease counts and the
-	// session is not over, and else 0. It changes together with them, under Mu.
+	// session is not over, and else 0. It changes together with them, under mu.
 	proven atomic.Int64
 
-	Mu       sync.Mutex
-	Lease    lease.Lease         // guarded by Mu
-	heard    time.Time           // guarded by Mu; an instant: when an exchange was last answered
-	Latency  time.Duration       // guarded by Mu; how long the newest write took
-	waits    time.Time           // guarded by Mu; an instant: since when, as far as the keeper has noticed, places wait without a lease; zero: they do not
-	spared   time.Time           // guarded by Mu; an instant: until then the nodes of lost locks stay
-	gen      uint64              // guarded by Mu; generation of the connection that the lease's chain belongs to
-	moved    chan struct{}       // guarded by Mu; closed and replaced when gen grows
-	renewed  chan struct{}       // guarded by Mu; closed and replaced when the lease changes
-	Work     int                 // guarded by Mu; number of places, each from before its creation until it is gone
-	resting  int                 // guarded by Mu; number of these that do not need the lease for now; see Places
-	counting bool                // guarded by Mu; the lease counts: a place needs it, and the session ends with the lease
-	urgent   bool                // guarded by Mu; the next heartbeat must not wait for its time
-	Tenants  map[Tenant]struct{} // guarded by Mu
-	Over     error               // guarded by Mu; why the session has ended; nil: it has not
-	due      time.Time           // guarded by Mu; an instant: the heart waits until then at most; zero: it does not wait
-	frozen   time.Duration       // guarded by Mu; lease.Suspended when the heart began to wait
-	pause    string              // guarded by Mu; the last pause of the process since the lease was renewed; "": none
-	cut      time.Time           // guarded by Mu; since when there has been no connection; zero: there is one
+	mu       sync.Mutex
+	lease    lease.Lease         // guarded by mu, but for its settings
+	heard    time.Time           // guarded by mu; an instant: when an exchange was last answered
+	latency  time.Duration       // guarded by mu; how long the newest write took
+	waits    time.Time           // guarded by mu; an instant: since when, as far as the overseer has noticed, places wait without a lease; zero: they do not
+	spared   time.Time           // guarded by mu; an instant: until then the nodes of lost locks stay
+	gen      uint64              // guarded by mu; generation of the connection that the lease's chain belongs to
+	moved    chan struct{}       // guarded by mu; closed and replaced when gen grows
+	renewed  chan struct{}       // guarded by mu; closed and replaced when the lease changes
+	work     int                 // guarded by mu; number of places, each from before its creation until it is gone
+	resting  int                 // guarded by mu; number of these that do not need the lease for now; see Rest
+	counting bool                // guarded by mu; the lease counts: a place needs it, and the session ends with the lease
+	urgent   bool                // guarded by mu; the next heartbeat must not wait for its time
+	tenants  map[Tenant]struct{} // guarded by mu
+	over     error               // guarded by mu; why the session has ended; nil: it has not
+	due      time.Time           // guarded by mu; an instant: the heart waits until then at most; zero: it does not wait
+	frozen   time.Duration       // guarded by mu; lease.Suspended when the heart began to wait
+	pause    string              // guarded by mu; the last pause of the process since the lease was renewed; "": none
+	cut      time.Time           // guarded by mu; since when there has been no connection; zero: there is one
 }
 
 // newSession makes a Session of ds and starts its goroutines. suspendedThen is what
@@ -80,30 +80,30 @@ type Session struct {
 // the lease.
 func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Session {
 	s := &Session{
-		Pool:     p,
+		pool:     p,
 		settings: p.Settings,
 		DS:       ds,
 		Timeout:  ds.Timeout(),
 		born:     lease.Now(),
-		Rouse:    make(chan struct{}, 1),
+		rouse:    make(chan struct{}, 1),
 		look:     make(chan struct{}, 1),
 		lone:     make(chan struct{}, MaxLone),
 		moved:    make(chan struct{}),
 		renewed:  make(chan struct{}),
-		Tenants:  make(map[Tenant]struct{}),
+		tenants:  make(map[Tenant]struct{}),
 	}
 	s.Ctx, s.stop = context.WithCancel(context.Background())
 	s.Watches.s = s
-	s.Commits = committer{multi: transactions{s}.multi, settle: transactions{s}.settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
-	s.Lease = s.settings.lease(s.Timeout)
+	s.Commits = committer{multi: s.multi, settle: settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
+	s.lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the handshake of the first connection created the session. If a reconnect has
 	// come in between, the time of that handshake is not known any more, and proves nothing.
-	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
-	s.Notices.init(s.settings.Changed)
+	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
+	s.notices.init(s.settings.Changed)
 	s.report(driver.Connected, nil)
-	s.wg.Go(func() { keeper{s}.keep(suspendedThen) })
+	s.wg.Go(func() { s.oversee(suspendedThen) })
 	s.wg.Go(heart{s}.beat)
 	return s
 }
@@ -111,15 +111,15 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 // publishLocked copies the end of the lease to where Alive reads it.
 func (s *Session) publishLocked() {
 	proven := int64(0)
-	if s.Over == nil && s.counting {
-		proven = int64(s.Lease.Until.Sub(s.born))
+	if s.over == nil && s.counting {
+		proven = int64(s.lease.Until.Sub(s.born))
 	}
 	s.proven.Store(proven)
 }
 
 // Alive reports whether the lease counts and has not run out. While it has not run out,
-// Alive locks no mutex. Otherwise Alive looks again with Mu locked. The lease is extended
-// under Mu too, so a caller that has seen the lease's end never sees it extended.
+// Alive locks no mutex. Otherwise Alive looks again with mu locked. The lease is extended
+// under mu too, so a caller that has seen the lease's end never sees it extended.
 func (s *Session) Alive() bool {
 	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
 		return true
@@ -132,27 +132,27 @@ func (s *Session) Alive() bool {
 // does.
 func (s *Session) IsOver() bool { return s.Cause() != nil }
 
-// CutSince returns since when the session has had no connection, as far as its keeper has
+// CutSince returns since when the session has had no connection, as far as its overseer has
 // noticed; the zero time if it has one.
 func (s *Session) CutSince() time.Time {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.cut
 }
 
 // Cause returns why the session has ended; nil if it has not.
 func (s *Session) Cause() error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.Over
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
 }
 
 // Spawn runs f in a goroutine that shutdown waits for. f has to return soon after s.Ctx has
 // ended. Spawn returns false, and does not run f, if the session is over.
 func (s *Session) Spawn(f func()) bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.Over != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
 		return false
 	}
 	s.wg.Go(f)
@@ -175,54 +175,54 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	if after != gen {
 		return
 	}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.Over != nil || gen != s.gen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil || gen != s.gen {
 		return
 	}
 	answered := lease.Now()
 	if s.heard = answered; committed {
-		s.Latency = answered.Sub(sent)
+		s.latency = answered.Sub(sent)
 	}
-	if s.counting && !answered.Before(s.Lease.Until) {
-		Poke(s.look) // the reply came too late: the keeper ends the session
+	if s.counting && !answered.Before(s.lease.Until) {
+		Poke(s.look) // the reply came too late: the overseer ends the session
 		return
 	}
 	if committed || !s.counting {
 		s.pause = ""
 	}
-	before := s.Lease.Until
-	s.Lease.Acknowledged(sent, answered, committed)
+	before := s.lease.Until
+	s.lease.Acknowledged(sent, answered, committed)
 	// A lease that is too short does not begin to count: the session might end with it
 	// although all heartbeats are answered.
 	switch {
-	case s.counting && !s.Lease.Until.Equal(before):
-		renewedLocked(s)
-	case committed && !s.counting && s.Work > s.resting && s.Lease.Lasts(answered):
-		countLocked(s) // AwaitLease has to be woken, even if the end of the lease is the same
+	case s.counting && !s.lease.Until.Equal(before):
+		s.renewedLocked()
+	case committed && !s.counting && s.work > s.resting && s.lease.Lasts(answered):
+		s.countLocked() // AwaitLease has to be woken, even if the end of the lease is the same
 	}
 }
 
 // report queues the session's state for the Session hook, and does not wait for the hook.
 func (s *Session) report(state driver.State, err error) {
 	left, _ := s.Left()
-	s.Notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
+	s.notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
 }
 
 // Left returns how much of the lease is left, and a channel that is closed when the lease
 // has changed. The duration is 0 if the lease does not count or the session is over.
 func (s *Session) Left() (time.Duration, <-chan struct{}) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.LeftLocked(), s.renewed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leftLocked(), s.renewed
 }
 
-// LeftLocked is Left without the channel, for a caller that holds Mu.
-func (s *Session) LeftLocked() time.Duration {
-	if s.Over != nil || !s.counting {
+// leftLocked is Left without the channel, for a caller that holds mu.
+func (s *Session) leftLocked() time.Duration {
+	if s.over != nil || !s.counting {
 		return 0
 	}
-	d := s.Lease.Until.Sub(lease.Now())
+	d := s.lease.Until.Sub(lease.Now())
 	if d <= 0 {
 		Poke(s.look)
 		return 0
@@ -239,17 +239,17 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 	began := lease.Now()
 	for {
 		left, renewed := s.Left()
-		if left >= s.Lease.Least() {
+		if left >= s.Least() {
 			return nil
 		}
 		if limit == nil {
 			t := time.NewTimer(s.settings.ConnectTimeout)
 			defer t.Stop()
 			limit = t.C
-			s.Mu.Lock()
+			s.mu.Lock()
 			s.urgent = true
-			s.Mu.Unlock()
-			Poke(s.Rouse)
+			s.mu.Unlock()
+			Poke(s.rouse)
 		}
 		select {
 		case <-renewed:
@@ -263,11 +263,30 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 	}
 }
 
-// Connection returns the generation of the present connection, as far as the keeper has
-// noticed, and a channel that is closed when the keeper has noticed a newer one.
+// Leased reports whether enough of the lease is left to hand out a lock.
+func (s *Session) Leased() bool {
+	left, _ := s.Left()
+	return left >= s.Least()
+}
+
+// Least returns how much of the lease has to be left to hand out a lock.
+func (s *Session) Least() time.Duration { return s.lease.Least() }
+
+// LeastKept returns how much of the lease is left at least while heartbeats are answered.
+func (s *Session) LeastKept() time.Duration { return s.lease.LeastKept() }
+
+// Latency returns how long the newest write took.
+func (s *Session) Latency() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latency
+}
+
+// Connection returns the generation of the present connection, as far as the overseer has
+// noticed, and a channel that is closed when the overseer has noticed a newer one.
 func (s *Session) Connection() (uint64, <-chan struct{}) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.gen, s.moved
 }
 
@@ -278,7 +297,7 @@ func (s *Session) End(state driver.State, cause error) {
 	s.endIf(state, cause, func() bool { return true })
 }
 
-// endIf ends the session as End does if condition returns true. It calls condition with s.Mu
+// endIf ends the session as End does if condition returns true. It calls condition with s.mu
 // locked, so that condition and end are one step.
 //
 // Callers are promised the order of the steps. A session may carry ten thousand locks and as
@@ -292,46 +311,43 @@ func (s *Session) End(state driver.State, cause error) {
 //   - The notices come last, on a goroutine of their own, since hooks and loggers may be
 //     slow.
 func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
-	s.Mu.Lock()
-	if s.Over != nil || !condition() {
-		s.Mu.Unlock()
+	s.mu.Lock()
+	if s.over != nil || !condition() {
+		s.mu.Unlock()
 		return
 	}
 	at := lease.Now()
-	if s.counting && s.Lease.Until.Before(at) {
-		at = s.Lease.Until // the lease ended then, and this client notices it only now
+	if s.counting && s.lease.Until.Before(at) {
+		at = s.lease.Until // the lease ended then, and this client notices it only now
 	}
-	if pause := lastPauseLocked(s); pause != "" && (errors.Is(cause, errs.ErrLeaseOver) || cause == errs.ErrSessionExpired) {
+	if pause := s.lastPauseLocked(); pause != "" && (errors.Is(cause, errs.ErrLeaseOver) || cause == errs.ErrSessionExpired) {
 		cause = fmt.Errorf("%w, because %s", cause, pause)
 	}
-	s.Over = cause
+	s.over = cause
 	s.publishLocked()
-	tenants := slices.Collect(maps.Keys(s.Tenants))
-	s.Tenants = nil
-	for _, t := range tenants {
-		t.LeaveLocked()
-	}
+	tenants := slices.Collect(maps.Keys(s.tenants))
+	s.tenants = nil
 	spared := slices.ContainsFunc(tenants, isHeld) && cause != errs.ErrClosed
 	if spared {
-		s.SpareLocked()
+		s.spareLocked()
 	}
 	if isLoss(cause) {
-		s.Pool.Lost.Add(1) // before any caller can notice the loss
+		s.pool.Lost.Add(1) // before any caller can notice the loss
 	}
-	s.Mu.Unlock()
+	s.mu.Unlock()
 
-	lost := Evict(tenants, cause, lease.Wall(at))
+	lost := evict(tenants, cause, lease.Wall(at))
 	if spared {
-		s.Spare() // again: the delay counts from now, when Done is closed for all of them
+		s.spare() // again: the delay counts from now, when Done is closed for all of them
 	}
-	s.Pool.discard(s, isLoss(cause))
+	s.pool.discard(s, isLoss(cause))
 	s.stop()
 	for _, t := range lost {
 		t.Vacate()
 	}
-	s.Notices.Lost(ReportLoss(s, lost, cause))
+	s.notices.lost(s.reportLoss(lost, cause))
 	s.report(state, cause)
-	s.Notices.end()
+	s.notices.end()
 }
 
 // shutdown ends the session at the ensemble and waits for all goroutines of the session.
@@ -348,7 +364,7 @@ func (s *Session) shutdown() {
 	s.wg.Go(func() {
 		defer cancel()
 		select {
-		case <-s.Pool.Ctx.Done():
+		case <-s.pool.Ctx.Done():
 			Sleep(ctx, s.Timeout, nil)
 		case <-ctx.Done():
 		}
@@ -370,12 +386,12 @@ func (s *Session) shutdown() {
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	state, _ := s.DS.State()
 	quiet := lease.Now().Sub(began)
-	s.Mu.Lock()
+	s.mu.Lock()
 	if heard := lease.Now().Sub(s.heard); heard < quiet {
 		quiet = heard
 	}
-	there := state == driver.Connected && quiet < s.Lease.ExchangeEvery()
-	s.Mu.Unlock()
+	there := state == driver.Connected && quiet < s.lease.ExchangeEvery()
+	s.mu.Unlock()
 	if there {
 		return errs.WaitEnded(ctx, errs.ErrUnanswered)
 	}
@@ -386,11 +402,11 @@ func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 // began, an instant. The context ends connect_timeout after the session has last answered. It
 // has ended already if the session has not answered since began, or has no connection.
 func (s *Session) Patient(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
-	s.Mu.Lock()
+	s.mu.Lock()
 	var last time.Time
 	if s.cut.IsZero() && s.heard.After(began) {
 		last = lease.Wall(s.heard)
 	}
-	s.Mu.Unlock()
-	return s.Pool.Patient(ctx, last)
+	s.mu.Unlock()
+	return s.pool.Patient(ctx, last)
 }

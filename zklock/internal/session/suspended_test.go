@@ -52,11 +52,11 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 		ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
 		s := busySession(ds, 5*time.Second)
 		s.counting = false // as on a session whose places are gone, and which gets one again
-		s.Pool, s.Rouse = &Pool{}, make(chan struct{}, 1)
+		s.pool, s.rouse = &Pool{}, make(chan struct{}, 1)
 		var stop context.CancelFunc
 		s.Ctx, stop = context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { keeper{s}.keep(lease.Suspended()) })
+		wg.Go(func() { s.oversee(lease.Suspended()) })
 		defer wg.Wait()
 		defer stop()
 		synctest.Wait()
@@ -72,10 +72,10 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 		gen, at := s.BeforeExchange()
 		s.Exchanged(gen, at, true)
 
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		if latest := sent.Add(before + s.Timeout); s.Lease.Until.IsZero() || s.Lease.Until.After(latest) {
-			t.Errorf("the lease ends %v after a session timeout from the handshake", s.Lease.Until.Sub(latest))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if latest := sent.Add(before + s.Timeout); s.lease.Until.IsZero() || s.lease.Until.After(latest) {
+			t.Errorf("the lease ends %v after a session timeout from the handshake", s.lease.Until.Sub(latest))
 		}
 	})
 }
@@ -99,13 +99,13 @@ func TestCutBeginsWithTheSilenceOfTheServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
 				s := busySession(ds, 5*time.Second)
-				s.counting, s.Work = false, 0
-				s.Pool, s.Rouse = &Pool{}, make(chan struct{}, 1)
+				s.counting, s.work = false, 0
+				s.pool, s.rouse = &Pool{}, make(chan struct{}, 1)
 				s.heard = lease.Now()
 				var stop context.CancelFunc
 				s.Ctx, stop = context.WithCancel(t.Context())
 				var wg sync.WaitGroup
-				wg.Go(func() { keeper{s}.keep(lease.Suspended()) })
+				wg.Go(func() { s.oversee(lease.Suspended()) })
 				defer wg.Wait()
 				defer stop()
 

@@ -13,10 +13,6 @@ import (
 // Tenant is something that is held on a session and ends with it: a hold. A session may have
 // ten thousand of them.
 type Tenant interface {
-	// LeaveLocked takes the tenant off its session, which is over. The caller holds the
-	// session's Mu.
-	LeaveLocked()
-
 	// MarkLost marks the tenant as lost. It returns false if the tenant is over already:
 	// then Finish, Vacate and Report are not called.
 	MarkLost() bool
@@ -39,13 +35,64 @@ type Tenant interface {
 	About() (name string, since time.Time)
 }
 
-// Evict ends tenants as lost, except for those that are over already, and returns the ones
+// Hold adds the tenant that begin returns, unless that is nil. Hold refuses, and does not call
+// begin, if the session is over or less than least of its lease is left. The session cannot end
+// while begin runs, which therefore only works on memory.
+func (s *Session) Hold(least time.Duration, begin func() Tenant) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil || s.leftLocked() < least {
+		return false
+	}
+	t := begin()
+	if t == nil {
+		return false
+	}
+	s.tenants[t] = struct{}{}
+	return true
+}
+
+// Drop takes a tenant off the session, if the session has it.
+func (s *Session) Drop(t Tenant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tenants, t)
+}
+
+// Evict ends one tenant as lost, while the session lives on. It does nothing if the session is
+// over, because then the tenant is lost with it. loss_delay counts before any caller learns of
+// the loss, and so before a caller can close the session.
+func (s *Session) Evict(t Tenant, cause error) {
+	s.mu.Lock()
+	if s.over != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.notices.expect()
+	defer s.notices.expected()
+	delete(s.tenants, t)
+	held := isHeld(t)
+	if held {
+		s.spareLocked()
+	}
+	s.mu.Unlock()
+	lost := evict([]Tenant{t}, cause, time.Now())
+	if held {
+		s.spare() // again: see endIf
+	}
+	for _, t := range lost {
+		t.Vacate()
+	}
+	s.notices.lost(s.reportLoss(lost, cause))
+}
+
+// evict ends tenants as lost, except for those that are over already, and returns the ones
 // that it has ended. It calls no hooks and lets no waiter in. The caller does that
 // afterwards, when all of them have ended, with Vacate and Report.
 //
-// Evict marks all tenants before it ends the first handle. A handle may end slowly, because
+// evict marks all tenants before it ends the first handle. A handle may end slowly, because
 // much code runs when its context ends; the marks show the other losses meanwhile.
-func Evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
+func evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	lost = slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
 	for _, t := range lost {
 		t.Finish(cause, at)
@@ -53,9 +100,9 @@ func Evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	return lost
 }
 
-// ReportLoss returns a function that reports the loss of each tenant of a session, which ended
-// with cause. It logs one line for all of them, and one for a session that is lost without any.
-func ReportLoss(s *Session, lost []Tenant, cause error) func() {
+// reportLoss returns a function that reports the loss of tenants, with its cause. It logs
+// one line for all of them, and one for a session that is lost without any.
+func (s *Session) reportLoss(lost []Tenant, cause error) func() {
 	return func() {
 		lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
 		if text := lossText(len(lost), cause); text != "" {
@@ -110,9 +157,9 @@ func HexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
 // tenantsNow returns the present tenants of the session.
 func (s *Session) tenantsNow() []Tenant {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return slices.AppendSeq(make([]Tenant, 0, len(s.Tenants)), maps.Keys(s.Tenants))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.AppendSeq(make([]Tenant, 0, len(s.tenants)), maps.Keys(s.tenants))
 }
 
 // review makes all tenants look for handles that callers have dropped.

@@ -15,7 +15,7 @@ import (
 // after a reconnect, servers refuse requests of the old connection. The nodes of a place
 // were created by one transaction, so the first node decides for all of them; each of the
 // others needs a list of its own queue, to learn the node's name.
-func (a Attempt) recover(ctx context.Context, p *Place) (found bool, err error) {
+func (p *Place) recover(ctx context.Context) (found bool, err error) {
 	desk := p.Desk
 	for i, c := range p.nodes {
 		var q []queue.Node
@@ -39,9 +39,9 @@ func (a Attempt) recover(ctx context.Context, p *Place) (found bool, err error) 
 		}
 		switch {
 		case node != "":
-			desk.Mu.Lock()
-			c.settleLocked(c.dir + "/" + node)
-			desk.Mu.Unlock()
+			desk.mu.Lock()
+			c.path = c.dir + "/" + node
+			desk.mu.Unlock()
 		case i == 0:
 			return false, nil
 		default:
@@ -54,11 +54,11 @@ func (a Attempt) recover(ctx context.Context, p *Place) (found bool, err error) 
 // abandon is Place.Remove for a place whose creation may still be under way, as w, or may
 // have had an unknown outcome. The place that it replaces leaves the queue with it. The
 // caller must not use parents any more.
-func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
+func (p *Place) abandon(w *session.Write, parents []parent) {
 	desk := p.Desk
 	p.giveUp()
 	desk.Spawn(func() {
-		applied, known := settled(p), false
+		applied, known := p.settled(), false
 		if w != nil {
 			<-w.Done // soon: it runs on the session's context
 			switch {
@@ -71,12 +71,11 @@ func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 			}
 		}
 		if !applied && !known {
-			look := Attempt{Desk: desk} // without the request, which need not stay in memory
-			found, err := look.recover(desk.Ctx, p)
+			found, err := p.recover(desk.Ctx)
 			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Ctx, desk.Timeout, nil) {
-				found, err = look.recover(desk.Ctx, p) // children may have been removed
+				found, err = p.recover(desk.Ctx) // children may have been removed
 			}
-			applied = found || settled(p)
+			applied = found || p.settled()
 		}
 		if old := p.replaces; old != nil {
 			p.replaces = nil
@@ -88,7 +87,7 @@ func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 		}
 		if applied {
 			desk.addMade(parents)
-			_ = deleteNodes(p)
+			_ = p.deleteNodes()
 		} else {
 			p.unregister()
 		}
@@ -96,8 +95,8 @@ func (a Attempt) abandon(p *Place, w *session.Write, parents []parent) {
 }
 
 // settled reports whether the place's nodes are known to have been created.
-func settled(p *Place) bool {
-	p.Desk.Mu.Lock()
-	defer p.Desk.Mu.Unlock()
+func (p *Place) settled() bool {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
 	return p.nodes[0].node() != ""
 }

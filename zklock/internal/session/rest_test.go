@@ -21,16 +21,16 @@ func TestRestedLeaseCountsAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := busySession(&onConn{generation: 1}, c.left)
 			s.counting = c.left > 0
-			(Places{s}).EnterLocked()
-			(Places{s}).Rest()
+			s.Enter()
+			s.Rest()
 			if s.counting != (c.left > 0) {
 				t.Errorf("a lease of %v counts: %v, although one of two places needs it", c.left, s.counting)
 			}
-			(Places{s}).Rest()
+			s.Rest()
 			if s.counting || s.Alive() {
 				t.Errorf("a lease of %v counts although both places rest", c.left)
 			}
-			(Places{s}).Stir()
+			s.Stir()
 			if s.counting != c.counts || s.urgent == c.counts {
 				t.Errorf("a lease of %v counts after the rest: %v, and the next heartbeat is urgent: %v", c.left, s.counting, s.urgent)
 			}
@@ -45,7 +45,7 @@ func TestRestedLeaseCountsAgain(t *testing.T) {
 				t.Error("a lease counts from a Sync")
 			}
 			s.Exchanged(gen, lease.Now(), true)
-			if !s.counting || s.LeftLocked() <= 0 {
+			if !s.counting || s.leftLocked() <= 0 {
 				t.Error("no lease counts from the next committed write")
 			}
 			select {
@@ -63,7 +63,7 @@ func TestLeaseThatBeginsToCountIsNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, 10*time.Second)
 		s.counting = false
-		until, renewed := s.Lease.Until, s.renewed
+		until, renewed := s.lease.Until, s.renewed
 		gen, sent := s.BeforeExchange()
 		s.Exchanged(gen, sent, true)
 		select {
@@ -71,8 +71,8 @@ func TestLeaseThatBeginsToCountIsNews(t *testing.T) {
 		default:
 			t.Error("no news of the lease")
 		}
-		if !s.counting || !s.Lease.Until.Equal(until) {
-			t.Errorf("the lease counts: %v, and its end has moved by %v", s.counting, s.Lease.Until.Sub(until))
+		if !s.counting || !s.lease.Until.Equal(until) {
+			t.Errorf("the lease counts: %v, and its end has moved by %v", s.counting, s.lease.Until.Sub(until))
 		}
 	})
 }
@@ -81,21 +81,21 @@ func TestLeaseThatBeginsToCountIsNews(t *testing.T) {
 func TestWriteDuringARestDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)
-		(Places{s}).Rest()
+		s.Rest()
 		gen, sent := s.BeforeExchange()
 		s.Exchanged(gen, sent, true)
 		if s.counting {
 			t.Error("the lease of a session at rest counts")
 		}
-		(Places{s}).EnterLocked()
+		s.Enter()
 		if !s.counting {
 			t.Error("the lease does not count when a place needs it")
 		}
-		if (Places{s}).LeaveLocked() || s.counting {
+		if s.leaveLocked() || s.counting {
 			t.Error("the lease counts when the only place that needed it has left")
 		}
 		s.resting--
-		if !(Places{s}).LeaveLocked() || !s.Lease.Until.IsZero() {
+		if !s.leaveLocked() || !s.lease.Until.IsZero() {
 			t.Error("the lease is kept after the last place has left")
 		}
 	})
@@ -108,15 +108,15 @@ func TestSilentSessionEnds(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)
 		ends := func(when string, want time.Duration, why error) {
 			t.Helper()
-			if left, cause := (Places{s}).endsLocked(); left != want || cause != why {
+			if left, cause := s.endsLocked(); left != want || cause != why {
 				t.Errorf("%s: the session ends after %v, with cause %v; want %v and %v", when, left, cause, want, why)
 			}
-			if silent := why == errs.ErrSilent && want <= s.Timeout/2; (Places{s}).Silent() != silent {
+			if silent := why == errs.ErrSilent && want <= s.Timeout/2; s.Silent() != silent {
 				t.Errorf("%s: Silent is %v, want %v", when, !silent, silent)
 			}
 		}
 		ends("with a lease", time.Second, errs.ErrLeaseOver)
-		(Places{s}).Rest()
+		s.Rest()
 		ends("at the beginning of a rest", s.Timeout, errs.ErrSilent)
 		time.Sleep(time.Second)
 		ends("after a second", s.Timeout-time.Second, errs.ErrSilent)
@@ -125,10 +125,10 @@ func TestSilentSessionEnds(t *testing.T) {
 		time.Sleep(s.Timeout / 2)
 		ends("half a session timeout after a Sync", s.Timeout/2, errs.ErrSilent)
 		s.resting--
-		(Places{s}).LeaveLocked()
+		s.leaveLocked()
 		ends("without a place", s.Timeout, nil)
 		time.Sleep(time.Minute)
-		(Places{s}).EnterLocked()
+		s.Enter()
 		ends("with a new place, after a minute of silence", s.Timeout, errs.ErrSilent)
 		if !errors.Is(errs.ErrSilent, errs.ErrLeaseOver) {
 			t.Error("the cause does not match ErrLeaseOver")
@@ -148,7 +148,7 @@ func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
 		if next := (heart{s}).plan(now, last, never); !next.write || !next.at.Equal(last.wrote.Add(lease.MinPeriod)) {
 			t.Errorf("next %+v, want a heartbeat %v after the last one", next, lease.MinPeriod)
 		}
-		(Places{s}).Rest()
+		s.Rest()
 		if next := (heart{s}).plan(now, last, never); next.write || !next.at.Equal(now.Add(lease.MinPeriod)) {
 			t.Errorf("at rest: next %+v, want a Sync %v after the last exchange", next, lease.MinPeriod)
 		}

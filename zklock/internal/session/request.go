@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -50,6 +51,15 @@ func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.C
 			return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, s.settings.ConnectTimeout, err)
 		}
 	}
+}
+
+// Read is Repeat for the read of a node.
+func (s *Session) Read(ctx context.Context, kind, path string) (n driver.Node, err error) {
+	err = s.Repeat(ctx, kind, func(ctx context.Context) (err error) {
+		n, err = s.DS.Get(ctx, path)
+		return err
+	})
+	return n, err
 }
 
 // Interrupted returns the error of an operation that began at the instant began, and whose
@@ -123,7 +133,7 @@ func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 // unknown. It is two thirds of the time from which leases are computed; ZooKeeper's clients
 // allow a silent server two thirds of the session timeout.
 func (s *Session) requestTimeout() time.Duration {
-	return s.Lease.Timeout * 2 / 3
+	return s.lease.Timeout * 2 / 3
 }
 
 // Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
@@ -133,4 +143,38 @@ func Poke(ch chan struct{}) {
 	case ch <- struct{}{}:
 	default:
 	}
+}
+
+// multi runs one transaction of the committer. If it was committed, it proves the lease.
+func (s *Session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
+	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.DS.Server(), Session: s.DS.ID()})
+	gen, sent := s.BeforeExchange()
+	results, err := s.DS.Multi(s.deadline.context(s.Ctx, s.requestTimeout()), ops)
+	if err == nil {
+		s.Exchanged(gen, sent, true)
+	}
+	end.Call(err)
+	return results, err
+}
+
+// deadline makes the contexts of a session's transactions, which bound how long a
+// transaction may stay unanswered. Transactions that are sent within an eighth of that time
+// share one context: a context and a timer for each would cost more than the whole rest of a
+// request. So a request has between seven eighths of the time and all of it.
+type deadline struct {
+	mu      sync.Mutex
+	ctx     context.Context    // guarded by mu
+	release context.CancelFunc // guarded by mu; never called: ctx ends at its deadline, or with the session
+	until   time.Time          // guarded by mu; from then on, requests get another context
+}
+
+// context returns the context of a request that is sent now and may take as long as limit.
+func (d *deadline) context(parent context.Context, limit time.Duration) context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); d.ctx == nil || !now.Before(d.until) {
+		d.until = now.Add(limit / 8)
+		d.ctx, d.release = context.WithDeadline(parent, now.Add(limit))
+	}
+	return d.ctx
 }

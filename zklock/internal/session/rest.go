@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// Places counts the places of a session, and how many of them need its lease.
+// A session counts its places, and how many of them need its lease.
 //
 // A place needs the lease from before its creation until it is gone, except while it rests:
 // while it waits behind other waiters, so that it cannot be granted next. A session on which
@@ -16,110 +16,114 @@ import (
 // At rest the lease does not count. Nothing can be lost with it, since a place that rests
 // has no hold. What is proven stays true meanwhile, and Syncs keep the chain ready: one
 // committed write proves a lease that is long enough for a grant. A grant needs a lease that
-// counts, whether the place has rested or not: see place.Place.Grant.
+// counts, whether the place has rested or not: see Hold.
 //
 // A session that has places and proves no lease ends when the ensemble has not answered for
 // a session timeout. Otherwise its waiters would wait through an outage of any length.
-type Places struct{ *Session }
 
-// EnterLocked counts a new place, which needs the lease. Mu is held.
-func (s Places) EnterLocked() {
-	s.Work++
-	if s.Work == s.resting+1 {
+// Enter counts a new place, which needs the lease. It returns false if the session is over.
+func (s *Session) Enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return false
+	}
+	s.work++
+	if s.work == s.resting+1 {
 		s.resumeLocked()
 	}
+	return true
 }
 
-// Leave takes a place that is gone out of the count in Work. The place does not rest.
-func (s Places) Leave() {
-	s.Mu.Lock()
-	idle := s.LeaveLocked()
-	s.Mu.Unlock()
+// Leave ends the count of a place that is gone. The place does not rest.
+func (s *Session) Leave() {
+	s.mu.Lock()
+	idle := s.leaveLocked()
+	s.mu.Unlock()
 	if idle {
-		s.Pool.Retire(s.Session)
+		s.pool.retire(s)
 	}
 }
 
-// LeaveLocked is Leave for a caller that holds Mu. If it returns true, the caller has to
-// call Pool.Retire after it has unlocked Mu.
-func (s Places) LeaveLocked() (idle bool) {
-	s.Work--
-	if s.Work > s.resting {
+// leaveLocked is Leave for a caller that holds mu. It reports whether no place is left.
+func (s *Session) leaveLocked() (idle bool) {
+	s.work--
+	if s.work > s.resting {
 		return false
 	}
 	s.pauseLocked()
-	if s.Work > 0 {
+	if s.work > 0 {
 		return false
 	}
-	s.Lease.Until, s.waits = time.Time{}, time.Time{}
+	s.lease.Until, s.waits = time.Time{}, time.Time{}
 	return true
 }
 
 // Rest counts a place as one that does not need the lease for now. The place has no hold,
 // and gets none before the caller has called Stir.
-func (s Places) Rest() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+func (s *Session) Rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.resting++
-	if s.Work == s.resting {
+	if s.work == s.resting {
 		s.pauseLocked()
 	}
 }
 
 // Stir counts a place that rested as one that needs the lease again. If too little of the
 // lease is left for a grant, the next heartbeat comes early.
-func (s Places) Stir() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+func (s *Session) Stir() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.resting--
-	if s.Work == s.resting+1 {
+	if s.work == s.resting+1 {
 		s.resumeLocked()
 		s.urgent = s.urgent || !s.counting
 	}
 }
 
-// pauseLocked makes the lease not count, because no place needs it any more. Mu is held.
-func (s Places) pauseLocked() {
+// pauseLocked makes the lease not count, because no place needs it any more. mu is held.
+func (s *Session) pauseLocked() {
 	s.counting = false
 	s.publishLocked()
-	if s.Work > 0 {
+	if s.work > 0 {
 		Poke(s.look) // from now on the keeper ends the session if the ensemble is silent
 	}
 }
 
 // resumeLocked makes the lease count again, because a place needs it, if enough is left of
 // what was proven before. With less the session might end before a heartbeat could be
-// answered: then the lease counts from the next committed write. Mu is held.
-func (s Places) resumeLocked() {
-	if s.Over == nil && s.Lease.Lasts(lease.Now()) {
-		countLocked(s.Session)
+// answered: then the lease counts from the next committed write. mu is held.
+func (s *Session) resumeLocked() {
+	if s.over == nil && s.lease.Lasts(lease.Now()) {
+		s.countLocked()
 	}
-	Poke(s.Rouse) // from now on exchanges are due more often
+	Poke(s.rouse) // from now on exchanges are due more often
 }
 
-// countLocked makes the lease count. Mu is held.
-func countLocked(s *Session) {
+// countLocked makes the lease count. mu is held.
+func (s *Session) countLocked() {
 	s.counting = true
-	renewedLocked(s)
+	s.renewedLocked()
 	Poke(s.look)
 }
 
 // renewedLocked reports that the end of the lease has changed. It does not wake the keeper:
 // a lease only grows while it counts, and the keeper, which wakes at the end that it knows,
-// then looks for the present one. Mu is held.
-func renewedLocked(s *Session) {
+// then looks for the present one. mu is held.
+func (s *Session) renewedLocked() {
 	s.publishLocked()
 	close(s.renewed)
 	s.renewed = make(chan struct{})
 }
 
 // endsLocked returns after which time the session ends if nothing happens before, and the
-// cause. Without places it does not end, and the cause is nil. Mu is held.
-func (s Places) endsLocked() (left time.Duration, cause error) {
+// cause. Without places it does not end, and the cause is nil. mu is held.
+func (s *Session) endsLocked() (left time.Duration, cause error) {
 	switch now := lease.Now(); {
 	case s.counting:
-		return s.Lease.Until.Sub(now), errs.ErrLeaseOver
-	case s.Work == 0:
+		return s.lease.Until.Sub(now), errs.ErrLeaseOver
+	case s.work == 0:
 		return s.Timeout, nil
 	default:
 		if s.waits.IsZero() {
@@ -130,8 +134,8 @@ func (s Places) endsLocked() (left time.Duration, cause error) {
 }
 
 // silentLocked returns for how long places have waited without an answer from the ensemble.
-// Mu is held.
-func (s Places) silentLocked(now time.Time) time.Duration {
+// mu is held.
+func (s *Session) silentLocked(now time.Time) time.Duration {
 	if s.heard.After(s.waits) {
 		return now.Sub(s.heard)
 	}
@@ -140,8 +144,8 @@ func (s Places) silentLocked(now time.Time) time.Duration {
 
 // Silent reports whether places wait without a lease, and the ensemble has not answered for
 // half a session timeout. Then a lease would probably have run out.
-func (s Places) Silent() bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+func (s *Session) Silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return !s.counting && !s.waits.IsZero() && s.silentLocked(lease.Now()) >= s.Timeout/2
 }

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -134,66 +133,4 @@ func containerAtFault(w *session.Write) int {
 		}
 	}
 	return -1
-}
-
-// addMade records that the transaction which has created a place's contenders has created the
-// parents that were unmade, too. It has also set those that are marked, so that the reaper can
-// distinguish them by their version from znodes that another program puts in their place.
-func (d *Desk) addMade(parents []parent) {
-	for i := range parents {
-		if p := &parents[i]; isUnmade(*p) {
-			p.version, p.createdHere = 1, p.marked
-			d.parents.add(*p)
-		}
-	}
-}
-
-// makeRefused is called when a write was refused because of a znode that it was to create. It
-// makes sure that this znode exists; if such writes do not work at all, that all of them do.
-func (a Attempt) makeRefused(ctx context.Context, w *session.Write, parents []parent) (err error) {
-	at := containerAtFault(w)
-	if at < 0 || a.Desk.freshNames.off.Load() {
-		return a.makeAll(ctx, parents)
-	}
-	i := slices.IndexFunc(parents, func(p parent) bool { return p.path == w.Ops[at].Path })
-	if errors.Is(w.Err, driver.ErrNodeExists) {
-		return a.adoptFrom(ctx, i, parents)
-	}
-	parents[i], err = Znode{a.Desk, parents[i].path}.make(ctx)
-	return err
-}
-
-// adoptFrom reads the parent with the index i, which exists, and those behind it which are
-// unmade: they may exist, too. The next write would be refused once for each that does, with
-// all its operations. The parents in front of i do not exist, or the server would have refused
-// the write because of them.
-func (a Attempt) adoptFrom(ctx context.Context, i int, parents []parent) error {
-	for j := i; j < len(parents); j++ {
-		if !isUnmade(parents[j]) {
-			continue
-		}
-		found, err := Znode{a.Desk, parents[j].path}.adopt(ctx)
-		if j > i && errors.Is(err, driver.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		parents[j] = found
-	}
-	return nil
-}
-
-// makeAll makes sure that the parents exist which are unmade.
-func (a Attempt) makeAll(ctx context.Context, parents []parent) error {
-	for i := range parents {
-		if !isUnmade(parents[i]) {
-			continue
-		}
-		var err error
-		if parents[i], err = (Znode{a.Desk, parents[i].path}).make(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -8,17 +8,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// keeper is the goroutine of a session that ends the session: when its lease has run out,
+// oversee is the overseer: the goroutine of a session that ends it when its lease has run out,
 // when the ensemble does not answer while callers wait, or when the driver reports its end.
-type keeper struct{ *Session }
-
-// keep watches over the session's state and the end of its lease.
 //
 // suspendedThen is a reading of lease.Suspended from before the next reconnect began. The
 // first reading is from before the session was opened. Each turn of the loop reads
 // lease.Suspended first and the session's state second. If the session is connected then,
 // the next reconnect had not begun at the time of the reading, which replaces suspendedThen.
-func (s keeper) keep(suspendedThen time.Duration) {
+func (s *Session) oversee(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	reported := driver.Connected
@@ -40,25 +37,25 @@ func (s keeper) keep(suspendedThen time.Duration) {
 		}
 		if state != reported {
 			reported = state
-			s.Mu.Lock()
+			s.mu.Lock()
 			if s.cut = (time.Time{}); state != driver.Connected {
 				s.cut = time.Now().Add(-s.silenceLocked())
 			}
-			s.Mu.Unlock()
+			s.mu.Unlock()
 			s.report(state, nil)
 		}
 
-		s.Mu.Lock()
-		left, cause := Places(s).endsLocked()
-		s.Mu.Unlock()
+		s.mu.Lock()
+		left, cause := s.endsLocked()
+		s.mu.Unlock()
 		if left <= 0 {
-			s.endIf(driver.Expired, cause, func() bool { left, cause = Places(s).endsLocked(); return left <= 0 })
+			s.endIf(driver.Expired, cause, func() bool { left, cause = s.endsLocked(); return left <= 0 })
 			if s.IsOver() {
 				return
 			}
 		}
-		if d := time.Since(cut); back && d > s.Lease.ExchangeEvery() && !s.IsOver() {
-			s.Notices.Lost(func() {
+		if d := time.Since(cut); back && d > s.lease.ExchangeEvery() && !s.IsOver() {
+			s.notices.lost(func() {
 				s.settings.Logger.Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
 			})
 		}
@@ -80,7 +77,7 @@ func (s keeper) keep(suspendedThen time.Duration) {
 // Whether that was the reason is shown by the session's own exchanges, which are a third of the
 // timeout apart at most: one of them is unanswered then. If even more of them should have been
 // answered, the process or its machine did not run for a while, and has tried nothing meanwhile.
-func (s keeper) silenceLocked() time.Duration {
+func (s *Session) silenceLocked() time.Duration {
 	quiet := lease.Now().Sub(s.heard)
 	if s.heard.IsZero() || quiet <= s.Timeout/2 || quiet > s.Timeout*5/4 {
 		return 0
@@ -95,15 +92,15 @@ func (s keeper) silenceLocked() time.Duration {
 // noticeConnection adds suspendedThen: the time for which the machine was suspended before
 // the handshake. If suspendedThen included a suspension between the handshake and its reply,
 // the lease would be too long.
-func (s keeper) noticeConnection(suspendedThen time.Duration) {
+func (s *Session) noticeConnection(suspendedThen time.Duration) {
 	gen, handshake := s.DS.Conn()
-	s.Mu.Lock()
+	s.mu.Lock()
 	if gen == s.gen {
-		s.Mu.Unlock()
+		s.mu.Unlock()
 		return
 	}
 	if s.DS.Timeout() < s.Timeout {
-		s.Mu.Unlock()
+		s.mu.Unlock()
 		s.End(driver.Expired, errs.ErrShrunk)
 		return
 	}
@@ -111,11 +108,11 @@ func (s keeper) noticeConnection(suspendedThen time.Duration) {
 	if !s.cut.IsZero() {
 		s.cut = time.Now() // there was a connection in between, if only for a moment
 	}
-	s.Lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
+	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
 	close(s.moved)
 	s.moved = make(chan struct{})
 	s.urgent = true
-	s.Mu.Unlock()
-	s.Pool.Reconnects.Add(1)
-	Poke(s.Rouse)
+	s.mu.Unlock()
+	s.pool.Reconnects.Add(1)
+	Poke(s.rouse)
 }
