@@ -72,7 +72,7 @@ func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
 	for i := range 6 {
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				err := zklock.Do(ctx, c.Mutex(name(i%3)), func(context.Context) error { return nil }, zklock.WithoutHandover())
+				err := zklock.Do(ctx, c.Mutex(name(i%3)), func(context.Context, *zklock.Lock) error { return nil }, zklock.WithoutHandover())
 				if err == nil {
 					done.Add(1)
 				} else if ctx.Err() == nil {

@@ -30,8 +30,7 @@ func TestRevokedBatchJob(t *testing.T) {
 	working, asked, cleanUp, ended := make(chan *zklock.Lock, 1), make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	ctx := within(t)
 	go func() {
-		ended <- worker.Mutex("batch").Do(ctx, func(ctx context.Context) error {
-			l, _ := zklock.FromContext(ctx)
+		ended <- zklock.Do(ctx, worker.Mutex("batch"), func(ctx context.Context, l *zklock.Lock) error {
 			working <- l
 			<-ctx.Done()
 			close(asked)

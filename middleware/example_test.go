@@ -170,7 +170,7 @@ func ExampleWithSequencerCheck() {
 	defer storage.Close()
 	caller := &http.Client{Transport: &middleware.Transport{}} // sends the name and token of the context's lock
 
-	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		req, err := http.NewRequestWithContext(ctx, "PUT", storage.URL, nil)
 		if err != nil {
 			return err

@@ -172,8 +172,7 @@ func TestAllIsOneLock(t *testing.T) {
 		e := memdriver.New()
 		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		all := zklock.All(a.RWMutex("z").Reader(), a.RWMutex("x").Reader(), a.RWMutex("y").Reader(), a.Mutex("x"), a.RWMutex("x").Reader())
-		err := zklock.Do(t.Context(), all, func(ctx context.Context) error {
-			l, _ := zklock.FromContext(ctx)
+		err := zklock.Do(t.Context(), all, func(ctx context.Context, l *zklock.Lock) error {
 			if names := l.Names(); !slices.Equal(names, []string{"x", "y", "z"}) || l.Mode() != zklock.Exclusive ||
 				!slices.Equal(l.Modes(), []zklock.Mode{zklock.Exclusive, zklock.Shared, zklock.Shared}) || len(zklock.HeldIn(ctx)) != 1 {
 				t.Errorf("%v %v %v", names, l.Modes(), l.Mode())

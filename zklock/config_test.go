@@ -115,7 +115,7 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 		if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrInvalidName) {
 			t.Errorf("%T: %v", a, err)
 		}
-		if err := zklock.Do(ctx, a, func(context.Context) error { t.Error("Do called the function"); return nil }); !errors.Is(err, zklock.ErrInvalidName) {
+		if err := zklock.Do(ctx, a, func(context.Context, *zklock.Lock) error { t.Error("Do called the function"); return nil }); !errors.Is(err, zklock.ErrInvalidName) {
 			t.Errorf("%T: %v", a, err)
 		}
 	}

@@ -31,15 +31,15 @@ type Acquirer interface {
 	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 }
 
-// Do acquires a and calls fn with a context that carries the lock and ends with it. It
-// releases the lock when fn has returned or panicked, even if ctx has ended by then.
+// Do acquires a and calls fn with the lock, and with a context that carries the lock and ends
+// with it. It releases the lock when fn has returned or panicked, even if ctx has ended by then.
 //
 // If fn was not called, the error is that of Acquire; a nil a or fn is an error that
 // matches [ErrMisuse]. Otherwise Do returns fn's error. If the lock was lost while fn
 // ran, the error also matches [ErrLost], whatever fn returned: another client may have
 // held the lock at the same time. A release that is still pending when Do returns is
 // logged and is not an error; see [ErrReleasePending].
-func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ...AcquireOption) (err error) {
+func Do(ctx context.Context, a Acquirer, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) (err error) {
 	if a == nil {
 		return &Error{Op: "acquire", Err: errNilAcquirer}
 	}
@@ -65,5 +65,5 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 			err = fmt.Errorf("%w; the function returned: %w", released, err)
 		}
 	}()
-	return fn(inner)
+	return fn(inner, lock)
 }

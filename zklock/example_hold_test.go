@@ -22,13 +22,13 @@ func ExampleReenter() {
 
 	// pay needs the lock, which its caller may hold already.
 	pay := func(ctx context.Context) error {
-		return zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
+		return zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 			fmt.Println("paying, with", len(zklock.HeldIn(ctx)), "handles on the lock")
 			return nil
 		}, zklock.Reenter())
 	}
 	ctx := context.Background()
-	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
+	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		_, err := client.Mutex("orders/42").Acquire(ctx) // without Reenter
 		fmt.Println("again:", errors.Is(err, zklock.ErrDeadlock))
 		return pay(ctx)
@@ -50,7 +50,7 @@ func ExampleDetach() {
 	}
 	defer client.Close()
 
-	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		_, held := zklock.FromContext(ctx)
 		after := zklock.Detach(context.WithoutCancel(ctx)) // without WithoutCancel it ends with the lock
 		_, detached := zklock.FromContext(after)
@@ -143,8 +143,7 @@ func ExampleLock_Get() {
 	}
 	defer client.Close()
 
-	count := func(ctx context.Context) error {
-		lock, _ := zklock.FromContext(ctx)
+	count := func(ctx context.Context, lock *zklock.Lock) error {
 		n, err := lock.Get(ctx, "/count")
 		if errors.Is(err, driver.ErrNoNode) {
 			_, err = lock.Txn(ctx, driver.CreateOp("/count", []byte("1"), driver.Persistent, client.ACL()))
@@ -245,8 +244,7 @@ func ExampleLock_SetLabel() {
 	defer client.Close()
 
 	ctx := context.Background()
-	err = zklock.Do(ctx, client.Mutex("import"), func(ctx context.Context) error {
-		lock, _ := zklock.FromContext(ctx)
+	err = zklock.Do(ctx, client.Mutex("import"), func(ctx context.Context, lock *zklock.Lock) error {
 		for row := 0; row <= 9000; row += 3000 {
 			if err := lock.SetLabel(ctx, fmt.Sprintf("row %d of 9000", row)); err != nil {
 				return err

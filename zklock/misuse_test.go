@@ -95,7 +95,7 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 		c := connect(t, e.Connector(), nil)
 		ctx := t.Context()
 		do := func(a zklock.Acquirer) func() error {
-			return func() error { return zklock.Do(ctx, a, func(context.Context) error { return nil }) }
+			return func() error { return zklock.Do(ctx, a, func(context.Context, *zklock.Lock) error { return nil }) }
 		}
 		acquire := func(a zklock.Acquirer) func() error {
 			return func() error { _, err := a.Acquire(ctx); return err }

@@ -117,12 +117,6 @@ func (m *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, e
 	return acquire(ctx, m.described(), opts, true)
 }
 
-// Do acquires the mutex and calls fn with a context that carries the lock and ends with it; see
-// the function [Do].
-func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...AcquireOption) error {
-	return Do(ctx, m, fn, opts...)
-}
-
 // CheckName checks a lock's name by the rules that [Client.Mutex] lists, without acquiring
 // anything. It returns nil or an error that matches [ErrInvalidName].
 func CheckName(name string) error { return queue.CheckName(name) }

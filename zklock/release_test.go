@@ -78,7 +78,7 @@ func TestReleaseCutShortByTheSessionsEndIsPending(t *testing.T) {
 				}
 
 				go func() {
-					done <- zklock.Do(t.Context(), a, func(context.Context) error { faults.On(); return nil })
+					done <- zklock.Do(t.Context(), a, func(context.Context, *zklock.Lock) error { faults.On(); return nil })
 				}()
 				end()
 				err = <-done

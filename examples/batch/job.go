@@ -53,8 +53,7 @@ func runJob(ctx context.Context, client *zklock.Client, path string, unfenced bo
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func (j *job) run(ctx context.Context) error {
-	return zklock.Do(ctx, j.client.Mutex("invoices"), func(held context.Context) error {
-		lock, _ := zklock.FromContext(held)
+	return zklock.Do(ctx, j.client.Mutex("invoices"), func(held context.Context, lock *zklock.Lock) error {
 		fmt.Fprintf(j.out, "%s%v\n", holds, lock.Token())
 		for {
 			customer, err := next(held, j.db)

@@ -14,13 +14,12 @@ import (
 // noticing it is refused by the database, together with its writes.
 func ExampleSQL() {
 	pay := func(ctx context.Context, client *zklock.Client, db *sql.DB) error {
-		err := zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
+		err := zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context, lock *zklock.Lock) error {
 			tx, err := db.BeginTx(ctx, nil)
 			if err != nil {
 				return err
 			}
 			defer tx.Rollback()
-			lock, _ := zklock.FromContext(ctx)
 			if err := fence.SQL(ctx, tx, fence.PostgreSQL, lock.Name(), fence.Of(lock)[0]); err != nil {
 				return err
 			}

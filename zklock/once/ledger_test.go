@@ -175,7 +175,7 @@ func TestWithoutTheRightToCreate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if err := c.Mutex("reports/x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		if err := zklock.Do(t.Context(), c.Mutex("reports/x"), func(context.Context, *zklock.Lock) error { return nil }); err != nil {
 			t.Errorf("locks below a znode that an operator has made: %v", err)
 		}
 		ran, err := once.Do(t.Context(), c, "reports/x", "1", func(context.Context) error { return nil })

@@ -80,7 +80,7 @@ func ExampleNew() {
 	defer t.end()
 
 	client, _ := zklocktest.New(t)
-	err := client.Mutex("orders/42").Do(context.Background(), func(context.Context) error {
+	err := zklock.Do(context.Background(), client.Mutex("orders/42"), func(context.Context, *zklock.Lock) error {
 		fmt.Println("under the lock")
 		return nil
 	})
