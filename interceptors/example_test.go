@@ -146,10 +146,12 @@ func ExampleUnaryServerInterceptor() {
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
 		interceptors.WithMaxHold(time.Minute),
-		interceptors.WithAsyncRelease(), // a call does not wait until its release is confirmed
-		interceptors.WithMaxWaiters(20), // more are refused at once
-		interceptors.WithoutHandover(),  // a token with a Zxid of its own
-		interceptors.Reenter(),          // the caller may hold the lock already
+		interceptors.WithAcquire(
+			zklock.WithAsyncRelease(), // a call does not wait until its release is confirmed
+			zklock.WithMaxWaiters(20), // more are refused at once
+			zklock.WithoutHandover(),  // a token with a Zxid of its own
+			zklock.Reenter(),          // the caller may hold the lock already
+		),
 		interceptors.WithLabel(func(_ context.Context, call interceptors.Call) string { return call.FullMethod }),
 		interceptors.WithLogger(slog.Default()), // for errors of the program
 	))})

@@ -143,10 +143,12 @@ func ExampleWithErrorHandler() {
 		middleware.WithMaxHold(time.Minute), // the context of longer work ends
 		middleware.WithBufferBody(1<<20),    // a client that disconnects stops waiting
 		middleware.WithFailOpen(),           // in an outage of the ensemble: serve without a lock
-		middleware.WithAsyncRelease(),       // a request does not wait until its release is confirmed
-		middleware.WithMaxWaiters(20),       // refuse more at once
-		middleware.WithoutHandover(),        // a token with a Zxid of its own
-		middleware.Reenter(),                // an outer handler may hold the lock already
+		middleware.WithAcquire(
+			zklock.WithAsyncRelease(), // a request does not wait until its release is confirmed
+			zklock.WithMaxWaiters(20), // refuse more at once
+			zklock.WithoutHandover(),  // a token with a Zxid of its own
+			zklock.Reenter(),          // an outer handler may hold the lock already
+		),
 	)
 	answer(lock(http.NotFoundHandler()), "POST", "/pay")
 	// Output:

@@ -86,7 +86,8 @@ func WithRoot(path string) Option {
 	return openOption(func(c *config) { c.Root = strings.TrimSuffix(path, "/") })
 }
 
-// AcquireOption is a setting of one acquisition.
+// AcquireOption is a setting of one acquisition. A later option overrides an earlier one of the
+// same kind.
 type AcquireOption interface{ applyAcquire(*acquireConfig) }
 
 type acquireOption func(*acquireConfig)
@@ -112,10 +113,7 @@ type acquireConfig struct {
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire.
 func WithWait(d time.Duration) AcquireOption {
 	return acquireOption(func(c *acquireConfig) {
-		c.wait, c.limited = d, true
-		if d <= 0 {
-			c.try = true
-		}
+		c.wait, c.limited, c.try = d, true, d <= 0
 	})
 }
 

@@ -275,7 +275,7 @@ func TestInterceptorsOnTheOtherSide(t *testing.T) {
 func TestUnaryMaxWaiters(t *testing.T) {
 	c, e := zklocktest.New(t)
 	release := elsewhere(t, e)
-	lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithWait(time.Minute), connectlock.WithMaxWaiters(1))
+	lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithWait(time.Minute), connectlock.WithAcquire(zklock.WithMaxWaiters(1)))
 	s := serve(t, shop{pay: named}, lock)
 	waits := make(chan error, 1)
 	go func() { _, err := call(t.Context(), s.pay, "x"); waits <- err }()
@@ -293,7 +293,7 @@ func TestUnaryReenter(t *testing.T) {
 	for _, c := range []struct {
 		opts []connectlock.Option
 		want connect.Code
-	}{{nil, connect.CodeInternal}, {[]connectlock.Option{connectlock.Reenter()}, 0}} {
+	}{{nil, connect.CodeInternal}, {[]connectlock.Option{connectlock.WithAcquire(zklock.Reenter())}, 0}} {
 		client, _ := zklocktest.New(t)
 		inner := connectlock.HandlerInterceptor(fixed(client), append(c.opts, connectlock.WithLogger(slog.New(slog.DiscardHandler)))...)
 		next := inner.WrapUnary(func(ctx context.Context, _ connect.AnyRequest) (connect.AnyResponse, error) {
@@ -315,7 +315,7 @@ func TestUnaryWithoutHandover(t *testing.T) {
 	for _, c := range []struct {
 		opts []connectlock.Option
 		want int
-	}{{nil, 1}, {[]connectlock.Option{connectlock.WithoutHandover()}, 3}} {
+	}{{nil, 1}, {[]connectlock.Option{connectlock.WithAcquire(zklock.WithoutHandover())}, 3}} {
 		client, _ := zklocktest.New(t)
 		var mu sync.Mutex
 		zxids := make(map[int64]bool)
