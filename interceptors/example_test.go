@@ -142,7 +142,7 @@ func ExampleUnaryServerInterceptor() {
 
 	shop, stop := connected([]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(
 		interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")}),
-		interceptors.WithTry(), // to wait instead: interceptors.WithWait(2 * time.Second)
+		interceptors.WithWait(0), // refuse a call whose lock is taken at once
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
 		interceptors.WithMaxHold(time.Minute),

@@ -118,7 +118,7 @@ func TestDeclaredWaitCountsInsteadOfTheInterceptors(t *testing.T) {
 		wait time.Duration
 	}{
 		{"shorter", interceptors.WithWait(time.Minute), "42", 2 * time.Second},
-		{"longer", interceptors.WithTry(), "42", 2 * time.Second},
+		{"longer", interceptors.WithWait(0), "42", 2 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

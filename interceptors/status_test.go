@@ -30,9 +30,9 @@ func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 	}{
 		{"by default", nil, 10 * time.Second, codes.Aborted},
 		{"with a wait", []interceptors.Option{interceptors.WithWait(2 * time.Second)}, 2 * time.Second, codes.Aborted},
-		{"with a try", []interceptors.Option{interceptors.WithTry()}, 0, codes.Aborted},
-		{"as Unavailable", []interceptors.Option{interceptors.WithTry(), interceptors.WithCode(codes.Unavailable)}, 0, codes.Unavailable},
-		{"as ResourceExhausted", []interceptors.Option{interceptors.WithTry(), interceptors.WithCode(codes.ResourceExhausted)}, 0, codes.ResourceExhausted},
+		{"with a try", []interceptors.Option{interceptors.WithWait(0)}, 0, codes.Aborted},
+		{"as Unavailable", []interceptors.Option{interceptors.WithWait(0), interceptors.WithCode(codes.Unavailable)}, 0, codes.Unavailable},
+		{"as ResourceExhausted", []interceptors.Option{interceptors.WithWait(0), interceptors.WithCode(codes.ResourceExhausted)}, 0, codes.ResourceExhausted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everyKind(t, func(t *testing.T, call caller) {

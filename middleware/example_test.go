@@ -45,7 +45,7 @@ func ExampleOptional() {
 
 	// Requests with the same key, such as repeated ones, are served one after
 	// another. Requests without a key do not wait.
-	once := middleware.New(middleware.Optional(middleware.ByHeader(client, "Idempotency-Key", "once/%s")), middleware.WithTry())
+	once := middleware.New(middleware.Optional(middleware.ByHeader(client, "Idempotency-Key", "once/%s")), middleware.WithWait(0))
 	h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, locked := zklock.FromContext(r.Context())
 		fmt.Fprintln(w, "locked:", locked)
@@ -93,7 +93,7 @@ func ExampleReadersAndWriters() {
 
 // A request that finds the lock taken gets a response at once, which says when to
 // try again.
-func ExampleWithTry() {
+func ExampleWithWait() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
 		panic(err)
@@ -101,7 +101,7 @@ func ExampleWithTry() {
 	defer client.Close()
 
 	lock := middleware.New(middleware.ByQuery(client, "report", "reports/%s"),
-		middleware.WithTry(), middleware.WithStatus(http.StatusConflict), middleware.WithRetryAfter(time.Minute), middleware.WithTokenHeader("X-Lock-Token"))
+		middleware.WithWait(0), middleware.WithStatus(http.StatusConflict), middleware.WithRetryAfter(time.Minute), middleware.WithTokenHeader("X-Lock-Token"))
 	h := lock(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "done") }))
 	fmt.Println("token:", answer(h, "POST", "/?report=2026").Header().Get("X-Lock-Token") != "")
 

@@ -79,13 +79,9 @@ func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 }
 
 // WithWait sets how long a request waits for its lock. After that it gets an
-// error response with the status of WithStatus. The default is 10 s. Zero or less
-// is the same as WithTry.
+// error response with the status of WithStatus. The default is 10 s. With zero or
+// less it does not wait: if the lock is taken, it gets the response at once.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
-
-// WithTry lets no request wait for another holder: if the lock is taken, the
-// request gets an error response with the status of WithStatus at once.
-func WithTry() Option { return WithWait(0) }
 
 // WithLabel sets a text that other processes can read about a request that waits
 // for a lock or holds it, such as a request id; see zklock.WithLabel. The default is the
@@ -186,7 +182,7 @@ func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c
 // notices that an HTTP/1 client has disconnected only after the request's body has
 // been read to its end. So a request with a longer body stays in the queue after
 // its client has disconnected, for as long as WithWait allows. HTTP/2 requests and
-// WithTry do not need this: their bodies are not read ahead.
+// WithWait(0) do not need this: their bodies are not read ahead.
 //
 // The body has to arrive within the time of WithWait, or the response is 408. If the
 // request's context ends before that, the response is 503. In both cases the

@@ -29,7 +29,7 @@ func ExampleHandlerInterceptor() {
 		"/shop.v1.Shop/*": connectlock.ByField(client, "value", "orders/%s"),
 	})
 	lock := connectlock.HandlerInterceptor(pick,
-		connectlock.WithTry(), // to wait instead: connectlock.WithWait(2 * time.Second)
+		connectlock.WithWait(0), // refuse a call whose lock is taken at once
 		connectlock.WithCode(connect.CodeResourceExhausted),
 		connectlock.WithRetryDelay(time.Second),
 		connectlock.WithMaxHold(time.Minute),

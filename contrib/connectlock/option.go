@@ -73,13 +73,9 @@ func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) 
 func procedureOf(_ context.Context, call Call) string { return call.Procedure }
 
 // WithWait sets how long a call waits for its lock. After that it fails with the code of
-// WithCode. The default is 10 s. Zero or less is the same as WithTry. A wait that the .proto
+// WithCode. The default is 10 s. With zero or less it does not wait. A wait that the .proto
 // file declares has precedence, see FromProto.
 func WithWait(d time.Duration) Option { return option(func(c *config) { c.wait = d }) }
-
-// WithTry lets no call wait for another holder: if the lock is taken, the call fails at once
-// with the code of WithCode.
-func WithTry() Option { return WithWait(0) }
 
 // WithLabel sets a text that other processes can read about a call that waits for a lock or
 // holds it, such as a request id; see zklock.WithLabel. The default is the call's procedure.

@@ -47,7 +47,7 @@ func TestWait(t *testing.T) {
 	for want, opts := range map[time.Duration][]connectlock.Option{
 		10 * time.Second: nil,
 		3 * time.Second:  {connectlock.WithWait(3 * time.Second)},
-		0:                {connectlock.WithTry()},
+		0:                {connectlock.WithWait(0)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, e := zklocktest.New(t)

@@ -40,7 +40,7 @@ func TestUnaryContended(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			c, e := zklocktest.New(t)
 			defer elsewhere(t, e)()
-			lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithTry(), connectlock.WithCode(connect.CodeResourceExhausted), connectlock.WithRetryDelay(4*time.Second))
+			lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithWait(0), connectlock.WithCode(connect.CodeResourceExhausted), connectlock.WithRetryDelay(4*time.Second))
 			s := serve(t, shop{}, lock, opts...)
 			_, err := call(t.Context(), s.pay, "x")
 			wantError(t, err, connect.CodeResourceExhausted, "LOCK_CONTENDED")
@@ -230,7 +230,7 @@ func TestUnaryClient(t *testing.T) {
 			<-ctx.Done() // the client has given the call up
 		}
 		return named(ctx, nil)
-	}}, nil, connect.WithInterceptors(connectlock.ClientInterceptor(fixed(c), connectlock.WithTry())))
+	}}, nil, connect.WithInterceptors(connectlock.ClientInterceptor(fixed(c), connectlock.WithWait(0))))
 	if got, err := call(t.Context(), s.pay, "x"); got != "no lock" || err != nil {
 		t.Errorf("the call returned %q, %v; the server does not lock", got, err)
 	}
