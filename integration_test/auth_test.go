@@ -234,7 +234,7 @@ func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 		}
 		log.Reset()
 		// One client has a session already, and the other has to open one.
-		for who, client := range map[string]*zklock.Client{"early": early, "late": dial(t, e.Hosts(), quick(), zklock.WithRoot(root))} {
+		for who, client := range map[string]*zklock.Client{"early": early, "late": dial(t, e.Hosts(), quick())} {
 			err := client.Ping(within(t))
 			if (err == nil) != (c.says == nil) || err != nil && (!errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `as user "`+canaryUser+`"`)) {
 				t.Errorf("%s, %s: %v", c.what, who, err)

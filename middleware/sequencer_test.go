@@ -316,7 +316,7 @@ func TestSequencersOfAllOnTheWay(t *testing.T) {
 // held, so C must serve both calls.
 func TestHopsWithRootsOfTheirOwn(t *testing.T) {
 	w := newWorld(t)
-	other, err := zklock.OpenConnector(w.ensemble.Connector(), zklock.WithRoot("/other"))
+	other, err := zklock.OpenConfig(zklock.Config{Connector: w.ensemble.Connector(), Root: "/other"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // to the reason, which [errors.Is] and [errors.As] find.
 type Error struct {
 	// Op is the operation: acquire, break, close, contenders, downgrade, get, healthy, label, locks,
-	// open, ping, release, revoke, shutdown, txn, verify, watch.
+	// open, parse, ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
 	// Name is the lock's name; "" if the operation is not about a lock.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -218,7 +217,7 @@ func ExampleWithFailFast() {
 	ensemble := memdriver.New()
 	defer ensemble.Close()
 	ensemble.Partition(memdriver.AroundClients(0).Reset()) // no client can reach it
-	client, err := zklock.OpenConnector(ensemble.Connector(), zklock.WithParams(url.Values{"connect_timeout": {"200ms"}}))
+	client, err := zklock.OpenConfig(zklock.Config{Connector: ensemble.Connector(), ConnectTimeout: 200 * time.Millisecond})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -54,7 +54,7 @@ func TestMistakesInURLs(t *testing.T) {
 	}
 }
 
-// A slash at the end of a root is ignored. WithRoot accepts roots that a URL must not have
+// A slash at the end of a root in a URL is ignored. A Config accepts roots that a URL must not have
 // because they look like a mistake there.
 func TestRootsThatAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -78,11 +78,16 @@ func TestRootsThatAreTaken(t *testing.T) {
 			}
 			_ = c.Close()
 		}
-		for root, path := range map[string]string{"/x/": "/x/n", "/x,y/z w": "/x,y/z w/n", "/a=b;c&d": "/a=b;c&d/n"} {
-			c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot(root))
-			if got := c.Mutex("n").Path(); got != path {
-				t.Errorf("WithRoot(%q): a lock's znode is %s, want %s", root, got, path)
+		for root, path := range map[string]string{"/x": "/x/n", "/x,y/z w": "/x,y/z w/n", "/a=b;c&d": "/a=b;c&d/n"} {
+			c, err := zklock.OpenConfig(zklock.Config{Scheme: "mem", Root: root})
+			if err != nil {
+				t.Errorf("%q: %v", root, err)
+				continue
 			}
+			if got := c.Mutex("n").Path(); got != path {
+				t.Errorf("Config.Root %q: a lock's znode is %s, want %s", root, got, path)
+			}
+			_ = c.Close()
 		}
 	})
 }

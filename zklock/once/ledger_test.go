@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,7 +169,7 @@ func TestWithoutTheRightToCreate(t *testing.T) {
 		if _, err := operator.Create(t.Context(), "/closed/reports", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		c, err := zklock.OpenConnector(e.Connector(), zklock.WithRoot("/closed"), zklock.WithParams(url.Values{"dialect": {"kazoo"}}))
+		c, err := zklock.OpenConfig(zklock.Config{Connector: e.Connector(), Root: "/closed", Dialect: "kazoo"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,26 +54,6 @@ func TestNewIsPrivate(t *testing.T) {
 	})
 }
 
-// refused is a test that records what New reports.
-type refused struct {
-	testing.TB
-	failed bool
-}
-
-func (r *refused) Fatal(...any) { r.failed = true; panic(r) }
-
-// Options that do not go together fail the test.
-func TestNewWithWrongOptions(t *testing.T) {
-	r := &refused{TB: t}
-	func() {
-		defer func() { _ = recover() }()
-		zklocktest.New(r, zklock.WithParams(map[string][]string{"keep": {"soon"}}))
-	}()
-	if !r.failed {
-		t.Error("New accepted a wrong option")
-	}
-}
-
 // A test of code that takes a client.
 func ExampleNew() {
 	t := &example{}
