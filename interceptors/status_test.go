@@ -57,7 +57,7 @@ func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 }
 
 func TestRetryDelayIsJitteredAndNeverShorter(t *testing.T) {
-	pick := func(context.Context, interceptors.Call) zklock.Acquirer { return failing{zklock.ErrNotAcquired} }
+	pick := func(context.Context, interceptors.Call) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} }
 	for _, d := range []time.Duration{time.Nanosecond, time.Second, 9500 * time.Millisecond} {
 		i := interceptors.UnaryServerInterceptor(pick, interceptors.WithRetryDelay(d))
 		least, most := time.Hour, time.Duration(0)
@@ -101,7 +101,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			everyKind(t, func(t *testing.T, call caller) {
-				there, here := call(t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return failing{c.err} })
+				there, here := call(t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return failing{err: c.err} })
 				wantStatus(t, there, c.code, c.reason)
 				if got := retryDelay(there) != 0; got != c.retry {
 					t.Errorf("RetryInfo %v, want %v", got, c.retry)

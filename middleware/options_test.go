@@ -97,7 +97,7 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 }
 
 func TestErrorHandlerAnswersInstead(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} },
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} },
 		middleware.WithErrorHandler(func(w http.ResponseWriter, r *http.Request, err error) {
 			if !errors.Is(err, zklock.ErrNotAcquired) {
 				t.Errorf("the error handler got %v, want ErrNotAcquired", err)

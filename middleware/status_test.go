@@ -121,12 +121,15 @@ func TestContendedRequestIsAnsweredWhenItsWaitIsOver(t *testing.T) {
 }
 
 func TestTooManyWaitersIsContention(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrTooManyWaiters} })(never(t))
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrTooManyWaiters} })(never(t))
 	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
 }
 
 // failing is an Acquirer that fails with a given error.
-type failing struct{ err error }
+type failing struct {
+	*zklock.Mutex
+	err error
+}
 
 func (f failing) Name() string { return "orders/42" }
 func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
@@ -155,7 +158,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{errors.New("whatever"), 500, middleware.ReasonError, false},
 	} {
 		var observed error
-		h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{c.err} },
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: c.err} },
 			middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(never(t))
 		rec := do(h, httptest.NewRequest("GET", "/", nil))
 		wantProblem(t, rec, c.status, c.reason)
@@ -290,7 +293,7 @@ func (s *statusWriter) WriteHeader(code int)        { s.code = code; s.ResponseW
 func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func TestHeadGetsNoBody(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} })(never(t))
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} })(never(t))
 	get, head := do(h, httptest.NewRequest("GET", "/", nil)), do(h, httptest.NewRequest("HEAD", "/", nil))
 	if head.Body.Len() != 0 || head.Code != 423 {
 		t.Errorf("status %d, body %q; want 423 without a body", head.Code, head.Body)

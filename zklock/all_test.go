@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -278,4 +279,26 @@ func TestAllOfOneNameIsThatLock(t *testing.T) {
 		}
 		mustRelease(t, second)
 	})
+}
+
+// A Group has the names and the paths of its locks, sorted by name. One that All did not make is
+// refused, and so is a Group in an All.
+func TestGroup(t *testing.T) {
+	c := open(t, "mem:///r")
+	g := zklock.All(c.Mutex("b/2"), c.RWMutex("a").Reader(), c.Mutex("b/2"))
+	if g.Name() != "a,b/2" || g.Path() != "/r/a,/r/b%2F2" {
+		t.Errorf("name %s, path %s", g.Name(), g.Path())
+	}
+	for what, g := range map[string]*zklock.Group{"nil": nil, "zero": {}} {
+		if _, err := g.Acquire(t.Context()); !errors.Is(err, zklock.ErrMisuse) || g.Name() != "" || g.Path() != "" {
+			t.Errorf("%s Group: %v; name %q, path %q", what, err, g.Name(), g.Path())
+		}
+	}
+	if _, err := zklock.All(c.Mutex("x"), g).TryAcquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
+		t.Errorf("All of a Group: %v", err)
+	}
+	seal, ok := reflect.TypeFor[zklock.Acquirer]().MethodByName("described")
+	if !ok || seal.IsExported() {
+		t.Error("an Acquirer has no method that other packages cannot implement")
+	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Acquirer is a lock that can be acquired, such as [Client.Mutex] returns. It is meant
-// as a parameter of functions, like [Do] and those of the adapters, and not to be
-// implemented outside this package.
+// Acquirer is a lock that can be acquired: a [Mutex], a [Reader], a [Semaphore] or a [Group]. It
+// is meant as a parameter of functions, like [Do] and those of the adapters. Only types of this
+// package implement it, so that it can get more methods.
 type Acquirer interface {
 	// Name returns the lock's name.
 	Name() string
@@ -29,6 +29,8 @@ type Acquirer interface {
 	// may fail for a free lock, after a wait that was cancelled or while a release is
 	// pending.
 	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
+
+	described() *described
 }
 
 // Do acquires a and calls fn with the lock, and with a context that carries the lock and ends

@@ -15,6 +15,9 @@ var ErrMissing = fmt.Errorf("%w: the request has no value to name the lock", zkl
 // Refusal is an Acquirer whose Acquire always fails. It takes the place of a lock
 // that has no name.
 type Refusal struct {
+	// Mutex is nil. It makes a Refusal an Acquirer, which only types of zklock are.
+	*zklock.Mutex
+
 	// Err is the reason.
 	Err error
 }
@@ -24,14 +27,14 @@ var _ zklock.Acquirer = Refusal{}
 // Missing returns a Refusal with ErrMissing.
 func Missing() zklock.Acquirer { return missing }
 
-var missing zklock.Acquirer = Refusal{ErrMissing}
+var missing zklock.Acquirer = Refusal{Err: ErrMissing}
 
 // Misconfigured returns a Refusal for a request that lacks the value because no
 // request of its route can have it; reason says why. Its error matches
 // zklock.ErrMisuse. It matches ErrMissing too: where a lock is optional and covers
 // several routes, the routes without the value run without the lock.
 func Misconfigured(reason string) zklock.Acquirer {
-	return Refusal{fmt.Errorf("%w: %w: %s", ErrMissing, zklock.ErrMisuse, reason)}
+	return Refusal{Err: fmt.Errorf("%w: %w: %s", ErrMissing, zklock.ErrMisuse, reason)}
 }
 
 // IsMissing reports whether a is a Refusal with ErrMissing.
