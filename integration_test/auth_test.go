@@ -124,8 +124,9 @@ func TestCredentialsRefusedOnReconnect(t *testing.T) {
 	w.spoil.Store(true)
 	w.KillConns()
 	receive(t, "the loss", held.Done())
-	if err := held.Err(); !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrClosed) {
-		t.Errorf("the lock ended with %v, want ErrLost and not ErrClosed", err)
+	var lost *zklock.LostError
+	if err := held.Err(); !errors.As(err, &lost) || lost.Cause == zklock.ErrClosed {
+		t.Errorf("the lock ended with %v, want a loss, and not by Close", err)
 	}
 	for range 3 {
 		began := time.Now()

@@ -148,7 +148,8 @@ func TestCloseWithHoldersAndWaiters(t *testing.T) {
 		}
 	}
 	wantLost(t, held)
-	if !errors.Is(held.Err(), zklock.ErrClosed) || !errors.Is(context.Cause(ctx), zklock.ErrLost) {
+	var lost *zklock.LostError
+	if !errors.As(held.Err(), &lost) || lost.Cause != zklock.ErrClosed || !errors.Is(context.Cause(ctx), zklock.ErrLost) {
 		t.Errorf("the holder: %v, its context: %v, want ErrLost because of ErrClosed", held.Err(), context.Cause(ctx))
 	}
 	if err := receive(t, "the other client", got); err != nil {

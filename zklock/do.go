@@ -60,7 +60,7 @@ func Do(ctx context.Context, a Acquirer, fn func(ctx context.Context, lock *Lock
 		switch {
 		case released == nil:
 		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has returned this loss
-		case errors.Is(released, ErrReleasePending) && !errors.Is(released, ErrLost): // release has logged it
+		case errors.Is(released, ErrReleasePending): // release has logged it
 		case err == nil:
 			err = released
 		default:

@@ -198,12 +198,11 @@ func (l *Lock) verify(ctx context.Context) error {
 // Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
 // a session timeout. Then the error matches [ErrReleasePending], and the release
 // continues in the background. If the session ends before the confirmation, the queue
-// node goes with it; the error matches ErrReleasePending and the reason for the end. With
+// node goes with it; the error matches ErrReleasePending, and its text has the reason. With
 // [WithAsyncRelease] it does not wait for the confirmation.
 //
 // If the lock was lost before, the error matches [ErrLost]. If another program has
-// deleted one of the queue nodes of an All, the error can match ErrLost and
-// ErrReleasePending at once.
+// deleted one of the queue nodes of an All, the text says whether the others are gone.
 //
 // If several Locks hold one queue node, because readers share it or one joined the other
 // with [Reenter], the Release of the last one gives it back.
@@ -253,7 +252,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}
 		if err != nil {
-			lost = fmt.Errorf("%w; %w", lost, err) // an All's: the other nodes may still exist
+			lost = fmt.Errorf("%w; %v", lost, err) // an All's: the other nodes may still exist
 		}
 		err = lost
 	}

@@ -112,14 +112,14 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 		}{
 			"no permits":         {acquire(c.Semaphore("s", 0)), `zklock: acquire "s": a semaphore has 1 to 10000 permits, not 0`, zklock.ErrConflict},
 			"negative permits":   {acquire(c.Semaphore("s", -1)), `not -1`, zklock.ErrConflict},
-			"nil Acquirer":       {do(nil), "zklock: acquire: the Acquirer is nil", zklock.ErrInvalidName},
-			"nil Mutex":          {do((*zklock.Mutex)(nil)), "zklock: acquire: the Acquirer is nil", zklock.ErrInvalidName},
-			"nil Semaphore":      {acquire((*zklock.Semaphore)(nil)), "the Acquirer is nil", zklock.ErrInvalidName},
-			"nil Reader":         {acquire((*zklock.RWMutex)(nil).Reader()), "the Acquirer is nil", zklock.ErrInvalidName},
-			"zero Mutex":         {acquire(&zklock.Mutex{}), "the lock was not made by a Client's method", zklock.ErrInvalidName},
-			"nil Client":         {acquire((*zklock.Client)(nil).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
-			"zero Client":        {acquire(new(zklock.Client).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
-			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrConflict},
+			"nil Acquirer":       {do(nil), "zklock: acquire: the Acquirer is nil", zklock.ErrMisuse},
+			"nil Mutex":          {do((*zklock.Mutex)(nil)), "zklock: acquire: the Acquirer is nil", zklock.ErrMisuse},
+			"nil Semaphore":      {acquire((*zklock.Semaphore)(nil)), "the Acquirer is nil", zklock.ErrMisuse},
+			"nil Reader":         {acquire((*zklock.RWMutex)(nil).Reader()), "the Acquirer is nil", zklock.ErrMisuse},
+			"zero Mutex":         {acquire(&zklock.Mutex{}), "the lock was not made by a Client's method", zklock.ErrMisuse},
+			"nil Client":         {acquire((*zklock.Client)(nil).Mutex("x")), "Client was not made by Open", zklock.ErrMisuse},
+			"zero Client":        {acquire(new(zklock.Client).Mutex("x")), "Client was not made by Open", zklock.ErrMisuse},
+			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrMisuse},
 			"All of nothing":     {acquire(zklock.All()), "All of no locks", zklock.ErrConflict},
 			"All of nil":         {acquire(zklock.All(nil)), "All of a nil lock", zklock.ErrConflict},
 			"All of a nil Mutex": {acquire(zklock.All((*zklock.Mutex)(nil))), "All of a nil lock", zklock.ErrConflict},
@@ -129,6 +129,9 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 			if !errors.Is(err, k.is) {
 				t.Errorf("%s: %v, want an error that matches %q", name, err, k.is)
 				continue
+			}
+			if of := branchesOf(err); len(of) != 1 {
+				t.Errorf("%s: %v matches %v, want one error without a parent", name, err, of)
 			}
 			// ErrMisuse distinguishes a mistake in the program from a bad name, which may
 			// come from a user's request.

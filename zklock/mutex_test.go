@@ -97,7 +97,7 @@ func TestDoOfEveryKind(t *testing.T) {
 		"nil Mutex": (*zklock.Mutex)(nil), "nil Reader": (*zklock.Reader)(nil), "nil Semaphore": (*zklock.Semaphore)(nil), "zero Mutex": &zklock.Mutex{},
 	} {
 		err := zklock.Do(t.Context(), a, func(context.Context, *zklock.Lock) error { t.Error("the function was called"); return nil })
-		if !errors.Is(err, zklock.ErrInvalidName) {
+		if !errors.Is(err, zklock.ErrMisuse) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

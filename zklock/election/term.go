@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Term is one term of office: a lock that is held exclusively. It ends when it is resigned
@@ -70,7 +71,7 @@ func (t *Term) awaitGone(ctx context.Context) error {
 		}
 		why = err
 	}
-	return fmt.Errorf("election: resign %q: %w: %w", t.Name(), zklock.ErrReleasePending, why)
+	return fmt.Errorf("election: resign %q: %w", t.Name(), errs.ReleasePending(why))
 }
 
 // among reports whether the term's node is one of those of contenders.

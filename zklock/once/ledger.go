@@ -140,7 +140,7 @@ func (l ledger) change(ctx context.Context, now *page, done func() bool, op func
 			}
 		}
 		if err != nil && open != nil && !isOpen(err) {
-			return fmt.Errorf("%w; %w", open, err)
+			return fmt.Errorf("%w; %v", open, err)
 		}
 		return err
 	}
