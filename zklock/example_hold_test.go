@@ -166,9 +166,9 @@ func ExampleLock_Get() {
 	// so far: 2
 }
 
-// Work outside the process takes time to end. LeaseTerms says how much time there is at least
+// Work outside the process takes time to end. MinLease says how much time there is at least
 // while the ensemble answers, and Until, when the lock ends unless it answers again.
-func ExampleLock_LeaseTerms() {
+func ExampleLock_MinLease() {
 	client, err := zklock.Open("mem://?session_timeout=30s")
 	if err != nil {
 		fmt.Println(err)
@@ -183,9 +183,8 @@ func ExampleLock_LeaseTerms() {
 	}
 	defer lock.Release(context.Background())
 	const toEnd = 5 * time.Second
-	timeout, least := lock.LeaseTerms()
-	fmt.Println("session timeout:", timeout)
-	fmt.Println("time to end the work:", least > toEnd)
+	fmt.Println("session timeout:", lock.SessionTimeout())
+	fmt.Println("time to end the work:", lock.MinLease() > toEnd)
 	fmt.Println("has to end now:", time.Until(lock.Until()) < toEnd)
 	// Output:
 	// session timeout: 30s

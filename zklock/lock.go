@@ -89,16 +89,15 @@ func (l *Lock) Until() time.Time {
 	return time.Now().Add(left)
 }
 
-// LeaseTerms returns the session timeout that the servers have granted to the lock's session,
-// which may be shorter than session_timeout asks for, and how much of the lease is left at
-// least while heartbeats are answered: [Lock.Until] does not come closer than that, except
-// for the time that an answer takes. Work that takes longer than least to end cannot wait
-// until the end of the lease is near. A lock may be granted with less lease than that; the
-// first heartbeat follows at once.
-func (l *Lock) LeaseTerms() (timeout, least time.Duration) {
-	desk := l.hold.place.Desk
-	return desk.Timeout, desk.Lease.LeastKept()
-}
+// SessionTimeout returns the session timeout that the servers have granted to the lock's
+// session. It may be shorter than session_timeout asks for.
+func (l *Lock) SessionTimeout() time.Duration { return l.hold.place.Desk.Timeout }
+
+// MinLease returns how much of the lease is left at least while heartbeats are answered:
+// [Lock.Until] does not come closer than that, except for the time that an answer takes. Work
+// that takes longer to end cannot wait until the end of the lease is near. A lock may be
+// granted with less lease than that; the first heartbeat follows at once.
+func (l *Lock) MinLease() time.Duration { return l.hold.place.Desk.Lease.LeastKept() }
 
 // Done returns a channel that is closed when the lock stops being held. [Lock.Err] returns
 // the reason.

@@ -61,8 +61,7 @@ var errNoTerm = misuse("the Term was not made by Campaign or Run")
 
 // awaitGone waits until the node of a term that was resigned before is gone.
 func (t *Term) awaitGone(ctx context.Context) error {
-	timeout, _ := t.LeaseTerms()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.SessionTimeout())
 	defer cancel()
 	var why error
 	for contenders, err := range t.client.Watch(ctx, t.Name()) {

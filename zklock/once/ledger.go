@@ -85,8 +85,7 @@ func (l ledger) open(ctx context.Context) (page, error) {
 // record notes that a slot has run. before is what the ledger had when it was opened.
 func (l ledger) record(ctx context.Context, before page, slot string) error {
 	// The job has run, so its context does not count any more.
-	timeout, _ := l.lock.LeaseTerms()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.lock.SessionTimeout())
 	defer cancel()
 	now := before
 	return l.change(ctx, &now, func() bool { return now.Slot >= slot }, func() driver.Op {

@@ -55,8 +55,7 @@ func (w *wrapper) close() {
 // run runs the command under a lock, which was acquired with zklock.WithRevocable. When it
 // returns, all processes of the command are dead. The error has its exit code.
 func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
-	timeout, least := lock.LeaseTerms()
-	timing, note, err := run.NewTiming(timeout, least, w.flags.grace)
+	timing, note, err := run.NewTiming(lock.SessionTimeout(), lock.MinLease(), w.flags.grace)
 	if err != nil {
 		return run.Result{}, fail(exitConfiguration, err)
 	}
