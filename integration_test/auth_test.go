@@ -72,7 +72,7 @@ func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
 	for i := range 6 {
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				err := zklock.Do(ctx, c.Mutex(name(i%3)), func(context.Context) error { return nil }, zklock.WithoutHandover())
+				err := zklock.Do(ctx, c.Mutex(name(i%3)), func(context.Context, *zklock.Lock) error { return nil }, zklock.WithoutHandover())
 				if err == nil {
 					done.Add(1)
 				} else if ctx.Err() == nil {
@@ -124,8 +124,9 @@ func TestCredentialsRefusedOnReconnect(t *testing.T) {
 	w.spoil.Store(true)
 	w.KillConns()
 	receive(t, "the loss", held.Done())
-	if err := held.Err(); !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrClosed) {
-		t.Errorf("the lock ended with %v, want ErrLost and not ErrClosed", err)
+	var lost *zklock.LostError
+	if err := held.Err(); !errors.As(err, &lost) || lost.Cause == zklock.ErrClosed {
+		t.Errorf("the lock ended with %v, want a loss, and not by Close", err)
 	}
 	for range 3 {
 		began := time.Now()
@@ -234,7 +235,7 @@ func TestPingSaysWhichRightIsMissingOnRealServers(t *testing.T) {
 		}
 		log.Reset()
 		// One client has a session already, and the other has to open one.
-		for who, client := range map[string]*zklock.Client{"early": early, "late": dial(t, e.Hosts(), quick(), zklock.WithRoot(root))} {
+		for who, client := range map[string]*zklock.Client{"early": early, "late": dial(t, e.Hosts(), quick())} {
 			err := client.Ping(within(t))
 			if (err == nil) != (c.says == nil) || err != nil && (!errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), `as user "`+canaryUser+`"`)) {
 				t.Errorf("%s, %s: %v", c.what, who, err)

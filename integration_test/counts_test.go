@@ -83,16 +83,15 @@ func calm(t *testing.T) *ensemble.Ensemble {
 // calmDial opens a client with one session, and opens that session.
 func calmDial(t *testing.T, zk *ensemble.Ensemble, opts ...zklock.Option) counted {
 	t.Helper()
-	return calmDialAt(t, zk.Server(0), opts...)
+	return calmDialWith(t, zk.Server(0), slow(), opts...)
 }
 
-// calmDialAt is calmDial for a client of one server of several.
-func calmDialAt(t *testing.T, s *ensemble.Server, opts ...zklock.Option) counted {
-	t.Helper()
-	return calmDialWith(t, s, quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1"), opts...)
+// slow returns the settings of calmDial, and those that are given.
+func slow(kv ...string) url.Values {
+	return quick(append([]string{"session_timeout", calmTimeout.String(), "pool_max_sessions", "1"}, kv...)...)
 }
 
-// calmDialWith is calmDialAt for a client with these settings.
+// calmDialWith is calmDial for a client of one server of several, with these settings.
 func calmDialWith(t *testing.T, s *ensemble.Server, settings url.Values, opts ...zklock.Option) counted {
 	t.Helper()
 	p, err := proxy.NewCounting(s.Addr())

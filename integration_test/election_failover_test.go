@@ -71,7 +71,7 @@ func TestKilledLeaderIsFollowed(t *testing.T) {
 		tick    = time.Second
 		timeout = 4 * time.Second
 	)
-	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick, MaxSessionTimeout: calmTimeout}) // calmDialAt needs that
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick, MaxSessionTimeout: calmTimeout}) // slow needs that
 	leader, err := zk.Leader()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestKilledLeaderIsFollowed(t *testing.T) {
 	held := first.await("held")
 	hooks, waiting := waits()
 	// The session of the second candidate sends no heartbeats meanwhile.
-	b := calmDialAt(t, zk.Server((leader.Index()+1)%3), zklock.WithHooks(hooks), zklock.WithParams(keys("tick_time", tick.String(), "connect_timeout", patience.String())))
+	b := calmDialWith(t, zk.Server((leader.Index()+1)%3), slow("tick_time", tick.String(), "connect_timeout", patience.String()), zklock.WithHooks(hooks))
 	var led time.Time
 	second := campaigning(t, election.New(b.Client, "billing"), func() { led = time.Now() })
 	receive(t, "the wait of the second candidate", waiting)

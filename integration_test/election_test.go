@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"errors"
-	"net/url"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -25,7 +24,7 @@ func TestElections(t *testing.T) {
 		kind, dialect string
 	}{{curator, "selector", "curator"}, {curator, "latch", "latch"}, {kazoo, "election", "kazoo"}} {
 		t.Run(c.kind, func(t *testing.T) {
-			client, err := zklock.Open("zk://"+hosts+root+"?tick_time=500ms", zklock.WithParams(url.Values{"dialect": {c.dialect}}))
+			client, err := zklock.Open("zk://" + hosts + root + "?tick_time=500ms&dialect=" + c.dialect)
 			if err != nil {
 				t.Fatal(err)
 			}

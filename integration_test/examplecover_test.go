@@ -25,7 +25,8 @@ var notShown = map[string]string{
 	"zklock.Token.UnmarshalText":    "encoding packages call it",
 	"zklock/drivertest.Run":         "it needs a *testing.T; the package documentation and each driver's conformance test show it",
 	"zklock/drivertest.RunSynctest": "like Run",
-	"zklock/fence.SQL":              "it needs a database; examples/batch and the module integration_test/databases use it on real ones",
+	"zklock/fence.Pgx":              "it needs a database; the module integration_test/databases uses it on PostgreSQL",
+	"zklock/fence.InTx":             "it needs a database; examples/batch and the module integration_test/databases use it on real ones",
 }
 
 // TestExamplesAreThereForEveryEntryPoint fails for every exported function, and every method

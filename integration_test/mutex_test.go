@@ -39,7 +39,7 @@ func TestFiftyGoroutines(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range n {
 				wg.Go(func() {
-					err := zklock.Do(within(t), contest.mutex(i), func(ctx context.Context) error {
+					err := zklock.Do(within(t), contest.mutex(i), func(ctx context.Context, _ *zklock.Lock) error {
 						l, ok := zklock.FromContext(ctx)
 						if !ok {
 							return errors.New("the context carries no lock")
@@ -91,7 +91,7 @@ func TestFiftyNamesDoNotWaitForEachOther(t *testing.T) {
 		out.Go(func() {
 			arrived := sync.OnceFunc(in.Done)
 			defer arrived() // after an error the others must not wait for this one
-			err := zklock.Do(within(t), c.Mutex(fmt.Sprintf("own/%d", i)), func(ctx context.Context) error {
+			err := zklock.Do(within(t), c.Mutex(fmt.Sprintf("own/%d", i)), func(ctx context.Context, _ *zklock.Lock) error {
 				arrived()
 				select {
 				case <-all:
@@ -148,7 +148,8 @@ func TestCloseWithHoldersAndWaiters(t *testing.T) {
 		}
 	}
 	wantLost(t, held)
-	if !errors.Is(held.Err(), zklock.ErrClosed) || !errors.Is(context.Cause(ctx), zklock.ErrLost) {
+	var lost *zklock.LostError
+	if !errors.As(held.Err(), &lost) || lost.Cause != zklock.ErrClosed || !errors.Is(context.Cause(ctx), zklock.ErrLost) {
 		t.Errorf("the holder: %v, its context: %v, want ErrLost because of ErrClosed", held.Err(), context.Cause(ctx))
 	}
 	if err := receive(t, "the other client", got); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"testing"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -30,8 +29,7 @@ func TestRevokedBatchJob(t *testing.T) {
 	working, asked, cleanUp, ended := make(chan *zklock.Lock, 1), make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	ctx := within(t)
 	go func() {
-		ended <- worker.Mutex("batch").Do(ctx, func(ctx context.Context) error {
-			l, _ := zklock.FromContext(ctx)
+		ended <- zklock.Do(ctx, worker.Mutex("batch"), func(ctx context.Context, l *zklock.Lock) error {
 			working <- l
 			<-ctx.Done()
 			close(asked)
@@ -178,7 +176,7 @@ func TestRevocationTogetherWithCurator(t *testing.T) {
 	p.expect(t, "ready")
 	for _, f := range []struct{ dialect, kind string }{{"curator", "mutex"}, {"zk", "mutex"}, {"zklock", "write"}, {"zklock", "read"}} {
 		t.Run(f.dialect+" "+f.kind, func(t *testing.T) {
-			c, err := zklock.Open("zk://"+hosts+root+"?tick_time=500ms", zklock.WithParams(url.Values{"dialect": {f.dialect}}))
+			c, err := zklock.Open("zk://" + hosts + root + "?tick_time=500ms&dialect=" + f.dialect)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +230,7 @@ func TestRevocationOfCuratorsLeaders(t *testing.T) {
 		refused       error
 	}{{"latch", "latch", zklock.ErrConflict}, {"curator", "selector", nil}} {
 		t.Run(f.kind, func(t *testing.T) {
-			c, err := zklock.Open("zk://"+hosts+root+"?tick_time=500ms", zklock.WithParams(url.Values{"dialect": {f.dialect}}))
+			c, err := zklock.Open("zk://" + hosts + root + "?tick_time=500ms&dialect=" + f.dialect)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,6 +70,34 @@ func TestURLKeysAreDocumented(t *testing.T) {
 			if !slices.Contains(c.want, key) {
 				t.Errorf("%s has %s in its table, which Open does not accept", c.path, key)
 			}
+		}
+	}
+}
+
+// TestURLKeysAreFields: each key of the core is a field of Config with the same name, and its
+// comment names the key. docs/urls.md has the exception.
+func TestURLKeysAreFields(t *testing.T) {
+	source, err := os.ReadFile("../zklock/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range takenKeys(t, "mem") {
+		field := ""
+		for _, word := range strings.Split(key, "_") {
+			field += strings.ToUpper(word[:1]) + word[1:]
+		}
+		says := "is the key " + key
+		switch key {
+		case "acl":
+			field = "ACL"
+		case "create_root":
+			field, says = "RequireRoot", "is create_root=false"
+		}
+		if _, ok := reflect.TypeFor[zklock.Config]().FieldByName(field); !ok {
+			t.Errorf("Config has no field %s for the key %s", field, key)
+		}
+		if !regexp.MustCompile(`// ` + field + ` ` + says + `\b`).Match(source) {
+			t.Errorf("the comment on %s does not say: %s", field, says)
 		}
 	}
 }

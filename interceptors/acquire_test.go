@@ -19,7 +19,7 @@ func TestReenterJoinsTheCallersLock(t *testing.T) {
 	for _, c := range []struct {
 		opts []interceptors.Option
 		want codes.Code
-	}{{nil, codes.Internal}, {[]interceptors.Option{interceptors.Reenter()}, codes.OK}} {
+	}{{nil, codes.Internal}, {[]interceptors.Option{interceptors.WithAcquire(zklock.Reenter())}, codes.OK}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			pick := func(context.Context, interceptors.Call) zklock.Acquirer { return w.client.Mutex("orders/42") }
@@ -43,7 +43,7 @@ func TestMaxWaitersRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		pick := func(context.Context, interceptors.Call) zklock.Acquirer { return w.client.Mutex("orders/42") }
-		i := interceptors.UnaryServerInterceptor(pick, interceptors.WithMaxWaiters(2), interceptors.WithCode(codes.ResourceExhausted))
+		i := interceptors.UnaryServerInterceptor(pick, interceptors.WithAcquire(zklock.WithMaxWaiters(2)), interceptors.WithCode(codes.ResourceExhausted))
 		l, err := w.client.Mutex("orders/42").Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestWithoutHandoverGivesEachCallANode(t *testing.T) {
 	for _, c := range []struct {
 		opts []interceptors.Option
 		want int
-	}{{nil, 1}, {[]interceptors.Option{interceptors.WithoutHandover()}, 3}} {
+	}{{nil, 1}, {[]interceptors.Option{interceptors.WithAcquire(zklock.WithoutHandover())}, 3}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			pick := func(context.Context, interceptors.Call) zklock.Acquirer { return w.client.Mutex("orders/42") }

@@ -54,7 +54,7 @@ func plainDo(c *zklock.Client) func() {
 	wait := zklock.WithWait(10 * time.Second)
 	ctx, order := arrived(), &shoppb.Order{Id: "42"}
 	return func() {
-		_ = zklock.Do(ctx, c.Mutex("orders/"+order.GetId()), func(context.Context) error { return nil }, wait)
+		_ = zklock.Do(ctx, c.Mutex("orders/"+order.GetId()), func(context.Context, *zklock.Lock) error { return nil }, wait)
 	}
 }
 

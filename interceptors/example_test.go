@@ -142,14 +142,16 @@ func ExampleUnaryServerInterceptor() {
 
 	shop, stop := connected([]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(
 		interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")}),
-		interceptors.WithTry(), // to wait instead: interceptors.WithWait(2 * time.Second)
+		interceptors.WithWait(0), // refuse a call whose lock is taken at once
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
 		interceptors.WithMaxHold(time.Minute),
-		interceptors.WithAsyncRelease(), // a call does not wait until its release is confirmed
-		interceptors.WithMaxWaiters(20), // more are refused at once
-		interceptors.WithoutHandover(),  // a token with a Zxid of its own
-		interceptors.Reenter(),          // the caller may hold the lock already
+		interceptors.WithAcquire(
+			zklock.WithAsyncRelease(), // a call does not wait until its release is confirmed
+			zklock.WithMaxWaiters(20), // more are refused at once
+			zklock.WithoutHandover(),  // a token with a Zxid of its own
+			zklock.Reenter(),          // the caller may hold the lock already
+		),
 		interceptors.WithLabel(func(_ context.Context, call interceptors.Call) string { return call.FullMethod }),
 		interceptors.WithLogger(slog.Default()), // for errors of the program
 	))})

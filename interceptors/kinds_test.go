@@ -13,7 +13,10 @@ import (
 )
 
 // failing is an Acquirer that fails with a given error.
-type failing struct{ err error }
+type failing struct {
+	*zklock.Mutex
+	err error
+}
 
 func (f failing) Name() string { return "orders/42" }
 func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {

@@ -23,7 +23,7 @@ const (
 )
 
 // Option configures an interceptor. A later option overrides an earlier one of the same
-// kind.
+// kind, except WithAcquire, which adds options.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -44,8 +44,7 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(context.Context, Call) (string, bool)
 
-	more    []zklock.AcquireOption // from options that are passed on as they are
-	acquire []zklock.AcquireOption // for all calls; the first is the wait
+	acquire []zklock.AcquireOption // for all calls; the last is the wait
 }
 
 func newConfig(interceptor string, pick Pick, opts []Option) *config {
@@ -61,20 +60,20 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 	if c.logger == nil {
 		c.logger = slog.Default()
 	}
-	c.acquire = append([]zklock.AcquireOption{zklock.WithWait(c.wait)}, c.more...)
+	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	return c
 }
 
 // acquisition returns what to acquire for a call, and with which options.
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
-	opts := c.acquire
+	own := make([]zklock.AcquireOption, 0, 2) // of the call
 	if d, ok := a.(*protolock.Declared); ok {
-		a, opts = d.Acquirer, append(slices.Clip(d.Wait), c.acquire[1:]...) // in place of the interceptor's wait
+		a, own = d.Acquirer, append(own, d.Wait...) // overrides the interceptor's wait
 	}
 	if c.label != nil {
-		opts = append(slices.Clip(opts), zklock.WithLabel(c.label(ctx, call)))
+		own = append(own, zklock.WithLabel(c.label(ctx, call)))
 	}
-	return a, opts
+	return a, append(slices.Clip(c.acquire), own...)
 }
 
 // take acquires what a call needs, and makes ctx carry the lock.
@@ -84,13 +83,9 @@ func (c *config) take(ctx *holding.Context, call Call, a zklock.Acquirer) (*hold
 }
 
 // WithWait sets how long a call waits for its lock. After that it fails with the code
-// of WithCode. The default is 10 s. Zero or less is the same as WithTry. A wait that
+// of WithCode. The default is 10 s. With zero or less it does not wait. A wait that
 // the .proto file declares has precedence, see FromProto.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
-
-// WithTry lets no call wait for another holder: if the lock is taken, the call fails at
-// once with the code of WithCode.
-func WithTry() Option { return WithWait(0) }
 
 // WithLabel sets a text that other processes can read about a call that waits for a
 // lock or holds it, such as a request id; see zklock.WithLabel. The default is the full name
@@ -122,29 +117,17 @@ func WithCode(code codes.Code) Option {
 // leaves the RetryInfo out.
 func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) { c.retryDelay = d }) }
 
-// WithAsyncRelease makes a call end when the release of its lock is on its way, and not
-// when the ensemble has confirmed it: see [zklock.WithAsyncRelease].
-func WithAsyncRelease() Option { return passOn(zklock.WithAsyncRelease()) }
-
-// passOn returns an Option that passes an option on to each acquisition.
-func passOn(o zklock.AcquireOption) Option {
-	return optionFunc(func(c *config) { c.more = append(c.more, o) })
+// WithAcquire adds options with which each call acquires its lock:
+//
+//	zklock.Reenter()             the caller may hold the lock already
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithCode
+//	zklock.WithoutHandover()     each call has a token with a Zxid of its own
+//	zklock.WithAsyncRelease()    a call does not wait until its release is confirmed
+//
+// The wait and the label are those of WithWait and WithLabel.
+func WithAcquire(opts ...zklock.AcquireOption) Option {
+	return optionFunc(func(c *config) { c.acquire = append(c.acquire, opts...) })
 }
-
-// Reenter makes a call join its lock if the call's context carries that already, for
-// example because a handler calls another method whose lock is the same: see
-// [zklock.Reenter]. Without it such a call fails with zklock.ErrDeadlock.
-func Reenter() Option { return passOn(zklock.Reenter()) }
-
-// WithMaxWaiters makes a call fail at once, with the code of WithCode, if it would have to wait
-// while n goroutines of this client already wait for the same name: see
-// [zklock.WithMaxWaiters]. So a lock that is held for long does not collect calls.
-func WithMaxWaiters(n int) Option { return passOn(zklock.WithMaxWaiters(n)) }
-
-// WithoutHandover gives each call a queue node of its own, and so a token with a Zxid of its
-// own. The lock is not passed on from one call to the next inside the process, and not
-// shared with other readers: see [zklock.WithoutHandover].
-func WithoutHandover() Option { return passOn(zklock.WithoutHandover()) }
 
 // WithMaxHold cancels the handler's context, or on a client the call's, d after the lock
 // was acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the

@@ -118,7 +118,7 @@ func TestDeclaredWaitCountsInsteadOfTheInterceptors(t *testing.T) {
 		wait time.Duration
 	}{
 		{"shorter", interceptors.WithWait(time.Minute), "42", 2 * time.Second},
-		{"longer", interceptors.WithTry(), "42", 2 * time.Second},
+		{"longer", interceptors.WithWait(0), "42", 2 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -278,8 +278,8 @@ func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 			t.Error("the handler ran")
 			return nil, nil
 		})
-		if codeOf(err) != codes.Internal || interceptors.Reason(err) != interceptors.ReasonError || !errors.Is(err, zklock.ErrInvalidName) {
-			t.Errorf("%q: error %v, reason %s; want Internal, LOCK_ERROR and ErrInvalidName", name, err, interceptors.Reason(err))
+		if codeOf(err) != codes.Internal || interceptors.Reason(err) != interceptors.ReasonError || !errors.Is(err, zklock.ErrMisuse) {
+			t.Errorf("%q: error %v, reason %s; want Internal, LOCK_ERROR and ErrMisuse", name, err, interceptors.Reason(err))
 		}
 		if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, service+".M") {
 			t.Errorf("%q: logged %q, want level ERROR and the method", name, text)

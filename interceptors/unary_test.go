@@ -68,13 +68,13 @@ func TestUnaryCallsOfOneLockAreServedOneAfterAnother(t *testing.T) {
 func TestUnaryContended(t *testing.T) {
 	w := newWorld(t)
 	defer w.hold()()
-	conn := serve(t, &shop{}, onServer(w.fixed, interceptors.WithTry())...)
+	conn := serve(t, &shop{}, onServer(w.fixed, interceptors.WithWait(0))...)
 	_, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
 	wantStatus(t, err, codes.Aborted, interceptors.ReasonContended)
 	if d := retryDelay(err); d < time.Second || d > 1500*time.Millisecond {
 		t.Errorf("RetryInfo of %v, want between 1s and 1.5s", d)
 	}
-	_, err = callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed, interceptors.WithTry()), nil)
+	_, err = callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed, interceptors.WithWait(0)), nil)
 	if !errors.Is(err, zklock.ErrNotAcquired) {
 		t.Errorf("%v does not match ErrNotAcquired", err)
 	}

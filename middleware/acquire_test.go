@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
@@ -17,7 +18,7 @@ func TestReenterJoinsTheOuterLock(t *testing.T) {
 	for _, c := range []struct {
 		opts []middleware.Option
 		want int
-	}{{nil, http.StatusInternalServerError}, {[]middleware.Option{middleware.Reenter()}, http.StatusOK}} {
+	}{{nil, http.StatusInternalServerError}, {[]middleware.Option{middleware.WithAcquire(zklock.Reenter())}, http.StatusOK}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			var tokens []zklock.Token
@@ -41,7 +42,7 @@ func TestReenterJoinsTheOuterLock(t *testing.T) {
 func TestMaxWaitersRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		h := middleware.New(w.fixed, middleware.WithMaxWaiters(2), middleware.WithStatus(http.StatusTooManyRequests))(w.watched(func(http.ResponseWriter, *http.Request) {}))
+		h := middleware.New(w.fixed, middleware.WithAcquire(zklock.WithMaxWaiters(2)), middleware.WithStatus(http.StatusTooManyRequests))(w.watched(func(http.ResponseWriter, *http.Request) {}))
 		release := w.hold()
 		codes := make(chan int, 5)
 		for range 5 {
@@ -67,7 +68,7 @@ func TestWithoutHandoverGivesEachRequestANode(t *testing.T) {
 	for _, c := range []struct {
 		opts []middleware.Option
 		want int
-	}{{nil, 1}, {[]middleware.Option{middleware.WithoutHandover()}, 3}} {
+	}{{nil, 1}, {[]middleware.Option{middleware.WithAcquire(zklock.WithoutHandover())}, 3}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			zxids := make(map[int64]bool)
@@ -91,4 +92,17 @@ func TestWithoutHandoverGivesEachRequestANode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The wait of WithAcquire does not count: WithWait also bounds the reading of the body.
+func TestWaitIsThatOfWithWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.hold()()
+		start := time.Now()
+		h := middleware.New(w.fixed, middleware.WithWait(2*time.Second), middleware.WithAcquire(zklock.WithWait(0), zklock.WithLabel("other")))(never(t))
+		if code := do(h, httptest.NewRequest("GET", "/", nil)).Code; code != http.StatusLocked || time.Since(start) != 2*time.Second {
+			t.Errorf("status %d after %v, want 423 after 2s", code, time.Since(start))
+		}
+	})
 }

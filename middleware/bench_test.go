@@ -53,7 +53,7 @@ func joinable(tb testing.TB) (context.Context, zklock.Acquirer) {
 // plain calls Do as the middleware does, with a limit on the wait.
 func plain(ctx context.Context, a zklock.Acquirer) func() {
 	wait := zklock.WithWait(10 * time.Second)
-	return func() { _ = zklock.Do(ctx, a, func(context.Context) error { return nil }, wait) }
+	return func() { _ = zklock.Do(ctx, a, func(context.Context, *zklock.Lock) error { return nil }, wait) }
 }
 
 // wrapped serves a request under that lock.

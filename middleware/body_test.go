@@ -85,7 +85,7 @@ func TestBodyIsNotReadForATryOrForHTTP2(t *testing.T) {
 			}
 		})), r)
 	}
-	untouched([]middleware.Option{middleware.WithTry()}, 1)
+	untouched([]middleware.Option{middleware.WithWait(0)}, 1)
 	untouched(nil, 2)
 }
 

@@ -45,7 +45,7 @@ func ExampleOptional() {
 
 	// Requests with the same key, such as repeated ones, are served one after
 	// another. Requests without a key do not wait.
-	once := middleware.New(middleware.Optional(middleware.ByHeader(client, "Idempotency-Key", "once/%s")), middleware.WithTry())
+	once := middleware.New(middleware.Optional(middleware.ByHeader(client, "Idempotency-Key", "once/%s")), middleware.WithWait(0))
 	h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, locked := zklock.FromContext(r.Context())
 		fmt.Fprintln(w, "locked:", locked)
@@ -93,7 +93,7 @@ func ExampleReadersAndWriters() {
 
 // A request that finds the lock taken gets a response at once, which says when to
 // try again.
-func ExampleWithTry() {
+func ExampleWithWait() {
 	client, err := zklock.Open("mem://")
 	if err != nil {
 		panic(err)
@@ -101,7 +101,7 @@ func ExampleWithTry() {
 	defer client.Close()
 
 	lock := middleware.New(middleware.ByQuery(client, "report", "reports/%s"),
-		middleware.WithTry(), middleware.WithStatus(http.StatusConflict), middleware.WithRetryAfter(time.Minute), middleware.WithTokenHeader("X-Lock-Token"))
+		middleware.WithWait(0), middleware.WithStatus(http.StatusConflict), middleware.WithRetryAfter(time.Minute), middleware.WithTokenHeader("X-Lock-Token"))
 	h := lock(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "done") }))
 	fmt.Println("token:", answer(h, "POST", "/?report=2026").Header().Get("X-Lock-Token") != "")
 
@@ -143,10 +143,12 @@ func ExampleWithErrorHandler() {
 		middleware.WithMaxHold(time.Minute), // the context of longer work ends
 		middleware.WithBufferBody(1<<20),    // a client that disconnects stops waiting
 		middleware.WithFailOpen(),           // in an outage of the ensemble: serve without a lock
-		middleware.WithAsyncRelease(),       // a request does not wait until its release is confirmed
-		middleware.WithMaxWaiters(20),       // refuse more at once
-		middleware.WithoutHandover(),        // a token with a Zxid of its own
-		middleware.Reenter(),                // an outer handler may hold the lock already
+		middleware.WithAcquire(
+			zklock.WithAsyncRelease(), // a request does not wait until its release is confirmed
+			zklock.WithMaxWaiters(20), // refuse more at once
+			zklock.WithoutHandover(),  // a token with a Zxid of its own
+			zklock.Reenter(),          // an outer handler may hold the lock already
+		),
 	)
 	answer(lock(http.NotFoundHandler()), "POST", "/pay")
 	// Output:
@@ -170,7 +172,7 @@ func ExampleWithSequencerCheck() {
 	defer storage.Close()
 	caller := &http.Client{Transport: &middleware.Transport{}} // sends the name and token of the context's lock
 
-	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		req, err := http.NewRequestWithContext(ctx, "PUT", storage.URL, nil)
 		if err != nil {
 			return err

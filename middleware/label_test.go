@@ -24,7 +24,7 @@ func TestDefaultLabelIsMethodAndRoute(t *testing.T) {
 	}
 	var got string
 	seen := w.watched(func(http.ResponseWriter, *http.Request) { got = label() })
-	behind := middleware.New(w.fixed, middleware.WithTry())(seen)
+	behind := middleware.New(w.fixed, middleware.WithWait(0))(seen)
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}/pay", behind)
 	mux.Handle("GET  example.com/orders/{id}", behind)

@@ -56,7 +56,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &call{handler: h, request: r, body: body}
 	c.writer.inner = w
-	c.outer, _ = zklock.FromContext(r.Context())
 	returned := false
 	defer func() {
 		if returned || !c.entered {
@@ -83,17 +82,13 @@ type call struct {
 	writer  writer
 	request *http.Request // as it came in
 	body    requestBody   // what the handler reads; nil: request.Body
-	outer   *zklock.Lock  // the innermost lock that the request's context carried already
 	entered bool          // the handler was called
 }
 
-// run calls the handler while the lock that ctx carries is held.
-func (c *call) run(ctx context.Context) error {
-	lock, ok := zklock.FromContext(ctx)
-	if !ok || lock == c.outer {
-		// FromContext returns held locks only, so this call's lock was lost
-		// after its grant. Do notices that when it releases the lock.
-		return nil
+// run calls the handler while the lock is held.
+func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
+	if lock.Err() != nil {
+		return nil // lost after its grant: Do notices that when it releases the lock
 	}
 	// Check again: the guard may have seen a newer holder during the wait.
 	if err := c.checkSequencers(c.request); err != nil {

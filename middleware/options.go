@@ -21,7 +21,7 @@ const (
 )
 
 // Option configures the middleware. A later option overrides an earlier one of
-// the same kind, except WithObserver, which adds an observer.
+// the same kind, except WithObserver and WithAcquire, which add to those before.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -44,7 +44,6 @@ type config struct {
 	guard        *fence.Guard
 	trust        func(*http.Request) (string, bool)
 
-	more    []zklock.AcquireOption // from options that are passed on as they are
 	acquire []zklock.AcquireOption // for all requests
 }
 
@@ -64,11 +63,10 @@ func newConfig(opts []Option) *config {
 	if c.logger == nil {
 		c.logger = slog.Default()
 	}
-	c.acquire = []zklock.AcquireOption{zklock.WithWait(c.wait)}
+	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	if c.failOpen {
 		c.acquire = append(c.acquire, zklock.WithFailFast())
 	}
-	c.acquire = append(c.acquire, c.more...)
 	return c
 }
 
@@ -81,13 +79,9 @@ func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 }
 
 // WithWait sets how long a request waits for its lock. After that it gets an
-// error response with the status of WithStatus. The default is 10 s. Zero or less
-// is the same as WithTry.
+// error response with the status of WithStatus. The default is 10 s. With zero or
+// less it does not wait: if the lock is taken, it gets the response at once.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
-
-// WithTry lets no request wait for another holder: if the lock is taken, the
-// request gets an error response with the status of WithStatus at once.
-func WithTry() Option { return WithWait(0) }
 
 // WithLabel sets a text that other processes can read about a request that waits
 // for a lock or holds it, such as a request id; see zklock.WithLabel. The default is the
@@ -165,29 +159,17 @@ func WithRetryAfter(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.retryAfter = d })
 }
 
-// WithAsyncRelease makes a request end when the release of its lock is on its way, and not
-// when the ensemble has confirmed it: see [zklock.WithAsyncRelease].
-func WithAsyncRelease() Option { return passOn(zklock.WithAsyncRelease()) }
-
-// passOn returns an Option that passes an option on to each acquisition.
-func passOn(o zklock.AcquireOption) Option {
-	return optionFunc(func(c *config) { c.more = append(c.more, o) })
+// WithAcquire adds options with which each request acquires its lock:
+//
+//	zklock.Reenter()             an outer handler may hold the lock already
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithStatus
+//	zklock.WithoutHandover()     each request has a token with a Zxid of its own
+//	zklock.WithAsyncRelease()    a request does not wait until its release is confirmed
+//
+// The wait and the label are those of WithWait and WithLabel.
+func WithAcquire(opts ...zklock.AcquireOption) Option {
+	return optionFunc(func(c *config) { c.acquire = append(c.acquire, opts...) })
 }
-
-// Reenter makes a request join its lock if the request's context carries that already, for
-// example because the handler is behind two middlewares that pick the same lock: see
-// [zklock.Reenter]. Without it such a request fails with zklock.ErrDeadlock.
-func Reenter() Option { return passOn(zklock.Reenter()) }
-
-// WithMaxWaiters refuses a request at once, with the status of WithStatus, if it would have to
-// wait while n goroutines of this client already wait for the same name: see
-// [zklock.WithMaxWaiters]. So a lock that is held for long does not collect requests.
-func WithMaxWaiters(n int) Option { return passOn(zklock.WithMaxWaiters(n)) }
-
-// WithoutHandover gives each request a queue node of its own, and so a token with a Zxid of its
-// own. The lock is not passed on from one request to the next inside the process, and
-// not shared with other readers: see [zklock.WithoutHandover].
-func WithoutHandover() Option { return passOn(zklock.WithoutHandover()) }
 
 // WithMaxHold cancels the handler's context d after the lock was acquired, with
 // zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held
@@ -200,7 +182,7 @@ func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c
 // notices that an HTTP/1 client has disconnected only after the request's body has
 // been read to its end. So a request with a longer body stays in the queue after
 // its client has disconnected, for as long as WithWait allows. HTTP/2 requests and
-// WithTry do not need this: their bodies are not read ahead.
+// WithWait(0) do not need this: their bodies are not read ahead.
 //
 // The body has to arrive within the time of WithWait, or the response is 408. If the
 // request's context ends before that, the response is 503. In both cases the

@@ -27,7 +27,7 @@ func TestRetryAfterIsJitteredAndNeverShorter(t *testing.T) {
 			d           time.Duration
 			least, most int
 		}{{time.Second, 1, 2}, {100 * time.Millisecond, 1, 2}, {9500 * time.Millisecond, 10, 15}} {
-			h := middleware.New(w.fixed, middleware.WithTry(), middleware.WithRetryAfter(c.d))(never(t))
+			h := middleware.New(w.fixed, middleware.WithWait(0), middleware.WithRetryAfter(c.d))(never(t))
 			seen := make(map[int]bool)
 			for range 200 {
 				n, err := strconv.Atoi(do(h, httptest.NewRequest("GET", "/", nil)).Header().Get("Retry-After"))
@@ -40,7 +40,7 @@ func TestRetryAfterIsJitteredAndNeverShorter(t *testing.T) {
 				t.Errorf("%v: only the values %v occurred in 200 responses", c, seen)
 			}
 		}
-		h := middleware.New(w.fixed, middleware.WithTry(), middleware.WithRetryAfter(0))(never(t))
+		h := middleware.New(w.fixed, middleware.WithWait(0), middleware.WithRetryAfter(0))(never(t))
 		if got := do(h, httptest.NewRequest("GET", "/", nil)).Header().Values("Retry-After"); got != nil {
 			t.Errorf("Retry-After %q, want none with WithRetryAfter(0)", got)
 		}
@@ -97,7 +97,7 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 }
 
 func TestErrorHandlerAnswersInstead(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} },
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} },
 		middleware.WithErrorHandler(func(w http.ResponseWriter, r *http.Request, err error) {
 			if !errors.Is(err, zklock.ErrNotAcquired) {
 				t.Errorf("the error handler got %v, want ErrNotAcquired", err)

@@ -211,7 +211,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 func TestFailOpenIsNotForRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithTickTime(2 * time.Second)) // session timeouts of at least 4s
-		c, err := zklock.OpenConnector(e.Connector(), zklock.WithParams(map[string][]string{"session_timeout": {"3s"}, "tick_time": {"1s"}}))
+		c, err := zklock.OpenConfig(zklock.Config{Connector: e.Connector(), SessionTimeout: 3 * time.Second, TickTime: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

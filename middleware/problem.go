@@ -70,8 +70,6 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return problem{http.StatusServiceUnavailable, ReasonLost, "The lock was lost while the request was served. Its work may be done, half done or not done: check before you repeat it.", false}
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
-	case is(zklock.ErrMisuse): // may match ErrInvalidName too, but is not the client's fault
-		return programsFault
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The value that names the lock is missing from the request, or is not allowed.", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):

@@ -241,7 +241,7 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	if err := first.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := zklock.Do(t.Context(), w.client.Mutex("orders/42"), func(ctx context.Context) error {
+	if err := zklock.Do(t.Context(), w.client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		if status := call(ctx); status != 200 {
 			t.Errorf("the second holder's call: status %d, want 200", status)
 		}
@@ -288,11 +288,10 @@ func TestSequencersOfAllOnTheWay(t *testing.T) {
 		resp.Body.Close()
 		return resp.StatusCode
 	}
-	err = zklock.Do(t.Context(), w.client.Mutex("a"), func(ctx context.Context) error {
+	err = zklock.Do(t.Context(), w.client.Mutex("a"), func(ctx context.Context, l *zklock.Lock) error {
 		if status := call(ctx); status != 200 {
 			t.Errorf("A's call: status %d, want 200", status)
 		}
-		l, _ := zklock.FromContext(ctx)
 		newer := fence.Of(l)[0]
 		newer.Token.Zxid++
 		newer.Origin = "shop"
@@ -317,7 +316,7 @@ func TestSequencersOfAllOnTheWay(t *testing.T) {
 // held, so C must serve both calls.
 func TestHopsWithRootsOfTheirOwn(t *testing.T) {
 	w := newWorld(t)
-	other, err := zklock.OpenConnector(w.ensemble.Connector(), zklock.WithRoot("/other"))
+	other, err := zklock.OpenConfig(zklock.Config{Connector: w.ensemble.Connector(), Root: "/other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +335,7 @@ func TestHopsWithRootsOfTheirOwn(t *testing.T) {
 			}
 			rw.WriteHeader(resp.StatusCode)
 		}))
-	err = zklock.Do(t.Context(), w.client.Mutex("orders/1"), func(ctx context.Context) error {
+	err = zklock.Do(t.Context(), w.client.Mutex("orders/1"), func(ctx context.Context, _ *zklock.Lock) error {
 		for i := range 2 {
 			if rec := do(b, sent(fence.Values(ctx)...)); rec.Code != 200 {
 				t.Errorf("call %d: status %d, want 200", i+1, rec.Code)

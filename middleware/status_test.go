@@ -96,10 +96,10 @@ func TestContendedRequestIsAnsweredWhenItsWaitIsOver(t *testing.T) {
 	}{
 		{"by default", nil, 10 * time.Second, 423},
 		{"with a wait", []middleware.Option{middleware.WithWait(2 * time.Second)}, 2 * time.Second, 423},
-		{"with a try", []middleware.Option{middleware.WithTry()}, 0, 423},
-		{"as 409", []middleware.Option{middleware.WithTry(), middleware.WithStatus(409)}, 0, 409},
-		{"as 429", []middleware.Option{middleware.WithTry(), middleware.WithStatus(429)}, 0, 429},
-		{"as 503", []middleware.Option{middleware.WithTry(), middleware.WithStatus(503)}, 0, 503},
+		{"with a try", []middleware.Option{middleware.WithWait(0)}, 0, 423},
+		{"as 409", []middleware.Option{middleware.WithWait(0), middleware.WithStatus(409)}, 0, 409},
+		{"as 429", []middleware.Option{middleware.WithWait(0), middleware.WithStatus(429)}, 0, 429},
+		{"as 503", []middleware.Option{middleware.WithWait(0), middleware.WithStatus(503)}, 0, 503},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,12 +121,15 @@ func TestContendedRequestIsAnsweredWhenItsWaitIsOver(t *testing.T) {
 }
 
 func TestTooManyWaitersIsContention(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrTooManyWaiters} })(never(t))
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrTooManyWaiters} })(never(t))
 	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
 }
 
 // failing is an Acquirer that fails with a given error.
-type failing struct{ err error }
+type failing struct {
+	*zklock.Mutex
+	err error
+}
 
 func (f failing) Name() string { return "orders/42" }
 func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
@@ -149,13 +152,13 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{zklock.ErrDeadlock, 500, middleware.ReasonError, false},
 		{zklock.ErrConflict, 500, middleware.ReasonError, false},
 		{zklock.ErrNoAuth, 500, middleware.ReasonError, false},
-		{zklock.ErrSequenceExhausted, 500, middleware.ReasonError, false},
+		{zklock.ErrTokenRegression, 500, middleware.ReasonError, false},
 		{zklock.ErrTokenRegression, 500, middleware.ReasonError, false},
 		{&zklock.LostError{Cause: zklock.ErrUnavailable}, 503, middleware.ReasonLost, false},
 		{errors.New("whatever"), 500, middleware.ReasonError, false},
 	} {
 		var observed error
-		h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{c.err} },
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: c.err} },
 			middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(never(t))
 		rec := do(h, httptest.NewRequest("GET", "/", nil))
 		wantProblem(t, rec, c.status, c.reason)
@@ -290,7 +293,7 @@ func (s *statusWriter) WriteHeader(code int)        { s.code = code; s.ResponseW
 func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func TestHeadGetsNoBody(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{zklock.ErrNotAcquired} })(never(t))
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} })(never(t))
 	get, head := do(h, httptest.NewRequest("GET", "/", nil)), do(h, httptest.NewRequest("HEAD", "/", nil))
 	if head.Body.Len() != 0 || head.Code != 423 {
 		t.Errorf("status %d, body %q; want 423 without a body", head.Code, head.Body)

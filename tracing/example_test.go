@@ -27,7 +27,7 @@ func ExampleHooks() {
 	defer client.Close()
 
 	ctx, request := tracers.Tracer("example").Start(context.Background(), "POST /orders/42")
-	_ = zklock.Do(ctx, client.Mutex("orders/42"), func(context.Context) error { return nil })
+	_ = zklock.Do(ctx, client.Mutex("orders/42"), func(context.Context, *zklock.Lock) error { return nil })
 	request.End()
 	for _, s := range spans.GetSpans() {
 		fmt.Println(s.Name)
@@ -59,7 +59,7 @@ func ExampleWithName() {
 	}
 	defer client.Close()
 
-	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(context.Context) error { return nil })
+	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(context.Context, *zklock.Lock) error { return nil })
 	for _, kv := range spans.GetSpans()[0].Attributes {
 		if kv.Key == tracing.AttrName {
 			fmt.Println("span:", kv.Value.AsString())

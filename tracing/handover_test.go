@@ -1,7 +1,6 @@
 package tracing_test
 
 import (
-	"net/url"
 	"testing"
 	"time"
 
@@ -87,7 +86,7 @@ func TestHandoversAreAChainOfLinks(t *testing.T) {
 // use of the name.
 func TestWaitForAKeptNameLinksToItsHolder(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
-		p, other := startWith(t, e, url.Values{"keep": {"1h"}}), start(t, e)
+		p, other := startWith(t, zklock.Config{Connector: e.Connector(), Keep: time.Hour}), start(t, e)
 		for p.Stats().Kept == 0 {
 			release(t, must(t, t.Context(), p.Mutex("m")))
 		}

@@ -3,7 +3,6 @@ package tracing_test
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"sort"
 	"strings"
 	"testing"
@@ -48,18 +47,18 @@ func world(t *testing.T, test func(t *testing.T, e *memdriver.Ensemble), opts ..
 // start starts a process, which ends when the test ends.
 func start(t *testing.T, e *memdriver.Ensemble, opts ...tracing.Option) *process {
 	t.Helper()
-	return startWith(t, e, nil, opts...)
+	return startWith(t, zklock.Config{Connector: e.Connector()}, opts...)
 }
 
-// startWith starts a process whose client has some keys of the URL.
-func startWith(t *testing.T, e *memdriver.Ensemble, params url.Values, opts ...tracing.Option) *process {
+// startWith starts a process whose client has these settings.
+func startWith(t *testing.T, cfg zklock.Config, opts ...tracing.Option) *process {
 	t.Helper()
 	p := &process{t: t, spans: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader()}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p.spans))
 	mp := sdkmetric.NewMeterProvider(sdkmetric.WithReader(p.reader))
 	p.app = tp.Tracer("app")
 	p.hooks = tracing.Hooks(append([]tracing.Option{tracing.WithTracerProvider(tp), tracing.WithMeterProvider(mp)}, opts...)...)
-	c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(p.hooks), zklock.WithParams(params))
+	c, err := zklock.OpenConfig(cfg, zklock.WithHooks(p.hooks))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestOutcomesAndErrorTypes(t *testing.T) {
 		{zklock.ErrInvalidName, tracing.OutcomeError, "invalid_name"},
 		{zklock.ErrConflict, tracing.OutcomeError, "conflict"},
 		{zklock.ErrDeadlock, tracing.OutcomeError, "deadlock"},
-		{zklock.ErrSequenceExhausted, tracing.OutcomeError, "sequence_exhausted"},
+		{zklock.ErrTokenRegression, tracing.OutcomeError, "token_regression"},
 		{zklock.ErrTokenRegression, tracing.OutcomeError, "token_regression"},
 		{zklock.ErrUnknownOutcome, tracing.OutcomeError, "unknown_outcome"},
 		{fmt.Errorf("%w: %w", zklock.ErrNoAuth, driver.ErrNoAuth), tracing.OutcomeError, "no_auth"},

@@ -47,7 +47,6 @@ var errorTypes = []struct {
 	{zklock.ErrConflict, "conflict"},
 	{zklock.ErrInvalidName, "invalid_name"},
 	{zklock.ErrNoAuth, "no_auth"},
-	{zklock.ErrSequenceExhausted, "sequence_exhausted"},
 	{zklock.ErrTokenRegression, "token_regression"},
 	{zklock.ErrTooManyWaiters, "too_many_waiters"},
 	{zklock.ErrUnavailable, "unavailable"},
@@ -99,7 +98,7 @@ func errorType(err error) string {
 // lossType returns the error.type of a loss: "closed" if the Client was closed, otherwise
 // "lost".
 func lossType(err *zklock.LostError) string {
-	if errors.Is(err, zklock.ErrClosed) {
+	if errors.Is(err.Cause, zklock.ErrClosed) {
 		return "closed"
 	}
 	return "lost"

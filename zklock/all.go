@@ -30,29 +30,50 @@ const maxAll = 128
 //
 // All takes 1 to 128 names, all of one Client. It does not take semaphores and other
 // Alls. Acquiring anything else fails with [ErrConflict].
-func All(acquirers ...Acquirer) Acquirer {
-	a := &all{}
-	a.err = a.add(acquirers)
-	slices.SortFunc(a.wants, func(v, w place.Want) int { return strings.Compare(v.Name, w.Name) })
-	return a
+func All(acquirers ...Acquirer) *Group {
+	g := &Group{}
+	g.d.err = g.d.add(acquirers)
+	slices.SortFunc(g.d.wants, func(v, w place.Want) int { return strings.Compare(v.Name, w.Name) })
+	return g
 }
 
-type all struct {
-	client *Client
-	wants  []place.Want // sorted by name, no name twice
-	err    error        // why it cannot be acquired
+// Group is several locks that are acquired together; see [All]. Like a [Mutex] it has no state.
+type Group struct{ d described }
+
+var _ Acquirer = (*Group)(nil)
+
+func (g *Group) described() *described {
+	if g == nil {
+		return nil
+	}
+	return &g.d
 }
 
-var _ Acquirer = (*all)(nil)
+// Name returns the names, sorted and joined by commas.
+func (g *Group) Name() string { return g.described().name() }
 
-func (a *all) add(acquirers []Acquirer) error {
+// Path returns the paths of the locks' znodes, in the order of the names and joined by commas.
+func (g *Group) Path() string { return g.described().path() }
+
+// Acquire waits until the caller holds all of the locks; see [Acquirer].
+func (g *Group) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return acquire(ctx, g.described(), opts, false)
+}
+
+// TryAcquire acquires the locks if all of them are free; see [Acquirer].
+func (g *Group) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return acquire(ctx, g.described(), opts, true)
+}
+
+// add describes the locks of All. The names are not sorted yet.
+func (a *described) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
 		return errs.Case(errs.ErrConflict, "All of no locks: pass at least one")
 	}
 	// The client is needed even if something else is wrong: it calls its hooks.
 	for _, acquirer := range acquirers {
-		if a.client == nil {
-			a.client = clientOf(acquirer)
+		if a.client == nil && acquirer != nil {
+			a.client = acquirer.described().knownClient()
 		}
 	}
 	at := make(map[string]int)
@@ -91,50 +112,4 @@ func (a *all) add(acquirers []Acquirer) error {
 		return errs.Case(errs.ErrConflict, fmt.Sprintf("All of %d names, at most %d can be acquired together", len(a.wants), maxAll))
 	}
 	return nil
-}
-
-// clientOf returns the client that made an Acquirer, nil if there is none.
-func clientOf(acquirer Acquirer) *Client {
-	switch acquirer := acquirer.(type) {
-	case interface{ described() *described }:
-		return acquirer.described().knownClient()
-	case *all:
-		return acquirer.client
-	}
-	return nil
-}
-
-// Name returns the names, sorted and joined by commas.
-func (a *all) Name() string {
-	names := make([]string, len(a.wants))
-	for i, w := range a.wants {
-		names[i] = w.Name
-	}
-	return strings.Join(names, ",")
-}
-
-// Acquire implements Acquirer.
-func (a *all) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return a.acquire(ctx, opts, false)
-}
-
-// TryAcquire implements Acquirer.
-func (a *all) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return a.acquire(ctx, opts, true)
-}
-
-func (a *all) acquire(ctx context.Context, opts []AcquireOption, try bool) (*Lock, error) {
-	mode := queue.Shared
-	for _, w := range a.wants {
-		if w.Kind.Mode == queue.Exclusive {
-			mode = queue.Exclusive
-		}
-	}
-	if len(a.wants) == 0 {
-		mode = queue.Exclusive
-	}
-	if a.err != nil {
-		return nil, a.client.refused(ctx, a.Name(), mode, newAcquireConfig(opts, try), a.err)
-	}
-	return a.client.acquire(ctx, a.Name(), mode, a.wants, newAcquireConfig(opts, try))
 }

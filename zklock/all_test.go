@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -172,8 +173,7 @@ func TestAllIsOneLock(t *testing.T) {
 		e := memdriver.New()
 		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		all := zklock.All(a.RWMutex("z").Reader(), a.RWMutex("x").Reader(), a.RWMutex("y").Reader(), a.Mutex("x"), a.RWMutex("x").Reader())
-		err := zklock.Do(t.Context(), all, func(ctx context.Context) error {
-			l, _ := zklock.FromContext(ctx)
+		err := zklock.Do(t.Context(), all, func(ctx context.Context, l *zklock.Lock) error {
 			if names := l.Names(); !slices.Equal(names, []string{"x", "y", "z"}) || l.Mode() != zklock.Exclusive ||
 				!slices.Equal(l.Modes(), []zklock.Mode{zklock.Exclusive, zklock.Shared, zklock.Shared}) || len(zklock.HeldIn(ctx)) != 1 {
 				t.Errorf("%v %v %v", names, l.Modes(), l.Mode())
@@ -279,4 +279,26 @@ func TestAllOfOneNameIsThatLock(t *testing.T) {
 		}
 		mustRelease(t, second)
 	})
+}
+
+// A Group has the names and the paths of its locks, sorted by name. One that All did not make is
+// refused, and so is a Group in an All.
+func TestGroup(t *testing.T) {
+	c := open(t, "mem:///r")
+	g := zklock.All(c.Mutex("b/2"), c.RWMutex("a").Reader(), c.Mutex("b/2"))
+	if g.Name() != "a,b/2" || g.Path() != "/r/a,/r/b%2F2" {
+		t.Errorf("name %s, path %s", g.Name(), g.Path())
+	}
+	for what, g := range map[string]*zklock.Group{"nil": nil, "zero": {}} {
+		if _, err := g.Acquire(t.Context()); !errors.Is(err, zklock.ErrMisuse) || g.Name() != "" || g.Path() != "" {
+			t.Errorf("%s Group: %v; name %q, path %q", what, err, g.Name(), g.Path())
+		}
+	}
+	if _, err := zklock.All(c.Mutex("x"), g).TryAcquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
+		t.Errorf("All of a Group: %v", err)
+	}
+	seal, ok := reflect.TypeFor[zklock.Acquirer]().MethodByName("described")
+	if !ok || seal.IsExported() {
+		t.Error("an Acquirer has no method that other packages cannot implement")
+	}
 }

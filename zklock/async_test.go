@@ -25,8 +25,7 @@ func TestAsyncReleaseSharesATransaction(t *testing.T) {
 		c := connect(t, e.Connector(), nil)
 		var before zklock.Token
 		turn := func() {
-			err := zklock.Do(t.Context(), c.Mutex("a"), func(ctx context.Context) error {
-				l, _ := zklock.FromContext(ctx)
+			err := zklock.Do(t.Context(), c.Mutex("a"), func(ctx context.Context, l *zklock.Lock) error {
 				if l.Token().Compare(before) <= 0 {
 					t.Errorf("token %v after %v", l.Token(), before)
 				}

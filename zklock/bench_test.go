@@ -153,7 +153,7 @@ func reenterHeld(b testing.TB, ctx context.Context, m *zklock.Mutex) {
 }
 
 func doNothing(b testing.TB, m *zklock.Mutex) {
-	if err := zklock.Do(context.Background(), m, func(context.Context) error { return nil }); err != nil {
+	if err := zklock.Do(context.Background(), m, func(context.Context, *zklock.Lock) error { return nil }); err != nil {
 		b.Fatal(err)
 	}
 }

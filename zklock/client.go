@@ -44,67 +44,50 @@ func Open(url string, opts ...Option) (*Client, error) {
 }
 
 func open(text string, opts []Option) (*Client, error) {
-	u, err := parseURL(text)
+	cfg, err := parseConfig(text)
 	if err != nil {
 		return nil, err
 	}
-	d, err := lookupDriver(u.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	cfg := defaultConfig()
-	cfg.Root, cfg.User = u.Root, u.User
-	if u.Params, err = cfg.applyParams(u.Params, d.Keys()); err != nil {
-		return nil, err
-	}
-	if cfg.acl == aclAuto && u.User != "" {
-		cfg.acl = aclCreator
-	}
-	if err := cfg.complete(opts); err != nil {
-		return nil, err
-	}
-	u.Root, u.Logger = cfg.Root, cfg.DriverLogger
-	connector, err := d.OpenConnector(u)
-	if err != nil {
-		return nil, err
-	}
-	return newClient(cfg, connector), nil
+	return openConfig(cfg, opts)
 }
 
-// OpenConnector returns a Client that uses a driver's connector instead of a URL, as
-// in tests with memdriver. The Client owns the connector from then on: Close closes
-// it. Settings come from opts; [WithParams] sets the URL's keys. OpenConnector does
-// not contact the ensemble.
+// OpenConfig returns a Client with the settings of a [Config]. Like [Open] it checks them, and
+// does not contact the ensemble.
+func OpenConfig(cfg Config, opts ...Option) (*Client, error) {
+	c, err := openConfig(cfg, opts)
+	if err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	return c, nil
+}
+
+func openConfig(cfg Config, opts []Option) (*Client, error) {
+	c, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range opts {
+		if o != nil {
+			o.applyOpen(&c)
+		}
+	}
+	c.useHooks()
+	connector := cfg.Connector
+	if connector == nil {
+		if connector, err = cfg.connect(c.Root, c.DriverLogger); err != nil {
+			return nil, err
+		}
+	}
+	return newClient(c, connector), nil
+}
+
+// OpenConnector returns a Client that uses a driver's connector instead of a URL, as in tests
+// with memdriver. It is short for OpenConfig of a Config with a Connector only.
 func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) {
 	if connector == nil {
 		return nil, &Error{Op: "open", Err: errors.New("the connector is nil: pass a driver's connector, such as that of memdriver.New().Connector()")}
 	}
-	cfg := defaultConfig()
-	if err := cfg.complete(opts); err != nil {
-		return nil, &Error{Op: "open", Err: err}
-	}
-	return newClient(cfg, connector), nil
-}
-
-// complete applies the options and checks the resulting settings.
-func (c *config) complete(opts []Option) error {
-	for _, o := range opts {
-		if o != nil {
-			o.applyOpen(c)
-		}
-	}
-	if _, err := c.applyParams(c.params, nil); err != nil {
-		return err
-	}
-	if c.Root == "" {
-		c.Root = defaultRoot
-	}
-	if c.acl == aclAuto {
-		c.acl = aclOpen
-	}
-	c.CreatorOnly = c.acl == aclCreator
-	c.useHooks()
-	return c.check()
+	return OpenConfig(Config{Connector: connector}, opts...)
 }
 
 func newClient(cfg config, connector driver.Connector) *Client {

@@ -199,7 +199,7 @@ func TestLocksReportsErrors(t *testing.T) {
 				t.Errorf("element %d after the end of the context: %+v, %v", n, l, err)
 			}
 		}
-		missing := connect(t, e.Connector(), map[string]string{"create_root": "false"}, zklock.WithRoot("/nowhere"))
+		missing := openConfig(t, zklock.Config{Connector: e.Connector(), Root: "/nowhere", RequireRoot: true})
 		if got := listed(t, missing, ""); got != nil {
 			t.Errorf("names below a root that does not exist: %q", got)
 		}

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -38,142 +40,301 @@ const maxPoolSessions = 1000
 // multiples do not overflow.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
+// Config has the settings of a [Client]: what a URL says, in typed fields. A field with its
+// zero value has the default. So a Config can be a literal, as it can be that of [ParseURL],
+// and the two behave alike: [OpenConfig] checks every Config. docs/urls.md says what each
+// setting means, under its key.
+type Config struct {
+	// Scheme chooses the driver, and with it the ensemble: zk, zks or mem.
+	Scheme string
+
+	// Hosts are the ensemble's servers, as in a URL: each a host with or without a port.
+	Hosts []string
+
+	// User is the user as which sessions authenticate; "" for none.
+	User string
+
+	// Password is the password of User.
+	Password driver.Secret
+
+	// DriverSettings are the settings of the driver, such as tls_ca, by their keys.
+	DriverSettings map[string]string
+
+	// Connector, if it is not nil, opens the sessions instead of a driver, as in tests with
+	// memdriver. The fields above then have no effect. The Client owns the connector:
+	// Client.Close closes it.
+	Connector driver.Connector
+
+	// Root is the path of the root, the znode below which the client keeps its locks; ""
+	// means /zklock. It may have characters that a root in a URL cannot have.
+	Root string
+
+	// SessionTimeout is the key session_timeout, 10s by default.
+	SessionTimeout time.Duration
+
+	// TickTime is the key tick_time, 3s by default.
+	TickTime time.Duration
+
+	// ConnectTimeout is the key connect_timeout, 10s by default.
+	ConnectTimeout time.Duration
+
+	// LossDelay is the key loss_delay.
+	LossDelay time.Duration
+
+	// PoolMaxSessions is the key pool_max_sessions, 2 by default.
+	PoolMaxSessions int
+
+	// PoolMaxLifetime is the key pool_max_lifetime; 0 means that sessions are not replaced
+	// because of their age.
+	PoolMaxLifetime time.Duration
+
+	// HandoverLimit is the key handover_limit, 16 by default. A negative number is the 0 of
+	// the URL: no hand-over.
+	HandoverLimit int
+
+	// HandoverTime is the key handover_time, 100ms by default. A negative time is the 0 of
+	// the URL: no hand-over.
+	HandoverTime time.Duration
+
+	// Keep is the key keep; 0 means that no name is kept.
+	Keep time.Duration
+
+	// KeepMax is the key keep_max, 1000 by default.
+	KeepMax int
+
+	// Dialect is the key dialect: zklock, which is the default, curator, zk, kazoo or latch.
+	Dialect string
+
+	// MaxWaiters is the key max_waiters; 0 means no limit.
+	MaxWaiters int
+
+	// MaxContenders is the key max_contenders; 0 means no limit.
+	MaxContenders int
+
+	// MaxNames is the key max_names; 0 means no limit.
+	MaxNames int
+
+	// RequireRoot is create_root=false: the client does not make the root if it is missing.
+	RequireRoot bool
+
+	// ACL is the key acl: creator or open. The default is creator with a User, else open.
+	ACL string
+}
+
 // config has all settings of a Client. newClient gets it checked.
 type config struct {
 	rules
 
-	acl    aclMode
-	hooks  Hooks
-	params url.Values // from WithParams, applied after the URL's keys
+	hooks Hooks
 }
 
-// aclMode says which clients may use the znodes that zklock creates.
-type aclMode string
-
+// The values of the key acl.
 const (
-	aclAuto    aclMode = ""        // creator if the URL has a user, else open
-	aclOpen    aclMode = "open"    // all clients
-	aclCreator aclMode = "creator" // clients with the creator's identity
+	aclOpen    = "open"    // all clients may use the znodes that zklock creates
+	aclCreator = "creator" // only clients with the creator's identity may
 )
 
-func defaultConfig() config {
+// complete checks each setting, and fills in the defaults.
+func (c *Config) complete() (config, error) {
+	for _, name := range slices.Sorted(maps.Keys(coreKeys)) {
+		if err := coreKeys[name].check(c); err != nil {
+			return config{}, fmt.Errorf("key %q: %w", name, err)
+		}
+	}
+	dialect, _ := queue.ParseDialect(cmp.Or(c.Dialect, queue.Default.Name))
 	host, _ := os.Hostname() // "" if the system does not know one
-	return config{rules: rules{
+	cfg := config{rules: rules{
 		Settings: place.Settings{
 			Settings: session.Settings{
-				SessionTimeout:  defaultSessionTimeout,
-				TickTime:        defaultTickTime,
-				ConnectTimeout:  defaultConnectTimeout,
-				PoolMaxSessions: defaultPoolSessions,
+				Root:            cmp.Or(c.Root, defaultRoot),
+				SessionTimeout:  cmp.Or(c.SessionTimeout, defaultSessionTimeout),
+				TickTime:        cmp.Or(c.TickTime, defaultTickTime),
+				ConnectTimeout:  cmp.Or(c.ConnectTimeout, defaultConnectTimeout),
+				LossDelay:       c.LossDelay,
+				PoolMaxSessions: cmp.Or(c.PoolMaxSessions, defaultPoolSessions),
+				PoolMaxLifetime: c.PoolMaxLifetime,
 				Jitter:          session.Jitter,
 				Logger:          defaultLogger,
 			},
-			KeepAfter:  place.KeepAfter,
-			Host:       host,
-			PID:        os.Getpid(),
-			CreateRoot: true,
-			Dialect:    queue.Default,
+			MaxContenders: c.MaxContenders,
+			KeepAfter:     place.KeepAfter,
+			Host:          host,
+			PID:           os.Getpid(),
+			CreateRoot:    !c.RequireRoot,
+			Dialect:       dialect,
 		},
-		handoverLimit: defaultHandoverLimit,
-		handoverTime:  defaultHandoverTime,
-		keepMax:       defaultKeepMax,
+		handoverLimit: max(cmp.Or(c.HandoverLimit, defaultHandoverLimit), 0),
+		handoverTime:  max(cmp.Or(c.HandoverTime, defaultHandoverTime), 0),
+		keep:          c.Keep,
+		keepMax:       cmp.Or(c.KeepMax, defaultKeepMax),
+		maxWaiters:    c.MaxWaiters,
+		maxNames:      c.MaxNames,
 	}}
+	if c.Connector == nil {
+		cfg.User = c.User
+	}
+	cfg.CreatorOnly = c.ACL == aclCreator || c.ACL == "" && cfg.User != ""
+	return cfg, cfg.check()
 }
 
-// coreKeys has the URL keys of the core, each with a function that sets it.
-var coreKeys = map[string]func(c *config, v string) error{
-	"session_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.SessionTimeout }),
-	"tick_time":         durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.TickTime }),
-	"connect_timeout":   durationKey(time.Millisecond, func(c *config) *time.Duration { return &c.ConnectTimeout }),
-	"loss_delay":        durationKey(0, func(c *config) *time.Duration { return &c.LossDelay }),
-	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *config) *int { return &c.PoolMaxSessions }),
-	"pool_max_lifetime": durationKey(0, func(c *config) *time.Duration { return &c.PoolMaxLifetime }),
-	"handover_limit":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.handoverLimit }),
-	"handover_time":     durationKey(0, func(c *config) *time.Duration { return &c.handoverTime }),
-	"keep":              durationKey(0, func(c *config) *time.Duration { return &c.keep }),
-	"keep_max":          intKey(1, math.MaxInt32, func(c *config) *int { return &c.keepMax }),
-	"max_waiters":       intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxWaiters }),
-	"max_contenders":    intKey(0, math.MaxInt32, func(c *config) *int { return &c.MaxContenders }),
-	"max_names":         intKey(0, math.MaxInt32, func(c *config) *int { return &c.maxNames }),
-	"create_root": func(c *config, v string) error {
-		b, err := strconv.ParseBool(v)
-		if err != nil {
-			return fmt.Errorf("want true or false")
-		}
-		c.CreateRoot = b
-		return nil
-	},
-	"dialect": func(c *config, v string) error {
-		d, err := queue.ParseDialect(v)
-		if err == nil {
-			c.Dialect = d
-		}
-		return err
-	},
-	"acl": func(c *config, v string) error {
-		switch m := aclMode(v); m {
-		case aclOpen, aclCreator:
-			c.acl = m
+// key is a setting that a URL has under a key, and a Config in a field.
+type key struct {
+	set   func(c *Config, v string) error // sets the field to what the URL has
+	check func(c *Config) error           // checks the field
+}
+
+// coreKeys are the keys of the core.
+var coreKeys = map[string]key{
+	"session_timeout":   durationKey(time.Millisecond, func(c *Config) *time.Duration { return &c.SessionTimeout }),
+	"tick_time":         durationKey(time.Millisecond, func(c *Config) *time.Duration { return &c.TickTime }),
+	"connect_timeout":   durationKey(time.Millisecond, func(c *Config) *time.Duration { return &c.ConnectTimeout }),
+	"loss_delay":        durationKey(0, func(c *Config) *time.Duration { return &c.LossDelay }),
+	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *Config) *int { return &c.PoolMaxSessions }),
+	"pool_max_lifetime": durationKey(0, func(c *Config) *time.Duration { return &c.PoolMaxLifetime }),
+	"handover_limit":    never(intKey(0, math.MaxInt32, func(c *Config) *int { return &c.HandoverLimit }), func(c *Config) *int { return &c.HandoverLimit }),
+	"handover_time":     never(durationKey(0, func(c *Config) *time.Duration { return &c.HandoverTime }), func(c *Config) *time.Duration { return &c.HandoverTime }),
+	"keep":              durationKey(0, func(c *Config) *time.Duration { return &c.Keep }),
+	"keep_max":          intKey(1, math.MaxInt32, func(c *Config) *int { return &c.KeepMax }),
+	"max_waiters":       intKey(0, math.MaxInt32, func(c *Config) *int { return &c.MaxWaiters }),
+	"max_contenders":    intKey(0, math.MaxInt32, func(c *Config) *int { return &c.MaxContenders }),
+	"max_names":         intKey(0, math.MaxInt32, func(c *Config) *int { return &c.MaxNames }),
+	"create_root": {
+		set: func(c *Config, v string) error {
+			b, err := strconv.ParseBool(v)
+			if err != nil {
+				return errors.New("want true or false")
+			}
+			c.RequireRoot = !b
 			return nil
-		}
-		return fmt.Errorf("want %s or %s", aclCreator, aclOpen)
+		},
+		check: func(*Config) error { return nil },
 	},
+	"dialect": textKey(func(c *Config) *string { return &c.Dialect }, func(v string) error {
+		_, err := queue.ParseDialect(v)
+		return err
+	}),
+	"acl": textKey(func(c *Config) *string { return &c.ACL }, func(v string) error {
+		if v != aclOpen && v != aclCreator {
+			return fmt.Errorf("want %s or %s", aclCreator, aclOpen)
+		}
+		return nil
+	}),
 }
 
-func durationKey(least time.Duration, field func(*config) *time.Duration) func(*config, string) error {
-	return func(c *config, v string) error {
-		d, err := time.ParseDuration(v)
-		if err != nil {
-			return fmt.Errorf("want a duration such as 10s or 1500ms")
-		}
+func durationKey(least time.Duration, field func(*Config) *time.Duration) key {
+	within := func(d time.Duration) error {
 		if d < least || d > maxDuration {
 			return fmt.Errorf("want from %v to %v", least, maxDuration)
 		}
-		*field(c) = d
 		return nil
 	}
+	parse := func(v string) (time.Duration, error) {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			return 0, errors.New("want a duration such as 10s or 1500ms")
+		}
+		return d, nil
+	}
+	return newKey(field, parse, within)
 }
 
-func intKey(least, most int, field func(*config) *int) func(*config, string) error {
-	return func(c *config, v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			return fmt.Errorf("want a number")
-		}
+func intKey(least, most int, field func(*Config) *int) key {
+	within := func(n int) error {
 		if n < least || n > most {
 			return fmt.Errorf("want a number from %d to %d", least, most)
 		}
-		*field(c) = n
 		return nil
+	}
+	parse := func(v string) (int, error) {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return 0, errors.New("want a number")
+		}
+		return n, nil
+	}
+	return newKey(field, parse, within)
+}
+
+func textKey(field func(*Config) *string, within func(string) error) key {
+	return newKey(field, func(v string) (string, error) { return v, nil }, within)
+}
+
+// newKey returns a key whose field has the default if it has its zero value.
+func newKey[T comparable](field func(*Config) *T, parse func(string) (T, error), within func(T) error) key {
+	return key{
+		set: func(c *Config, text string) error {
+			v, err := parse(text)
+			if err == nil {
+				err = within(v)
+			}
+			if err == nil {
+				*field(c) = v
+			}
+			return err
+		},
+		check: func(c *Config) error {
+			var unset T
+			if v := *field(c); v != unset {
+				return within(v)
+			}
+			return nil
+		},
 	}
 }
 
-// applyParams sets the core's keys from params and returns the others. Each key
-// must have one value and be known to the core or be among driverKeys.
-func (c *config) applyParams(params url.Values, driverKeys []string) (url.Values, error) {
-	rest := make(url.Values)
-	for _, key := range slices.Sorted(maps.Keys(params)) {
-		values := params[key]
+// never returns a key whose 0 in a URL is not the default but means never: the field is
+// negative then.
+func never[T int | time.Duration](k key, field func(*Config) *T) key {
+	return key{
+		set: func(c *Config, text string) error {
+			err := k.set(c, text)
+			if err == nil && *field(c) == 0 {
+				*field(c) = -1
+			}
+			return err
+		},
+		check: func(c *Config) error {
+			if *field(c) < 0 {
+				return nil
+			}
+			return k.check(c)
+		},
+	}
+}
+
+// setParams sets the settings that a URL has. Each key must have one value, and be known to the
+// core or be among driverKeys.
+func (c *Config) setParams(params url.Values, driverKeys []string) error {
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		values := params[name]
 		if len(values) != 1 {
-			return nil, fmt.Errorf("key %s is given %d times, want it once", shownKey(key), len(values))
+			return fmt.Errorf("key %s is given %d times, want it once", shownKey(name), len(values))
 		}
-		set, core := coreKeys[key]
+		k, core := coreKeys[name]
 		switch {
 		case core:
 			// The error does not show the value: the reader can look it up, and it
 			// may be a secret that was put in the wrong place.
-			if err := set(c, values[0]); err != nil {
-				return nil, fmt.Errorf("key %q: %w", key, err)
+			if err := k.set(c, values[0]); err != nil {
+				return fmt.Errorf("key %q: %w", name, err)
 			}
-		case slices.Contains(driverKeys, key):
-			rest[key] = values
+		case slices.Contains(driverKeys, name):
+			if c.DriverSettings == nil {
+				c.DriverSettings = make(map[string]string)
+			}
+			c.DriverSettings[name] = values[0]
 		default:
-			known := slices.Sorted(maps.Keys(coreKeys))
-			known = slices.Compact(slices.Sorted(slices.Values(append(known, driverKeys...))))
-			return nil, fmt.Errorf("unknown key %s (known: %s)", shownKey(key), strings.Join(known, ", "))
+			return unknownKey(name, driverKeys)
 		}
 	}
-	return rest, nil
+	return nil
+}
+
+// unknownKey returns the error for a key that neither the core nor the driver knows.
+func unknownKey(name string, driverKeys []string) error {
+	known := slices.Sorted(maps.Keys(coreKeys))
+	known = slices.Compact(slices.Sorted(slices.Values(append(known, driverKeys...))))
+	return fmt.Errorf("unknown key %s (known: %s)", shownKey(name), strings.Join(known, ", "))
 }
 
 // shownKey returns how a key appears in an error: quoted if it looks like a key. If it

@@ -91,10 +91,10 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range []*zklock.Client{nilClient, zero} {
 		for _, a := range []zklock.Acquirer{c.Mutex("x"), c.RWMutex("x").Reader(), c.RWMutex("x").Writer(), c.Semaphore("x", 1), zklock.All(c.Mutex("x"))} {
-			if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrInvalidName) {
+			if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrMisuse) {
 				t.Errorf("%T: %v", a, err)
 			}
-			if _, err := a.TryAcquire(ctx); !errors.Is(err, zklock.ErrInvalidName) {
+			if _, err := a.TryAcquire(ctx); !errors.Is(err, zklock.ErrMisuse) {
 				t.Errorf("%T: %v", a, err)
 			}
 		}
@@ -112,10 +112,10 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 	}
 	for _, a := range []zklock.Acquirer{(*zklock.Mutex)(nil), (*zklock.Reader)(nil), (*zklock.Semaphore)(nil), (*zklock.RWMutex)(nil).Writer(), (*zklock.RWMutex)(nil).Reader(), &zklock.Mutex{}, &zklock.Reader{}, &zklock.Semaphore{}, (&zklock.RWMutex{}).Reader()} {
 		_ = a.Name()
-		if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrInvalidName) {
+		if _, err := a.Acquire(ctx); !errors.Is(err, zklock.ErrMisuse) {
 			t.Errorf("%T: %v", a, err)
 		}
-		if err := zklock.Do(ctx, a, func(context.Context) error { t.Error("Do called the function"); return nil }); !errors.Is(err, zklock.ErrInvalidName) {
+		if err := zklock.Do(ctx, a, func(context.Context, *zklock.Lock) error { t.Error("Do called the function"); return nil }); !errors.Is(err, zklock.ErrMisuse) {
 			t.Errorf("%T: %v", a, err)
 		}
 	}

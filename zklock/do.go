@@ -8,9 +8,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Acquirer is a lock that can be acquired, such as [Client.Mutex] returns. It is meant
-// as a parameter of functions, like [Do] and those of the adapters, and not to be
-// implemented outside this package.
+// Acquirer is a lock that can be acquired: a [Mutex], a [Reader], a [Semaphore] or a [Group]. It
+// is meant as a parameter of functions, like [Do] and those of the adapters. Only types of this
+// package implement it, so that it can get more methods.
 type Acquirer interface {
 	// Name returns the lock's name.
 	Name() string
@@ -29,17 +29,19 @@ type Acquirer interface {
 	// may fail for a free lock, after a wait that was cancelled or while a release is
 	// pending.
 	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
+
+	described() *described
 }
 
-// Do acquires a and calls fn with a context that carries the lock and ends with it. It
-// releases the lock when fn has returned or panicked, even if ctx has ended by then.
+// Do acquires a and calls fn with the lock, and with a context that carries the lock and ends
+// with it. It releases the lock when fn has returned or panicked, even if ctx has ended by then.
 //
 // If fn was not called, the error is that of Acquire; a nil a or fn is an error that
 // matches [ErrMisuse]. Otherwise Do returns fn's error. If the lock was lost while fn
 // ran, the error also matches [ErrLost], whatever fn returned: another client may have
 // held the lock at the same time. A release that is still pending when Do returns is
 // logged and is not an error; see [ErrReleasePending].
-func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ...AcquireOption) (err error) {
+func Do(ctx context.Context, a Acquirer, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) (err error) {
 	if a == nil {
 		return &Error{Op: "acquire", Err: errNilAcquirer}
 	}
@@ -58,12 +60,12 @@ func Do(ctx context.Context, a Acquirer, fn func(context.Context) error, opts ..
 		switch {
 		case released == nil:
 		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has returned this loss
-		case errors.Is(released, ErrReleasePending) && !errors.Is(released, ErrLost): // release has logged it
+		case errors.Is(released, ErrReleasePending): // release has logged it
 		case err == nil:
 			err = released
 		default:
 			err = fmt.Errorf("%w; the function returned: %w", released, err)
 		}
 	}()
-	return fn(inner)
+	return fn(inner, lock)
 }

@@ -9,8 +9,7 @@
 //	...
 //	defer client.Close()
 //
-//	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
-//		lock, _ := zklock.FromContext(ctx)
+//	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context, lock *zklock.Lock) error {
 //		return charge(ctx, lock.Token())
 //	})
 //

@@ -3,15 +3,69 @@ package zklock
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
+
+// ParseURL returns the settings of a URL, as [Open] reads it: a program can look at them, change
+// them, and pass them to [OpenConfig]. Settings that the URL does not have keep their zero values,
+// which stand for the defaults. The driver of the URL's scheme has to be imported, since it
+// knows its keys. No error contains the URL's password.
+func ParseURL(url string) (Config, error) {
+	cfg, err := parseConfig(url)
+	if err != nil {
+		return Config{}, &Error{Op: "parse", Err: err}
+	}
+	return cfg, nil
+}
+
+func parseConfig(text string) (Config, error) {
+	u, err := parseURL(text)
+	if err != nil {
+		return Config{}, err
+	}
+	d, err := lookupDriver(u.Scheme)
+	if err != nil {
+		return Config{}, err
+	}
+	cfg := Config{Scheme: u.Scheme, Hosts: u.Hosts, User: u.User, Password: u.Password, Root: u.Root}
+	return cfg, cfg.setParams(u.Params, d.Keys())
+}
+
+// connect makes the connector that the fields for the driver describe. They may come from
+// elsewhere than a URL, so it checks what parseURL would have checked.
+func (c *Config) connect(root string, logger *slog.Logger) (driver.Connector, error) {
+	if c.Scheme == "" {
+		return nil, errors.New("the Config has neither a Scheme nor a Connector: start from ParseURL, or set one of them")
+	}
+	d, err := lookupDriver(c.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: root, Logger: logger, Params: make(url.Values)}
+	if err := checkUser(c.User, c.Password); err != nil {
+		return nil, err
+	}
+	if err := parseHosts(&u, strings.Join(c.Hosts, ",")); err != nil {
+		return nil, err
+	}
+	keys := d.Keys()
+	for name, value := range c.DriverSettings {
+		if !slices.Contains(keys, name) {
+			return nil, unknownKey(name, keys)
+		}
+		u.Params.Set(name, value)
+	}
+	return d.OpenConnector(u)
+}
 
 // parseURL parses a connection URL:
 //
@@ -112,11 +166,11 @@ var settingInRoot = regexp.MustCompile(`[&;][a-z_]+=`)
 func checkRootInURL(root string) error {
 	switch {
 	case hasHost(root):
-		return errors.New("URL has a host after the root: hosts go before the root, which is given once, as in zk://a:2181,b:2181/root (WithRoot takes any root)")
+		return errors.New("URL has a host after the root: hosts go before the root, which is given once, as in zk://a:2181,b:2181/root (Config.Root takes any root)")
 	case settingInRoot.MatchString(root):
-		return errors.New("URL has a setting in its root: settings follow a ?, as in /root?key=value&key=value (WithRoot takes any root)")
+		return errors.New("URL has a setting in its root: settings follow a ?, as in /root?key=value&key=value (Config.Root takes any root)")
 	case strings.ContainsFunc(root, unicode.IsSpace):
-		return errors.New("URL has a space in its root: remove it (WithRoot takes any root)")
+		return errors.New("URL has a space in its root: remove it (Config.Root takes any root)")
 	}
 	return nil
 }
@@ -136,12 +190,22 @@ func parseCredentials(u *driver.URL, text string) error {
 		return errors.New("URL user or password has a % that does not begin an escape like %2F: write % itself as %25")
 	}
 	if u.User == "" {
-		return errors.New("URL has credentials without a user name: want user:password@ before the first host")
-	}
-	if strings.Contains(u.User, ":") {
-		return errors.New("URL user name has a colon in it, which digest authentication does not allow")
+		return errNoUser
 	}
 	u.Password = driver.NewSecret(password)
+	return checkUser(u.User, u.Password)
+}
+
+// errNoUser is the error for a password without a user.
+var errNoUser = errors.New("URL has credentials without a user name: want user:password@ before the first host")
+
+func checkUser(user string, password driver.Secret) error {
+	switch {
+	case user == "" && password.Reveal() != "":
+		return errNoUser
+	case strings.Contains(user, ":"):
+		return errors.New("URL user name has a colon in it, which digest authentication does not allow")
+	}
 	return nil
 }
 

@@ -21,7 +21,8 @@ var ErrNotAcquired = errs.ErrNotAcquired
 
 // ErrLost means that a lock stopped being held without a release. Another client may
 // hold it from now on. Every *[LostError] matches it.
-var ErrLost = errors.New("lock lost")
+// Its children are the causes [ErrLeaseOver], [ErrSessionExpired] and [ErrNodeDeleted].
+var ErrLost = errs.ErrLost
 
 // ErrReleased means that a [Lock] was used after its Release. It is also the cause with
 // which the lock's contexts end when it is released.
@@ -34,11 +35,10 @@ var ErrRevoked = errors.New("lock revoked: its holder is asked to give it back")
 
 // ErrReleasePending means that the lock was given back, but that the ensemble has not
 // confirmed the release. The release continues in the background until the queue node
-// or its session is gone; other contenders wait for the lock until then. The error can
-// also match the reason why the confirmation is missing: the context's cause,
-// [ErrSessionExpired], [ErrLeaseOver] or [ErrClosed], for example. A session that
-// the client has given up ends at the ensemble when the client reaches a server again,
-// or when its timeout has passed.
+// or its session is gone; other contenders wait for the lock until then. The text has the
+// reason why the confirmation is missing; if that is the caller's context, the error also
+// matches the context's error. A session that the client has given up ends at the ensemble
+// when the client reaches a server again, or when its timeout has passed.
 var ErrReleasePending = errs.ErrReleasePending
 
 // ErrClosed means that the [Client] was closed or is shutting down.
@@ -50,24 +50,22 @@ var ErrClosed = errs.ErrClosed
 var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage means that the client has tried for almost all of connect_timeout to connect
-// to the ensemble, without success. Only acquisitions with [WithFailFast] return it;
-// the error also matches [ErrUnavailable].
-var ErrOutage = errors.New("the ensemble cannot be reached")
+// to the ensemble, without success. Only acquisitions with [WithFailFast] return it. It is
+// a child of [ErrUnavailable].
+var ErrOutage = errs.Case(ErrUnavailable, "the ensemble cannot be reached")
 
-// ErrInvalidName means that a lock name breaks the rules that [Client.Mutex] lists, or
-// that the [Acquirer] was nil or not made by a Client. In the latter case the error also
-// matches [ErrMisuse].
+// ErrInvalidName means that a lock name breaks the rules that [Client.Mutex] lists.
 var ErrInvalidName = errs.ErrInvalidName
 
 // ErrMisuse means a mistake in the program that does not depend on the lock's name. An
 // Acquirer or a function is nil; a lock was not made by a Client's method, or its Client
-// not by Open or OpenConnector; or no request of an adapter can have a name, because of
-// the way in which the adapter is set up. Such errors also match [ErrInvalidName] or
-// [ErrConflict].
-var ErrMisuse = errors.New("the lock is not set up correctly")
+// not by Open, OpenConfig or OpenConnector; or no request of an adapter can have a name,
+// because of the way in which the adapter is set up. It is a child of [ErrConflict].
+var ErrMisuse = errs.Case(ErrConflict, "the lock is not set up correctly")
 
 // ErrConflict means that the request contradicts other contenders or itself:
-// contenders of another recipe use the name, or the arguments do not go together.
+// contenders of another recipe use the name, the name's sequence numbers are used up, or the
+// arguments do not go together.
 var ErrConflict = errs.ErrConflict
 
 // ErrDeadlock means that the caller's context already carries the lock that it asks
@@ -78,12 +76,6 @@ var ErrDeadlock = errors.New("the context already holds this lock, and waiting f
 // max_names of the URL, or [WithMaxWaiters]. TryAcquire is subject to max_contenders and
 // max_names only.
 var ErrTooManyWaiters = errs.ErrTooManyWaiters
-
-// ErrSequenceExhausted means that ZooKeeper's sequence counter for the name is almost at
-// its end. At the end ZooKeeper gives the same number to every node, and the queue would
-// have no order. Stop using the name until its znode has been removed, which takes a
-// minute or two, or remove the znode by hand. Then the counter starts from zero.
-var ErrSequenceExhausted = errs.ErrSequenceExhausted
 
 // ErrTokenRegression means that the ensemble's transaction ids have gone back, as after
 // a restore from an older snapshot, and that tokens would repeat. The [Client] acquires
@@ -101,7 +93,7 @@ var ErrNoAuth = errs.ErrNoAuth
 // ErrSessionTimeout means that locks cannot work with the session timeout that the servers
 // have granted: it is too short for tick_time, or so long that tick_time seems to be less
 // than the servers' tickTime. An operator has to change session_timeout or tick_time, or the
-// servers' limits. The error can also match [ErrUnavailable].
+// servers' limits. It is a child of [ErrUnavailable].
 var ErrSessionTimeout = errs.ErrSessionTimeout
 
 // ErrRootMissing means that the root does not exist, and that the URL forbids the client to
@@ -116,7 +108,7 @@ var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 // to the reason, which [errors.Is] and [errors.As] find.
 type Error struct {
 	// Op is the operation: acquire, break, close, contenders, downgrade, get, healthy, label, locks,
-	// open, ping, release, revoke, shutdown, txn, verify, watch.
+	// open, parse, ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
 	// Name is the lock's name; "" if the operation is not about a lock.
@@ -151,14 +143,15 @@ func whyEnded(ctx context.Context, err error) error {
 	}
 }
 
-// LostError reports why and when a lock was lost. It matches [ErrLost].
+// LostError reports why and when a lock was lost. It matches [ErrLost], and its cause if that is
+// a child of ErrLost.
 type LostError struct {
 	// Name is the lock's name.
 	Name string
 
-	// Cause is the reason. It matches ErrLeaseOver, ErrSessionExpired, ErrNodeDeleted,
-	// or ErrClosed if the Client was closed. In rare cases it matches none of them, for
-	// example if the ensemble shortened the session timeout on a reconnect.
+	// Cause is the reason. It matches ErrLeaseOver, ErrSessionExpired or ErrNodeDeleted, or
+	// is ErrClosed if the Client was closed. In rare cases it is none of them, for example
+	// if the ensemble shortened the session timeout on a reconnect.
 	Cause error
 
 	// At is when this process noticed the loss, or when the lease ran out if that was
@@ -174,8 +167,13 @@ func (e *LostError) Error() string {
 // Is makes a LostError match ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Unwrap returns the cause.
-func (e *LostError) Unwrap() error { return e.Cause }
+// Unwrap returns the cause, and nil if that is not a child of ErrLost: ErrClosed is not.
+func (e *LostError) Unwrap() error {
+	if !errors.Is(e.Cause, ErrLost) {
+		return nil
+	}
+	return e.Cause
+}
 
 // ErrLeaseOver is a cause of loss: no quorum renewed the session's lease in time. The
 // session may still have been alive at that moment. If this process, or its machine, did not
@@ -190,28 +188,22 @@ var ErrNodeDeleted = errs.ErrNodeDeleted
 // expired.
 var ErrSessionExpired = errs.ErrSessionExpired
 
-// Errors that mistakes in the program match; see ErrMisuse.
-var (
-	misusedName = errors.Join(ErrInvalidName, ErrMisuse)
-	misusedArgs = errors.Join(ErrConflict, ErrMisuse)
-)
-
 // Errors of arguments that cannot be acquired, or used.
 var (
 	// errNilAcquirer is the error for an Acquirer that is nil.
-	errNilAcquirer = errs.Case(misusedName, "the Acquirer is nil: pass what a Client's method returns, such as client.Mutex(name)")
+	errNilAcquirer = errs.Case(ErrMisuse, "the Acquirer is nil: pass what a Client's method returns, such as client.Mutex(name)")
 
 	// errNilClient is the error for a lock whose Client is nil or zero.
-	errNilClient = errs.Case(misusedName, "the lock's Client was not made by Open or OpenConnector")
+	errNilClient = errs.Case(ErrMisuse, "the lock's Client was not made by Open or OpenConnector")
 
 	// errNoLock is the error for a zero Mutex, Reader or Semaphore.
-	errNoLock = errs.Case(misusedName, "the lock was not made by a Client's method: use client.Mutex(name), for example")
+	errNoLock = errs.Case(ErrMisuse, "the lock was not made by a Client's method: use client.Mutex(name), for example")
 
 	// errNilFunction is the error of Do for a function that is nil.
-	errNilFunction = errs.Case(misusedArgs, "the function is nil: pass the work to do under the lock")
+	errNilFunction = errs.Case(ErrMisuse, "the function is nil: pass the work to do under the lock")
 
 	// errAllOfNil is the error for a nil among the arguments of All.
-	errAllOfNil = errs.Case(misusedArgs, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
+	errAllOfNil = errs.Case(ErrMisuse, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
 )
 
 // Reasons why a lock that the context holds cannot be joined with Reenter.

@@ -7,22 +7,24 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A connector replaces the scheme and the hosts of a URL. Options replace its root and its
-// settings.
-func ExampleOpenConnector() {
-	ensemble := memdriver.New()
-	defer ensemble.Close()
-	client, err := zklock.OpenConnector(ensemble.Connector(),
-		zklock.WithRoot("/shop/locks"),
-		zklock.WithParams(url.Values{"session_timeout": {"15s"}, "max_waiters": {"100"}}),
+// A program changes what its URL says, and sets what only code can set.
+func ExampleParseURL() {
+	cfg, err := zklock.ParseURL("mem:///shop/locks?session_timeout=15s")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(cfg.Scheme, cfg.Root, cfg.SessionTimeout, cfg.ConnectTimeout) // 0s: the default
+	cfg.MaxWaiters = 100
+	client, err := zklock.OpenConfig(cfg,
 		zklock.WithIdentity(zklock.Identity{Host: "till-3", PID: 812}),
 		zklock.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
 		zklock.WithAcquireStacks(), // the log shows where a lock was acquired that was dropped without Release
@@ -33,7 +35,41 @@ func ExampleOpenConnector() {
 	}
 	defer client.Close()
 	fmt.Println(client.Mutex("orders/42").Path())
+	// Output:
+	// mem /shop/locks 15s 0s
+	// /shop/locks/orders%2F42
+}
+
+// A test opens a client of its own ensemble, with the settings that it needs.
+func ExampleOpenConfig() {
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	client, err := zklock.OpenConfig(zklock.Config{
+		Connector: ensemble.Connector(),
+		Root:      "/shop/locks",
+		Keep:      2 * time.Second,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	fmt.Println(client.Mutex("orders/42").Path())
 	// Output: /shop/locks/orders%2F42
+}
+
+// Without settings, a connector is enough.
+func ExampleOpenConnector() {
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	client, err := zklock.OpenConnector(ensemble.Connector())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	fmt.Println(client.Mutex("orders/42").Path())
+	// Output: /zklock/orders%2F42
 }
 
 // Drivers returns the schemes that Open accepts: those of the imported drivers.

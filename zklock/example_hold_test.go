@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -22,13 +21,13 @@ func ExampleReenter() {
 
 	// pay needs the lock, which its caller may hold already.
 	pay := func(ctx context.Context) error {
-		return zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
+		return zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 			fmt.Println("paying, with", len(zklock.HeldIn(ctx)), "handles on the lock")
 			return nil
 		}, zklock.Reenter())
 	}
 	ctx := context.Background()
-	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context) error {
+	err = zklock.Do(ctx, client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		_, err := client.Mutex("orders/42").Acquire(ctx) // without Reenter
 		fmt.Println("again:", errors.Is(err, zklock.ErrDeadlock))
 		return pay(ctx)
@@ -50,7 +49,7 @@ func ExampleDetach() {
 	}
 	defer client.Close()
 
-	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		_, held := zklock.FromContext(ctx)
 		after := zklock.Detach(context.WithoutCancel(ctx)) // without WithoutCancel it ends with the lock
 		_, detached := zklock.FromContext(after)
@@ -143,8 +142,7 @@ func ExampleLock_Get() {
 	}
 	defer client.Close()
 
-	count := func(ctx context.Context) error {
-		lock, _ := zklock.FromContext(ctx)
+	count := func(ctx context.Context, lock *zklock.Lock) error {
 		n, err := lock.Get(ctx, "/count")
 		if errors.Is(err, driver.ErrNoNode) {
 			_, err = lock.Txn(ctx, driver.CreateOp("/count", []byte("1"), driver.Persistent, client.ACL()))
@@ -168,9 +166,9 @@ func ExampleLock_Get() {
 	// so far: 2
 }
 
-// Work outside the process takes time to end. LeaseTerms says how much time there is at least
+// Work outside the process takes time to end. MinLease says how much time there is at least
 // while the ensemble answers, and Until, when the lock ends unless it answers again.
-func ExampleLock_LeaseTerms() {
+func ExampleLock_MinLease() {
 	client, err := zklock.Open("mem://?session_timeout=30s")
 	if err != nil {
 		fmt.Println(err)
@@ -185,9 +183,8 @@ func ExampleLock_LeaseTerms() {
 	}
 	defer lock.Release(context.Background())
 	const toEnd = 5 * time.Second
-	timeout, least := lock.LeaseTerms()
-	fmt.Println("session timeout:", timeout)
-	fmt.Println("time to end the work:", least > toEnd)
+	fmt.Println("session timeout:", lock.SessionTimeout())
+	fmt.Println("time to end the work:", lock.MinLease() > toEnd)
 	fmt.Println("has to end now:", time.Until(lock.Until()) < toEnd)
 	// Output:
 	// session timeout: 30s
@@ -219,7 +216,7 @@ func ExampleWithFailFast() {
 	ensemble := memdriver.New()
 	defer ensemble.Close()
 	ensemble.Partition(memdriver.AroundClients(0).Reset()) // no client can reach it
-	client, err := zklock.OpenConnector(ensemble.Connector(), zklock.WithParams(url.Values{"connect_timeout": {"200ms"}}))
+	client, err := zklock.OpenConfig(zklock.Config{Connector: ensemble.Connector(), ConnectTimeout: 200 * time.Millisecond})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -245,8 +242,7 @@ func ExampleLock_SetLabel() {
 	defer client.Close()
 
 	ctx := context.Background()
-	err = zklock.Do(ctx, client.Mutex("import"), func(ctx context.Context) error {
-		lock, _ := zklock.FromContext(ctx)
+	err = zklock.Do(ctx, client.Mutex("import"), func(ctx context.Context, lock *zklock.Lock) error {
 		for row := 0; row <= 9000; row += 3000 {
 			if err := lock.SetLabel(ctx, fmt.Sprintf("row %d of 9000", row)); err != nil {
 				return err

@@ -29,7 +29,7 @@ func ExampleWithHooks() {
 		return
 	}
 	defer client.Close()
-	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(context.Context) error { return nil })
+	_ = zklock.Do(context.Background(), client.Mutex("orders/42"), func(context.Context, *zklock.Lock) error { return nil })
 	// Output:
 	// acquire orders/42 exclusive
 	// acquired: true

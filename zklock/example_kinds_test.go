@@ -84,8 +84,7 @@ func ExampleAll() {
 
 	transfer := func(from, to string) error {
 		all := zklock.All(client.Mutex("accounts/"+from), client.Mutex("accounts/"+to), client.RWMutex("rates").Reader())
-		return zklock.Do(context.Background(), all, func(ctx context.Context) error {
-			lock, _ := zklock.FromContext(ctx)
+		return zklock.Do(context.Background(), all, func(ctx context.Context, lock *zklock.Lock) error {
 			fmt.Println(from, "to", to, "under", lock.Names(), lock.Modes())
 			return nil
 		})

@@ -21,7 +21,7 @@ func ExampleClient_Revoke() {
 	ctx := context.Background()
 	working, ended := make(chan struct{}), make(chan error)
 	go func() {
-		ended <- zklock.Do(ctx, client.Mutex("report"), func(ctx context.Context) error {
+		ended <- zklock.Do(ctx, client.Mutex("report"), func(ctx context.Context, _ *zklock.Lock) error {
 			close(working)
 			<-ctx.Done() // the work ends with its context
 			lock, held := zklock.FromContext(ctx)

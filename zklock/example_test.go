@@ -41,9 +41,8 @@ func ExampleDo() {
 	}
 	defer client.Close()
 
-	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, lock *zklock.Lock) error {
 		// ctx carries the lock, and ends if the lock is lost.
-		lock, _ := zklock.FromContext(ctx)
 		fmt.Println("holding", lock.Name(), lock.Mode())
 		return errors.New("out of stock")
 	})

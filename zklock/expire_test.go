@@ -146,7 +146,7 @@ func TestExpireAllInHooks(t *testing.T) {
 			time.Sleep(10 * time.Second)    // some heartbeats
 			_ = theirs.Release(t.Context()) // it may be lost
 			_ = (<-mine).Release(t.Context())
-			_ = zklock.Do(t.Context(), c.Mutex("y"), func(context.Context) error { at("Do"); return nil })
+			_ = zklock.Do(t.Context(), c.Mutex("y"), func(context.Context, *zklock.Lock) error { at("Do"); return nil })
 			time.Sleep(time.Second)
 			if armed.Load() || held.Err() == nil {
 				t.Errorf("ExpireAll in %s was called: %v; Err of a held lock: %v", where, !armed.Load(), held.Err())

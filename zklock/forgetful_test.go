@@ -172,8 +172,13 @@ func newForgetful() *forgetful {
 }
 
 func forgetfulClient(t testing.TB, opts ...zklock.Option) (*zklock.Client, *forgetful) {
+	return forgetfulConfig(t, zklock.Config{}, opts...)
+}
+
+func forgetfulConfig(t testing.TB, cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, *forgetful) {
 	e := newForgetful()
-	c, err := zklock.OpenConnector(e, append(opts, zklock.WithRoot("/locks"))...)
+	cfg.Connector, cfg.Root = e, "/locks"
+	c, err := zklock.OpenConfig(cfg, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -43,9 +42,9 @@ func (w *locked) String() string {
 func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	ensemble := memdriver.New(memdriver.WithTickTime(100 * time.Millisecond))
 	defer ensemble.Close()
-	params := zklock.WithParams(url.Values{"session_timeout": {"2s"}, "tick_time": {"100ms"}})
+	cfg := zklock.Config{Connector: ensemble.Connector(), SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond}
 	var log locked
-	c, err := zklock.OpenConnector(ensemble.Connector(), params, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	c, err := zklock.OpenConfig(cfg, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +77,7 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	if !strings.Contains(log.String(), "dropped without Release") {
 		t.Errorf("the log does not report the dropped lock: %q", log.String())
 	}
-	other, err := zklock.OpenConnector(ensemble.Connector(), params)
+	other, err := zklock.OpenConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +180,6 @@ func TestDroppedLockIsLoggedWithItsStack(t *testing.T) {
 		var log locked
 		waiting := make(chan struct{}, 1)
 		opts := []zklock.Option{
-			zklock.WithParams(url.Values{"session_timeout": {"2s"}, "tick_time": {"100ms"}, "handover_time": {"1m"}}),
 			zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 			zklock.WithHooks(zklock.Hooks{Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
 				waiting <- struct{}{}
@@ -191,7 +189,9 @@ func TestDroppedLockIsLoggedWithItsStack(t *testing.T) {
 		if with {
 			opts = append(opts, zklock.WithAcquireStacks())
 		}
-		c, err := zklock.OpenConnector(ensemble.Connector(), opts...)
+		c, err := zklock.OpenConfig(zklock.Config{
+			Connector: ensemble.Connector(), SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond, HandoverTime: time.Minute,
+		}, opts...)
 		if err != nil {
 			t.Fatal(err)
 		}

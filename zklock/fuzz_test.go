@@ -23,13 +23,13 @@ func FuzzURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after string) {
 		const canary = "hunter!2" // neither the name of a host nor of a key
 		u, err := parseURL(before + canary + "@" + after)
-		cfg := defaultConfig()
+		settings := Config{User: u.User, Root: u.Root}
 		if err == nil {
-			cfg.Root = u.Root
-			u.Params, err = cfg.applyParams(u.Params, []string{"password_file", "tls_ca"})
+			err = settings.setParams(u.Params, []string{"password_file", "tls_ca"})
 		}
+		var cfg config
 		if err == nil {
-			err = cfg.complete(nil)
+			cfg, err = settings.complete()
 		}
 		if err != nil {
 			if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, canary) {

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -57,15 +58,34 @@ func mustRelease(t *testing.T, l *zklock.Lock) {
 	}
 }
 
+// config returns the settings that URL keys describe, for a connector.
+func config(t testing.TB, c driver.Connector, params map[string]string) zklock.Config {
+	t.Helper()
+	values := make(url.Values)
+	for k, v := range params {
+		values.Set(k, v)
+	}
+	cfg, err := zklock.ParseURL("mem://?" + values.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Connector = c
+	return cfg
+}
+
 // connect opens a client with one session on a connector, and closes it at the
 // end of the test.
 func connect(t *testing.T, c driver.Connector, params map[string]string, opts ...zklock.Option) *zklock.Client {
 	t.Helper()
-	values := map[string][]string{"pool_max_sessions": {"1"}}
-	for k, v := range params {
-		values[k] = []string{v}
-	}
-	client, err := zklock.OpenConnector(c, append([]zklock.Option{zklock.WithParams(values)}, opts...)...)
+	cfg := config(t, c, params)
+	cfg.PoolMaxSessions = cmp.Or(cfg.PoolMaxSessions, 1)
+	return openConfig(t, cfg, opts...)
+}
+
+// openConfig opens a client, and closes it at the end of the test.
+func openConfig(t *testing.T, cfg zklock.Config, opts ...zklock.Option) *zklock.Client {
+	t.Helper()
+	client, err := zklock.OpenConfig(cfg, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +207,7 @@ func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
 // inDialect opens a client that uses a dialect.
 func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client {
 	t.Helper()
-	client, err := zklock.OpenConnector(c, zklock.WithParams(url.Values{"dialect": {dialect}}))
+	client, err := zklock.OpenConfig(zklock.Config{Connector: c, Dialect: dialect})
 	if err != nil {
 		t.Fatal(err)
 	}

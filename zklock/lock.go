@@ -87,16 +87,15 @@ func (l *Lock) Until() time.Time {
 	return time.Now().Add(left)
 }
 
-// LeaseTerms returns the session timeout that the servers have granted to the lock's session,
-// which may be shorter than session_timeout asks for, and how much of the lease is left at
-// least while heartbeats are answered: [Lock.Until] does not come closer than that, except
-// for the time that an answer takes. Work that takes longer than least to end cannot wait
-// until the end of the lease is near. A lock may be granted with less lease than that; the
-// first heartbeat follows at once.
-func (l *Lock) LeaseTerms() (timeout, least time.Duration) {
-	desk := l.hold.place.Desk
-	return desk.Timeout, desk.LeastKept()
-}
+// SessionTimeout returns the session timeout that the servers have granted to the lock's
+// session. It may be shorter than session_timeout asks for.
+func (l *Lock) SessionTimeout() time.Duration { return l.hold.place.Desk.Timeout }
+
+// MinLease returns how much of the lease is left at least while heartbeats are answered:
+// [Lock.Until] does not come closer than that, except for the time that an answer takes. Work
+// that takes longer to end cannot wait until the end of the lease is near. A lock may be
+// granted with less lease than that; the first heartbeat follows at once.
+func (l *Lock) MinLease() time.Duration { return l.hold.place.Desk.LeastKept() }
 
 // Done returns a channel that is closed when the lock stops being held. [Lock.Err] returns
 // the reason.
@@ -124,12 +123,11 @@ func (l *Lock) Err() error { return l.handle.reason() }
 // Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
 // a session timeout. Then the error matches [ErrReleasePending], and the release
 // continues in the background. If the session ends before the confirmation, the queue
-// node goes with it; the error matches ErrReleasePending and the reason for the end. With
+// node goes with it; the error matches ErrReleasePending, and its text has the reason. With
 // [WithAsyncRelease] it does not wait for the confirmation.
 //
 // If the lock was lost before, the error matches [ErrLost]. If another program has
-// deleted one of the queue nodes of an All, the error can match ErrLost and
-// ErrReleasePending at once.
+// deleted one of the queue nodes of an All, the text says whether the others are gone.
 //
 // If several Locks hold one queue node, because readers share it or one joined the other
 // with [Reenter], the Release of the last one gives it back.
@@ -179,7 +177,7 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}
 		if err != nil {
-			lost = fmt.Errorf("%w; %w", lost, err) // an All's: the other nodes may still exist
+			lost = fmt.Errorf("%w; %v", lost, err) // an All's: the other nodes may still exist
 		}
 		err = lost
 	}

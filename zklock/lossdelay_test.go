@@ -88,7 +88,7 @@ func TestLossDelayDoesNotDelayReleasesNorClose(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-		if !errors.Is(l.Err(), zklock.ErrClosed) {
+		if !lostByClose(l.Err()) {
 			t.Errorf("after Close: %v", l.Err())
 		}
 		mustRelease(t, prompt("Close", next, began))

@@ -170,7 +170,7 @@ func TestDoReportsALossOnce(t *testing.T) {
 		c := connect(t, e.Connector(), nil)
 		broken := errors.New("half done")
 		for _, returned := range []error{nil, context.Canceled, broken} {
-			err := zklock.Do(t.Context(), c.Mutex("x"), func(ctx context.Context) error {
+			err := zklock.Do(t.Context(), c.Mutex("x"), func(ctx context.Context, _ *zklock.Lock) error {
 				e.ExpireAll()
 				<-ctx.Done()
 				if returned == context.Canceled {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/url"
 	"os"
 	"runtime"
 	"strconv"
@@ -121,7 +120,7 @@ func TestHeldLocksMemory(t *testing.T) {
 func TestKeptNamesMemory(t *testing.T) {
 	many := crowdSize(t)
 	synctest.Test(t, func(t *testing.T) {
-		c, e := forgetfulClient(t, zklock.WithParams(url.Values{"keep": {"1m"}, "keep_max": {"1000000"}}), zklock.WithKeepAfter(0))
+		c, e := forgetfulConfig(t, zklock.Config{Keep: time.Minute, KeepMax: 1_000_000}, zklock.WithKeepAfter(0))
 		e.lists = true
 		memoryOfWaiting(many, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps ended goroutines for reuse
 		model := watchesAlone(2 * many)

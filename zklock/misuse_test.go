@@ -54,7 +54,7 @@ func TestMistakesInURLs(t *testing.T) {
 	}
 }
 
-// A slash at the end of a root is ignored. WithRoot accepts roots that a URL must not have
+// A slash at the end of a root in a URL is ignored. A Config accepts roots that a URL must not have
 // because they look like a mistake there.
 func TestRootsThatAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -78,11 +78,16 @@ func TestRootsThatAreTaken(t *testing.T) {
 			}
 			_ = c.Close()
 		}
-		for root, path := range map[string]string{"/x/": "/x/n", "/x,y/z w": "/x,y/z w/n", "/a=b;c&d": "/a=b;c&d/n"} {
-			c := connect(t, memdriver.New().Connector(), nil, zklock.WithRoot(root))
-			if got := c.Mutex("n").Path(); got != path {
-				t.Errorf("WithRoot(%q): a lock's znode is %s, want %s", root, got, path)
+		for root, path := range map[string]string{"/x": "/x/n", "/x,y/z w": "/x,y/z w/n", "/a=b;c&d": "/a=b;c&d/n"} {
+			c, err := zklock.OpenConfig(zklock.Config{Scheme: "mem", Root: root})
+			if err != nil {
+				t.Errorf("%q: %v", root, err)
+				continue
 			}
+			if got := c.Mutex("n").Path(); got != path {
+				t.Errorf("Config.Root %q: a lock's znode is %s, want %s", root, got, path)
+			}
+			_ = c.Close()
 		}
 	})
 }
@@ -95,7 +100,7 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 		c := connect(t, e.Connector(), nil)
 		ctx := t.Context()
 		do := func(a zklock.Acquirer) func() error {
-			return func() error { return zklock.Do(ctx, a, func(context.Context) error { return nil }) }
+			return func() error { return zklock.Do(ctx, a, func(context.Context, *zklock.Lock) error { return nil }) }
 		}
 		acquire := func(a zklock.Acquirer) func() error {
 			return func() error { _, err := a.Acquire(ctx); return err }
@@ -107,14 +112,14 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 		}{
 			"no permits":         {acquire(c.Semaphore("s", 0)), `zklock: acquire "s": a semaphore has 1 to 10000 permits, not 0`, zklock.ErrConflict},
 			"negative permits":   {acquire(c.Semaphore("s", -1)), `not -1`, zklock.ErrConflict},
-			"nil Acquirer":       {do(nil), "zklock: acquire: the Acquirer is nil", zklock.ErrInvalidName},
-			"nil Mutex":          {do((*zklock.Mutex)(nil)), "zklock: acquire: the Acquirer is nil", zklock.ErrInvalidName},
-			"nil Semaphore":      {acquire((*zklock.Semaphore)(nil)), "the Acquirer is nil", zklock.ErrInvalidName},
-			"nil Reader":         {acquire((*zklock.RWMutex)(nil).Reader()), "the Acquirer is nil", zklock.ErrInvalidName},
-			"zero Mutex":         {acquire(&zklock.Mutex{}), "the lock was not made by a Client's method", zklock.ErrInvalidName},
-			"nil Client":         {acquire((*zklock.Client)(nil).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
-			"zero Client":        {acquire(new(zklock.Client).Mutex("x")), "Client was not made by Open", zklock.ErrInvalidName},
-			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrConflict},
+			"nil Acquirer":       {do(nil), "zklock: acquire: the Acquirer is nil", zklock.ErrMisuse},
+			"nil Mutex":          {do((*zklock.Mutex)(nil)), "zklock: acquire: the Acquirer is nil", zklock.ErrMisuse},
+			"nil Semaphore":      {acquire((*zklock.Semaphore)(nil)), "the Acquirer is nil", zklock.ErrMisuse},
+			"nil Reader":         {acquire((*zklock.RWMutex)(nil).Reader()), "the Acquirer is nil", zklock.ErrMisuse},
+			"zero Mutex":         {acquire(&zklock.Mutex{}), "the lock was not made by a Client's method", zklock.ErrMisuse},
+			"nil Client":         {acquire((*zklock.Client)(nil).Mutex("x")), "Client was not made by Open", zklock.ErrMisuse},
+			"zero Client":        {acquire(new(zklock.Client).Mutex("x")), "Client was not made by Open", zklock.ErrMisuse},
+			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrMisuse},
 			"All of nothing":     {acquire(zklock.All()), "All of no locks", zklock.ErrConflict},
 			"All of nil":         {acquire(zklock.All(nil)), "All of a nil lock", zklock.ErrConflict},
 			"All of a nil Mutex": {acquire(zklock.All((*zklock.Mutex)(nil))), "All of a nil lock", zklock.ErrConflict},
@@ -124,6 +129,9 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 			if !errors.Is(err, k.is) {
 				t.Errorf("%s: %v, want an error that matches %q", name, err, k.is)
 				continue
+			}
+			if of := branchesOf(err); len(of) != 1 {
+				t.Errorf("%s: %v matches %v, want one error without a parent", name, err, of)
 			}
 			// ErrMisuse distinguishes a mistake in the program from a bad name, which may
 			// come from a user's request.

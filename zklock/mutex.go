@@ -2,16 +2,17 @@ package zklock
 
 import (
 	"context"
+	"strings"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// described is the common part of Mutex, Reader and Semaphore: one name, and how it is
+// described is what Mutex, Reader, Semaphore and Group consist of: names, and how they are
 // wanted. It is immutable and makes no requests.
 type described struct {
 	client *Client
-	wants  []place.Want // exactly one; none in a zero value
+	wants  []place.Want // one, or those of a Group, sorted by name; none in a zero value
 	err    error        // why it cannot be acquired; nil if it can
 }
 
@@ -30,17 +31,39 @@ func (c *Client) describe(name string, k queue.Kind) described {
 }
 
 func (d *described) name() string {
-	if d == nil || len(d.wants) == 0 {
-		return ""
-	}
-	return d.wants[0].Name
+	return d.joined(func(w *place.Want) string { return w.Name })
 }
 
 func (d *described) path() string {
-	if d == nil || len(d.wants) == 0 {
+	return d.joined(func(w *place.Want) string { return w.Path })
+}
+
+// joined joins a text of each name by commas.
+func (d *described) joined(text func(*place.Want) string) string {
+	switch {
+	case d == nil || len(d.wants) == 0:
 		return ""
+	case len(d.wants) == 1:
+		return text(&d.wants[0])
 	}
-	return d.wants[0].Path
+	texts := make([]string, len(d.wants))
+	for i := range d.wants {
+		texts[i] = text(&d.wants[i])
+	}
+	return strings.Join(texts, ",")
+}
+
+// mode returns the mode of one name; that of several is exclusive if one of them is.
+func (d *described) mode() queue.Mode {
+	if d == nil || len(d.wants) == 0 {
+		return queue.Exclusive
+	}
+	for i := range d.wants {
+		if d.wants[i].Kind.Mode == queue.Exclusive {
+			return queue.Exclusive
+		}
+	}
+	return d.wants[0].Kind.Mode
 }
 
 // check returns why the description cannot be acquired; nil if it can.
@@ -56,17 +79,13 @@ func (d *described) check() error {
 	return nil
 }
 
-// acquire acquires a lock of any kind but All.
+// acquire acquires a lock of any kind.
 func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) (*Lock, error) {
 	cfg := newAcquireConfig(opts, try)
 	if err := d.check(); err != nil {
-		mode := queue.Exclusive
-		if d != nil && len(d.wants) > 0 {
-			mode = d.wants[0].Kind.Mode
-		}
-		return nil, d.knownClient().refused(ctx, d.name(), mode, cfg, err)
+		return nil, d.knownClient().refused(ctx, d.name(), d.mode(), cfg, err)
 	}
-	return d.client.acquire(ctx, d.wants[0].Name, d.wants[0].Kind.Mode, d.wants, cfg)
+	return d.client.acquire(ctx, d.name(), d.mode(), d.wants, cfg)
 }
 
 // knownClient returns the client that made the description; nil if there is none, or if
@@ -115,12 +134,6 @@ func (m *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, erro
 // TryAcquire acquires the mutex if it has no holder and no waiters; see [Acquirer].
 func (m *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, m.described(), opts, true)
-}
-
-// Do acquires the mutex and calls fn with a context that carries the lock and ends with it; see
-// the function [Do].
-func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, opts ...AcquireOption) error {
-	return Do(ctx, m, fn, opts...)
 }
 
 // CheckName checks a lock's name by the rules that [Client.Mutex] lists, without acquiring

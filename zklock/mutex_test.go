@@ -19,7 +19,7 @@ func TestMutexIsHeldByOneAtATime(t *testing.T) {
 		counter, last := 0, zklock.Token{}
 		for range 50 {
 			wg.Go(func() {
-				err := zklock.Do(t.Context(), c.Mutex("orders/42"), func(ctx context.Context) error {
+				err := zklock.Do(t.Context(), c.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 					lock, ok := zklock.FromContext(ctx)
 					if !ok || !lock.Valid() {
 						t.Error("the context carries no valid lock")
@@ -70,18 +70,18 @@ func TestTryAcquireDoesNotWait(t *testing.T) {
 	})
 }
 
-// The methods Do work like the function: each holds its lock while the function runs, and
-// releases it. Of a nil or zero lock they return an error.
-func TestDoMethods(t *testing.T) {
+// Do passes the lock that the context carries, for every kind. Of a nil or zero lock it returns an
+// error.
+func TestDoOfEveryKind(t *testing.T) {
 	c := open(t, "mem://")
 	held := errors.New("held")
-	for what, do := range map[string]func(context.Context, func(context.Context) error, ...zklock.AcquireOption) error{
-		"Mutex": c.Mutex("m").Do, "Writer": c.RWMutex("rw").Writer().Do, "Reader": c.RWMutex("rw").Reader().Do, "Semaphore": c.Semaphore("s", 2).Do,
+	for what, a := range map[string]zklock.Acquirer{
+		"Mutex": c.Mutex("m"), "Writer": c.RWMutex("rw").Writer(), "Reader": c.RWMutex("rw").Reader(), "Semaphore": c.Semaphore("s", 2), "All": zklock.All(c.Mutex("a"), c.Mutex("b")),
 	} {
 		var inner *zklock.Lock
-		err := do(t.Context(), func(ctx context.Context) error {
-			var ok bool
-			if inner, ok = zklock.FromContext(ctx); ok && inner.Valid() {
+		err := zklock.Do(t.Context(), a, func(ctx context.Context, lock *zklock.Lock) error {
+			inner = lock
+			if carried, ok := zklock.FromContext(ctx); ok && carried == lock && lock.Valid() {
 				return held
 			}
 			return nil
@@ -89,15 +89,15 @@ func TestDoMethods(t *testing.T) {
 		if err != held || inner.Err() != zklock.ErrReleased {
 			t.Errorf("%s: %v; the lock afterwards: %v", what, err, inner.Err())
 		}
-		if err := do(t.Context(), nil); !errors.Is(err, zklock.ErrMisuse) {
+		if err := zklock.Do(t.Context(), a, nil); !errors.Is(err, zklock.ErrMisuse) {
 			t.Errorf("%s without a function: %v", what, err)
 		}
 	}
-	for what, do := range map[string]func(context.Context, func(context.Context) error, ...zklock.AcquireOption) error{
-		"nil Mutex": (*zklock.Mutex)(nil).Do, "nil Reader": (*zklock.Reader)(nil).Do, "nil Semaphore": (*zklock.Semaphore)(nil).Do, "zero Mutex": (&zklock.Mutex{}).Do,
+	for what, a := range map[string]zklock.Acquirer{
+		"nil Mutex": (*zklock.Mutex)(nil), "nil Reader": (*zklock.Reader)(nil), "nil Semaphore": (*zklock.Semaphore)(nil), "zero Mutex": &zklock.Mutex{},
 	} {
-		err := do(t.Context(), func(context.Context) error { t.Error("the function was called"); return nil })
-		if !errors.Is(err, zklock.ErrInvalidName) {
+		err := zklock.Do(t.Context(), a, func(context.Context, *zklock.Lock) error { t.Error("the function was called"); return nil })
+		if !errors.Is(err, zklock.ErrMisuse) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

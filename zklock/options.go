@@ -2,15 +2,13 @@ package zklock
 
 import (
 	"log/slog"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Option is a setting of a [Client] that the program makes, such as hooks and a logger.
-// Settings that an operator makes are keys of the URL. A later option overrides an
+// Settings that an operator makes are keys of the URL, and fields of [Config]. A later option overrides an
 // earlier one of the same kind, except [WithHooks], which adds hooks.
 type Option interface{ applyOpen(*config) }
 
@@ -66,27 +64,8 @@ func WithAcquireStacks() Option {
 	return openOption(func(c *config) { c.acquireStacks = true })
 }
 
-// WithParams sets keys of the URL, with the same checks as in a URL: those of the core,
-// and not those of a driver. [OpenConnector] has no other way to set them. With [Open]
-// they override the URL's keys.
-func WithParams(params url.Values) Option {
-	return openOption(func(c *config) {
-		if c.params == nil {
-			c.params = make(url.Values)
-		}
-		for k, v := range params {
-			c.params[k] = v
-		}
-	})
-}
-
-// WithRoot sets the root, the znode below which the client keeps its locks. It overrides
-// the URL's path, and allows characters that a root in a URL cannot have.
-func WithRoot(path string) Option {
-	return openOption(func(c *config) { c.Root = strings.TrimSuffix(path, "/") })
-}
-
-// AcquireOption is a setting of one acquisition.
+// AcquireOption is a setting of one acquisition. A later option overrides an earlier one of the
+// same kind.
 type AcquireOption interface{ applyAcquire(*acquireConfig) }
 
 type acquireOption func(*acquireConfig)
@@ -98,10 +77,7 @@ func (o acquireOption) applyAcquire(c *acquireConfig) { o(c) }
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire.
 func WithWait(d time.Duration) AcquireOption {
 	return acquireOption(func(c *acquireConfig) {
-		c.wait, c.limited = d, true
-		if d <= 0 {
-			c.try = true
-		}
+		c.wait, c.limited, c.try = d, true, d <= 0
 	})
 }
 

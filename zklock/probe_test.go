@@ -105,7 +105,7 @@ func TestPingNamesRightsThatWereTakenAway(t *testing.T) {
 				t.Errorf("the error %v does not contain %q", err, word)
 			}
 		}
-		below := connect(t, e.Connector(), nil, zklock.WithRoot("/zklock/of/app"))
+		below := openConfig(t, zklock.Config{Connector: e.Connector(), Root: "/zklock/of/app"})
 		for what, use := range map[string]func() error{
 			"Ping":    func() error { return below.Ping(t.Context()) },
 			"Acquire": func() error { _, err := below.Mutex("x").Acquire(t.Context()); return err },

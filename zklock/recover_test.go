@@ -159,7 +159,7 @@ func TestOwnNodesAreRecoveredInEveryDialect(t *testing.T) {
 				for range 3 {
 					wg.Go(func() {
 						for range 10 {
-							err := zklock.Do(t.Context(), c.Mutex("a/b"), func(context.Context) error {
+							err := zklock.Do(t.Context(), c.Mutex("a/b"), func(context.Context, *zklock.Lock) error {
 								if inside++; inside != 1 {
 									t.Error("two goroutines hold the lock")
 								}

@@ -57,7 +57,7 @@ func TestRevokedHolderCleansUp(t *testing.T) {
 		done := make(chan error)
 		var cleaned bool
 		go func() {
-			done <- zklock.Do(t.Context(), a.Mutex("x"), func(ctx context.Context) error {
+			done <- zklock.Do(t.Context(), a.Mutex("x"), func(ctx context.Context, _ *zklock.Lock) error {
 				<-ctx.Done()
 				l := zklock.HeldIn(ctx)[0]
 				if err := l.Verify(context.WithoutCancel(ctx)); err != nil || !l.Valid() {
@@ -91,7 +91,7 @@ func TestCleanUpHasAContext(t *testing.T) {
 		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		done := make(chan error)
 		go func() {
-			done <- a.Mutex("x").Do(t.Context(), func(ctx context.Context) error {
+			done <- zklock.Do(t.Context(), a.Mutex("x"), func(ctx context.Context, _ *zklock.Lock) error {
 				<-ctx.Done()
 				ctx = context.WithoutCancel(ctx)
 				l, err := a.Mutex("x").Acquire(ctx, zklock.Reenter())

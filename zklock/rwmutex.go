@@ -69,9 +69,3 @@ func (r *Reader) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, err
 func (r *Reader) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, r.described(), opts, true)
 }
-
-// Do acquires the lock for reading and calls fn with a context that carries the lock and ends with it; see
-// the function [Do].
-func (r *Reader) Do(ctx context.Context, fn func(context.Context) error, opts ...AcquireOption) error {
-	return Do(ctx, r, fn, opts...)
-}

@@ -58,9 +58,3 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, 
 func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, s.described(), opts, true)
 }
-
-// Do acquires a permit and calls fn with a context that carries the lock and ends with it; see
-// the function [Do].
-func (s *Semaphore) Do(ctx context.Context, fn func(context.Context) error, opts ...AcquireOption) error {
-	return Do(ctx, s, fn, opts...)
-}

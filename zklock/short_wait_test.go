@@ -86,3 +86,22 @@ func TestShortWaitWithoutAConnectionIsUnavailable(t *testing.T) {
 		}
 	})
 }
+
+// A later WithWait overrides an earlier one, in both directions.
+func TestLaterWaitOverridesEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, "mem://")
+		if _, err := c.Mutex("x").Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for want, opts := range map[time.Duration][]zklock.AcquireOption{
+			2 * time.Second: {zklock.WithWait(0), zklock.WithWait(2 * time.Second)},
+			0:               {zklock.WithWait(time.Minute), zklock.WithWait(0)},
+		} {
+			start := time.Now()
+			if _, err := c.Mutex("x").Acquire(t.Context(), opts...); !errors.Is(err, zklock.ErrNotAcquired) || time.Since(start) != want {
+				t.Errorf("%v after %v, want ErrNotAcquired after %v", err, time.Since(start), want)
+			}
+		}
+	})
+}

@@ -1,9 +1,8 @@
 package zklock_test
 
 import (
+	"cmp"
 	"context"
-	"net/url"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,11 +27,12 @@ type process struct {
 // reopen gives the process a new client, as after a restart.
 func (p *process) reopen(t *testing.T) {
 	w := p.w
-	params := url.Values{
-		"session_timeout": {simTimeout.String()}, "tick_time": {simTick.String()}, "connect_timeout": {"3s"},
-		"pool_max_sessions": {strconv.Itoa(w.p.pool)}, "pool_max_lifetime": {w.p.lifetime.String()},
-		"handover_time": {w.p.handover.String()}, "dialect": {w.p.dialect}, "keep": {w.p.keep.String()},
-		"max_contenders": {strconv.Itoa(w.p.limit)},
+	cfg := zklock.Config{
+		Connector:      faultdriver.Control(w.ensemble.Connector(), p.decide),
+		SessionTimeout: simTimeout, TickTime: simTick, ConnectTimeout: 3 * time.Second,
+		PoolMaxSessions: w.p.pool, PoolMaxLifetime: w.p.lifetime,
+		HandoverTime: cmp.Or(w.p.handover, -1), Dialect: w.p.dialect, Keep: w.p.keep,
+		MaxContenders: w.p.limit,
 	}
 	hooks := zklock.Hooks{
 		Session: func(e zklock.SessionEvent) {
@@ -57,8 +57,7 @@ func (p *process) reopen(t *testing.T) {
 	if w.p.limit > 0 {
 		hooks.Operation = p.operation
 	}
-	c, err := zklock.OpenConnector(faultdriver.Control(w.ensemble.Connector(), p.decide),
-		zklock.WithParams(params), zklock.WithHooks(hooks), zklock.WithJitter(w.jitter), zklock.WithKeepAfter(0))
+	c, err := zklock.OpenConfig(cfg, zklock.WithHooks(hooks), zklock.WithJitter(w.jitter), zklock.WithKeepAfter(0))
 	if err != nil {
 		t.Fatal(err)
 	}

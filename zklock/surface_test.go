@@ -52,7 +52,7 @@ func TestNothingElseIsExported(t *testing.T) {
 	methods := declared(t)
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[*zklock.Client](), reflect.TypeFor[*zklock.Lock](), reflect.TypeFor[*zklock.Mutex](),
-		reflect.TypeFor[*zklock.Reader](), reflect.TypeFor[*zklock.RWMutex](), reflect.TypeFor[*zklock.Semaphore](),
+		reflect.TypeFor[*zklock.Reader](), reflect.TypeFor[*zklock.RWMutex](), reflect.TypeFor[*zklock.Semaphore](), reflect.TypeFor[*zklock.Group](),
 	} {
 		var have []string
 		for i := range typ.NumMethod() {

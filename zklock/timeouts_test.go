@@ -110,11 +110,7 @@ func useLock(t *testing.T, params map[string]string, timeout, tick, hop time.Dur
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(tick), memdriver.WithLatency(hop))
 		defer e.Close()
-		values := make(map[string][]string)
-		for k, v := range params {
-			values[k] = []string{v}
-		}
-		c, err := zklock.OpenConnector(e.Connector(), zklock.WithParams(values), zklock.WithLogger(nil))
+		c, err := zklock.OpenConfig(config(t, e.Connector(), params), zklock.WithLogger(nil))
 		if accepted = err == nil; !accepted {
 			return
 		}

@@ -87,8 +87,8 @@ func TestSequenceEndIsRefused(t *testing.T) {
 			if err := e.SetSequence("/zklock/x", next); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrSequenceExhausted) {
-				t.Errorf("Acquire with sequence number %d: %v, want ErrSequenceExhausted", next, err)
+			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
+				t.Errorf("Acquire with sequence number %d: %v, want ErrConflict", next, err)
 			}
 			synctest.Wait()
 			if nodes(e) != 0 {

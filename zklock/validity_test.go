@@ -310,9 +310,9 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 	})
 }
 
-// TestLeaseTerms: while the ensemble answers, the lease of a lock never gets shorter than
-// LeaseTerms says, for as long as the lock is held. It gets that short, or almost.
-func TestLeaseTerms(t *testing.T) {
+// TestMinLease: while the ensemble answers, the lease of a lock never gets shorter than
+// MinLease says, for as long as the lock is held. It gets that short, or almost.
+func TestMinLease(t *testing.T) {
 	for _, c := range []struct{ timeout, tick time.Duration }{
 		{30 * time.Second, 3 * time.Second}, {10 * time.Second, 3 * time.Second}, {10 * time.Second, 500 * time.Millisecond},
 		{6 * time.Second, 2 * time.Second}, {3 * time.Second, time.Second}, {2 * time.Second, 666 * time.Millisecond}, {2 * time.Second, 100 * time.Millisecond},
@@ -323,8 +323,8 @@ func TestLeaseTerms(t *testing.T) {
 			defer e.Close()
 			client := connect(t, e.Connector(), map[string]string{"session_timeout": c.timeout.String(), "tick_time": c.tick.String()})
 			l := mustLock(t)(client.Mutex("x").Acquire(t.Context()))
-			granted, least := l.LeaseTerms()
-			if granted != c.timeout {
+			least := l.MinLease()
+			if granted := l.SessionTimeout(); granted != c.timeout {
 				t.Errorf("the granted timeout: %v, want %v", granted, c.timeout)
 			}
 			shortest := c.timeout
@@ -336,7 +336,7 @@ func TestLeaseTerms(t *testing.T) {
 			if shortest < least || shortest > least+c.timeout/5 {
 				t.Errorf("timeout %v, tick %v: the lease got as short as %v, and at least %v is left", c.timeout, c.tick, shortest, least)
 			}
-			if _, now := l.LeaseTerms(); now != least || least <= 0 {
+			if now := l.MinLease(); now != least || least <= 0 {
 				t.Errorf("timeout %v: at least %v is left, and before it was %v", c.timeout, now, least)
 			}
 			mustRelease(t, l)

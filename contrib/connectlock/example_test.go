@@ -29,15 +29,17 @@ func ExampleHandlerInterceptor() {
 		"/shop.v1.Shop/*": connectlock.ByField(client, "value", "orders/%s"),
 	})
 	lock := connectlock.HandlerInterceptor(pick,
-		connectlock.WithTry(), // to wait instead: connectlock.WithWait(2 * time.Second)
+		connectlock.WithWait(0), // refuse a call whose lock is taken at once
 		connectlock.WithCode(connect.CodeResourceExhausted),
 		connectlock.WithRetryDelay(time.Second),
 		connectlock.WithMaxHold(time.Minute),
-		connectlock.WithFirstMessage(),         // for streams
-		connectlock.WithAsyncRelease(),         // a call does not wait until its release is confirmed
-		connectlock.WithMaxWaiters(20),         // more are refused at once
-		connectlock.WithoutHandover(),          // each call has a token with a Zxid of its own
-		connectlock.Reenter(),                  // the caller may hold the lock already
+		connectlock.WithFirstMessage(), // for streams
+		connectlock.WithAcquire(
+			zklock.WithAsyncRelease(), // a call does not wait until its release is confirmed
+			zklock.WithMaxWaiters(20), // more are refused at once
+			zklock.WithoutHandover(),  // each call has a token with a Zxid of its own
+			zklock.Reenter(),          // the caller may hold the lock already
+		),
 		connectlock.WithLogger(slog.Default()), // for errors of the program
 		connectlock.WithLabel(func(_ context.Context, call connectlock.Call) string { return call.Procedure }))
 	handler := connect.NewUnaryHandler("/shop.v1.Shop/Pay", func(ctx context.Context, _ *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {

@@ -129,15 +129,12 @@ var errNotHeld = &zklock.LostError{Cause: errors.New("it was not held any more w
 // hold does the work of a call while a is held. It returns the work's error, or one that
 // describes the failure of the lock.
 func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, work func(context.Context) error) error {
-	outer, _ := zklock.FromContext(ctx)
 	a, opts := c.acquisition(ctx, call, a)
 	entered := false
 	var done error // the work's, kept from Do, so that it is not taken for an error of the lock
-	err := zklock.Do(ctx, a, func(ctx context.Context) error {
-		if lock, ok := zklock.FromContext(ctx); !ok || lock == outer {
-			// FromContext returns held locks only, so this call's lock was lost after its
-			// grant. Do notices that when it releases the lock.
-			return nil
+	err := zklock.Do(ctx, a, func(ctx context.Context, lock *zklock.Lock) error {
+		if lock.Err() != nil {
+			return nil // lost after its grant: Do notices that when it releases the lock
 		}
 		if c.maxHold > 0 {
 			var cancel context.CancelFunc

@@ -47,7 +47,7 @@ func TestWait(t *testing.T) {
 	for want, opts := range map[time.Duration][]connectlock.Option{
 		10 * time.Second: nil,
 		3 * time.Second:  {connectlock.WithWait(3 * time.Second)},
-		0:                {connectlock.WithTry()},
+		0:                {connectlock.WithWait(0)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, e := zklocktest.New(t)
@@ -84,7 +84,7 @@ func TestAsyncRelease(t *testing.T) {
 			}
 			return took
 		}
-		if waits, does := take(), take(connectlock.WithAsyncRelease()); does > waits*2/3 {
+		if waits, does := take(), take(connectlock.WithAcquire(zklock.WithAsyncRelease())); does > waits*2/3 {
 			t.Errorf("a call took %v with WithAsyncRelease, and %v without", does, waits)
 		}
 		if held := client.Stats().Held; held != 0 {

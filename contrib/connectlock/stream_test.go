@@ -108,7 +108,7 @@ func TestStreamHandlerFirstMessage(t *testing.T) {
 			}
 			return wrapperspb.String("the handler's"), nil
 		},
-	}, connectlock.HandlerInterceptor(connectlock.ByField(c, "value", "orders/%s"), connectlock.WithFirstMessage(), connectlock.WithTry()))
+	}, connectlock.HandlerInterceptor(connectlock.ByField(c, "value", "orders/%s"), connectlock.WithFirstMessage(), connectlock.WithWait(0)))
 	up = try.upload.CallClientStream(t.Context())
 	_ = up.Send(wrapperspb.String("42"))
 	_, err = up.CloseAndReceive()
@@ -176,7 +176,7 @@ func TestStreamClient(t *testing.T) {
 	for protocol, opts := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			c, e := zklocktest.New(t)
-			lock := connectlock.ClientInterceptor(connectlock.ByField(c, "value", "orders/%s"), connectlock.WithTry())
+			lock := connectlock.ClientInterceptor(connectlock.ByField(c, "value", "orders/%s"), connectlock.WithWait(0))
 			s := serve(t, shop{
 				upload: func(ctx context.Context, s *connect.ClientStream[text]) (*text, error) {
 					for s.Receive() {
@@ -254,7 +254,7 @@ func TestStreamClient(t *testing.T) {
 func TestStreamClientContended(t *testing.T) {
 	c, e := zklocktest.New(t)
 	defer elsewhere(t, e)()
-	s := serve(t, shop{}, nil, connect.WithInterceptors(connectlock.ClientInterceptor(fixed(c), connectlock.WithTry())))
+	s := serve(t, shop{}, nil, connect.WithInterceptors(connectlock.ClientInterceptor(fixed(c), connectlock.WithWait(0))))
 
 	up := s.upload.CallClientStream(t.Context())
 	wantError(t, up.Send(wrapperspb.String("x")), connect.CodeAborted, "LOCK_CONTENDED")

@@ -40,7 +40,7 @@ func TestUnaryContended(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			c, e := zklocktest.New(t)
 			defer elsewhere(t, e)()
-			lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithTry(), connectlock.WithCode(connect.CodeResourceExhausted), connectlock.WithRetryDelay(4*time.Second))
+			lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithWait(0), connectlock.WithCode(connect.CodeResourceExhausted), connectlock.WithRetryDelay(4*time.Second))
 			s := serve(t, shop{}, lock, opts...)
 			_, err := call(t.Context(), s.pay, "x")
 			wantError(t, err, connect.CodeResourceExhausted, "LOCK_CONTENDED")
@@ -230,7 +230,7 @@ func TestUnaryClient(t *testing.T) {
 			<-ctx.Done() // the client has given the call up
 		}
 		return named(ctx, nil)
-	}}, nil, connect.WithInterceptors(connectlock.ClientInterceptor(fixed(c), connectlock.WithTry())))
+	}}, nil, connect.WithInterceptors(connectlock.ClientInterceptor(fixed(c), connectlock.WithWait(0))))
 	if got, err := call(t.Context(), s.pay, "x"); got != "no lock" || err != nil {
 		t.Errorf("the call returned %q, %v; the server does not lock", got, err)
 	}
@@ -275,7 +275,7 @@ func TestInterceptorsOnTheOtherSide(t *testing.T) {
 func TestUnaryMaxWaiters(t *testing.T) {
 	c, e := zklocktest.New(t)
 	release := elsewhere(t, e)
-	lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithWait(time.Minute), connectlock.WithMaxWaiters(1))
+	lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithWait(time.Minute), connectlock.WithAcquire(zklock.WithMaxWaiters(1)))
 	s := serve(t, shop{pay: named}, lock)
 	waits := make(chan error, 1)
 	go func() { _, err := call(t.Context(), s.pay, "x"); waits <- err }()
@@ -293,7 +293,7 @@ func TestUnaryReenter(t *testing.T) {
 	for _, c := range []struct {
 		opts []connectlock.Option
 		want connect.Code
-	}{{nil, connect.CodeInternal}, {[]connectlock.Option{connectlock.Reenter()}, 0}} {
+	}{{nil, connect.CodeInternal}, {[]connectlock.Option{connectlock.WithAcquire(zklock.Reenter())}, 0}} {
 		client, _ := zklocktest.New(t)
 		inner := connectlock.HandlerInterceptor(fixed(client), append(c.opts, connectlock.WithLogger(slog.New(slog.DiscardHandler)))...)
 		next := inner.WrapUnary(func(ctx context.Context, _ connect.AnyRequest) (connect.AnyResponse, error) {
@@ -315,7 +315,7 @@ func TestUnaryWithoutHandover(t *testing.T) {
 	for _, c := range []struct {
 		opts []connectlock.Option
 		want int
-	}{{nil, 1}, {[]connectlock.Option{connectlock.WithoutHandover()}, 3}} {
+	}{{nil, 1}, {[]connectlock.Option{connectlock.WithAcquire(zklock.WithoutHandover())}, 3}} {
 		client, _ := zklocktest.New(t)
 		var mu sync.Mutex
 		zxids := make(map[int64]bool)

@@ -114,7 +114,7 @@ func TestDriverLost(t *testing.T) {
 		inner.calls = nil
 		e.ExpireAll()
 		time.Sleep(10 * time.Second) // of virtual time: the client learns of it
-		if err := client(t, e).Mutex(migrations).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		if err := zklock.Do(t.Context(), client(t, e).Mutex(migrations), func(context.Context, *zklock.Lock) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for what, err := range map[string]error{"SetVersion": d.SetVersion(1, false), "Run": d.Run(strings.NewReader("")), "Drop": d.Drop()} {

@@ -41,7 +41,7 @@ func acquire(ctx context.Context, a zklock.Acquirer, opts []zklock.AcquireOption
 func (h *hold) giveBack(ctx context.Context) error {
 	err := h.lock.Release(context.WithoutCancel(ctx))
 	h.undo()
-	if errors.Is(err, zklock.ErrReleasePending) && !errors.Is(err, zklock.ErrLost) {
+	if errors.Is(err, zklock.ErrReleasePending) {
 		return nil
 	}
 	return err

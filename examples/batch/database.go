@@ -9,6 +9,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
@@ -17,13 +18,9 @@ func openDatabase(path string) (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)")
 }
 
-// createTables creates the job's table, and that of fence.SQL.
+// createTables creates the job's table, and that of package fence.
 func createTables(ctx context.Context, db *sql.DB) error {
-	schema, err := fence.Schema(fence.SQLite)
-	if err != nil {
-		return err
-	}
-	for _, statement := range []string{schema, "CREATE TABLE invoices (customer INTEGER NOT NULL)"} {
+	for _, statement := range []string{fence.SQLite.Schema(), "CREATE TABLE invoices (customer INTEGER NOT NULL)"} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -49,21 +46,16 @@ func invoices(ctx context.Context, db *sql.DB, customer int) (n int, err error) 
 }
 
 // write writes an invoice, unless a newer holder of the lock has written already.
-func (j *job) write(ctx context.Context, customer int, holder fence.Sequencer) error {
-	tx, err := j.db.BeginTx(ctx, nil)
-	if err != nil {
+func (j *job) write(ctx context.Context, customer int, lock *zklock.Lock) error {
+	const insert = "INSERT INTO invoices (customer) VALUES (?)"
+	if j.unfenced {
+		_, err := j.db.ExecContext(ctx, insert, customer)
 		return err
 	}
-	defer tx.Rollback()
-	if !j.unfenced {
-		if err := fence.SQL(ctx, tx, fence.SQLite, holder.Name, holder); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO invoices (customer) VALUES (?)", customer); err != nil {
+	return fence.InTx(ctx, j.db, fence.SQLite, lock, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, insert, customer)
 		return err
-	}
-	return tx.Commit()
+	})
 }
 
 // check checks the result of the job: one invoice for each customer.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/url"
 	"sync"
 	"time"
 
@@ -21,9 +20,7 @@ const (
 // startGoroutine starts a worker in this process. To pause it means to freeze the sessions
 // of the ensemble, which only the first worker has at that moment.
 func (s *starter) startGoroutine(ctx context.Context) (*worker, error) {
-	client, err := zklock.OpenConnector(s.ensemble.Connector(), zklock.WithParams(url.Values{
-		"session_timeout": {timeout.String()}, "tick_time": {tick.String()},
-	}))
+	client, err := zklock.OpenConfig(zklock.Config{Connector: s.ensemble.Connector(), SessionTimeout: timeout, TickTime: tick})
 	if err != nil {
 		return nil, err
 	}

@@ -53,8 +53,7 @@ func runJob(ctx context.Context, client *zklock.Client, path string, unfenced bo
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func (j *job) run(ctx context.Context) error {
-	return zklock.Do(ctx, j.client.Mutex("invoices"), func(held context.Context) error {
-		lock, _ := zklock.FromContext(held)
+	return zklock.Do(ctx, j.client.Mutex("invoices"), func(held context.Context, lock *zklock.Lock) error {
 		fmt.Fprintf(j.out, "%s%v\n", holds, lock.Token())
 		for {
 			customer, err := next(held, j.db)
@@ -70,7 +69,7 @@ func (j *job) run(ctx context.Context) error {
 			}
 			// A process may be paused here, after its last look at the lock. The
 			// statements do not end with the lock, as if they were on their way.
-			if err := j.write(ctx, customer, fence.Of(lock)[0]); err != nil {
+			if err := j.write(ctx, customer, lock); err != nil {
 				return err
 			}
 		}

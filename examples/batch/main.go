@@ -3,7 +3,7 @@
 // paused between its last look at the lock and its next write. Its session expires, and
 // the second worker gets the lock and finishes the job. Then the first one goes on, and
 // the database refuses its late write, because each transaction records the token of its
-// holder with fence.SQL.
+// holder with fence.InTx.
 //
 //	go -C examples/batch run .
 //	go -C examples/batch run . -url zk://127.0.0.1:2181/batch

@@ -79,7 +79,7 @@ func router(client *zklock.Client, s *shop) http.Handler {
 	r.Use(gin.Recovery()) // outside of the lock, like all middleware that handles whole requests
 	one := ginlock.New(ginlock.ByParam(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
 	r.POST("/orders/:id/pay", one, s.work)
-	all := ginlock.New(ginlock.ByFullPath(client, "routes/%s"), middleware.WithTry(), middleware.WithStatus(http.StatusConflict))
+	all := ginlock.New(ginlock.ByFullPath(client, "routes/%s"), middleware.WithWait(0), middleware.WithStatus(http.StatusConflict))
 	r.POST("/reports/:id", all, s.work) // one lock for all ids
 	r.POST("/expire", func(*gin.Context) {
 		memdriver.Named("gin-shop").ExpireAll() // ends all sessions, as a long network partition does; on mem://gin-shop only

@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func routes(client *zklock.Client, s *shop) http.Handler {
 	order := middleware.ByPathValue(client, "id", "orders/%s")
 	wait := middleware.New(order, middleware.WithWait(5*time.Second), middleware.WithTokenHeader("X-Lock-Token"))
-	try := middleware.New(order, middleware.WithTry(), middleware.WithStatus(http.StatusConflict))
+	try := middleware.New(order, middleware.WithWait(0), middleware.WithStatus(http.StatusConflict))
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}/pay", wait(http.HandlerFunc(s.work)))
 	mux.Handle("POST /orders/{id}/cancel", try(http.HandlerFunc(s.work)))

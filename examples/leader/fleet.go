@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -46,11 +45,14 @@ func (f *fleet) close() {
 
 // open opens a client with one session.
 func (f *fleet) open() (*zklock.Client, error) {
-	one := zklock.WithParams(url.Values{"pool_max_sessions": {"1"}})
-	if f.ensemble != nil {
-		return zklock.OpenConnector(f.ensemble.Connector(), one)
+	cfg, err := zklock.ParseURL(f.url)
+	if err != nil {
+		return nil, err
 	}
-	return zklock.Open(f.url, one)
+	if cfg.PoolMaxSessions = 1; f.ensemble != nil {
+		cfg.Connector = f.ensemble.Connector()
+	}
+	return zklock.OpenConfig(cfg)
 }
 
 // start starts a replica, and returns when it has a session.

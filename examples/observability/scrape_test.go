@@ -4,11 +4,11 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/tracing"
 	"github.com/zklock/go-zklock/zklock"
@@ -46,7 +46,7 @@ func scrape(t *testing.T) string {
 	}()
 	e := memdriver.New()
 	defer e.Close()
-	c, err := zklock.OpenConnector(e.Connector(), zklock.WithHooks(tel.hooks()), zklock.WithParams(url.Values{"handover_time": {"1m"}}))
+	c, err := zklock.OpenConfig(zklock.Config{Connector: e.Connector(), HandoverTime: time.Minute}, zklock.WithHooks(tel.hooks()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func contend(ctx context.Context, out io.Writer, how string, mutex func() *zkloc
 	for i := range contenders {
 		wg.Go(func() {
 			asked := time.Now()
-			errs[i] = zklock.Do(ctx, mutex(), func(ctx context.Context) error {
+			errs[i] = zklock.Do(ctx, mutex(), func(ctx context.Context, _ *zklock.Lock) error {
 				return holds.record(ctx, i+1, asked, func() error {
 					read := counter
 					if err := work(ctx, holdTime); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"net/url"
 	"slices"
 	"sync"
 
@@ -13,9 +12,9 @@ import (
 // startGoroutine starts a replica in this process. To kill or pause it means to freeze its
 // session, which then sends nothing, like the session of a killed or paused process.
 func (f *fleet) startGoroutine(ctx context.Context, shop string) (*member, error) {
-	client, err := zklock.OpenConnector(f.ensemble.Connector(), zklock.WithParams(url.Values{
-		"session_timeout": {f.timeout.String()}, "tick_time": {f.tick.String()}, "pool_max_sessions": {"1"},
-	}), quiet)
+	client, err := zklock.OpenConfig(zklock.Config{
+		Connector: f.ensemble.Connector(), SessionTimeout: f.timeout, TickTime: f.tick, PoolMaxSessions: 1,
+	}, quiet)
 	if err != nil {
 		return nil, err
 	}

@@ -67,8 +67,8 @@ func (r *replica) obey(ctx context.Context, order string) (string, error) {
 		return r.sell(ctx, nil)
 	case sellWithLock:
 		answer := ""
-		err := zklock.Do(ctx, r.client.Mutex("tickets"), func(ctx context.Context) (err error) {
-			answer, err = r.sell(ctx, fence.Held(ctx))
+		err := zklock.Do(ctx, r.client.Mutex("tickets"), func(ctx context.Context, lock *zklock.Lock) (err error) {
+			answer, err = r.sell(ctx, fence.Of(lock))
 			return err
 		})
 		return answer, err

@@ -39,8 +39,7 @@ var errElsewhere = errors.New("another replica does the job")
 // run does all steps while it holds the lock. When the lock is lost it begins no further
 // step, because the next holder may be doing the job already.
 func (j *job) run(ctx context.Context) error {
-	err := zklock.Do(ctx, j.client.Mutex("jobs/nightly"), func(ctx context.Context) error {
-		lock, _ := zklock.FromContext(ctx)
+	err := zklock.Do(ctx, j.client.Mutex("jobs/nightly"), func(ctx context.Context, lock *zklock.Lock) error {
 		for _, step := range j.steps {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)

@@ -1,4 +1,4 @@
-// Package databases tests fence.SQL on real databases: PostgreSQL, MariaDB and SQLite. It
+// Package databases tests package fence on real databases: PostgreSQL, MariaDB and SQLite. It
 // is a separate module, so that the library does not depend on their drivers:
 //
 //	go -C integration_test/databases test ./...

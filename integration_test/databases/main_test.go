@@ -57,7 +57,8 @@ func (s *shared) address(t *testing.T) string {
 
 // database is one kind of database, with one way to connect to it.
 type database struct {
-	name, dialect string
+	name    string
+	dialect fence.Dialect
 
 	// source returns the name of the driver, and the data source name.
 	source func(t *testing.T) (driver, source string)
@@ -128,11 +129,7 @@ func (d database) open(t *testing.T) *sql.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	schema, err := fence.Schema(d.dialect)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.ExecContext(within(t), schema); err != nil {
+	if _, err := db.ExecContext(within(t), d.dialect.Schema()); err != nil {
 		t.Fatal(err)
 	}
 	return db

@@ -48,7 +48,7 @@ func (l *ledger) write(ctx context.Context, d database, db *sql.DB, zxid int64) 
 				return err
 			}
 			defer tx.Rollback()
-			if err := fence.SQL(ctx, tx, d.dialect, "r", writer(zxid)); err != nil {
+			if err := d.dialect.CheckSequencer(ctx, tx, "r", writer(zxid)); err != nil {
 				return err
 			}
 			l.enter()
@@ -133,11 +133,11 @@ func TestSQLWaitsForAWriteUnderWay(t *testing.T) {
 		}
 		for _, commit := range []bool{false, true} {
 			newer, late := begin(t, db, nil), begin(t, db, nil)
-			if err := fence.SQL(within(t), newer, d.dialect, "r", writer(5)); err != nil {
+			if err := d.dialect.CheckSequencer(within(t), newer, "r", writer(5)); err != nil {
 				t.Fatal(err)
 			}
 			answer := make(chan error, 1)
-			go func() { answer <- fence.SQL(within(t), late, d.dialect, "r", writer(4)) }()
+			go func() { answer <- d.dialect.CheckSequencer(within(t), late, "r", writer(4)) }()
 			untilWaiting(t, d, db, answer)
 			if commit {
 				if err := newer.Commit(); err != nil {
@@ -199,7 +199,7 @@ func TestSQLPassesDeadlocksOn(t *testing.T) {
 		}
 		txs := map[string]*sql.Tx{"a": begin(t, db, nil), "b": begin(t, db, nil)}
 		for name, tx := range txs {
-			if err := fence.SQL(within(t), tx, d.dialect, name, writer(2)); err != nil {
+			if err := d.dialect.CheckSequencer(within(t), tx, name, writer(2)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -207,7 +207,7 @@ func TestSQLPassesDeadlocksOn(t *testing.T) {
 		for name, tx := range txs {
 			other := map[string]string{"a": "b", "b": "a"}[name]
 			go func() {
-				err := fence.SQL(within(t), tx, d.dialect, other, writer(3))
+				err := d.dialect.CheckSequencer(within(t), tx, other, writer(3))
 				_ = tx.Rollback() // so that the other one can go on
 				answers <- err
 			}()
@@ -247,7 +247,7 @@ func TestSQLInASnapshot(t *testing.T) {
 			if err := record(t, db, d.dialect, writer(5)); err != nil {
 				t.Fatal(err)
 			}
-			err := fence.SQL(within(t), tx, d.dialect, "r", writer(zxid))
+			err := d.dialect.CheckSequencer(within(t), tx, "r", writer(zxid))
 			switch {
 			case d.dialect == fence.PostgreSQL:
 				if !d.again(err) || errors.Is(err, fence.ErrStale) {
@@ -287,7 +287,7 @@ func TestSQLPassesBusyOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, zxid := range []int64{3, 7} {
-		if err := fence.SQL(within(t), tx, d.dialect, "r", writer(zxid)); !busy(err) || errors.Is(err, fence.ErrStale) {
+		if err := d.dialect.CheckSequencer(within(t), tx, "r", writer(zxid)); !busy(err) || errors.Is(err, fence.ErrStale) {
 			t.Errorf("token %d: %v, want an error that says that the database is locked", zxid, err)
 		}
 	}

@@ -30,10 +30,10 @@ func begin(t *testing.T, db *sql.DB, opts *sql.TxOptions) *sql.Tx {
 }
 
 // record records a token in a transaction of its own. The resource is the lock's name.
-func record(t *testing.T, db *sql.DB, dialect string, s fence.Sequencer) error {
+func record(t *testing.T, db *sql.DB, dialect fence.Dialect, s fence.Sequencer) error {
 	t.Helper()
 	tx := begin(t, db, nil)
-	if err := fence.SQL(within(t), tx, dialect, s.Name, s); err != nil {
+	if err := dialect.CheckSequencer(within(t), tx, s.Name, s); err != nil {
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestSQLRolledBackLeavesNoTrace(t *testing.T) {
 				t.Fatalf("the table has %q", before)
 			}
 			tx := begin(t, db, nil)
-			if err := fence.SQL(within(t), tx, d.dialect, "r", writer(9)); err != nil {
+			if err := d.dialect.CheckSequencer(within(t), tx, "r", writer(9)); err != nil {
 				t.Fatal(err)
 			}
 			if err := tx.Rollback(); err != nil {
@@ -170,7 +170,7 @@ func TestSQLRefusesWithoutAChange(t *testing.T) {
 			because int64
 		}{{writer(4), 9}, {writer(7), 9}, {seq("r", zklock.Shared, 4, 0), 5}} {
 			tx := begin(t, db, nil)
-			refused(t, fence.SQL(within(t), tx, d.dialect, "r", c.late), c.late, zklock.Token{Zxid: c.because})
+			refused(t, d.dialect.CheckSequencer(within(t), tx, "r", c.late), c.late, zklock.Token{Zxid: c.because})
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestSQLInAnotherDialect(t *testing.T) {
 		if err := record(t, db, d.dialect, writer(9)); err != nil {
 			t.Fatal(err)
 		}
-		for _, other := range []string{fence.MySQL, fence.PostgreSQL, fence.SQLite} {
+		for _, other := range []fence.Dialect{fence.MySQL, fence.PostgreSQL, fence.SQLite} {
 			for _, mode := range []zklock.Mode{zklock.Exclusive, zklock.Shared} {
 				if err := record(t, db, other, seq("r", mode, 5, 0)); err == nil {
 					t.Errorf("a stale token was accepted, with a statement for %s", other)
@@ -218,7 +218,7 @@ func TestSQLEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(within(t))
 		tx := begin(t, db, nil)
 		cancel()
-		if err := fence.SQL(ctx, tx, d.dialect, "r", writer(1)); !errors.Is(err, context.Canceled) {
+		if err := d.dialect.CheckSequencer(ctx, tx, "r", writer(1)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want the context's error", err)
 		}
 		_ = tx.Rollback() // the driver may have closed the connection

@@ -181,7 +181,7 @@ func checkTemplate(parts []part, permits int) error {
 // acquirer returns what a call acquires.
 func (d *declaration) acquirer(c *zklock.Client, request any) zklock.Acquirer {
 	if d.err != nil {
-		return naming.Refusal{Err: fmt.Errorf("%w: %w", zklock.ErrMisuse, d.err)}
+		return naming.Refusal{Err: fmt.Errorf("%w: %v", zklock.ErrMisuse, d.err)}
 	}
 	name, refusal := d.name(request)
 	if refusal != nil {

@@ -67,8 +67,6 @@ func Of(ctx context.Context, err error, contended Code) Verdict {
 		return Lost
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
-	case is(zklock.ErrMisuse): // may match ErrInvalidName too, but is not the caller's fault
-		return misconfigured
 	case is(zklock.ErrInvalidName):
 		return Verdict{InvalidArgument, Name, "the value that names the lock is missing from the call, or is not allowed", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):

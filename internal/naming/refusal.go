@@ -10,11 +10,14 @@ import (
 
 // ErrMissing is matched by the error of a Refusal for a request that lacks the value
 // from which its lock's name is made.
-var ErrMissing = fmt.Errorf("%w: the request has no value to name the lock", zklock.ErrInvalidName)
+var ErrMissing = errors.New("the request has no value to name the lock")
 
 // Refusal is an Acquirer whose Acquire always fails. It takes the place of a lock
 // that has no name.
 type Refusal struct {
+	// Mutex is nil. It makes a Refusal an Acquirer, which only types of zklock are.
+	*zklock.Mutex
+
 	// Err is the reason.
 	Err error
 }
@@ -24,14 +27,14 @@ var _ zklock.Acquirer = Refusal{}
 // Missing returns a Refusal with ErrMissing.
 func Missing() zklock.Acquirer { return missing }
 
-var missing zklock.Acquirer = Refusal{ErrMissing}
+var missing zklock.Acquirer = Refusal{Err: fmt.Errorf("%w: %w", zklock.ErrInvalidName, ErrMissing)}
 
 // Misconfigured returns a Refusal for a request that lacks the value because no
 // request of its route can have it; reason says why. Its error matches
 // zklock.ErrMisuse. It matches ErrMissing too: where a lock is optional and covers
 // several routes, the routes without the value run without the lock.
 func Misconfigured(reason string) zklock.Acquirer {
-	return Refusal{fmt.Errorf("%w: %w: %s", ErrMissing, zklock.ErrMisuse, reason)}
+	return Refusal{Err: fmt.Errorf("%w: %w: %s", zklock.ErrMisuse, ErrMissing, reason)}
 }
 
 // IsMissing reports whether a is a Refusal with ErrMissing.

@@ -17,7 +17,7 @@ func TestReenterJoinsTheLockOfTheGroup(t *testing.T) {
 	held := 0
 	e := gin.New()
 	group := e.Group("/", ginlock.New(w.byID()))
-	group.GET("/orders/:id", ginlock.New(w.byID(), middleware.Reenter()), func(c *gin.Context) {
+	group.GET("/orders/:id", ginlock.New(w.byID(), middleware.WithAcquire(zklock.Reenter())), func(c *gin.Context) {
 		held = len(zklock.HeldIn(c.Request.Context()))
 	})
 	if rec := do(e, "GET", "/orders/42"); rec.Code != http.StatusOK || held != 2 {

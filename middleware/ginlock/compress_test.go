@@ -32,7 +32,7 @@ func (c *compressing) WriteString(s string) (int, error) { return io.WriteString
 
 func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 	w := newWorld(t)
-	lock := ginlock.New(w.byID(), middleware.WithTry())
+	lock := ginlock.New(w.byID(), middleware.WithWait(0))
 	losing := func(c *gin.Context) {
 		w.lose(c)
 		c.String(201, "made")

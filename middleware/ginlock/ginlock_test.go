@@ -71,7 +71,7 @@ func TestWhatIsNotServed(t *testing.T) {
 		matches error
 	}{
 		{"contended", nil, true, "/orders/42", nil, 423, zklock.ErrNotAcquired},
-		{"contended try", nil, true, "/orders/42", []middleware.Option{middleware.WithTry(), middleware.WithStatus(409)}, 409, zklock.ErrNotAcquired},
+		{"contended try", nil, true, "/orders/42", []middleware.Option{middleware.WithWait(0), middleware.WithStatus(409)}, 409, zklock.ErrNotAcquired},
 		{"unavailable", unavailable, false, "/orders/42", nil, 503, zklock.ErrUnavailable},
 		{"bad name", nil, false, "/orders/..", nil, 400, zklock.ErrInvalidName},
 		{"no name", nil, false, "/files/", nil, 400, zklock.ErrInvalidName},

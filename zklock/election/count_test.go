@@ -106,7 +106,7 @@ func TestAThousandCandidates(t *testing.T) {
 func TestEachTermHasATokenOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		c := connect(t, e, zklock.WithParams(map[string][]string{"keep": {"10s"}}))
+		c := open(t, zklock.Config{Connector: e.Connector(), PoolMaxSessions: 1, Keep: 10 * time.Second})
 		first := campaign(t, election.New(c, "x"))
 		got := make(chan *election.Term, 10)
 		for i := range 10 {

@@ -24,7 +24,7 @@ var (
 
 // misuse returns an error for a mistake in the program.
 func misuse(text string) error {
-	return fmt.Errorf("%w: %w: %s", zklock.ErrConflict, zklock.ErrMisuse, text)
+	return fmt.Errorf("%w: %s", zklock.ErrMisuse, text)
 }
 
 // final are the errors after which a candidate of this client can never lead.

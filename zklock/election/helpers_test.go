@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,8 +17,13 @@ import (
 // connect opens a client with one session, and closes it at the end of the test.
 func connect(t *testing.T, e *memdriver.Ensemble, opts ...zklock.Option) *zklock.Client {
 	t.Helper()
-	one := zklock.WithParams(url.Values{"pool_max_sessions": {"1"}})
-	c, err := zklock.OpenConnector(e.Connector(), append([]zklock.Option{one}, opts...)...)
+	return open(t, zklock.Config{Connector: e.Connector(), PoolMaxSessions: 1}, opts...)
+}
+
+// open opens a client, and closes it at the end of the test.
+func open(t *testing.T, cfg zklock.Config, opts ...zklock.Option) *zklock.Client {
+	t.Helper()
+	c, err := zklock.OpenConfig(cfg, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestObserverOfALeaderThatCannotBeRead(t *testing.T) {
 		if changed, err := see(zxid); !changed || err != nil {
 			t.Errorf("the token %d: %v, %v", zxid, changed, err)
 		}
-		if changed, err := see(0); !changed || !errors.Is(err, zklock.ErrUnavailable) || !errors.Is(err, zklock.ErrNoAuth) || errors.Is(err, zklock.ErrTokenRegression) {
+		if changed, err := see(0); !changed || !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNoAuth) || errors.Is(err, zklock.ErrTokenRegression) {
 			t.Errorf("a leader that cannot be read: %v, %v", changed, err)
 		}
 	}

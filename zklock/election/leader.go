@@ -51,7 +51,7 @@ func unreadable(l Leader) error {
 	if l.Token.Zxid != 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %w: the leader's node %q cannot be read: grant this client READ on it, or use one dialect", zklock.ErrUnavailable, zklock.ErrNoAuth, l.Node)
+	return fmt.Errorf("%w: not authorized to read the leader's node %q: grant this client READ on it, or use one dialect", zklock.ErrUnavailable, l.Node)
 }
 
 // describe returns a contender that leads as a Leader. The turn of its token is 0: places of

@@ -19,9 +19,8 @@ import (
 //
 // An error that matches [zklock.ErrUnavailable] says that the leader is not known at the
 // moment: an observer has to forget the former. The node of a leader of another dialect may be
-// one that this client has no right to read: then the error matches [zklock.ErrNoAuth], too.
-// Neither it nor ErrNoLeader ends the
-// sequence. If the loop goes on, the state is reported again when it is known. Any other
+// one that this client has no right to read: then the error's text says so.
+// Neither it nor ErrNoLeader ends the sequence. If the loop goes on, the state is reported again when it is known. Any other
 // error ends the sequence, as for [zklock.Client.Watch], which also says what an observer
 // costs; in addition [zklock.ErrTokenRegression], if the token of a leader is lower than
 // one that was reported before, as after a restore from an older snapshot. Each loop over

@@ -77,14 +77,15 @@ func (e *Election) stand(ctx context.Context, lead func(context.Context, *Term) 
 	}
 	began := time.Now()
 	err = e.serve(ctx, t, lead)
-	lost := t.Err()
+	var lost *zklock.LostError
+	errors.As(t.Err(), &lost)
 	switch {
 	case errors.Is(err, ErrStop):
 		return false, ErrStop
-	case errors.Is(lost, zklock.ErrClosed):
-		return false, e.failed("run", lost)
+	case lost != nil && errors.Is(lost.Cause, zklock.ErrClosed):
+		return false, e.failed("run", zklock.ErrClosed)
 	}
-	return !errors.Is(lost, zklock.ErrLost) && time.Since(began) < longTerm, nil
+	return lost == nil && time.Since(began) < longTerm, nil
 }
 
 // serve calls lead for a term, and resigns when lead has returned or panicked, and not

@@ -68,7 +68,7 @@ func TestRunEndsWhenItCanNeverLead(t *testing.T) {
 		}{
 			{"a closed client", t.Context(), election.New(closed, "x"), lead, zklock.ErrClosed},
 			{"an invalid name", t.Context(), election.New(c, ""), lead, zklock.ErrInvalidName},
-			{"no client", t.Context(), election.New(nil, "x"), lead, zklock.ErrInvalidName},
+			{"no client", t.Context(), election.New(nil, "x"), lead, zklock.ErrMisuse},
 			{"no election", t.Context(), nil, lead, zklock.ErrMisuse},
 			{"no function", t.Context(), election.New(c, "x"), nil, zklock.ErrMisuse},
 			{"a long value", t.Context(), election.New(c, "x", election.WithValue(strings.Repeat("x", 300))), lead, zklock.ErrConflict},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Term is one term of office: a lock that is held exclusively. It ends when it is resigned
@@ -60,8 +61,7 @@ var errNoTerm = misuse("the Term was not made by Campaign or Run")
 
 // awaitGone waits until the node of a term that was resigned before is gone.
 func (t *Term) awaitGone(ctx context.Context) error {
-	timeout, _ := t.LeaseTerms()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.SessionTimeout())
 	defer cancel()
 	var why error
 	for contenders, err := range t.client.Watch(ctx, t.Name()) {
@@ -70,7 +70,7 @@ func (t *Term) awaitGone(ctx context.Context) error {
 		}
 		why = err
 	}
-	return fmt.Errorf("election: resign %q: %w: %w", t.Name(), zklock.ErrReleasePending, why)
+	return fmt.Errorf("election: resign %q: %w", t.Name(), errs.ReleasePending(why))
 }
 
 // among reports whether the term's node is one of those of contenders.

@@ -23,11 +23,11 @@
 //
 // # Resources in a SQL database
 //
-// [SQL] records the token within the caller's transaction, in the table of [Schema], or
-// refuses it. So the order of the transactions that commit is that of their tokens:
+// [InTx] and [Dialect.Check] record the token within the transaction, in the table of
+// [Dialect.Schema], or refuse it. So the order of the transactions that commit is that of their tokens:
 //
-//	err := fence.SQL(ctx, tx, fence.PostgreSQL, lock.Name(), fence.Of(lock)[0])
-//	if errors.Is(err, fence.ErrStale) { ... } // roll tx back
+//	err := fence.InTx(ctx, db, fence.PostgreSQL, lock, func(tx *sql.Tx) error { ... })
+//	if errors.Is(err, fence.ErrStale) { ... } // nothing was written
 //
 // # Other databases, or a row that remembers the token itself
 //

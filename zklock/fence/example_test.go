@@ -44,8 +44,7 @@ func Example() {
 	fmt.Println("first:  holds the lock, valid:", stopped.Valid(), "- and is stopped")
 
 	ensemble.ExpireAll() // the ensemble expires the session of a client that sends nothing
-	err = zklock.Do(ctx, second.Mutex("orders/42"), func(ctx context.Context) error {
-		lock, _ := zklock.FromContext(ctx)
+	err = zklock.Do(ctx, second.Mutex("orders/42"), func(ctx context.Context, lock *zklock.Lock) error {
 		return pay(lock, "second")
 	})
 	fmt.Println("second: pays, error:", err)
@@ -71,7 +70,7 @@ func ExampleAddValues() {
 	defer client.Close()
 
 	received := []string{"0000000100000004.00000000 exclusive orders%2F42"} // from a sender that the service trusts
-	err = zklock.Do(context.Background(), client.Mutex("stock"), func(ctx context.Context) error {
+	err = zklock.Do(context.Background(), client.Mutex("stock"), func(ctx context.Context, _ *zklock.Lock) error {
 		for _, value := range fence.AddValues(ctx, received) {
 			seq, err := fence.Parse(value)
 			fmt.Println(seq.Name, err)
@@ -101,7 +100,7 @@ func ExampleParseValues() {
 		}
 		return guard.Check(seqs)
 	}
-	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context) error {
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
 		values := fence.Values(ctx) // sent under fence.Key
 		seq, err := fence.Parse(values[0])
 		fmt.Println(seq.Name, seq.Token == fence.Held(ctx)[0].Token, err)

@@ -15,7 +15,7 @@ import (
 // holder of the lock.
 var ErrStale = errors.New("stale fencing token")
 
-// ErrUnfenced means that a Guard or SQL was given no sequencer, or one that cannot be
+// ErrUnfenced means that a Guard or a Dialect was given no sequencer, or one that cannot be
 // compared with others: one without a token, or one of a permit. Nothing was done.
 var ErrUnfenced = errors.New("no fencing token to compare")
 

@@ -80,10 +80,10 @@ func TestValuesOfWhatIsHeld(t *testing.T) {
 	if got := fence.Values(ctx); got != nil {
 		t.Errorf("values %q for a context without a lock", got)
 	}
-	err := zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context) error {
-		return zklock.Do(ctx, c.Mutex("inner"), func(ctx context.Context) error {
+	err := zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context, _ *zklock.Lock) error {
+		return zklock.Do(ctx, c.Mutex("inner"), func(ctx context.Context, _ *zklock.Lock) error {
 			// A lock that was joined by re-entry is still one lock.
-			return zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context) error {
+			return zklock.Do(ctx, c.Mutex("outer"), func(ctx context.Context, _ *zklock.Lock) error {
 				values := fence.Values(ctx)
 				seqs, err := fence.ParseValues(values, "here")
 				if err != nil {
@@ -131,7 +131,7 @@ func TestSequencersOfEachKindOfLock(t *testing.T) {
 		{zklock.All(c.Mutex("b"), c.Mutex("a"), c.Mutex("b")), []zklock.Mode{zklock.Exclusive, zklock.Exclusive}, []string{"a", "b"}},
 		{zklock.All(c.Mutex("b"), c.RWMutex("a").Reader()), []zklock.Mode{zklock.Shared, zklock.Exclusive}, []string{"a", "b"}},
 	} {
-		err := zklock.Do(t.Context(), k.a, func(ctx context.Context) error {
+		err := zklock.Do(t.Context(), k.a, func(ctx context.Context, _ *zklock.Lock) error {
 			held := fence.Held(ctx)
 			var names []string
 			for i, s := range held {
@@ -184,7 +184,7 @@ func TestValuesAreAddedToThoseThatArePassedOn(t *testing.T) {
 	c := open(t)
 	other := seq("a", zklock.Exclusive, 1, 0).String()   // for instance of a lock below another root
 	shared := seq("b", zklock.Shared, 1<<40, 0).String() // of a lock of another ensemble
-	err := zklock.Do(t.Context(), zklock.All(c.Mutex("a"), c.Mutex("b")), func(ctx context.Context) error {
+	err := zklock.Do(t.Context(), zklock.All(c.Mutex("a"), c.Mutex("b")), func(ctx context.Context, _ *zklock.Lock) error {
 		own := fence.Values(ctx)
 		for _, x := range []struct{ passedOn, want []string }{
 			{nil, own},
@@ -222,13 +222,12 @@ func TestOneValueForEachName(t *testing.T) {
 	outer, inner := open(t), open(t)
 	// Both ensembles count transactions from the same number. This lock makes their
 	// tokens differ.
-	err := zklock.Do(t.Context(), inner.Mutex("b"), func(context.Context) error { return nil })
+	err := zklock.Do(t.Context(), inner.Mutex("b"), func(context.Context, *zklock.Lock) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = zklock.Do(t.Context(), outer.Mutex("a"), func(ctx context.Context) error {
-		return zklock.Do(ctx, inner.Mutex("a"), func(ctx context.Context) error {
-			nearest, _ := zklock.FromContext(ctx)
+	err = zklock.Do(t.Context(), outer.Mutex("a"), func(ctx context.Context, _ *zklock.Lock) error {
+		return zklock.Do(ctx, inner.Mutex("a"), func(ctx context.Context, nearest *zklock.Lock) error {
 			if got, want := fence.Values(ctx), fence.Of(nearest)[0].String(); len(got) != 1 || got[0] != want {
 				t.Errorf("%q, want %q", got, want)
 			}
@@ -255,7 +254,7 @@ func TestMoreValuesThanAReceiverAccepts(t *testing.T) {
 	for i := range 128 {
 		mutexes = append(mutexes, c.Mutex(fmt.Sprintf("near/%d", i)))
 	}
-	err := zklock.Do(t.Context(), c.Mutex("a"), func(ctx context.Context) error {
+	err := zklock.Do(t.Context(), c.Mutex("a"), func(ctx context.Context, _ *zklock.Lock) error {
 		got := fence.AddValues(ctx, many)
 		if want := append(slices.Clone(many), fence.Values(ctx)...); !slices.Equal(got, want) || len(got) != 129 {
 			t.Errorf("%d values, the first %q and the last %q", len(got), got[0], got[len(got)-1])
@@ -263,7 +262,7 @@ func TestMoreValuesThanAReceiverAccepts(t *testing.T) {
 		if seqs, err := fence.ParseValues(got, ""); err == nil {
 			t.Errorf("a receiver accepts %d values", len(seqs))
 		}
-		return zklock.Do(ctx, zklock.All(mutexes...), func(ctx context.Context) error {
+		return zklock.Do(ctx, zklock.All(mutexes...), func(ctx context.Context, _ *zklock.Lock) error {
 			if got := fence.Values(ctx); len(got) != 129 || !strings.Contains(got[128], " exclusive a") {
 				t.Errorf("%d values for 129 locks, the last %q", len(got), got[len(got)-1])
 			}

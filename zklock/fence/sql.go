@@ -2,7 +2,6 @@ package fence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,41 +14,62 @@ import (
 // MySQL's column. That is also the length of the longest lock name.
 const maxResource = 512
 
-// SQL records the token of s for a resource, or refuses it with a *StaleError if the
-// database has seen a newer one. It does so within tx, so the token is recorded if and
-// only if the caller's writes are. As in [Guard], a writer's token is compared with all
-// tokens of the resource, and a reader's token with those of writers only.
+// Check records the lock's token in the database, or refuses it with a *StaleError if the
+// database has seen a newer one. It does so within tx, so the token is recorded if and only if
+// the caller's writes are. As in [Guard], a writer's token is compared with all tokens of the
+// lock's name, and a reader's token with those of writers only. A lock that has several names
+// is checked for each of them. A nil lock and a permit are an error that matches
+// [ErrUnfenced].
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	...
 //	defer tx.Rollback()
-//	if err := fence.SQL(ctx, tx, fence.PostgreSQL, "orders/42", fence.Of(lock)[0]); err != nil {
+//	if err := fence.PostgreSQL.Check(ctx, tx, lock); err != nil {
 //		return err
 //	}
 //	... // the writes
 //	return tx.Commit()
 //
-// If SQL returns nil, it has locked the resource's row until the end of the
-// transaction: until then no other transaction gets an answer from SQL for the same
-// resource. Call SQL before the transaction's own statements. Then a stale holder
-// neither reads nor writes anything, and transactions take their locks in one order.
+// [InTx] does all of this.
+//
+// If Check returns nil, it has locked the name's row until the end of the transaction: until
+// then no other transaction gets an answer from Check for the same name. Call Check before the
+// transaction's own statements. Then a stale holder neither reads nor writes anything, and
+// transactions take their locks in one order.
 //
 // After an error the caller must roll the transaction back. An error that does not
 // match ErrStale says nothing about the token. It wraps the error of the database's
 // driver: deadlocks and serialization failures, after which the whole transaction may
 // be tried again, are among these.
 //
-// The dialect is [PostgreSQL], [MySQL] or [SQLite]. The table of [Schema] must exist. The
-// resource is a text of 1 to 512 bytes without NUL. All holders that write to it must
-// hold the same lock, since tokens of different locks have no common order: the lock's
-// name is a good name for the resource. The same holds for locks of two ensembles; SQL
-// ignores the sequencer's Origin. If a write is on behalf of several locks, call SQL for
-// each, always in the same order.
+// The table of [Dialect.Schema] must exist. Check makes one statement for each name, and one
+// more to learn the newer token if it refuses. It is safe for concurrent use with different
+// transactions.
+func (d Dialect) Check(ctx context.Context, tx Tx, lock *zklock.Lock) error {
+	seqs := Of(lock) // in the order of the names, which is that of all transactions
+	if len(seqs) == 0 {
+		return errNoSequencer
+	}
+	for _, s := range seqs {
+		if err := d.CheckSequencer(ctx, tx, s.Name, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoSequencer is the error of Check for a lock that has no sequencer.
+var errNoSequencer = fmt.Errorf("fence: the lock is nil or a permit: %w", ErrUnfenced)
+
+// CheckSequencer does what [Dialect.Check] does, for a resource that does not have the name of
+// its lock, and for a sequencer that another process has sent.
 //
-// SQL makes one statement, and one more to learn the newer token if it refuses. It is
-// safe for concurrent use with different transactions.
-func SQL(ctx context.Context, tx *sql.Tx, dialect, resource string, s Sequencer) error {
-	d, err := dialectOf(dialect)
+// The resource is a text of 1 to 512 bytes without NUL. All holders that write to it must
+// hold the same lock, since tokens of different locks have no common order. The same holds
+// for locks of two ensembles; CheckSequencer ignores the sequencer's Origin. If a write is
+// on behalf of several locks, call it for each, always in the same order.
+func (d Dialect) CheckSequencer(ctx context.Context, tx Tx, resource string, s Sequencer) error {
+	sql, err := d.sql()
 	if err != nil {
 		return err
 	}
@@ -63,9 +83,9 @@ func SQL(ctx context.Context, tx *sql.Tx, dialect, resource string, s Sequencer)
 	if _, err := zklock.ParseToken(token); err != nil {
 		return fmt.Errorf("fence: lock %q: %w", s.Name, err) // its text does not sort as the token does
 	}
-	record := d.writer
+	record := sql.writer
 	if s.Mode == zklock.Shared {
-		record = d.reader
+		record = sql.reader
 	}
 	result, err := tx.ExecContext(ctx, record.text, record.values(resource, token)...)
 	if err != nil {
@@ -78,24 +98,11 @@ func SQL(ctx context.Context, tx *sql.Tx, dialect, resource string, s Sequencer)
 	if rows >= record.accepted {
 		return nil
 	}
-	newest, err := d.newer(ctx, tx, resource, s.Mode)
+	newest, err := sql.newer(ctx, tx, resource, s.Mode)
 	if err != nil {
 		return fmt.Errorf("fence: token %v for resource %q was refused: %w; the newer one cannot be read: %w", s.Token, resource, ErrStale, err)
 	}
 	return &StaleError{Name: s.Name, Token: s.Token, Newest: newest}
-}
-
-// Schema returns the statement that creates the table in which [SQL] records tokens,
-// zklock_fence, unless it exists. The table has one row for each resource. A row may be
-// deleted when no process works on the resource any more; until then it must stay, or
-// late writes are accepted. If ZooKeeper is set up again, its tokens begin again at the
-// smallest: then the table has to be emptied while all holders are stopped.
-func Schema(dialect string) (string, error) {
-	d, err := dialectOf(dialect)
-	if err != nil {
-		return "", err
-	}
-	return d.schema, nil
 }
 
 // checkResource refuses names that one of the databases would cut off or change, so

@@ -2,24 +2,47 @@ package fence
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
 )
 
+// Dialect is a kind of SQL database, in which [Dialect.Check] records tokens.
+type Dialect uint8
+
 const (
 	// PostgreSQL is the dialect of PostgreSQL 9.5 and newer.
-	PostgreSQL = "postgres"
+	PostgreSQL Dialect = iota + 1
 
 	// MySQL is the dialect of MySQL 5.7 and newer, and of MariaDB 10.2 and newer. It is tested with MariaDB.
-	MySQL = "mysql"
+	MySQL
 
 	// SQLite is the dialect of SQLite 3.24 and newer.
-	SQLite = "sqlite"
+	SQLite
 )
 
-// dialect is what SQL sends to one kind of database.
+// String returns the name of the database.
+func (d Dialect) String() string {
+	if sql, ok := dialects[d]; ok {
+		return sql.name
+	}
+	return fmt.Sprintf("Dialect(%d)", uint8(d))
+}
+
+// Schema returns the statement that creates the table in which [Dialect.Check] records tokens,
+// zklock_fence, unless it exists. The table has one row for each resource. Delete a row only
+// when no process works on the resource: without it, late writes are accepted. A new ensemble
+// starts with small tokens: stop all holders and empty the table first. Schema panics if d is
+// none of the constants.
+func (d Dialect) Schema() string {
+	sql, err := d.sql()
+	if err != nil {
+		panic(err.Error())
+	}
+	return sql.schema
+}
+
+// dialect is what a check sends to one kind of database.
 //
 // A row has the newest of all tokens of its resource, and the newest one of a writer:
 // Guard's record in a table. Tokens are stored as text. A column compares them byte by
@@ -31,6 +54,7 @@ const (
 //     fails instead. So tokens are accepted in the order of the transactions' commits.
 //   - A refused token changes no column.
 type dialect struct {
+	name   string
 	schema string
 	writer statement // records a writer's token
 	reader statement // records a reader's token
@@ -63,10 +87,11 @@ func (s statement) values(resource, token string) []any {
 // noToken is the zero token as text. It is less than all others.
 const noToken = "0000000000000000.00000000"
 
-// dialects are the dialects by name. In PostgreSQL and SQLite the condition of the
+// dialects has what is sent in each Dialect. In PostgreSQL and SQLite the condition of the
 // conflict's update refuses a token, and no row is affected then.
-var dialects = map[string]dialect{
+var dialects = map[Dialect]dialect{
 	PostgreSQL: {
+		name: "PostgreSQL",
 		schema: `CREATE TABLE IF NOT EXISTS zklock_fence (
 	resource text COLLATE "C" PRIMARY KEY,
 	newest char(25) COLLATE "C" NOT NULL,
@@ -81,6 +106,7 @@ WHERE f.writer <= excluded.newest`, "rt", 1},
 		record: `SELECT newest, writer FROM zklock_fence WHERE resource = $1`,
 	},
 	SQLite: {
+		name: "SQLite",
 		schema: `CREATE TABLE IF NOT EXISTS zklock_fence (
 	resource TEXT NOT NULL PRIMARY KEY,
 	newest TEXT NOT NULL,
@@ -109,6 +135,7 @@ WHERE f.writer <= excluded.newest`, "rt", 1},
 	// VALUES() would save parameters, but newer servers warn of it. The resource is binary
 	// because texts may be equal that differ in case or in spaces at the end.
 	MySQL: {
+		name: "MySQL",
 		schema: `CREATE TABLE IF NOT EXISTS zklock_fence (
 	resource varbinary(512) NOT NULL PRIMARY KEY,
 	newest char(25) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -126,19 +153,18 @@ ON DUPLICATE KEY UPDATE accepted = accepted + (writer <= ?), newest = GREATEST(n
 	},
 }
 
-// dialectOf finds a dialect by its name.
-func dialectOf(name string) (dialect, error) {
-	d, ok := dialects[name]
+func (d Dialect) sql() (dialect, error) {
+	sql, ok := dialects[d]
 	if !ok {
-		return dialect{}, fmt.Errorf("fence: unknown SQL dialect %q: use %q, %q or %q", name, MySQL, PostgreSQL, SQLite)
+		return dialect{}, fmt.Errorf("fence: unknown SQL dialect %v: use fence.MySQL, fence.PostgreSQL or fence.SQLite", d)
 	}
-	return d, nil
+	return sql, nil
 }
 
 // newer reads the token because of which one in that mode was refused.
-func (d dialect) newer(ctx context.Context, tx *sql.Tx, resource string, mode zklock.Mode) (zklock.Token, error) {
+func (d dialect) newer(ctx context.Context, tx Tx, resource string, mode zklock.Mode) (zklock.Token, error) {
 	var newest, writer string
-	if err := tx.QueryRowContext(ctx, d.record, resource).Scan(&newest, &writer); err != nil {
+	if err := readRow(ctx, tx, d.record, resource).Scan(&newest, &writer); err != nil {
 		return zklock.Token{}, err
 	}
 	if mode == zklock.Shared {

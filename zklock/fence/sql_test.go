@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-var dialects = []string{fence.MySQL, fence.PostgreSQL, fence.SQLite}
+var dialects = []fence.Dialect{fence.MySQL, fence.PostgreSQL, fence.SQLite}
 
 // script is a database whose answers the test gives. It has one connection, which is
 // its own driver.Connector. The tests in integration_test/databases use real ones.
@@ -28,6 +28,7 @@ type script struct {
 
 	statements []string
 	values     []driver.NamedValue // of the last statement
+	ends       string              // c for each commit, r for each rollback
 }
 
 var (
@@ -43,8 +44,8 @@ func (s *script) Driver() driver.Driver                        { return nil }
 func (s *script) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
 func (s *script) Close() error                                 { return nil }
 func (s *script) Begin() (driver.Tx, error)                    { return s, nil }
-func (s *script) Commit() error                                { return nil }
-func (s *script) Rollback() error                              { return nil }
+func (s *script) Commit() error                                { s.ends += "c"; return nil }
+func (s *script) Rollback() error                              { s.ends += "r"; return nil }
 func (s *script) LastInsertId() (int64, error)                 { return 0, errors.ErrUnsupported }
 func (s *script) RowsAffected() (int64, error)                 { return s.rows, s.unknown }
 func (s *script) add(statement string, v []driver.NamedValue) {
@@ -82,8 +83,8 @@ func (r *record) Next(to []driver.Value) error {
 	return nil
 }
 
-// run calls fence.SQL in a transaction of the scripted database.
-func (s *script) run(t *testing.T, dialect, resource string, seq fence.Sequencer) error {
+// run calls CheckSequencer in a transaction of the scripted database.
+func (s *script) run(t *testing.T, dialect fence.Dialect, resource string, seq fence.Sequencer) error {
 	t.Helper()
 	db := sql.OpenDB(s)
 	defer db.Close()
@@ -92,13 +93,13 @@ func (s *script) run(t *testing.T, dialect, resource string, seq fence.Sequencer
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	return fence.SQL(t.Context(), tx, dialect, resource, seq)
+	return dialect.CheckSequencer(t.Context(), tx, resource, seq)
 }
 
 // TestSQLAcceptsByTheNumberOfRows: in MySQL a refusal may affect two rows, if the
 // connection counts the rows that were found.
 func TestSQLAcceptsByTheNumberOfRows(t *testing.T) {
-	least := map[string]int64{fence.MySQL: 3, fence.PostgreSQL: 1, fence.SQLite: 1}
+	least := map[fence.Dialect]int64{fence.MySQL: 3, fence.PostgreSQL: 1, fence.SQLite: 1}
 	older, newer := seq("a", zklock.Exclusive, 7, 1), seq("a", zklock.Exclusive, 9, 0)
 	for _, dialect := range dialects {
 		for _, mode := range []zklock.Mode{zklock.Exclusive, zklock.Shared} {
@@ -153,7 +154,7 @@ func TestSQLFillsEachParameter(t *testing.T) {
 	}
 }
 
-// TestSQLPassesErrorsOn: the errors of the driver can be found in those of SQL, so that
+// TestSQLPassesErrorsOn: the errors of the driver can be found in those of a check, so that
 // the caller can repeat a transaction that was a deadlock's victim.
 func TestSQLPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
@@ -180,18 +181,19 @@ func TestSQLPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// TestSQLSendsNothingThatIsWrong: SQL makes no statement for arguments that the
+// TestSQLSendsNothingThatIsWrong: a check makes no statement for arguments that the
 // database would misunderstand.
 func TestSQLSendsNothingThatIsWrong(t *testing.T) {
 	good := seq("a", zklock.Exclusive, 6, 0)
 	for _, c := range []struct {
-		dialect, resource string
-		seq               fence.Sequencer
-		unfenced          bool
-		want              string
+		dialect  fence.Dialect
+		resource string
+		seq      fence.Sequencer
+		unfenced bool
+		want     string
 	}{
-		{"", "r", good, false, `unknown SQL dialect "": use "mysql", "postgres" or "sqlite"`},
-		{"oracle", "r", good, false, `unknown SQL dialect "oracle"`},
+		{0, "r", good, false, `unknown SQL dialect Dialect(0): use fence.MySQL, fence.PostgreSQL or fence.SQLite`},
+		{9, "r", good, false, `unknown SQL dialect Dialect(9)`},
 		{fence.SQLite, "", good, false, "the name of the resource is empty"},
 		{fence.SQLite, strings.Repeat("x", 513), good, false, "has 513 bytes: use at most 512"},
 		{fence.SQLite, "a\xff", good, false, "is not UTF-8"},
@@ -218,9 +220,9 @@ func TestSQLSendsNothingThatIsWrong(t *testing.T) {
 func TestSchemaOfEachDialect(t *testing.T) {
 	var all []string
 	for _, dialect := range dialects {
-		schema, err := fence.Schema(dialect)
-		if err != nil || !strings.HasPrefix(schema, "CREATE TABLE IF NOT EXISTS zklock_fence (") || strings.Contains(schema, ";") {
-			t.Errorf("%s: %q, %v", dialect, schema, err)
+		schema := dialect.Schema()
+		if !strings.HasPrefix(schema, "CREATE TABLE IF NOT EXISTS zklock_fence (") || strings.Contains(schema, ";") {
+			t.Errorf("%s: %q", dialect, schema)
 		}
 		// A resource of which only readers were seen has the zero token as its writer's.
 		if !strings.Contains(schema, fmt.Sprintf("DEFAULT '%v'", zklock.Token{})) {
@@ -231,7 +233,10 @@ func TestSchemaOfEachDialect(t *testing.T) {
 	if slices.Sort(all); len(slices.Compact(all)) != len(dialects) {
 		t.Error("two dialects have the same schema")
 	}
-	if schema, err := fence.Schema("oracle"); schema != "" || err == nil || !strings.Contains(err.Error(), "oracle") {
-		t.Errorf("%q, %v", schema, err)
-	}
+	defer func() {
+		if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "Dialect(9)") {
+			t.Errorf("the schema of no dialect: %v", v)
+		}
+	}()
+	_ = fence.Dialect(9).Schema()
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
@@ -289,7 +290,7 @@ func TestPageIsSafe(t *testing.T) {
 // The page and the API say so when the ensemble cannot be reached.
 func TestOutageIsShown(t *testing.T) {
 	w := newWorld(t)
-	c, err := zklock.OpenConnector(w.ensemble.Connector(), zklock.WithParams(url.Values{"connect_timeout": {"50ms"}}))
+	c, err := zklock.OpenConfig(zklock.Config{Connector: w.ensemble.Connector(), ConnectTimeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package inspect_test
 import (
 	"context"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,7 +37,7 @@ func followed(t *testing.T, c *zklock.Client, query string) (page func() string)
 // reader opens a client that does not create the root.
 func (w *world) reader() *zklock.Client {
 	w.Helper()
-	c, err := zklock.OpenConnector(w.ensemble.Connector(), zklock.WithLogger(nil), zklock.WithParams(url.Values{"create_root": {"false"}}))
+	c, err := zklock.OpenConfig(zklock.Config{Connector: w.ensemble.Connector(), RequireRoot: true}, zklock.WithLogger(nil))
 	if err != nil {
 		w.Fatal(err)
 	}

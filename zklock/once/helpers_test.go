@@ -20,7 +20,12 @@ func connect(t *testing.T, c driver.Connector, keys ...string) *zklock.Client {
 	for i := 0; i < len(keys); i += 2 {
 		params.Set(keys[i], keys[i+1])
 	}
-	client, err := zklock.OpenConnector(c, zklock.WithParams(params))
+	cfg, err := zklock.ParseURL("mem://?" + params.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Connector = c
+	client, err := zklock.OpenConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

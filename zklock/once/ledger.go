@@ -85,8 +85,7 @@ func (l ledger) open(ctx context.Context) (page, error) {
 // record notes that a slot has run. before is what the ledger had when it was opened.
 func (l ledger) record(ctx context.Context, before page, slot string) error {
 	// The job has run, so its context does not count any more.
-	timeout, _ := l.lock.LeaseTerms()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.lock.SessionTimeout())
 	defer cancel()
 	now := before
 	return l.change(ctx, &now, func() bool { return now.Slot >= slot }, func() driver.Op {
@@ -140,7 +139,7 @@ func (l ledger) change(ctx context.Context, now *page, done func() bool, op func
 			}
 		}
 		if err != nil && open != nil && !isOpen(err) {
-			return fmt.Errorf("%w; %w", open, err)
+			return fmt.Errorf("%w; %v", open, err)
 		}
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,12 +169,12 @@ func TestWithoutTheRightToCreate(t *testing.T) {
 		if _, err := operator.Create(t.Context(), "/closed/reports", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		c, err := zklock.OpenConnector(e.Connector(), zklock.WithRoot("/closed"), zklock.WithParams(url.Values{"dialect": {"kazoo"}}))
+		c, err := zklock.OpenConfig(zklock.Config{Connector: e.Connector(), Root: "/closed", Dialect: "kazoo"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if err := c.Mutex("reports/x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		if err := zklock.Do(t.Context(), c.Mutex("reports/x"), func(context.Context, *zklock.Lock) error { return nil }); err != nil {
 			t.Errorf("locks below a znode that an operator has made: %v", err)
 		}
 		ran, err := once.Do(t.Context(), c, "reports/x", "1", func(context.Context) error { return nil })

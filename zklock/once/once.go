@@ -143,7 +143,7 @@ func check(slot string, fn func(context.Context) error) error {
 
 // misuse returns an error for a mistake in the program.
 func misuse(text string) error {
-	return fmt.Errorf("%w: %w: %s", zklock.ErrConflict, zklock.ErrMisuse, text)
+	return fmt.Errorf("%w: %s", zklock.ErrMisuse, text)
 }
 
 // failed adds the operation and the name to an error.

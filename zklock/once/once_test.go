@@ -204,7 +204,7 @@ func TestDoJoinsNoLock(t *testing.T) {
 		c := connect(t, e.Connector())
 		var runs atomic.Int32
 		job := func(context.Context) error { runs.Add(1); time.Sleep(time.Second); return nil }
-		err := c.Mutex("x").Do(t.Context(), func(ctx context.Context) error {
+		err := zklock.Do(t.Context(), c.Mutex("x"), func(ctx context.Context, l *zklock.Lock) error {
 			for _, opts := range [][]zklock.AcquireOption{nil, {zklock.Reenter()}} {
 				var wg sync.WaitGroup
 				for range 2 {
@@ -216,7 +216,6 @@ func TestDoJoinsNoLock(t *testing.T) {
 				}
 				wg.Wait()
 			}
-			l, _ := zklock.FromContext(ctx)
 			if !l.Valid() {
 				t.Error("the lock of the caller has ended")
 			}
@@ -235,7 +234,7 @@ func TestDoBelowALockOfItsName(t *testing.T) {
 		c := connect(t, memdriver.New().Connector())
 		const want = `once: do "x": the context carries a lock of this name, and a job can neither join it nor wait for it: call Do after its release, with a context that does not carry it`
 		for what, a := range map[string]zklock.Acquirer{"mutex": c.Mutex("x"), "reader": c.RWMutex("x").Reader(), "semaphore": c.Semaphore("x", 2)} {
-			_ = zklock.Do(t.Context(), a, func(ctx context.Context) error {
+			_ = zklock.Do(t.Context(), a, func(ctx context.Context, _ *zklock.Lock) error {
 				for _, opts := range [][]zklock.AcquireOption{nil, {zklock.Reenter()}} {
 					ran, err := once.Do(ctx, c, "x", "1", func(context.Context) error { return nil }, opts...)
 					if ran || !errors.Is(err, zklock.ErrDeadlock) || err.Error() != want {

@@ -54,33 +54,13 @@ func TestNewIsPrivate(t *testing.T) {
 	})
 }
 
-// refused is a test that records what New reports.
-type refused struct {
-	testing.TB
-	failed bool
-}
-
-func (r *refused) Fatal(...any) { r.failed = true; panic(r) }
-
-// Options that do not go together fail the test.
-func TestNewWithWrongOptions(t *testing.T) {
-	r := &refused{TB: t}
-	func() {
-		defer func() { _ = recover() }()
-		zklocktest.New(r, zklock.WithParams(map[string][]string{"keep": {"soon"}}))
-	}()
-	if !r.failed {
-		t.Error("New accepted a wrong option")
-	}
-}
-
 // A test of code that takes a client.
 func ExampleNew() {
 	t := &example{}
 	defer t.end()
 
 	client, _ := zklocktest.New(t)
-	err := client.Mutex("orders/42").Do(context.Background(), func(context.Context) error {
+	err := zklock.Do(context.Background(), client.Mutex("orders/42"), func(context.Context, *zklock.Lock) error {
 		fmt.Println("under the lock")
 		return nil
 	})

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The errors that package zklock exports, under the same names.
+// The errors that package zklock exports, under the same names. An error has at most one parent,
+// which it matches too: docs/guarantees.md draws the tree.
 var (
 	ErrNotAcquired    = errors.New("lock not acquired")
 	ErrReleasePending = errors.New("release not confirmed yet, it goes on in the background")
@@ -15,32 +16,34 @@ var (
 	ErrUnavailable    = errors.New("no usable ZooKeeper session")
 	ErrTooManyWaiters = errors.New("too many waiters")
 	ErrNoAuth         = errors.New("not authorized")
-	ErrLeaseOver      = errors.New("lease ran out before a quorum renewed it")
-	ErrSessionExpired = errors.New("session expired")
-	ErrNodeDeleted    = errors.New("queue node was deleted by another client")
 	ErrConflict       = errors.New("conflict")
 	ErrInvalidName    = errors.New("invalid lock name")
-
-	ErrSequenceExhausted = errors.New("the name's sequence numbers are used up: stop using the name until its container is removed, or remove its znode")
-	ErrTokenRegression   = errors.New("the ensemble's transaction ids went backwards, and fencing tokens would, too (was it restored from an older snapshot?): open a new Client when no holder from before is still at work")
-)
-
-// ErrRootMissing means that the root does not exist and that create_root=false forbids the
-// client to create it. ErrSessionTimeout means that locks cannot work with the session timeout
-// that the ensemble has granted. Package zklock exports both.
-var (
 	ErrRootMissing    = errors.New("root does not exist, and create_root=false")
-	ErrSessionTimeout = errors.New("locks cannot work with the granted session timeout")
+	ErrLost           = errors.New("lock lost")
+
+	ErrTokenRegression = errors.New("the ensemble's transaction ids went backwards, and fencing tokens would, too (was it restored from an older snapshot?): open a new Client when no holder from before is still at work")
+
+	// Children of ErrUnavailable.
+	ErrSessionTimeout = Case(ErrUnavailable, "locks cannot work with the granted session timeout")
+
+	// Children of ErrLost.
+	ErrLeaseOver      = Case(ErrLost, "lease ran out before a quorum renewed it")
+	ErrSessionExpired = Case(ErrLost, "session expired")
+	ErrNodeDeleted    = Case(ErrLost, "queue node was deleted by another client")
 )
 
 // Causes of a loss that are so rare that package zklock does not export them.
 var (
-	ErrShrunk       = errors.New("the ensemble shortened the session timeout on a reconnect")
-	ErrSessionEnded = errors.New("session ended")
+	ErrShrunk       = Case(ErrLost, "the ensemble shortened the session timeout on a reconnect")
+	ErrSessionEnded = Case(ErrLost, "session ended")
 
 	// ErrSilent ends a session on which callers only wait, and which proves no lease.
 	ErrSilent = Case(ErrLeaseOver, "the ensemble did not answer for a session timeout")
 )
+
+// ErrSequenceExhausted means that ZooKeeper's sequence counter for a name is almost at its end. At
+// the end ZooKeeper gives the same number to every node, and the queue would have no order.
+var ErrSequenceExhausted = Case(ErrConflict, "the name's sequence numbers are used up: stop using the name until its container is removed, or remove its znode")
 
 // special is an error that matches a public error and has another text; see Case.
 type special struct {
@@ -105,12 +108,16 @@ func LeaseUnproven(d time.Duration) error {
 }
 
 // ReleasePending returns the ErrReleasePending of a release that is not confirmed yet,
-// because of why. It returns nil if why is nil.
+// because of why. It returns nil if why is nil. The result matches why only if that is a
+// context's error: an error of zklock is in its text, since it is not a parent of ErrReleasePending.
 func ReleasePending(why error) error {
-	if why == nil {
+	switch {
+	case why == nil:
 		return nil
+	case errors.Is(why, context.Canceled), errors.Is(why, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", ErrReleasePending, why)
 	}
-	return fmt.Errorf("%w: %w", ErrReleasePending, why)
+	return fmt.Errorf("%w: %v", ErrReleasePending, why)
 }
 
 // Case returns an error that matches err, a public error, and reads as text.

@@ -46,7 +46,7 @@ func (p *Place) deleteNodes() error {
 // Release takes a place that was held out of its queues. It waits for the outcome until
 // ctx ends, and at most for the time wait. deleted means that another program had
 // already deleted a node. err is nil if the ensemble has confirmed that no node is
-// left. Otherwise it matches ErrReleasePending and the reason.
+// left. Otherwise it matches ErrReleasePending, and its text has the reason.
 //
 // The end of the session needs no case in the selects: requests on the session's
 // context are answered soon after that has ended.

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"bufio"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
-	"strconv"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,54 +67,30 @@ Servers answer more questions if their 4lw.commands.whitelist has srvr and conf.
 	return cmd
 }
 
-// patient returns the ensemble of the URL. What package zklock has parsed of the URL comes from
-// a driver that does nothing else than take it.
+// patient returns the ensemble of the URL.
 func (a *app) patient() (doctor.Patient, error) {
-	text, err := a.address()
+	cfg, err := a.config()
 	if err != nil {
 		return doctor.Patient{}, err
+	}
+	if cfg.Scheme != "zk" && cfg.Scheme != "zks" {
+		return doctor.Patient{}, fail(exitConfiguration, fmt.Errorf("doctor examines servers, and %s:// has none: use a URL of zk:// or zks://", cfg.Scheme))
 	}
 	c, err := a.reader(zklock.WithLogger(nil)) // the report has it all
 	if err != nil {
 		return doctor.Patient{}, err
 	}
-	p := doctor.Patient{Client: c, Driver: zkdriver.Driver{}, SessionTimeout: 10 * time.Second, TickTime: 3 * time.Second, PoolSessions: 2}
-	const prefix = "doctor+"
-	for _, scheme := range []string{"zk", "zks"} {
-		zklock.Register(prefix+scheme, taker(func(u driver.URL) {
-			u.Scheme = scheme
-			p.URL = u
-		}))
+	u := driver.URL{Scheme: cfg.Scheme, User: cfg.User, Password: cfg.Password, Hosts: cfg.Hosts, Root: cmp.Or(cfg.Root, "/zklock"), Params: make(url.Values)}
+	for key, value := range cfg.DriverSettings {
+		u.Params.Set(key, value)
 	}
-	if _, err := zklock.Open(prefix + text); !errors.Is(err, errTaken) {
-		c.Close()
-		return doctor.Patient{}, fail(exitConfiguration, err)
-	}
-	for name, d := range map[string]*time.Duration{"session_timeout": &p.SessionTimeout, "tick_time": &p.TickTime} {
-		if value, ok := key(text, name); ok {
-			*d, _ = time.ParseDuration(value) // Open has checked it
-		}
-	}
-	if value, ok := key(text, "pool_max_sessions"); ok {
-		p.PoolSessions, _ = strconv.Atoi(value)
-	}
-	return p, nil
+	return doctor.Patient{
+		Client: c, Driver: zkdriver.Driver{}, URL: u,
+		SessionTimeout: cmp.Or(cfg.SessionTimeout, 10*time.Second),
+		TickTime:       cmp.Or(cfg.TickTime, 3*time.Second),
+		PoolSessions:   cmp.Or(cfg.PoolMaxSessions, 2),
+	}, nil
 }
-
-// taker is a driver that takes a URL.
-type taker func(driver.URL)
-
-// errTaken is the error of a taker.
-var errTaken = errors.New("the URL was taken")
-
-// OpenConnector implements driver.Driver.
-func (t taker) OpenConnector(u driver.URL) (driver.Connector, error) {
-	t(u)
-	return nil, errTaken
-}
-
-// Keys implements driver.Driver.
-func (taker) Keys() []string { return zkdriver.Driver{}.Keys() }
 
 // writeReport writes a report as text. It ends with "ok", or with what to do.
 func writeReport(w io.Writer, report doctor.Report) error {

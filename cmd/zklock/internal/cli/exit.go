@@ -76,8 +76,8 @@ func failed(err error) error {
 	return fail(codeOf(err), err)
 }
 
-// codes are the exit codes of errors; the first that matches counts. Some errors match
-// ErrUnavailable because there is no session, and another one that has the reason.
+// codes are the exit codes of errors; the first that matches counts. An error comes before
+// its parent, and a driver's reason before the ErrUnavailable that wraps it.
 var codes = []struct {
 	err  error
 	code int

@@ -41,8 +41,9 @@ func TestFollowersWaitForTheRoot(t *testing.T) {
 		var stderr bytes.Buffer
 		ended := make(chan int, 1)
 		go func() {
-			ended <- execute(ctx, strings.Fields(args), write, &stderr, env("mem://"), func(_ string, opts ...zklock.Option) (*zklock.Client, error) {
-				return zklock.OpenConnector(e.Connector(), opts...)
+			ended <- execute(ctx, strings.Fields(args), write, &stderr, env("mem://"), func(cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, error) {
+				cfg.Connector = e.Connector()
+				return zklock.OpenConfig(cfg, opts...)
 			})
 			write.Close()
 		}()

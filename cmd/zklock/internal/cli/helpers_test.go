@@ -14,8 +14,9 @@ import (
 func command(t testing.TB, e *memdriver.Ensemble, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = execute(t.Context(), args, &out, &err, env("mem://"), func(_ string, opts ...zklock.Option) (*zklock.Client, error) {
-		return zklock.OpenConnector(e.Connector(), opts...)
+	code = execute(t.Context(), args, &out, &err, env("mem://"), func(cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, error) {
+		cfg.Connector = e.Connector()
+		return zklock.OpenConfig(cfg, opts...)
 	})
 	return code, out.String(), err.String()
 }

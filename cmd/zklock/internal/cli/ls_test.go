@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -64,8 +65,9 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestLsReportsThatItCannotWrite(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()
-	open := func(_ string, opts ...zklock.Option) (*zklock.Client, error) {
-		return zklock.OpenConnector(e.Connector(), opts...)
+	open := func(cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, error) {
+		cfg.Connector = e.Connector()
+		return zklock.OpenConfig(cfg, opts...)
 	}
 	for _, args := range []string{"ls -o json", "who -o json x"} {
 		var stderr strings.Builder
@@ -118,25 +120,19 @@ func TestReleaseTakesTheVeryNode(t *testing.T) {
 
 // TestSessionTimeoutOfRun: a URL that sets the key keeps it.
 func TestSessionTimeoutOfRun(t *testing.T) {
-	for text, want := range map[string]string{
-		"zk://h/x":                     "30s",
-		"zk://h/x?tick_time=1s":        "30s",
-		"zk://h/x?session_timeout=12s": "",
-		"zk://u:session_timeout=1@h/x?session%5Ftimeout=": "",
+	for text, want := range map[string]time.Duration{
+		"mem://h/x":                      30 * time.Second,
+		"mem://h/x?tick_time=1s":         30 * time.Second,
+		"mem://h/x?session_timeout=12s":  12 * time.Second,
+		"mem://h/x?session%5Ftimeout=9s": 9 * time.Second,
 	} {
-		a := &app{messages: newMessages(io.Discard), getenv: env(text), open: func(u string, opts ...zklock.Option) (*zklock.Client, error) {
-			if u != text {
-				t.Errorf("opens %s", u)
-			}
-			return nil, fmt.Errorf("not opened, with %d options", len(opts))
-		}}
-		_, err := a.client(map[string]string{"session_timeout": "30s"})
-		if f := asFailure(err); f == nil || f.code != 78 {
-			t.Errorf("%s: %v", text, err)
+		a := &app{getenv: env(text)}
+		if cfg, err := a.wrapping(); err != nil || cfg.SessionTimeout != want {
+			t.Errorf("%s: %v, %v, want %v", text, cfg.SessionTimeout, err, want)
 		}
-		if params := missing(text, map[string]string{"session_timeout": "30s"}); params.Get("session_timeout") != want {
-			t.Errorf("%s: %v, want %q", text, params, want)
-		}
-		a.messages.close()
+	}
+	_, err := (&app{getenv: env("mem://h/x?session_timeout=")}).wrapping()
+	if f := asFailure(err); f == nil || f.code != 78 {
+		t.Errorf("a URL with a bad value: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ type app struct {
 	out      io.Writer
 	messages *messages
 	getenv   func(string) string
-	open     func(url string, opts ...zklock.Option) (*zklock.Client, error)
+	open     func(cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, error)
 
 	url string // of --url
 }
@@ -33,11 +33,11 @@ func Main() int {
 	if code, ran := subprocess(); ran {
 		return code
 	}
-	return execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr, os.Getenv, zklock.Open)
+	return execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr, os.Getenv, zklock.OpenConfig)
 }
 
 // execute runs a command line.
-func execute(ctx context.Context, args []string, out, err io.Writer, getenv func(string) string, open func(string, ...zklock.Option) (*zklock.Client, error)) int {
+func execute(ctx context.Context, args []string, out, err io.Writer, getenv func(string) string, open func(zklock.Config, ...zklock.Option) (*zklock.Client, error)) int {
 	a := &app{out: out, messages: newMessages(err), getenv: getenv, open: open}
 	defer a.messages.close()
 	root := a.root()
@@ -66,7 +66,7 @@ func asFailure(err error) *failure {
 
 // Root returns the command with all of its subcommands, for its manual.
 func Root() *cobra.Command {
-	return (&app{out: io.Discard, messages: newMessages(io.Discard), getenv: os.Getenv, open: zklock.Open}).root()
+	return (&app{out: io.Discard, messages: newMessages(io.Discard), getenv: os.Getenv, open: zklock.OpenConfig}).root()
 }
 
 func (a *app) root() *cobra.Command {

@@ -181,17 +181,6 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) erro
 	return exit(run.ExitCode(result.Status))
 }
 
-// asked returns the session timeout that run and elect ask for with a URL. The servers never grant a
-// longer one. For a URL that Open rejects the result is of no use.
-func asked(text string) time.Duration {
-	value, ok := key(text, "session_timeout")
-	if !ok {
-		value = runSession
-	}
-	d, _ := time.ParseDuration(value)
-	return d
-}
-
 // lost returns the error for a lock that was lost while the command ran.
 func lost(lock *zklock.Lock) error {
 	if err := lock.Err(); err != nil {

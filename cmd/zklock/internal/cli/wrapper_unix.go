@@ -29,15 +29,16 @@ func (a *app) wrapper(f runFlags, names, command []string) (*wrapper, error) {
 	if err != nil {
 		return nil, startFailure(err)
 	}
-	if text, err := a.address(); err == nil {
-		if err := run.CheckGrace(asked(text), f.grace); err != nil {
-			return nil, fail(exitConfiguration, err)
-		}
+	cfg, err := a.wrapping()
+	if err != nil {
+		return nil, err
+	}
+	if err := run.CheckGrace(cfg.SessionTimeout, f.grace); err != nil { // the servers never grant a longer one
+		return nil, fail(exitConfiguration, err)
 	}
 	signals := run.CatchSignals()
 	host, _ := os.Hostname()
-	client, err := a.client(map[string]string{"session_timeout": runSession},
-		zklock.WithIdentity(zklock.Identity{Host: host, PID: os.Getpid()}))
+	client, err := a.client(cfg, zklock.WithIdentity(zklock.Identity{Host: host, PID: os.Getpid()}))
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +55,7 @@ func (w *wrapper) close() {
 // run runs the command under a lock, which was acquired with zklock.WithRevocable. When it
 // returns, all processes of the command are dead. The error has its exit code.
 func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
-	timeout, least := lock.LeaseTerms()
-	timing, note, err := run.NewTiming(timeout, least, w.flags.grace)
+	timing, note, err := run.NewTiming(lock.SessionTimeout(), lock.MinLease(), w.flags.grace)
 	if err != nil {
 		return run.Result{}, fail(exitConfiguration, err)
 	}

@@ -15,12 +15,12 @@ import (
 // open opens a client of an ensemble in memory.
 func open(t *testing.T, e *memdriver.Ensemble, params ...string) *zklock.Client {
 	t.Helper()
-	values := map[string][]string{}
-	for _, pair := range params {
-		key, value, _ := strings.Cut(pair, "=")
-		values[key] = []string{value}
+	cfg, err := zklock.ParseURL("mem://?" + strings.Join(params, "&"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	c, err := zklock.OpenConnector(e.Connector(), zklock.WithParams(values), zklock.WithIdentity(zklock.Identity{Host: "h", PID: 1}))
+	cfg.Connector = e.Connector()
+	c, err := zklock.OpenConfig(cfg, zklock.WithIdentity(zklock.Identity{Host: "h", PID: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
