@@ -300,7 +300,7 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 		alone = alone && n == 1
 	}
 	for _, c := range p.nodes {
-		longer := desk.parents.noteUse(c.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
+		longer := desk.noteUse(c.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
 		p.keepable = p.keepable && longer
 	}
 	desk.mu.Lock()

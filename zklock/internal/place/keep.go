@@ -32,15 +32,39 @@ type keeping struct {
 	recalled time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
 }
 
+// A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
+// to 64.
+const (
+	KeepAfter  = 2
+	maxRecalls = 5
+)
+
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
 // has one name, and this use is one of enough in a row between which no other contender was
 // created. Whether that is true of this use, too, is known only after the creation.
 func mayKeep(desk *Desk, wants []Want) bool {
-	if len(wants) != 1 {
-		return false
-	}
-	uses, recalls := desk.parents.usesInARow(wants[0].Path)
-	return uses+1 >= desk.cfg.KeepAfter<<recalls
+	var now parent
+	desk.parents.known(wants[0].Path, func(known *parent) { now = *known })
+	return len(wants) == 1 && now.streak.uses+1 >= desk.cfg.KeepAfter<<now.recalls
+}
+
+// noteUse records that this client has created a contender with a suffix below a path. longer
+// means that the contender makes the streak longer: it is alone, and follows the one before.
+func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
+	longer = alone
+	d.parents.known(path, func(known *parent) {
+		now := streak{suffix: suffix}
+		switch {
+		case !alone:
+		case suffix == known.streak.suffix+1:
+			now.uses = known.streak.uses + 1
+		default:
+			now.uses = 1
+		}
+		longer = now.uses > known.streak.uses
+		known.streak = now
+	})
+	return longer
 }
 
 // Keeper is what a place is kept for.
@@ -84,6 +108,9 @@ func (p *Place) Recall(stranger bool) {
 	}
 	desk.mu.Unlock()
 	if stranger {
-		desk.parents.noteRecall(p.nodes[0].dir)
+		desk.parents.known(p.nodes[0].dir, func(known *parent) {
+			known.recalls = min(known.recalls+1, maxRecalls)
+			known.streak.uses = 0
+		})
 	}
 }

@@ -118,21 +118,11 @@ func (p *parents) known(path string, do func(*parent)) {
 	}
 }
 
-// noteVersion stores the version that a write of this client has given a znode's data.
-func (p *parents) noteVersion(path string, version int32) {
-	p.known(path, func(known *parent) { known.version = max(known.version, version) })
-}
-
 // releasedOn returns the id of the session on which this client last released a name; 0
 // if it has not released it, or if the path is not known.
 func (p *parents) releasedOn(path string) (session int64) {
 	p.known(path, func(known *parent) { session = known.releasedOn })
 	return session
-}
-
-// noteRelease stores on which session a name was released.
-func (p *parents) noteRelease(path string, on int64) {
-	p.known(path, func(known *parent) { known.releasedOn = on })
 }
 
 // warnOnce returns true the first time it is called for a known path: so the warning
@@ -227,51 +217,10 @@ func (p *parents) left(path string) <-chan struct{} {
 	return nil
 }
 
-// A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
-// to 64.
-const (
-	KeepAfter  = 2
-	maxRecalls = 5
-)
-
 // A streak is how often in a row this client has used a name alone. The suffix of a
 // sequential node counts the creations below its parent. So if the suffix of a contender
 // follows that of our contender before, nothing was created in between.
 type streak struct {
 	suffix int64 // of our newest contender
 	uses   int   // up to that; 0 if it was not alone when it was created
-}
-
-// usesInARow returns the length of the streak below a path, and how often a place there was
-// recalled, at most maxRecalls.
-func (p *parents) usesInARow(path string) (uses int, recalls uint8) {
-	p.known(path, func(known *parent) { uses, recalls = known.streak.uses, known.recalls })
-	return uses, recalls
-}
-
-// noteUse records that this client has created a contender below a path. longer means that
-// the contender makes the streak longer: it is alone, and follows the one before.
-func (p *parents) noteUse(path string, suffix int64, alone bool) (longer bool) {
-	longer = alone
-	p.known(path, func(known *parent) {
-		now := streak{suffix: suffix}
-		switch {
-		case !alone:
-		case suffix == known.streak.suffix+1:
-			now.uses = known.streak.uses + 1
-		default:
-			now.uses = 1
-		}
-		longer = now.uses > known.streak.uses
-		known.streak = now
-	})
-	return longer
-}
-
-// noteRecall counts a recall of a place below a path, and ends the streak.
-func (p *parents) noteRecall(path string) {
-	p.known(path, func(known *parent) {
-		known.recalls = min(known.recalls+1, maxRecalls)
-		known.streak.uses = 0
-	})
 }

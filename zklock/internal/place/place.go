@@ -168,7 +168,7 @@ func (p *Place) Settle(w *session.Write) (children []int32) {
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.Zxid = stat.Mzxid
-			p.Desk.parents.noteVersion(w.Ops[i].Path, stat.Version)
+			p.Desk.parents.known(w.Ops[i].Path, func(known *parent) { known.version = max(known.version, stat.Version) })
 		}
 	}
 	return children

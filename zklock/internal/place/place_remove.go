@@ -148,7 +148,7 @@ func (p *Place) finishDelete(w *session.Write) error {
 // noteRelease remembers that the ensemble has confirmed a release on the place's session.
 func (p *Place) noteRelease() {
 	for _, c := range p.nodes {
-		p.Desk.parents.noteRelease(c.dir, p.Desk.DS.ID())
+		p.Desk.parents.known(c.dir, func(known *parent) { known.releasedOn = p.Desk.DS.ID() })
 	}
 }
 

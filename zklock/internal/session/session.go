@@ -108,26 +108,6 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	return s
 }
 
-// publishLocked copies the end of the lease to where Alive reads it.
-func (s *Session) publishLocked() {
-	proven := int64(0)
-	if s.over == nil && s.counting {
-		proven = int64(s.lease.Until.Sub(s.born))
-	}
-	s.proven.Store(proven)
-}
-
-// Alive reports whether the lease counts and has not run out. While it has not run out,
-// Alive locks no mutex. Otherwise Alive looks again with mu locked. The lease is extended
-// under mu too, so a caller that has seen the lease's end never sees it extended.
-func (s *Session) Alive() bool {
-	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
-		return true
-	}
-	left, _ := s.Left()
-	return left > 0
-}
-
 // IsOver reports whether the session has ended. It may be some time before Ctx
 // does.
 func (s *Session) IsOver() bool { return s.Cause() != nil }
@@ -208,72 +188,6 @@ func (s *Session) report(state driver.State, err error) {
 	left, _ := s.Left()
 	s.notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
 }
-
-// Left returns how much of the lease is left, and a channel that is closed when the lease
-// has changed. The duration is 0 if the lease does not count or the session is over.
-func (s *Session) Left() (time.Duration, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.leftLocked(), s.renewed
-}
-
-// leftLocked is Left without the channel, for a caller that holds mu.
-func (s *Session) leftLocked() time.Duration {
-	if s.over != nil || !s.counting {
-		return 0
-	}
-	d := s.lease.Until.Sub(lease.Now())
-	if d <= 0 {
-		Poke(s.look)
-		return 0
-	}
-	return d
-}
-
-// AwaitLease returns nil when enough of the lease is left to hand out a lock. If it is not
-// enough, AwaitLease makes the next heartbeat come early. It returns errs.ErrSessionOver
-// when the session ends, the error of WaitEnded when ctx ends, and errs.LeaseUnproven after
-// connect_timeout.
-func (s *Session) AwaitLease(ctx context.Context) error {
-	var limit <-chan time.Time
-	began := lease.Now()
-	for {
-		left, renewed := s.Left()
-		if left >= s.Least() {
-			return nil
-		}
-		if limit == nil {
-			t := time.NewTimer(s.settings.ConnectTimeout)
-			defer t.Stop()
-			limit = t.C
-			s.mu.Lock()
-			s.urgent = true
-			s.mu.Unlock()
-			Poke(s.rouse)
-		}
-		select {
-		case <-renewed:
-		case <-s.Ctx.Done():
-			return errs.ErrSessionOver
-		case <-ctx.Done():
-			return s.WaitEnded(ctx, began)
-		case <-limit:
-			return errs.LeaseUnproven(s.settings.ConnectTimeout)
-		}
-	}
-}
-
-// Leased reports whether enough of the lease is left to hand out a lock.
-func (s *Session) Leased() bool {
-	left, _ := s.Left()
-	return left >= s.Least()
-}
-
-// Least returns how much of the lease has to be left to hand out a lock.
-func (s *Session) Least() time.Duration { return s.lease.Least() }
-
-// LeastKept returns how much of the lease is left at least while heartbeats are answered.
-func (s *Session) LeastKept() time.Duration { return s.lease.LeastKept() }
 
 // Latency returns how long the newest write took.
 func (s *Session) Latency() time.Duration {
