@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -40,12 +41,12 @@ func TestSetLabelIsShown(t *testing.T) {
 			if err := l.SetLabel(t.Context(), "second"); err != nil {
 				t.Error(err)
 			}
-		}), memdriver.Ops{Gets: 1, Sets: 1, Events: 1, Watches: 1}) // the holder watches its node, and reads it again
+		}), memcontrol.Ops{Gets: 1, Sets: 1, Events: 1, Watches: 1}) // the holder watches its node, and reads it again
 		wantCost(t, "the same label again", cost(e, func() {
 			if err := l.SetLabel(t.Context(), "second"); err != nil {
 				t.Error(err)
 			}
-		}), memdriver.Ops{Gets: 1})
+		}), memcontrol.Ops{Gets: 1})
 		after, _ := c.Contenders(t.Context(), "x")
 		want := before[0]
 		want.Label = "second"

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -130,8 +131,8 @@ func TestOperatorOnALaggingServer(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				e.Lag(lagging, 3*time.Second)
-				defer e.Lag(lagging, 0)
+				memcontrol.Of(e).Lag(lagging, 3*time.Second)
+				defer memcontrol.Of(e).Lag(lagging, 0)
 				l := mustLock(t)(holder.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
 				synctest.Wait()
 				queue, err := holder.Contenders(t.Context(), "x")
