@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -424,7 +425,7 @@ func TestTryThatIsCutOffDuringARecall(t *testing.T) {
 		e := memdriver.New()
 		keep(t, e, keeping(t, e).Mutex("x"))
 		cut := false
-		b := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		b := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 			if op.Kind == faultdriver.Watch && !cut { // on the place ahead
 				cut = true
 				e.Partition(memdriver.AroundSession(op.Session).Reset())

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -116,7 +117,7 @@ func TestSetLabelKeepsWhatOthersWrite(t *testing.T) {
 		e := memdriver.New()
 		s := plain(t, e)
 		interfere := 3
-		c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 			if op.Kind == faultdriver.Set && strings.Contains(op.Paths[0], "__WRIT__") && interfere > 0 {
 				interfere--
 				if _, err := s.Set(context.Background(), op.Paths[0], []byte(`{"host":"h","pid":7,"label":"theirs","mode":"exclusive","since":5,"trace":"t"}`), driver.AnyVersion); err != nil {

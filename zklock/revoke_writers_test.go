@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -45,7 +46,7 @@ func TestRevocationAndOtherWritersKeepEachOther(t *testing.T) {
 					}
 					return faultdriver.None()
 				}
-				c := connect(t, faultdriver.Control(e.Connector(), interfere), nil)
+				c := connect(t, faultcontrol.Control(e.Connector(), interfere), nil)
 				quiet = connect(t, e.Connector(), nil)
 				l = mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
 				node = holder(t, quiet, "x").Node

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -76,7 +77,7 @@ func TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		stopped := false
-		c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 			if op.Kind == faultdriver.Multi && strings.Contains(strings.Join(op.Paths, " "), "~x") && !stopped {
 				stopped = true
 				lease.AddSuspended(time.Hour) // no timer of the process has noticed
