@@ -48,7 +48,7 @@ func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEv
 		}
 	}
 	o.instruments.held.Add(ctx, 1, o.series.get(series{mode: g.mode, name: g.name}).add...)
-	o.series.get(series{mode: g.mode, name: g.name, errorType: ReasonLost}).begin(ctx, o.instruments.lost)
+	o.series.get(series{mode: g.mode, name: g.name, errorType: reasonLost}).begin(ctx, o.instruments.lost)
 	o.grants.put(lock, g)
 	return g
 }
@@ -71,7 +71,7 @@ func (g *grant) endLocked(ctx context.Context, reason string, held time.Duration
 func (g *grant) lose(ctx context.Context, e zklock.LostEvent) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.endLocked(ctx, ReasonLost, time.Since(g.since)) {
+	if !g.endLocked(ctx, reasonLost, time.Since(g.since)) {
 		return
 	}
 	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(series{mode: g.mode, name: g.name, errorType: lossType(e.Err)}).add...)
@@ -90,7 +90,7 @@ func (g *grant) report(span trace.Span, e zklock.LostEvent) {
 	}
 	kvs := append(g.o.modeAttributes(g.mode, e.Lock.Name()), AttrToken.String(e.Lock.Token().String()), AttrErrorType.String(lossType(e.Err)))
 	span.AddEvent(EventLost, trace.WithAttributes(kvs...))
-	text := ReasonLost
+	text := reasonLost
 	if g.o.cfg.spanName == nil {
 		text = e.Err.Error()
 	}
@@ -176,7 +176,7 @@ func (g *grant) release(ctx context.Context, e zklock.ReleaseEvent, r zklock.Rel
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.endLocked(ctx, ReasonReleased, e.Held) && g.hold != nil {
+	if g.endLocked(ctx, reasonReleased, e.Held) && g.hold != nil {
 		g.hold.End()
 	}
 }

@@ -192,21 +192,21 @@ const (
 
 // The values of AttrReleaseReason.
 const (
-	// ReasonReleased means that the lock was released while it was held.
-	ReasonReleased = "released"
+	// reasonReleased means that the lock was released while it was held.
+	reasonReleased = "released"
 
-	// ReasonLost means that the lock was lost.
-	ReasonLost = "lost"
+	// reasonLost means that the lock was lost.
+	reasonLost = "lost"
 )
 
 // The values of AttrSessionState.
 const (
-	// StateConnected means that the session has a connection.
-	StateConnected = "connected"
+	// stateConnected means that the session has a connection.
+	stateConnected = "connected"
 
-	// StateSuspended means that the session has no connection at the moment.
-	StateSuspended = "suspended"
+	// stateSuspended means that the session has no connection at the moment.
+	stateSuspended = "suspended"
 
-	// StateEnded means that the session has ended, and the pool has not removed it yet.
-	StateEnded = "ended"
+	// stateEnded means that the session has ended, and the pool has not removed it yet.
+	stateEnded = "ended"
 )

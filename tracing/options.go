@@ -44,11 +44,11 @@ func newConfig(opts []Option) *config {
 }
 
 func (c *config) tracer() trace.Tracer {
-	return c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version), trace.WithSchemaURL(semconv.SchemaURL))
+	return c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(scopeVersion), trace.WithSchemaURL(semconv.SchemaURL))
 }
 
 func (c *config) meter() metric.Meter {
-	return c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version), metric.WithSchemaURL(semconv.SchemaURL))
+	return c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(scopeVersion), metric.WithSchemaURL(semconv.SchemaURL))
 }
 
 // WithTracerProvider sets the provider that gets the spans. The default is the global

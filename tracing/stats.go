@@ -36,7 +36,7 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 		return nil, err
 	}
 	client := metric.WithAttributes(AttrClient.String(strconv.FormatInt(registered.Add(1), 10)))
-	connected, suspended, ended := inState(StateConnected), inState(StateSuspended), inState(StateEnded)
+	connected, suspended, ended := inState(stateConnected), inState(stateSuspended), inState(stateEnded)
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		s := c.Stats()
 		o.ObserveInt64(count, int64(s.Connected), connected)

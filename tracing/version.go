@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Version is the version of the instrumentation scope: that of this module, by which the program
+// scopeVersion is the version of the instrumentation scope: that of this module, by which the program
 // was built, without the v in front. It is "(devel)" in a build from a checkout.
-var Version = version()
+var scopeVersion = version()
 
 func version() string {
 	info, ok := debug.ReadBuildInfo()

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -248,7 +249,7 @@ func TestAllRefusesWhatItCannotTake(t *testing.T) {
 				if _, err := c.all.Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("%[2]v, want an ErrConflict that says %[1]q", c.says, err)
 				}
-			}), memdriver.Ops{})
+			}), memcontrol.Ops{})
 		}
 		l := mustLock(t)(zklock.All(append(many[1:], many[1])...).Acquire(t.Context()))
 		if n := len(l.Names()); n != 128 {
@@ -256,7 +257,7 @@ func TestAllRefusesWhatItCannotTake(t *testing.T) {
 		}
 		mustRelease(t, l)
 		most := zklock.All(many[1:]...)
-		wantCost(t, "128 known names", cost(e, func() { l = mustLock(t)(most.Acquire(t.Context())) }), memdriver.Ops{Multis: 1, MultiOps: 256})
+		wantCost(t, "128 known names", cost(e, func() { l = mustLock(t)(most.Acquire(t.Context())) }), memcontrol.Ops{Multis: 1, MultiOps: 256})
 		mustRelease(t, l)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -105,7 +106,7 @@ func TestLocksOfNamesThatArePaths(t *testing.T) {
 			}
 		}
 		// With a prefix only the znodes on the way to it are read.
-		wantCost(t, "a walk to one name", cost(e, func() { listed(t, c, "b/c/d/") }), memdriver.Ops{Syncs: 1, Children: 5, Gets: 1})
+		wantCost(t, "a walk to one name", cost(e, func() { listed(t, c, "b/c/d/") }), memcontrol.Ops{Syncs: 1, Children: 5, Gets: 1})
 	})
 }
 
@@ -146,13 +147,13 @@ func TestLocksCountsItsRequests(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Second)
 		peak.Store(0)
-		before := e.Ops()
+		before := memcontrol.Of(e).Ops()
 		began := time.Now()
 		if got := listed(t, c, ""); len(got) != names {
 			t.Errorf("%d names, want %d", len(got), names)
 		}
 		took := time.Since(began)
-		after := e.Ops()
+		after := memcontrol.Of(e).Ops()
 		if lists, reads := after.Children-before.Children, after.Gets-before.Gets; lists != 1+names || reads != names+names/2 {
 			t.Errorf("%d lists and %d reads for %d names with %d contenders", lists, reads, names, names+names/2)
 		}

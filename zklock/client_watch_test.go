@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -127,49 +128,49 @@ func TestWatchCountsItsRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ops := func(do func()) memdriver.Ops {
+		ops := func(do func()) memcontrol.Ops {
 			time.Sleep(time.Second) // the pause between two looks is over
 			got := cost(e, do)
-			return memdriver.Ops{Children: got.Children, WatchChildren: got.WatchChildren, WatchExists: got.WatchExists, Watches: got.Watches, Gets: got.Gets}
+			return memcontrol.Ops{Children: got.Children, WatchChildren: got.WatchChildren, WatchExists: got.WatchExists, Watches: got.Watches, Gets: got.Gets}
 		}
 		var v *view
-		wantCost(t, "a name that is not in use", ops(func() { v = watching(t, c, "x") }), memdriver.Ops{WatchChildren: 1, WatchExists: 1})
-		wantCost(t, "the znode of the name", ops(func() { must(s.Create(t.Context(), "/zklock/x", nil, driver.Persistent, open)) }), memdriver.Ops{WatchChildren: 1})
+		wantCost(t, "a name that is not in use", ops(func() { v = watching(t, c, "x") }), memcontrol.Ops{WatchChildren: 1, WatchExists: 1})
+		wantCost(t, "the znode of the name", ops(func() { must(s.Create(t.Context(), "/zklock/x", nil, driver.Persistent, open)) }), memcontrol.Ops{WatchChildren: 1})
 		var nodes []string
-		wantCost(t, "a holder", ops(func() { nodes = append(nodes, enter(0, "__WRIT__")) }), memdriver.Ops{WatchChildren: 1, Gets: 1, Watches: 1})
+		wantCost(t, "a holder", ops(func() { nodes = append(nodes, enter(0, "__WRIT__")) }), memcontrol.Ops{WatchChildren: 1, Gets: 1, Watches: 1})
 		for i := 1; i < 5; i++ {
-			wantCost(t, "a waiter", ops(func() { nodes = append(nodes, enter(i, "__WRIT__")) }), memdriver.Ops{WatchChildren: 1, Gets: 1})
+			wantCost(t, "a waiter", ops(func() { nodes = append(nodes, enter(i, "__WRIT__")) }), memcontrol.Ops{WatchChildren: 1, Gets: 1})
 		}
 		nodes = append(nodes, enter(5, "__READ__"))
-		wantCost(t, "a waiter in the middle that leaves", ops(func() { leave(nodes[2]) }), memdriver.Ops{WatchChildren: 1})
-		wantCost(t, "a holder that leaves", ops(func() { leave(nodes[0]) }), memdriver.Ops{WatchChildren: 1, Watches: 1})
+		wantCost(t, "a waiter in the middle that leaves", ops(func() { leave(nodes[2]) }), memcontrol.Ops{WatchChildren: 1})
+		wantCost(t, "a holder that leaves", ops(func() { leave(nodes[0]) }), memcontrol.Ops{WatchChildren: 1, Watches: 1})
 		wantCost(t, "a holder that sets its data", ops(func() {
 			if _, err := s.Set(t.Context(), nodes[1], []byte(`{"label":"row 5","mode":"exclusive"}`), driver.AnyVersion); err != nil {
 				t.Fatal(err)
 			}
-		}), memdriver.Ops{Watches: 1})
+		}), memcontrol.Ops{Watches: 1})
 		wantCost(t, "a waiter that sets its data", ops(func() {
 			if _, err := s.Set(t.Context(), nodes[3], nil, driver.AnyVersion); err != nil {
 				t.Fatal(err)
 			}
-		}), memdriver.Ops{})
+		}), memcontrol.Ops{})
 		wantCost(t, "the set of the name's znode", ops(func() {
 			if _, err := s.Set(t.Context(), "/zklock/x", []byte("zklock"), driver.AnyVersion); err != nil {
 				t.Fatal(err)
 			}
-		}), memdriver.Ops{})
+		}), memcontrol.Ops{})
 		leave(nodes[1])
 		leave(nodes[3])
-		wantCost(t, "a reader's turn", ops(func() { leave(nodes[4]) }), memdriver.Ops{WatchChildren: 1})
-		wantCost(t, "another view", ops(func() { watching(t, c, "x") }), memdriver.Ops{Children: 1, Gets: 1})
+		wantCost(t, "a reader's turn", ops(func() { leave(nodes[4]) }), memcontrol.Ops{WatchChildren: 1})
+		wantCost(t, "another view", ops(func() { watching(t, c, "x") }), memcontrol.Ops{Children: 1, Gets: 1})
 		wantCost(t, "views that end", ops(func() {
 			for range 100 {
 				for range c.Watch(t.Context(), "x") {
 					break
 				}
 			}
-		}), memdriver.Ops{Children: 100, Gets: 100})
-		if n := e.Watched()["/zklock/x"]; n != 1 {
+		}), memcontrol.Ops{Children: 100, Gets: 100})
+		if n := memcontrol.Of(e).Watched()["/zklock/x"]; n != 1 {
 			t.Errorf("%d watches on the name, want one for all views", n)
 		}
 		v.stop()
@@ -207,7 +208,7 @@ func TestWatchMergesFastChanges(t *testing.T) {
 		for len(v.states) > 0 {
 			<-v.states
 		}
-		before := e.Ops().WatchChildren
+		before := memcontrol.Of(e).Ops().WatchChildren
 		began := time.Now()
 		for range 200 {
 			mustRelease(t, mustLock(t)(a.Mutex("x").Acquire(t.Context(), labelled("a"))))
@@ -215,7 +216,7 @@ func TestWatchMergesFastChanges(t *testing.T) {
 		took := time.Since(began)
 		last := mustLock(t)(a.Mutex("x").Acquire(t.Context(), labelled("last")))
 		time.Sleep(time.Second)
-		looks := e.Ops().WatchChildren - before
+		looks := memcontrol.Of(e).Ops().WatchChildren - before
 		if most := int(took/(50*time.Millisecond)) + 3; looks > most || looks < 3 {
 			t.Errorf("%d looks during %v, want from 3 to %d", looks, took, most)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -25,18 +26,18 @@ func TestRoundTripsOfALock(t *testing.T) {
 			return func() { l = mustLock(t)(a.Acquire(t.Context())) }
 		}
 		release := func() { mustRelease(t, l) }
-		wantCost(t, "a new name", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Multis: 1, MultiOps: 3})
-		wantCost(t, "a release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 1})
-		wantCost(t, "a known name", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Multis: 1, MultiOps: 2})
+		wantCost(t, "a new name", cost(e, acquire(c.Mutex("a"))), memcontrol.Ops{Multis: 1, MultiOps: 3})
+		wantCost(t, "a release", cost(e, release), memcontrol.Ops{Multis: 1, MultiOps: 1})
+		wantCost(t, "a known name", cost(e, acquire(c.Mutex("a"))), memcontrol.Ops{Multis: 1, MultiOps: 2})
 		release()
-		wantCost(t, "a reader of a known name", cost(e, acquire(c.RWMutex("a").Reader())), memdriver.Ops{Multis: 1, MultiOps: 2})
+		wantCost(t, "a reader of a known name", cost(e, acquire(c.RWMutex("a").Reader())), memcontrol.Ops{Multis: 1, MultiOps: 2})
 		first := l
-		wantCost(t, "a reader that joins", cost(e, acquire(c.RWMutex("a").Reader())), memdriver.Ops{})
-		wantCost(t, "the joined reader's release", cost(e, release), memdriver.Ops{})
-		wantCost(t, "the first reader's release", cost(e, func() { mustRelease(t, first) }), memdriver.Ops{Multis: 1, MultiOps: 1})
+		wantCost(t, "a reader that joins", cost(e, acquire(c.RWMutex("a").Reader())), memcontrol.Ops{})
+		wantCost(t, "the joined reader's release", cost(e, release), memcontrol.Ops{})
+		wantCost(t, "the first reader's release", cost(e, func() { mustRelease(t, first) }), memcontrol.Ops{Multis: 1, MultiOps: 1})
 		for range 10 {
-			wantCost(t, "a name in use", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Multis: 1, MultiOps: 2})
-			wantCost(t, "its release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 1})
+			wantCost(t, "a name in use", cost(e, acquire(c.Mutex("a"))), memcontrol.Ops{Multis: 1, MultiOps: 2})
+			wantCost(t, "its release", cost(e, release), memcontrol.Ops{Multis: 1, MultiOps: 1})
 		}
 
 		var eight []zklock.Acquirer
@@ -46,8 +47,8 @@ func TestRoundTripsOfALock(t *testing.T) {
 		all := zklock.All(eight...)
 		acquire(all)()
 		release()
-		wantCost(t, "eight known names", cost(e, acquire(all)), memdriver.Ops{Multis: 1, MultiOps: 16})
-		wantCost(t, "the release of eight names", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 8})
+		wantCost(t, "eight known names", cost(e, acquire(all)), memcontrol.Ops{Multis: 1, MultiOps: 16})
+		wantCost(t, "the release of eight names", cost(e, release), memcontrol.Ops{Multis: 1, MultiOps: 8})
 	})
 }
 
@@ -63,10 +64,10 @@ func TestHandoverCostsNothingAndRequeueOneTransaction(t *testing.T) {
 			synctest.Wait()
 		}
 		queue()
-		wantCost(t, "a hand-over", cost(e, func() { mustRelease(t, l); l = <-next }), memdriver.Ops{})
+		wantCost(t, "a hand-over", cost(e, func() { mustRelease(t, l); l = <-next }), memcontrol.Ops{})
 		queue()
 		time.Sleep(100 * time.Millisecond)
-		wantCost(t, "a requeue", cost(e, func() { mustRelease(t, l); l = <-next }), memdriver.Ops{Multis: 1, MultiOps: 3})
+		wantCost(t, "a requeue", cost(e, func() { mustRelease(t, l); l = <-next }), memcontrol.Ops{Multis: 1, MultiOps: 3})
 		mustRelease(t, l)
 	})
 }
@@ -86,8 +87,8 @@ func TestTriesDoNotWrite(t *testing.T) {
 				}
 			}
 		}
-		wantCost(t, "a try, held remotely", cost(e, refused(b)), memdriver.Ops{Children: 1})
-		wantCost(t, "a try, held locally", cost(e, refused(a)), memdriver.Ops{})
+		wantCost(t, "a try, held remotely", cost(e, refused(b)), memcontrol.Ops{Children: 1})
+		wantCost(t, "a try, held locally", cost(e, refused(a)), memcontrol.Ops{})
 		mustRelease(t, l)
 	})
 }

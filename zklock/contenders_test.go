@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -234,7 +235,7 @@ func TestContendersShowTheRequestOfTheNode(t *testing.T) {
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithLabel("first")))
 		next := acquiring(t, c.Mutex("x"), t.Context(), zklock.WithLabel("second"))
 		synctest.Wait()
-		wantCost(t, "a hand-over", cost(e, func() { mustRelease(t, l); l = <-next }), memdriver.Ops{})
+		wantCost(t, "a hand-over", cost(e, func() { mustRelease(t, l); l = <-next }), memcontrol.Ops{})
 		if found, err := c.Contenders(t.Context(), "x"); err != nil || len(found) != 1 || found[0].Label != "first" || l.Token().Turn != 1 {
 			t.Errorf("%+v, %v; token %v", found, err, l.Token())
 		}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -24,7 +25,7 @@ func TestParentRemovedByTheServerIsMadeAgain(t *testing.T) {
 		for _, a := range []zklock.Acquirer{c.Mutex("x"), both, c.Semaphore("x", 2)} {
 			for range 2 {
 				mustRelease(t, mustLock(t)(a.Acquire(t.Context())))
-				if err := e.Delete("/zklock/x"); err != nil {
+				if err := memcontrol.Of(e).Delete("/zklock/x"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -197,14 +198,14 @@ func TestKnownNameWaitsForOthers(t *testing.T) {
 		},
 		"a contender came, and the connection is lost while the client asks": func(w *world) {
 			enter(w)
-			release := w.e.HoldRequests(w.client)
+			release := memcontrol.Of(w.e).HoldRequests(w.client)
 			time.AfterFunc(300*time.Millisecond, func() { w.e.KillConnection(w.client); release() })
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
-				e.Lag(1, 20*time.Millisecond)
+				memcontrol.Of(e).Lag(1, 20*time.Millisecond)
 				c := connect(t, e.Connector(), nil)
 				for range 4 {
 					mustRelease(t, mustLock(t)(c.Mutex("a").Acquire(t.Context())))

@@ -70,5 +70,6 @@
 //	scheme://[user[:password]@]host[:port][,host[:port]...][/root][?key=value[&key=value...]]
 //
 // The root is /zklock unless the URL has one. [Open] rejects unknown keys,
-// repeated keys and bad values. No error contains the password.
+// repeated keys and bad values. No error contains the password. [Config] has the same
+// settings in typed fields: see [ParseURL] and [OpenConfig].
 package zklock

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -64,7 +65,7 @@ func TestFreshNameThatWasNotSentIsNotLookedFor(t *testing.T) {
 			if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(20*time.Millisecond)); !errors.Is(err, zklock.ErrNotAcquired) {
 				t.Errorf("acquire: %v, want ErrNotAcquired", err)
 			}
-		}), memdriver.Ops{})
+		}), memcontrol.Ops{})
 		if m.multis.Load() == 0 {
 			t.Error("no transaction was tried")
 		}
@@ -131,11 +132,11 @@ func TestFreshNamesThatExistTogether(t *testing.T) {
 		many := names(100)
 		all(other, many...)()
 		mustRelease(t, l)
-		wantCost(t, "a hundred names that exist", cost(e, all(c, many...)), memdriver.Ops{Multis: 2, MultiOps: 300 + 200, Gets: 100})
+		wantCost(t, "a hundred names that exist", cost(e, all(c, many...)), memcontrol.Ops{Multis: 2, MultiOps: 300 + 200, Gets: 100})
 		mustRelease(t, l)
 		all(other, "a", "c", "e")()
 		mustRelease(t, l)
-		wantCost(t, "five names, of which every second exists", cost(e, all(c, "a", "b", "c", "d", "e")), memdriver.Ops{Multis: 2, MultiOps: 15 + 12, Gets: 5})
+		wantCost(t, "five names, of which every second exists", cost(e, all(c, "a", "b", "c", "d", "e")), memcontrol.Ops{Multis: 2, MultiOps: 15 + 12, Gets: 5})
 		mustRelease(t, l)
 	})
 }

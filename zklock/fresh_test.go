@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -98,26 +99,26 @@ func TestFreshNameIsOneTransaction(t *testing.T) {
 			}
 			return zklock.All(list...)
 		}
-		one := memdriver.Ops{Multis: 1, MultiOps: 3}
+		one := memcontrol.Ops{Multis: 1, MultiOps: 3}
 		wantCost(t, "a fresh name", cost(e, acquire(c.Mutex("a"))), one)
 		if want := "version 1 \"zklock\""; !strings.Contains(e.Dump(), want) || !strings.Contains(e.Dump(), "a container") {
 			t.Errorf("want a container with %s:\n%s", want, e.Dump())
 		}
-		wantCost(t, "its release", cost(e, release), memdriver.Ops{Multis: 1, MultiOps: 1})
-		wantCost(t, "its second use", cost(e, acquire(c.Mutex("a"))), memdriver.Ops{Multis: 1, MultiOps: 2})
+		wantCost(t, "its release", cost(e, release), memcontrol.Ops{Multis: 1, MultiOps: 1})
+		wantCost(t, "its second use", cost(e, acquire(c.Mutex("a"))), memcontrol.Ops{Multis: 1, MultiOps: 2})
 		release()
-		wantCost(t, "a name that exists", cost(e, acquire(other.Mutex("a"))), memdriver.Ops{Multis: 2, MultiOps: 5, Gets: 1})
+		wantCost(t, "a name that exists", cost(e, acquire(other.Mutex("a"))), memcontrol.Ops{Multis: 2, MultiOps: 5, Gets: 1})
 		release()
-		wantCost(t, "four fresh names", cost(e, acquire(all(c, "w", "x", "y", "z"))), memdriver.Ops{Multis: 1, MultiOps: 12})
+		wantCost(t, "four fresh names", cost(e, acquire(all(c, "w", "x", "y", "z"))), memcontrol.Ops{Multis: 1, MultiOps: 12})
 		release()
-		wantCost(t, "four names, of which two exist", cost(e, acquire(all(other, "u", "w", "v", "x"))), memdriver.Ops{Multis: 2, MultiOps: 12 + 10, Gets: 2})
+		wantCost(t, "four names, of which two exist", cost(e, acquire(all(other, "u", "w", "v", "x"))), memcontrol.Ops{Multis: 2, MultiOps: 12 + 10, Gets: 2})
 		release()
-		wantCost(t, "a try of a fresh name", cost(e, func() { l = mustLock(t)(c.Mutex("b").TryAcquire(t.Context())) }), memdriver.Ops{Multis: 1, MultiOps: 3, Children: 1})
+		wantCost(t, "a try of a fresh name", cost(e, func() { l = mustLock(t)(c.Mutex("b").TryAcquire(t.Context())) }), memcontrol.Ops{Multis: 1, MultiOps: 3, Children: 1})
 		release()
-		if err := e.Delete("/zklock/b"); err != nil { // as the server does with an idle container
+		if err := memcontrol.Of(e).Delete("/zklock/b"); err != nil { // as the server does with an idle container
 			t.Fatal(err)
 		}
-		wantCost(t, "a name that was removed", cost(e, acquire(c.Mutex("b"))), memdriver.Ops{Multis: 2, MultiOps: 5})
+		wantCost(t, "a name that was removed", cost(e, acquire(c.Mutex("b"))), memcontrol.Ops{Multis: 2, MultiOps: 5})
 		release()
 	})
 }
@@ -197,12 +198,12 @@ func TestFreshNameBelowAMissingRoot(t *testing.T) {
 		if err := c.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Delete("/zklock"); err != nil {
+		if err := memcontrol.Of(e).Delete("/zklock"); err != nil {
 			t.Fatal(err)
 		}
 		both := mustLock(t)(zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(t.Context()))
 		mustRelease(t, both)
-		wantCost(t, "the next fresh name", cost(e, func() { mustRelease(t, mustLock(t)(c.Mutex("c").Acquire(t.Context()))) }), memdriver.Ops{Multis: 2, MultiOps: 4})
+		wantCost(t, "the next fresh name", cost(e, func() { mustRelease(t, mustLock(t)(c.Mutex("c").Acquire(t.Context()))) }), memcontrol.Ops{Multis: 2, MultiOps: 4})
 	})
 }
 
@@ -280,7 +281,7 @@ func TestFreshNameOfAnotherProgram(t *testing.T) {
 		}
 		wantCost(t, "a name whose znode is another program's", cost(e, func() {
 			mustRelease(t, mustLock(t)(zklock.All(c.Mutex("x"), c.Mutex("y")).Acquire(t.Context())))
-		}), memdriver.Ops{Multis: 3, MultiOps: 6 + 4 + 2, Gets: 2, Children: 2, Watches: 2, Events: 2})
+		}), memcontrol.Ops{Multis: 3, MultiOps: 6 + 4 + 2, Gets: 2, Children: 2, Watches: 2, Events: 2})
 		time.Sleep(time.Minute)
 		if n, err := operator.Get(t.Context(), "/zklock/x"); err != nil || n.Stat.Version != 0 || string(n.Data) != "notes" {
 			t.Errorf("the znode has %q, version %d, %v; want it unchanged", n.Data, n.Stat.Version, err)

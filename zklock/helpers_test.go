@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -18,13 +19,13 @@ import (
 
 // cost runs f and returns the requests that were sent to the ensemble meanwhile.
 // Heartbeats are included: each is a transaction of one operation.
-func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
+func cost(e *memdriver.Ensemble, f func()) memcontrol.Ops {
 	synctest.Wait()
-	before := e.Ops()
+	before := memcontrol.Of(e).Ops()
 	f()
 	synctest.Wait()
-	after := e.Ops()
-	return memdriver.Ops{
+	after := memcontrol.Of(e).Ops()
+	return memcontrol.Ops{
 		Creates: after.Creates - before.Creates, Deletes: after.Deletes - before.Deletes, Sets: after.Sets - before.Sets,
 		Multis: after.Multis - before.Multis, MultiOps: after.MultiOps - before.MultiOps,
 		Gets: after.Gets - before.Gets, Watches: after.Watches - before.Watches, Children: after.Children - before.Children,
@@ -33,7 +34,7 @@ func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
 	}
 }
 
-func wantCost(t *testing.T, what string, got, want memdriver.Ops) {
+func wantCost(t *testing.T, what string, got, want memcontrol.Ops) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s cost %+v, want %+v", what, got, want)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -147,7 +148,7 @@ func TestRecallIsOneRewrite(t *testing.T) {
 		for _, held := range []zklock.Mode{zklock.Exclusive, zklock.Shared} {
 			e := memdriver.New()
 			var reads, writes atomic.Int64
-			a := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+			a := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 				switch node := len(op.Paths) == 1 && strings.Contains(op.Paths[0], "_c_"); {
 				case node && op.Kind == faultdriver.Get:
 					reads.Add(1)

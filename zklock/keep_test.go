@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -57,7 +59,7 @@ func allOf(c *zklock.Client, names ...string) zklock.Acquirer {
 	return zklock.All(all...)
 }
 
-var free = memdriver.Ops{}
+var free = memcontrol.Ops{}
 
 func TestKeptNameCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +108,7 @@ func TestKeptNameCostsNothing(t *testing.T) {
 		if n := nodes(e); n != 0 || c.Stats().Kept != 0 {
 			t.Errorf("%d nodes 1.2s after the last use, and Kept is %d, want 0", n, c.Stats().Kept)
 		}
-		wantCost(t, "the next acquire", cost(e, func() { use(t, c.Mutex("mutex")) }), memdriver.Ops{Multis: 1, MultiOps: 2})
+		wantCost(t, "the next acquire", cost(e, func() { use(t, c.Mutex("mutex")) }), memcontrol.Ops{Multis: 1, MultiOps: 2})
 	})
 }
 
@@ -265,7 +267,7 @@ func TestKeptReaders(t *testing.T) {
 				t.Errorf("%d nodes while the writer holds, want its own only", n)
 			}
 			mustRelease(t, l)
-		}), memdriver.Ops{Multis: 2, MultiOps: 4, Events: 1}) // delete, create, set; delete; the watch on the queue fires
+		}), memcontrol.Ops{Multis: 2, MultiOps: 4, Events: 1}) // delete, create, set; delete; the watch on the queue fires
 		keep(t, e, rw.Writer())
 		wantCost(t, "writers and readers", cost(e, func() {
 			for range 5 {
@@ -423,7 +425,7 @@ func TestTryThatIsCutOffDuringARecall(t *testing.T) {
 		e := memdriver.New()
 		keep(t, e, keeping(t, e).Mutex("x"))
 		cut := false
-		b := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		b := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 			if op.Kind == faultdriver.Watch && !cut { // on the place ahead
 				cut = true
 				e.Partition(memdriver.AroundSession(op.Session).Reset())
@@ -665,8 +667,8 @@ func TestManyKeptNames(t *testing.T) {
 			t.Errorf("%d are kept after 1,000 recalls, want 8000", got)
 		}
 		time.Sleep(2 * time.Minute)
-		if got := a.Stats().Kept; got != 0 || nodes(e) != 0 || e.WatchCount() != 0 {
-			t.Errorf("%d are kept after their time, %d nodes, %d watches", got, nodes(e), e.WatchCount())
+		if got := a.Stats().Kept; got != 0 || nodes(e) != 0 || memcontrol.Of(e).WatchCount() != 0 {
+			t.Errorf("%d are kept after their time, %d nodes, %d watches", got, nodes(e), memcontrol.Of(e).WatchCount())
 		}
 	})
 }

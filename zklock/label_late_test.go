@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -25,7 +26,7 @@ type holdUp struct {
 // heldUp returns a connector, and the holdUp of its requests of a kind.
 func heldUp(c driver.Connector, kind faultdriver.Kind) (driver.Connector, *holdUp) {
 	h := &holdUp{kind: kind, held: make(chan struct{}), goOn: make(chan struct{})}
-	return faultdriver.Control(c, func(op faultdriver.Op) faultdriver.Fault {
+	return faultcontrol.Control(c, func(op faultdriver.Op) faultdriver.Fault {
 		if op.Kind == kind && strings.Contains(op.Paths[0], "__WRIT__") && h.armed.CompareAndSwap(true, false) {
 			close(h.held)
 			<-h.goOn

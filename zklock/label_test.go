@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -40,12 +42,12 @@ func TestSetLabelIsShown(t *testing.T) {
 			if err := l.SetLabel(t.Context(), "second"); err != nil {
 				t.Error(err)
 			}
-		}), memdriver.Ops{Gets: 1, Sets: 1, Events: 1, Watches: 1}) // the holder watches its node, and reads it again
+		}), memcontrol.Ops{Gets: 1, Sets: 1, Events: 1, Watches: 1}) // the holder watches its node, and reads it again
 		wantCost(t, "the same label again", cost(e, func() {
 			if err := l.SetLabel(t.Context(), "second"); err != nil {
 				t.Error(err)
 			}
-		}), memdriver.Ops{Gets: 1})
+		}), memcontrol.Ops{Gets: 1})
 		after, _ := c.Contenders(t.Context(), "x")
 		want := before[0]
 		want.Label = "second"
@@ -115,7 +117,7 @@ func TestSetLabelKeepsWhatOthersWrite(t *testing.T) {
 		e := memdriver.New()
 		s := plain(t, e)
 		interfere := 3
-		c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 			if op.Kind == faultdriver.Set && strings.Contains(op.Paths[0], "__WRIT__") && interfere > 0 {
 				interfere--
 				if _, err := s.Set(context.Background(), op.Paths[0], []byte(`{"host":"h","pid":7,"label":"theirs","mode":"exclusive","since":5,"trace":"t"}`), driver.AnyVersion); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -191,7 +192,7 @@ func TestOneTooManyIsRefusedWithoutARequest(t *testing.T) {
 				if _, err := c.comes(client).Acquire(t.Context(), c.comeOpts...); !errors.Is(err, zklock.ErrTooManyWaiters) {
 					t.Errorf("%s: %v", c.what, err)
 				}
-			}), memdriver.Ops{})
+			}), memcontrol.Ops{})
 			mustRelease(t, l)
 			mustRelease(t, <-next)
 		})

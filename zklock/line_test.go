@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -176,9 +177,9 @@ func TestWalkThenReconnectToALaggingServer(t *testing.T) {
 		}
 		mustRelease(t, held)
 		held = <-next
-		e.Lag(lagging, 3*time.Second)
+		memcontrol.Of(e).Lag(lagging, 3*time.Second)
 		armed.Store(true)
-		if err := e.Delete("/zklock/x/" + queue[2].Node); err != nil {
+		if err := memcontrol.Of(e).Delete("/zklock/x/" + queue[2].Node); err != nil {
 			t.Fatal(err)
 		}
 		mustRelease(t, held)

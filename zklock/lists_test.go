@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -19,7 +20,7 @@ func slowLists(t *testing.T, faults ...faultdriver.Fault) (*memdriver.Ensemble, 
 	e := memdriver.New(memdriver.WithLatency(time.Millisecond))
 	held := mustLock(t)(connect(t, e.Connector(), nil).Semaphore("x", 1).Acquire(t.Context()))
 	var mu sync.Mutex
-	c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+	c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		if op.Kind != faultdriver.Children || len(faults) == 0 {

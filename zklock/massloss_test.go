@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/crowd"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
@@ -110,13 +111,13 @@ func TestSimulatedMassLosses(t *testing.T) {
 		}},
 		{"replies held up", func(_ *testing.T, e *memdriver.Ensemble, _ *zklock.Client) {
 			id := e.Sessions()[0]
-			release := e.HoldReplies(id)
+			release := memcontrol.Of(e).HoldReplies(id)
 			e.Partition(memdriver.AroundSession(id))
 			time.Sleep(time.Second)
 			release()
 		}},
 		{"on a server without a leader", func(_ *testing.T, e *memdriver.Ensemble, _ *zklock.Client) {
-			for i := range e.Servers() {
+			for i := range memcontrol.Of(e).Servers() {
 				if i != e.Leader() {
 					e.Partition(memdriver.AroundServer(i))
 					break

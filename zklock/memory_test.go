@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/election"
@@ -258,7 +259,7 @@ func separateWaiters(t *testing.T, kind string, n int64) {
 	memoryOfWaiting(n, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps ended goroutines for reuse
 	idle := memoryOfWaiting(n, func(ctx context.Context) { <-ctx.Done() })
 	ensemble, s := nodesAlone(t, e, names*n)
-	lists := e.Ops().Children
+	lists := memcontrol.Of(e).Ops().Children
 	took := memoryOfWaiting(n, func(ctx context.Context) {
 		if waiter(ctx); ctx.Err() == nil {
 			t.Error("a waiter for a name that is held did not wait")
@@ -266,7 +267,7 @@ func separateWaiters(t *testing.T, kind string, n int64) {
 	}, func() { time.Sleep(30 * time.Second) }) // in the bubble's time, until all watches are armed
 	runtime.KeepAlive(s)
 	each, stack := took.minus(idle).minus(ensemble).of(n).heap, took.of(n).stack
-	t.Logf("%5d waiters: %d bytes each, in addition to a stack of %d and the ensemble's %d; %d lists", n, each, stack, ensemble.of(n).heap, e.Ops().Children-lists)
+	t.Logf("%5d waiters: %d bytes each, in addition to a stack of %d and the ensemble's %d; %d lists", n, each, stack, ensemble.of(n).heap, memcontrol.Of(e).Ops().Children-lists)
 	if each > maxSeparate {
 		t.Errorf("one of %d waiters takes %d bytes, want at most %d", n, each, maxSeparate)
 	}
@@ -285,7 +286,7 @@ func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 			for i := range many {
 				name := strconv.Itoa(round) + "/" + strconv.Itoa(i)
 				held := mustLock(t)(holder.Semaphore(name, 1).Acquire(t.Context()))
-				lists := e.Ops().Children
+				lists := memcontrol.Of(e).Ops().Children
 				var left sync.WaitGroup
 				var leave [3]context.CancelFunc
 				for i := range leave {
@@ -297,7 +298,7 @@ func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 						}
 					})
 				}
-				for e.Ops().Children == lists { // one of them lists: maybe the first that leaves, maybe the last
+				for memcontrol.Of(e).Ops().Children == lists { // one of them lists: maybe the first that leaves, maybe the last
 					time.Sleep(time.Millisecond)
 				}
 				for _, cancel := range leave {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -69,7 +70,7 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 			return connect(t, e.Connector(), nil, zklock.WithIdentity(zklock.Identity{Host: host, PID: pid}))
 		}
 		a, b, c := client("web-3", 812), client("web-4", 7), client("web-5", 9)
-		fails := func(what string, from zklock.Acquirer, costs memdriver.Ops, want string) {
+		fails := func(what string, from zklock.Acquirer, costs memcontrol.Ops, want string) {
 			t.Helper()
 			wantCost(t, what, cost(e, func() {
 				t.Helper()
@@ -92,7 +93,7 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, read := memdriver.Ops{Children: 1}, memdriver.Ops{Children: 1, Gets: 1}
+		list, read := memcontrol.Ops{Children: 1}, memcontrol.Ops{Children: 1, Gets: 1}
 
 		l := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context(), zklock.WithLabel("POST /pay")))
 		first := session("x", 0)
@@ -101,8 +102,8 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 		fails("a reader in the holder's process", a.RWMutex("x").Reader(), free, `held by web-3/812 "POST /pay" for 41s`)
 		fails("a reader", b.RWMutex("x").Reader(), read, `held by web-3/812 "POST /pay" for 41s`)
 		fails("a writer", b.Mutex("x"), list, "held by "+first)
-		fails("several names", allOf(b, "w", "x"), memdriver.Ops{Children: 2}, "held by "+first)
-		fails("in the holder's process, with a place of its own", allOf(a, "w", "x"), memdriver.Ops{Children: 2}, "held by this client")
+		fails("several names", allOf(b, "w", "x"), memcontrol.Ops{Children: 2}, "held by "+first)
+		fails("in the holder's process, with a place of its own", allOf(a, "w", "x"), memcontrol.Ops{Children: 2}, "held by this client")
 		next := acquiring(t, b.Mutex("x"), t.Context(), zklock.WithLabel("GET \n\""))
 		second := session("x", 1)
 		fails("a writer behind two", c.Mutex("x"), list, "behind "+second+", 2 ahead")

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -31,7 +32,7 @@ func TestOwnNodeDeletedWithTwoWaitersBehind(t *testing.T) {
 			if err != nil || len(queue) != 4 {
 				t.Fatal(queue, err)
 			}
-			if err := e.Delete("/zklock/x/" + queue[1].Node); err != nil {
+			if err := memcontrol.Of(e).Delete("/zklock/x/" + queue[1].Node); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(after)
@@ -99,9 +100,9 @@ func TestEventThenReconnectToALaggingServer(t *testing.T) {
 			t.Fatal(queue, err)
 		}
 
-		e.Lag(lagging, 3*time.Second)
+		memcontrol.Of(e).Lag(lagging, 3*time.Second)
 		armed.Store(true)
-		if err := e.Delete("/zklock/x/" + queue[1].Node); err != nil {
+		if err := memcontrol.Of(e).Delete("/zklock/x/" + queue[1].Node); err != nil {
 			t.Fatal(err)
 		}
 		mustRelease(t, l)

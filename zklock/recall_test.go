@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -124,11 +125,11 @@ func TestKeptNamesAndMaxContenders(t *testing.T) {
 		}
 		refused := func(what string, from zklock.Acquirer, lists int) {
 			t.Helper()
-			before := e.Ops().Children
+			before := memcontrol.Of(e).Ops().Children
 			if _, err := from.Acquire(t.Context()); !errors.Is(err, zklock.ErrTooManyWaiters) {
 				t.Errorf("%s: %v, want ErrTooManyWaiters", what, err)
 			}
-			if n := e.Ops().Children - before; n != lists {
+			if n := memcontrol.Of(e).Ops().Children - before; n != lists {
 				t.Errorf("%s cost %d lists, want %d", what, n, lists)
 			}
 			synctest.Wait()

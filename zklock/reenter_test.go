@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -110,7 +111,7 @@ func TestWaitLimits(t *testing.T) {
 			if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(1)); !errors.Is(err, zklock.ErrTooManyWaiters) {
 				t.Errorf("WithMaxWaiters(1) with one waiter: %v, want ErrTooManyWaiters", err)
 			}
-		}), memdriver.Ops{})
+		}), memcontrol.Ops{})
 		second := acquiring(t, c.Mutex("x"), t.Context())
 		if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithMaxWaiters(9)); !errors.Is(err, zklock.ErrTooManyWaiters) {
 			t.Errorf("max_waiters=2 with two waiters: %v, want ErrTooManyWaiters", err)

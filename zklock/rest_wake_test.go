@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -22,7 +23,7 @@ func wake(t *testing.T, decide func(faultdriver.Op) faultdriver.Fault, after tim
 		held := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
 		second := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
 		time.Sleep(time.Second)
-		c := connect(t, faultdriver.Control(e.Connector(), decide), nil)
+		c := connect(t, faultcontrol.Control(e.Connector(), decide), nil)
 		third := acquiring(t, c.Mutex("x"), t.Context())
 		time.Sleep(time.Second)
 		fourth := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())

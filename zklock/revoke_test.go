@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -125,7 +126,7 @@ func TestRevocableCosts(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)
 		use(t, c.Mutex("w"))
-		of := func(name string, opts ...zklock.AcquireOption) (acquire, release memdriver.Ops) {
+		of := func(name string, opts ...zklock.AcquireOption) (acquire, release memcontrol.Ops) {
 			var l *zklock.Lock
 			acquire = cost(e, func() { l = mustLock(t)(c.Mutex(name).Acquire(t.Context(), opts...)) })
 			if (l.Revoked() == nil) != (opts == nil) || revoked(l) {
@@ -134,11 +135,11 @@ func TestRevocableCosts(t *testing.T) {
 			return acquire, cost(e, func() { mustRelease(t, l) })
 		}
 		acquire, release := of("x")
-		wantCost(t, "an acquisition without WithRevocable", acquire, memdriver.Ops{Multis: 1, MultiOps: 3})
-		wantCost(t, "its release", release, memdriver.Ops{Multis: 1, MultiOps: 1})
+		wantCost(t, "an acquisition without WithRevocable", acquire, memcontrol.Ops{Multis: 1, MultiOps: 3})
+		wantCost(t, "its release", release, memcontrol.Ops{Multis: 1, MultiOps: 1})
 		acquire, release = of("y", zklock.WithRevocable())
-		wantCost(t, "an acquisition with WithRevocable", acquire, memdriver.Ops{Multis: 1, MultiOps: 3, Watches: 1})
-		wantCost(t, "its release", release, memdriver.Ops{Multis: 1, MultiOps: 1, Events: 1})
+		wantCost(t, "an acquisition with WithRevocable", acquire, memcontrol.Ops{Multis: 1, MultiOps: 3, Watches: 1})
+		wantCost(t, "its release", release, memcontrol.Ops{Multis: 1, MultiOps: 1, Events: 1})
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -44,7 +46,7 @@ func TestRevocationAndOtherWritersKeepEachOther(t *testing.T) {
 					}
 					return faultdriver.None()
 				}
-				c := connect(t, faultdriver.Control(e.Connector(), interfere), nil)
+				c := connect(t, faultcontrol.Control(e.Connector(), interfere), nil)
 				quiet = connect(t, e.Connector(), nil)
 				l = mustLock(t)(c.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
 				node = holder(t, quiet, "x").Node
@@ -130,8 +132,8 @@ func TestOperatorOnALaggingServer(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				e.Lag(lagging, 3*time.Second)
-				defer e.Lag(lagging, 0)
+				memcontrol.Of(e).Lag(lagging, 3*time.Second)
+				defer memcontrol.Of(e).Lag(lagging, 0)
 				l := mustLock(t)(holder.Mutex("x").Acquire(t.Context(), zklock.WithRevocable()))
 				synctest.Wait()
 				queue, err := holder.Contenders(t.Context(), "x")

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/faultdriver"
 )
 
 // trusting is a client with a faulty lock, the control of the simulation. Its one mistake
@@ -145,7 +145,7 @@ func (k *worker) acquireTrusting() {
 	ctx, stop := context.WithCancel(background)
 	k.stop = stop
 	stay := k.stay
-	connector := faultdriver.Control(k.w.ensemble.Connector(), k.p.decide)
+	connector := faultcontrol.Control(k.w.ensemble.Connector(), k.p.decide)
 	k.assign("acquire "+name+" with the faulty lock", func() {
 		k.become(waiting)
 		defer stop()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -31,11 +32,11 @@ var breakages = []breakage{
 	}},
 	{kind: "requests held", weight: 3, do: func(w *world, p *process) string {
 		// What is sent now can arrive on a connection that the client has given up.
-		release := w.ensemble.HoldRequests(p.session.Load())
+		release := memcontrol.Of(w.ensemble).HoldRequests(p.session.Load())
 		return fmt.Sprint("client ", p.index, w.lasting("requests held", p, release))
 	}},
 	{kind: "replies held", weight: 3, do: func(w *world, p *process) string {
-		release := w.ensemble.HoldReplies(p.session.Load())
+		release := memcontrol.Of(w.ensemble).HoldReplies(p.session.Load())
 		return fmt.Sprint("client ", p.index, w.lasting("replies held", p, release))
 	}},
 	{kind: "client cut off", weight: 4, do: func(w *world, p *process) string {
@@ -74,8 +75,8 @@ var breakages = []breakage{
 	}},
 	{kind: "server lags", weight: 4, do: func(w *world, _ *process) string {
 		n, d := w.rng.IntN(w.p.servers), w.between(time.Millisecond, simTimeout/2)
-		w.ensemble.Lag(n, d)
-		return fmt.Sprintf("server %d by %v", n, d) + w.lasting("server lags", nil, func() { w.ensemble.Lag(n, 0) })
+		memcontrol.Of(w.ensemble).Lag(n, d)
+		return fmt.Sprintf("server %d by %v", n, d) + w.lasting("server lags", nil, func() { memcontrol.Of(w.ensemble).Lag(n, 0) })
 	}},
 	{kind: "process stopped", weight: 5, do: func(w *world, p *process) string {
 		thaw := w.ensemble.Freeze(p.session.Load())
@@ -108,7 +109,7 @@ var breakages = []breakage{
 			return "there is none"
 		}
 		w.model.doom(t)
-		w.helpers.Go(func() { _ = w.ensemble.Delete(t.path()) }) // an error does not matter: the node is gone already, or no server leads
+		w.helpers.Go(func() { _ = memcontrol.Of(w.ensemble).Delete(t.path()) }) // an error does not matter: the node is gone already, or no server leads
 		return t.String()
 	}},
 }

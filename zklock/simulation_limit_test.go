@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // asking is an acquisition under way. It knows the most contenders that there were in each
@@ -92,12 +92,12 @@ func (m *model) answered(a *asking, g *grip, err error) {
 // crowdLocked marks the nodes that a transaction has created in a queue that is too long, if the
 // reply says so: it has the number of children if the transaction sets the znode of the name. A
 // waiter that queues again, and deletes its old node with the same transaction, is not refused.
-func (m *model) crowdLocked(tx *memdriver.Transaction) {
+func (m *model) crowdLocked(tx *memcontrol.Transaction) {
 	for _, c := range tx.Changes {
 		if c.Kind != driver.OpSet || c.Owner != 0 || m.countedLocked(c.Path) <= m.w.p.limit {
 			continue
 		}
-		if slices.ContainsFunc(tx.Changes, func(other memdriver.Change) bool {
+		if slices.ContainsFunc(tx.Changes, func(other memcontrol.Change) bool {
 			return other.Kind == driver.OpDelete && strings.HasPrefix(other.Path, c.Path+"/")
 		}) {
 			continue

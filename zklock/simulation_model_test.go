@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // model has what really happens in a run, according to the ensemble's log, and what the
@@ -20,7 +20,7 @@ type model struct {
 
 	journal struct {
 		sync.Mutex
-		fresh []memdriver.Transaction
+		fresh []memcontrol.Transaction
 	}
 
 	mu         sync.Mutex
@@ -103,7 +103,7 @@ func newModel(w *world) *model {
 }
 
 // committed records a transaction of the ensemble, which is locked meanwhile.
-func (m *model) committed(tx memdriver.Transaction) {
+func (m *model) committed(tx memcontrol.Transaction) {
 	m.journal.Lock()
 	m.journal.fresh = append(m.journal.fresh, tx)
 	m.journal.Unlock()
@@ -130,7 +130,7 @@ func (m *model) catchUpLocked() {
 	m.moved = m.moved || len(fresh) > 0
 }
 
-func (m *model) applyLocked(tx *memdriver.Transaction, c memdriver.Change) {
+func (m *model) applyLocked(tx *memcontrol.Transaction, c memcontrol.Change) {
 	if m.w.trace.verbose {
 		m.w.trace.note("log %v %s", c.Kind, withoutGUID(c.Path))
 	}

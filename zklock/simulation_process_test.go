@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/faultdriver"
 )
 
 // process is one client of the library, with what the simulation knows about it.
@@ -28,7 +28,7 @@ type process struct {
 func (p *process) reopen(t *testing.T) {
 	w := p.w
 	cfg := zklock.Config{
-		Connector:      faultdriver.Control(w.ensemble.Connector(), p.decide),
+		Connector:      faultcontrol.Control(w.ensemble.Connector(), p.decide),
 		SessionTimeout: simTimeout, TickTime: simTick, ConnectTimeout: 3 * time.Second,
 		PoolMaxSessions: w.p.pool, PoolMaxLifetime: w.p.lifetime,
 		HandoverTime: cmp.Or(w.p.handover, -1), Dialect: w.p.dialect, Keep: w.p.keep,

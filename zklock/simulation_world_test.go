@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -67,7 +68,8 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	w.model = newModel(w)
 	w.next = w.began
 	w.ensemble = memdriver.New(memdriver.WithServers(w.p.servers), memdriver.WithTickTime(simTick), memdriver.WithSyncLimit(w.p.syncLimit),
-		memdriver.WithLatency(w.p.latency), memdriver.WithReapInterval(3*time.Second), memdriver.WithJournal(w.model.committed))
+		memdriver.WithLatency(w.p.latency), memdriver.WithReapInterval(3*time.Second))
+	memcontrol.Of(w.ensemble).Journal(w.model.committed)
 	registry, err := w.ensemble.Connector().Connect(t.Context(), 20*simTick)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +223,7 @@ func (w *world) calm() time.Duration {
 	w.lifts = nil
 	w.ensemble.Heal()
 	for i := range w.p.servers {
-		w.ensemble.Lag(i, 0)
+		memcontrol.Of(w.ensemble).Lag(i, 0)
 	}
 	w.next = time.Now()
 	began := time.Now()
@@ -251,7 +253,7 @@ func (w *world) calm() time.Duration {
 // has deleted the node of a place lists the queue for it. That arms a watch on the znode of the
 // name, which stays until a contender comes or the znode goes.
 func (w *world) watches() (n int) {
-	for path, watches := range w.ensemble.Watched() {
+	for path, watches := range memcontrol.Of(w.ensemble).Watched() {
 		if withoutGUID(path) != path || !w.p.operator && !w.p.breaker {
 			n += watches
 		}
@@ -300,7 +302,7 @@ func (w *world) close() {
 	if len(w.ensemble.Sessions()) > 0 { // a session that could not be closed expires
 		time.Sleep(2 * simTimeout)
 	}
-	if n, ids := w.ensemble.WatchCount(), w.ensemble.Sessions(); n != 0 || len(ids) != 0 {
+	if n, ids := memcontrol.Of(w.ensemble).WatchCount(), w.ensemble.Sessions(); n != 0 || len(ids) != 0 {
 		w.model.violate("leak", "%d watches and the sessions %x are left after all clients were closed", n, ids)
 	}
 	_ = w.ensemble.Close()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -84,7 +85,7 @@ func TestSequenceEndIsRefused(t *testing.T) {
 		c := connect(t, e.Connector(), nil)
 		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
 		for _, next := range []int32{1<<31 - 1<<20, 1<<31 - 1} {
-			if err := e.SetSequence("/zklock/x", next); err != nil {
+			if err := memcontrol.Of(e).SetSequence("/zklock/x", next); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
@@ -95,7 +96,7 @@ func TestSequenceEndIsRefused(t *testing.T) {
 				t.Errorf("left behind:\n%s", e.Dump())
 			}
 		}
-		if err := e.SetSequence("/zklock/x", 1<<31-1<<20-1); err != nil {
+		if err := memcontrol.Of(e).SetSequence("/zklock/x", 1<<31-1<<20-1); err != nil {
 			t.Fatal(err)
 		}
 		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))

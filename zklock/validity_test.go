@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -155,7 +156,7 @@ func TestReconnectWithAShorterTimeoutIsALoss(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), map[string]string{"tick_time": "2s"})
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-		e.MaxTimeout(0, 8*time.Second)
+		memcontrol.Of(e).MaxTimeout(0, 8*time.Second)
 		e.KillConnection(e.Sessions()[0])
 		time.Sleep(2 * time.Second)
 		if err := l.Err(); !errors.Is(err, zklock.ErrLost) || l.Valid() {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -38,7 +39,7 @@ func TestCancelledWaitsLeaveNothing(t *testing.T) {
 			runtime.GC()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
-			return runtime.NumGoroutine(), e.WatchCount(), m.HeapAlloc
+			return runtime.NumGoroutine(), memcontrol.Of(e).WatchCount(), m.HeapAlloc
 		}
 		round(100)
 		g, w, h := measure()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/drivertest"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -27,8 +28,8 @@ func newHarness(f flaw) func(t *testing.T) drivertest.Harness {
 	return func(t *testing.T) drivertest.Harness {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond),
 			memdriver.WithTickTime(tick), memdriver.WithReapInterval(reaping))
-		e.Lag(1, 20*time.Millisecond)
-		e.Lag(2, 40*time.Millisecond)
+		memcontrol.Of(e).Lag(1, 20*time.Millisecond)
+		memcontrol.Of(e).Lag(2, 40*time.Millisecond)
 		t.Cleanup(func() { _ = e.Close() })
 		return harness{e, f}
 	}
@@ -58,7 +59,7 @@ func (h harness) Cut(s driver.Session) (heal func()) {
 }
 
 func (h harness) Hold(s driver.Session) (release func(), ok bool) {
-	return h.ensemble.HoldReplies(s.ID()), true
+	return memcontrol.Of(h.ensemble).HoldReplies(s.ID()), true
 }
 
 func (h harness) Reaping() time.Duration { return 2 * reaping }

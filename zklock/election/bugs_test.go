@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -92,11 +93,11 @@ func TestNothingIsAnsweredFromMemory(t *testing.T) {
 		}
 		e.Heal()
 		resign(t, term)
-		before := e.Ops()
+		before := memcontrol.Of(e).Ops()
 		if got := leader(t, op); got != "no leader" {
 			t.Errorf("leader %q, want no leader", got)
 		}
-		if n := e.Ops().Syncs - before.Syncs; n == 0 {
+		if n := memcontrol.Of(e).Ops().Syncs - before.Syncs; n == 0 {
 			t.Error("Leader has asked no quorum")
 		}
 	})
@@ -127,7 +128,7 @@ func TestAFailedResignationIsNotForgotten(t *testing.T) {
 		a := election.New(connect(t, e), "x", election.WithValue("a"))
 		term := campaign(t, a)
 		second := standing(t, election.New(connect(t, e), "x"))
-		release := e.HoldRequests(sessionOf(t, a, "a"))
+		release := memcontrol.Of(e).HoldRequests(sessionOf(t, a, "a"))
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := term.Resign(ctx); !errors.Is(err, zklock.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
@@ -175,7 +176,7 @@ func TestACandidateThatGivesUpLeavesNoNode(t *testing.T) {
 			t.Errorf("%d nodes after a candidate gave up, want the leader's", n)
 		}
 		ids := e.Sessions()
-		release := e.HoldReplies(ids[len(ids)-1]) // the create is carried out, and its reply does not arrive
+		release := memcontrol.Of(e).HoldReplies(ids[len(ids)-1]) // the create is carried out, and its reply does not arrive
 		giveUp()
 		if n := nodes(e); n != 2 {
 			t.Errorf("%d nodes while the reply is missing, want 2", n)

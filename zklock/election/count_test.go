@@ -7,26 +7,27 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // cost returns the requests of f, without transactions: heartbeats are transactions.
-func cost(e *memdriver.Ensemble, f func()) memdriver.Ops {
+func cost(e *memdriver.Ensemble, f func()) memcontrol.Ops {
 	synctest.Wait()
-	a := e.Ops()
+	a := memcontrol.Of(e).Ops()
 	f()
 	synctest.Wait()
-	b := e.Ops()
-	return memdriver.Ops{
+	b := memcontrol.Of(e).Ops()
+	return memcontrol.Ops{
 		Creates: b.Creates - a.Creates, Deletes: b.Deletes - a.Deletes, Sets: b.Sets - a.Sets, Gets: b.Gets - a.Gets,
 		Watches: b.Watches - a.Watches, WatchChildren: b.WatchChildren - a.WatchChildren, WatchExists: b.WatchExists - a.WatchExists,
 		Children: b.Children - a.Children, Syncs: b.Syncs - a.Syncs, Events: b.Events - a.Events,
 	}
 }
 
-func wantCost(t *testing.T, what string, got, want memdriver.Ops) {
+func wantCost(t *testing.T, what string, got, want memcontrol.Ops) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s cost %+v, want %+v", what, got, want)
@@ -69,12 +70,12 @@ func TestAThousandCandidates(t *testing.T) {
 			if all, err := own.Candidates(t.Context()); err != nil || len(all) != candidates {
 				t.Errorf("%d candidates, %v", len(all), err)
 			}
-		}), memdriver.Ops{Syncs: 1, Children: 1, Gets: candidates})
+		}), memcontrol.Ops{Syncs: 1, Children: 1, Gets: candidates})
 		wantCost(t, "Leader", cost(e, func() {
 			if l, err := own.Leader(t.Context()); err != nil || l.Token != term.Token() {
 				t.Errorf("leader %v, %v, want the token %v", l, err, term.Token())
 			}
-		}), memdriver.Ops{Syncs: 1, Children: 1, Gets: candidates})
+		}), memcontrol.Ops{Syncs: 1, Children: 1, Gets: candidates})
 		seen := map[zklock.Token]bool{term.Token(): true}
 		for range 10 {
 			var next *election.Term
@@ -155,7 +156,7 @@ func TestATermCountsItsRequests(t *testing.T) {
 		first := campaign(t, election.New(a, "x", election.WithValue("a")))
 		second := standing(t, election.New(b, "x", election.WithValue("b")))
 		v.next(t, "a term", "a")
-		passing := func(f func()) memdriver.Ops {
+		passing := func(f func()) memcontrol.Ops {
 			got := cost(e, func() { f(); time.Sleep(time.Second) })
 			got.Syncs = 0 // of the heartbeats in that second
 			return got
@@ -165,7 +166,7 @@ func TestATermCountsItsRequests(t *testing.T) {
 			if err := first.SetValue(t.Context(), "A"); err != nil {
 				t.Error(err)
 			}
-		}), memdriver.Ops{Gets: 1, Sets: 1, Watches: 3, Events: 2})
+		}), memcontrol.Ops{Gets: 1, Sets: 1, Watches: 3, Events: 2})
 		v.next(t, "a value", "A")
 		var next *election.Term
 		// The waiter reads its own node, which it watches from now on, and so does the observer,
@@ -173,7 +174,7 @@ func TestATermCountsItsRequests(t *testing.T) {
 		wantCost(t, "a resignation", passing(func() {
 			resign(t, first)
 			next = <-second
-		}), memdriver.Ops{Gets: 1, Watches: 1, WatchChildren: 1, Events: 4})
+		}), memcontrol.Ops{Gets: 1, Watches: 1, WatchChildren: 1, Events: 4})
 		v.next(t, "a resignation", "b")
 		resign(t, next)
 	})

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -170,7 +171,7 @@ func TestRunLogsFailures(t *testing.T) {
 func TestRunRestsLongerAfterMistakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		e.MaxTimeout(0, 4*time.Second) // too short for the default tick_time
+		memcontrol.Of(e).MaxTimeout(0, 4*time.Second) // too short for the default tick_time
 		var log strings.Builder
 		r := run(t, election.New(connect(t, e, zklock.WithLogger(nil)), "x", election.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))),
 			func(context.Context, *election.Term) error { t.Error("lead was called"); return election.ErrStop })

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -312,9 +313,9 @@ func (s *simulation) fault() (mend func()) {
 	case 1:
 		e.KillConnection(id)
 	case 2:
-		return e.HoldRequests(id)
+		return memcontrol.Of(e).HoldRequests(id)
 	case 3:
-		return e.HoldReplies(id)
+		return memcontrol.Of(e).HoldReplies(id)
 	case 4:
 		return cut(memdriver.AroundSession(id))
 	case 5:
@@ -324,8 +325,8 @@ func (s *simulation) fault() (mend func()) {
 	case 7:
 		return cut(memdriver.BetweenServers(server, (server+1)%simServers))
 	case 8:
-		e.Lag(server, upTo(s.rng, 5*time.Second))
-		return func() { e.Lag(server, 0) }
+		memcontrol.Of(e).Lag(server, upTo(s.rng, 5*time.Second))
+		return func() { memcontrol.Of(e).Lag(server, 0) }
 	case 9:
 		return e.Freeze(id)
 	case 10, 11:

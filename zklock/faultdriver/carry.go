@@ -23,7 +23,7 @@ func (s *session) futile(ctx context.Context) bool {
 // The faults Late and LateAfter do not come here; see session.later.
 func carry[R any](ctx context.Context, op Op, f Fault, over <-chan struct{}, call func(context.Context) (R, error), lost func(R)) (R, error) {
 	var zero R
-	injected := func(err error) (R, error) { return zero, &Error{Op: op, Fault: f, Err: err} }
+	injected := func(err error) (R, error) { return zero, &struckError{Op: op, Fault: f, Err: err} }
 
 	// Before: the operation is not applied, or not yet.
 	switch f.action {

@@ -66,5 +66,5 @@ func (s *session) shut(ctx context.Context) error {
 	if reported == nil {
 		return nil
 	}
-	return &Error{Op: op, Fault: f, Err: reported}
+	return &struckError{Op: op, Fault: f, Err: reported}
 }

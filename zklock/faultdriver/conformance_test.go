@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/drivertest"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -71,7 +72,7 @@ func (h harness) Cut(s driver.Session) (heal func()) {
 }
 
 func (h harness) Hold(s driver.Session) (release func(), ok bool) {
-	return h.ensemble.HoldReplies(s.ID()), true
+	return memcontrol.Of(h.ensemble).HoldReplies(s.ID()), true
 }
 
 func (h harness) Reaping() time.Duration { return 2 * reaping }

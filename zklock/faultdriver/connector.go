@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -13,7 +14,7 @@ import (
 // nil inj injects no faults. Closing the connector closes c.
 //
 // The connector and its sessions have a method Unwrap, which returns the wrapped connector or
-// session; see also [Unwrap].
+// session.
 func Wrap(c driver.Connector, inj Injector) driver.Connector {
 	if inj == nil {
 		inj = None()
@@ -21,22 +22,11 @@ func Wrap(c driver.Connector, inj Injector) driver.Connector {
 	return &connector{Connector: c, faults: &faults{inj: inj}}
 }
 
-// Control does the same as Wrap, for a test that also decides when each operation goes on. It
-// calls decide in the goroutine of the operation, before the operation is executed, with no
-// mutex locked. decide may block for as long as it needs; it must be safe for concurrent use.
-func Control(c driver.Connector, decide func(Op) Fault) driver.Connector {
-	return &connector{Connector: c, faults: &faults{decide: decide}}
-}
+func init() { faultcontrol.Provide(control) }
 
-// Unwrap returns the innermost session that s wraps. If s wraps no session, it returns s.
-func Unwrap(s driver.Session) driver.Session {
-	for {
-		w, ok := s.(interface{ Unwrap() driver.Session })
-		if !ok {
-			return s
-		}
-		s = w.Unwrap()
-	}
+// control is faultcontrol.Control.
+func control(c driver.Connector, decide func(Op) Fault) driver.Connector {
+	return &connector{Connector: c, faults: &faults{decide: decide}}
 }
 
 // faults numbers the operations of one Wrap and asks its injector about them.

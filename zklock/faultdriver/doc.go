@@ -11,14 +11,12 @@
 // returned for it and is not [None].
 //
 // A Fault is itself an Injector, one that strikes every operation. Combinators choose which
-// operations it strikes: [On], [Path], [If], [Nth], [First], [After], [Any], [All],
+// operations it strikes: [On], [Path], [If], [Nth], [First], [After], [Any],
 // [Random], [Script]. [Toggle] switches an injector on and off; [Counter] and [Log] record
 // what it does. All of them have a String method, so that a failing test can print its
 // schedule of faults:
 //
 //	t.Log(faults)  // first(1, on(multi, lose-reply))
-//
-// A test that also decides when each operation goes on uses [Control].
 //
 // # Limits of faults
 //

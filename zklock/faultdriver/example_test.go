@@ -113,9 +113,9 @@ func ExampleAny() {
 	for _, inj := range []faultdriver.Injector{
 		faultdriver.First(3, faultdriver.Fail(driver.ErrNoAuth)),
 		faultdriver.After(2, faultdriver.Any(faultdriver.NotSent(), faultdriver.Hang())),
-		faultdriver.All(faultdriver.Delay(second), faultdriver.DelayReply(second)),
+		faultdriver.Random(1, 0.5, faultdriver.Delay(second), faultdriver.DelayReply(second)),
 		faultdriver.Script(faultdriver.None(), faultdriver.HangReply(), faultdriver.LateAfter(second)),
-		faultdriver.Session(7, faultdriver.LoseEvent()),
+		faultdriver.On(faultdriver.Get, faultdriver.LoseEvent()),
 		faultdriver.On(faultdriver.Watch, faultdriver.DelayEvent(second)),
 		faultdriver.NewCounter(faultdriver.Drop()),
 	} {
@@ -124,36 +124,9 @@ func ExampleAny() {
 	// Output:
 	// first(3, fail("not authorized"))
 	// after(2, any(not-sent, hang))
-	// all(delay(2s), delay-reply(2s))
+	// random(seed=1, rate=0.5, delay(2s), delay-reply(2s))
 	// script(none, hang-reply, late-after(2s))
-	// session(0x7, lose-event)
+	// on(get, lose-event)
 	// on(watch, delay-event(2s))
 	// counter(drop)
-}
-
-// A test decides about each operation when it begins, and may hold it back.
-func ExampleControl() {
-	ctx := context.Background()
-	ensemble := memdriver.New()
-	defer ensemble.Close()
-	connector := faultdriver.Control(ensemble.Connector(), func(op faultdriver.Op) faultdriver.Fault {
-		if op.Kind == faultdriver.Get {
-			return faultdriver.Fail(driver.ErrNoAuth)
-		}
-		return faultdriver.None()
-	})
-	defer connector.Close()
-	session, err := connector.Connect(ctx, 10*time.Second)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer session.Close(ctx)
-	_, err = session.Get(ctx, "/")
-	fmt.Println("struck:", errors.Is(err, driver.ErrNoAuth))
-	_, err = faultdriver.Unwrap(session).Get(ctx, "/")
-	fmt.Println("underneath:", err)
-	// Output:
-	// struck: true
-	// underneath: <nil>
 }

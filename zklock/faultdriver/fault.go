@@ -151,10 +151,10 @@ func (f Fault) on(k Kind) Fault {
 	return f
 }
 
-// Error is an error that a fault has caused. It matches the error of package driver that says
+// struckError is an error that a fault has caused. It matches the error of package driver that says
 // what the caller may conclude. If the caller's context has ended, it also matches the
 // context's error.
-type Error struct {
+type struckError struct {
 	// Op is the operation that was struck.
 	Op Op
 
@@ -166,9 +166,9 @@ type Error struct {
 }
 
 // Error implements error.
-func (e *Error) Error() string {
+func (e *struckError) Error() string {
 	return fmt.Sprintf("faultdriver: %s by %s: %v", e.Op, e.Fault, e.Err)
 }
 
 // Unwrap returns Err.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *struckError) Unwrap() error { return e.Err }

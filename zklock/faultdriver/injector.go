@@ -40,11 +40,6 @@ func Writes(inj Injector) Injector {
 	return &filter{"writes", "", func(op Op) bool { return op.Kind.Writes() }, inj}
 }
 
-// Session asks inj only about operations of the session with that id.
-func Session(id int64, inj Injector) Injector {
-	return &filter{"session", fmt.Sprintf("%#x", uint64(id)), func(op Op) bool { return op.Session == id }, inj}
-}
-
 // Path asks inj only about operations with a path that matches pattern, as path.Match does. A
 // pattern that ends in "/..." is different: it matches the path before that, which is taken
 // literally, and every path below it. A malformed pattern matches only the path that is equal
@@ -150,27 +145,6 @@ func (a anyOf) Inject(op Op) Fault {
 }
 
 func (a anyOf) String() string { return "any(" + join(a) + ")" }
-
-// All strikes only if each of injs returns a fault for the operation; it strikes with the
-// fault of the last one. All of them are always asked.
-func All(injs ...Injector) Injector { return allOf(injs) }
-
-type allOf []Injector
-
-func (a allOf) Inject(op Op) Fault {
-	var last Fault
-	every := true
-	for _, inj := range a {
-		last = inj.Inject(op)
-		every = every && !last.IsNone()
-	}
-	if !every {
-		return None()
-	}
-	return last
-}
-
-func (a allOf) String() string { return "all(" + join(a) + ")" }
 
 // Random strikes each operation with probability rate. It asks one of injs, chosen at random;
 // these are normally faults. Operations that begin in the same order meet the same faults. So

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 )
@@ -160,7 +161,7 @@ func TestLateWatchesLoseTheirReplies(t *testing.T) {
 		b.injected(err, driver.ErrConnLoss)
 		_, _, _, err = b.struck.WatchExists(b.Context(), "/n")
 		b.injected(err, driver.ErrConnLoss)
-		if armed := b.ensemble.Watched()["/n"]; armed != 2 {
+		if armed := memcontrol.Of(b.ensemble).Watched()["/n"]; armed != 2 {
 			b.Errorf("%d watches are armed, want those of both calls", armed)
 		}
 	})

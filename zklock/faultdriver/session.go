@@ -148,7 +148,7 @@ func do[R any](ctx context.Context, s *session, kind Kind, paths []string, call 
 		if !s.later(fault, apply) {
 			return zero, driver.ErrClosed
 		}
-		return zero, &Error{Op: op, Fault: fault, Err: driver.ErrConnLoss}
+		return zero, &struckError{Op: op, Fault: fault, Err: driver.ErrConnLoss}
 	}
 	return carry(ctx, op, fault, s.over, call, nil)
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/inspect"
 )
 
@@ -90,11 +91,11 @@ func TestEventsFollowANameAndTheList(t *testing.T) {
 	}
 	one.until("row 1200 of 9000")
 	list.until("row 1200 of 9000")
-	before := w.ensemble.Ops()
+	before := memcontrol.Of(w.ensemble).Ops()
 	for range 10 { // pages that come later get the newest state, without a request
 		follow(t, srv.URL+"/api/events?name=orders%2F42").until("row 1200 of 9000")
 	}
-	after := w.ensemble.Ops()
+	after := memcontrol.Of(w.ensemble).Ops()
 	if after.WatchChildren != before.WatchChildren { // of the others it makes some: the list is read meanwhile
 		t.Errorf("ten pages of one name cost %d watches", after.WatchChildren-before.WatchChildren)
 	}
@@ -153,7 +154,7 @@ func TestPagesShareOneReading(t *testing.T) {
 				l := w.hold(w.jobs.Mutex("orders/42"), "row 0")
 				h := inspect.Handler(w.web)
 				reads := func() string {
-					o := w.ensemble.Ops()
+					o := memcontrol.Of(w.ensemble).Ops()
 					return fmt.Sprint(o.Gets, o.Watches, o.Children, o.WatchChildren, o.WatchExists, o.Syncs)
 				}
 				readAll := func(label string) {

@@ -103,7 +103,7 @@ func (c *connector) Diagnose() error {
 }
 
 // Driver implements [driver.Connector].
-func (c *connector) Driver() driver.Driver { return Driver{} }
+func (c *connector) Driver() driver.Driver { return urlDriver{} }
 
 // Close implements [driver.Connector].
 func (c *connector) Close() error {

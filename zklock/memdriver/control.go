@@ -84,10 +84,8 @@ func (e *Ensemble) KillConnection(sessionID int64) {
 	}
 }
 
-// Lag makes a server apply commits only after d has passed since it learned of them.
-// Meanwhile it goes on answering from the state that it has. With a d of 0 it catches
-// up at once.
-func (e *Ensemble) Lag(server int, d time.Duration) {
+// Lag implements memcontrol.Controls.
+func (e controls) Lag(server int, d time.Duration) {
 	e.enter()
 	defer e.leave()
 	s := e.servers[server]
@@ -124,24 +122,20 @@ func (e *Ensemble) Restart(server int) {
 	s.look()
 }
 
-// MaxTimeout sets the longest session timeout that one server grants, like a
-// maxSessionTimeout that differs between servers; 0 means the usual 20 ticks. It
-// applies from the next handshake on.
-func (e *Ensemble) MaxTimeout(server int, d time.Duration) {
+// MaxTimeout implements memcontrol.Controls.
+func (e controls) MaxTimeout(server int, d time.Duration) {
 	e.enter()
 	defer e.leave()
 	e.servers[server].maxTimeout = d
 }
 
-// SetSequence sets the number that the next sequential child of a znode gets. The
-// last number is 2147483647, which a server then assigns again and again.
-func (e *Ensemble) SetSequence(path string, next int32) error {
+// SetSequence implements memcontrol.Controls.
+func (e controls) SetSequence(path string, next int32) error {
 	return e.order(driver.Op{Kind: opSequence, Path: path, Version: next})
 }
 
-// Delete removes a znode as an operator with all rights would. It fails if the znode
-// is missing or has children, or if the ensemble has no leader.
-func (e *Ensemble) Delete(path string) error {
+// Delete implements memcontrol.Controls.
+func (e controls) Delete(path string) error {
 	return e.order(driver.DeleteOp(path, driver.AnyVersion))
 }
 
@@ -163,7 +157,7 @@ func (e *Ensemble) Break(lockPath string) int {
 	e.leave()
 	removed := 0
 	for _, path := range paths {
-		if e.Delete(path) == nil {
+		if (controls{e}).Delete(path) == nil {
 			removed++
 		}
 	}

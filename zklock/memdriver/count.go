@@ -1,56 +1,15 @@
 package memdriver
 
-import "github.com/zklock/go-zklock/zklock/driver"
+import (
+	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
 
-// Ops counts the requests that clients have made to the ensemble's servers, both
-// executed and refused ones.
-type Ops struct {
-	// Creates is the number of single creates.
-	Creates int
-
-	// Deletes is the number of single deletes.
-	Deletes int
-
-	// Sets is the number of single sets of data.
-	Sets int
-
-	// Multis is the number of transactions.
-	Multis int
-
-	// MultiOps is the number of operations in all transactions together.
-	MultiOps int
-
-	// Gets is the number of reads of a znode without a watch.
-	Gets int
-
-	// Watches is the number of reads of a znode that asked for a watch.
-	Watches int
-
-	// WatchChildren is the number of lists of children that asked for a watch.
-	WatchChildren int
-
-	// WatchExists is the number of questions whether a znode exists. All of them ask for a
-	// watch.
-	WatchExists int
-
-	// Children is the number of lists of children without a watch.
-	Children int
-
-	// Syncs is the number of syncs.
-	Syncs int
-
-	// Pings is the number of clients' pings.
-	Pings int
-
-	// Events is the number of watch events that were sent to clients.
-	Events int
-}
-
-// Writes returns how many transactions, single or not, clients have requested.
-func (o Ops) Writes() int { return o.Creates + o.Deletes + o.Sets + o.Multis }
+// ops counts requests.
+type ops memcontrol.Ops
 
 // count counts a request that goes to the leader.
-func (o *Ops) count(r *request) {
+func (o *ops) count(r *request) {
 	switch r.kind {
 	case requestSync:
 		o.Syncs++
@@ -70,7 +29,7 @@ func (o *Ops) count(r *request) {
 }
 
 // countRead counts a request that a server answers alone.
-func (o *Ops) countRead(k requestKind) {
+func (o *ops) countRead(k requestKind) {
 	switch k {
 	case requestGet:
 		o.Gets++
@@ -85,16 +44,15 @@ func (o *Ops) countRead(k requestKind) {
 	}
 }
 
-// Ops returns the present counts.
-func (e *Ensemble) Ops() Ops {
+// Ops implements memcontrol.Controls.
+func (e controls) Ops() memcontrol.Ops {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ops
+	return memcontrol.Ops(e.ops)
 }
 
-// WatchCount returns how many watches are armed: one for each pair of connection and
-// path, and another one if the connection also watches the path's children.
-func (e *Ensemble) WatchCount() int {
+// WatchCount implements memcontrol.Controls.
+func (e controls) WatchCount() int {
 	n := 0
 	for _, waiting := range e.Watched() {
 		n += waiting
@@ -102,8 +60,8 @@ func (e *Ensemble) WatchCount() int {
 	return n
 }
 
-// Watched returns how many watches are armed on each path that is watched.
-func (e *Ensemble) Watched() map[string]int {
+// Watched implements memcontrol.Controls.
+func (e controls) Watched() map[string]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	counts := make(map[string]int)
@@ -123,8 +81,8 @@ func (e *Ensemble) Sessions() []int64 {
 	return e.known()
 }
 
-// Servers returns the servers' addresses, as sessions report them.
-func (e *Ensemble) Servers() []string {
+// Servers implements memcontrol.Controls.
+func (e controls) Servers() []string {
 	addrs := make([]string, len(e.servers))
 	for i, s := range e.servers {
 		addrs[i] = s.addr()

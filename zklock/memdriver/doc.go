@@ -19,8 +19,7 @@
 // [Ensemble.ExpireAll] ends sessions as a real ensemble does: their clients have lost their
 // locks by then. After [Ensemble.KillSession], an operator's command, they have not.
 //
-// [Ensemble.Freeze] stops a client as SIGSTOP stops a process. [WithJournal] reports
-// what was really committed, whatever replies the clients received.
+// [Ensemble.Freeze] stops a client as SIGSTOP stops a process.
 //
 // All time comes from package time, all waiting is done on channels, and nothing runs
 // while no session is open. So an ensemble works inside testing/synctest bubbles,

@@ -30,7 +30,7 @@ type Ensemble struct {
 	lastID   uint64
 	turn     int
 	solo     bool // there is one server, which applies at once: a call has its effect before it returns
-	ops      Ops
+	ops      ops
 	recorded int64 // the newest transaction that the journal has received
 	closed   bool
 	// private is set when the connector of a private ensemble is closed: then the

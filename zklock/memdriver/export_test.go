@@ -2,7 +2,9 @@ package memdriver
 
 import (
 	"strings"
+	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -47,3 +49,28 @@ func WatchChannels(s driver.Session) (n int) {
 	}
 	return n
 }
+
+// The controls of package memcontrol, in short for this package's tests.
+type (
+	Ops         = memcontrol.Ops
+	Transaction = memcontrol.Transaction
+	Change      = memcontrol.Change
+	Driver      = urlDriver
+)
+
+func WithJournal(f func(Transaction)) Option {
+	return optionFunc(func(c *config) { c.journal = f })
+}
+
+func (e *Ensemble) Ops() Ops                 { return controls{e}.Ops() }
+func (e *Ensemble) WatchCount() int          { return controls{e}.WatchCount() }
+func (e *Ensemble) Watched() map[string]int  { return controls{e}.Watched() }
+func (e *Ensemble) Servers() []string        { return controls{e}.Servers() }
+func (e *Ensemble) Delete(path string) error { return controls{e}.Delete(path) }
+func (e *Ensemble) SetSequence(path string, next int32) error {
+	return controls{e}.SetSequence(path, next)
+}
+func (e *Ensemble) Lag(server int, d time.Duration)        { controls{e}.Lag(server, d) }
+func (e *Ensemble) MaxTimeout(server int, d time.Duration) { controls{e}.MaxTimeout(server, d) }
+func (e *Ensemble) HoldReplies(id int64) func()            { return controls{e}.HoldReplies(id) }
+func (e *Ensemble) HoldRequests(id int64) func()           { return controls{e}.HoldRequests(id) }

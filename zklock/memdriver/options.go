@@ -1,6 +1,10 @@
 package memdriver
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/go-zklock/internal/memcontrol"
+)
 
 // Defaults of the options. Where a ZooKeeper installation has a default, it is the
 // same.
@@ -30,7 +34,7 @@ type config struct {
 	syncLimit    int
 	reapInterval time.Duration
 	latency      time.Duration
-	journal      func(Transaction) // nil: no journal
+	journal      func(memcontrol.Transaction) // nil: no journal
 }
 
 // Option is a setting of an [Ensemble]. Make one with the With functions.

@@ -124,18 +124,13 @@ func (e *Ensemble) recut() {
 	}
 }
 
-// HoldReplies holds up all messages to a session on its present connection until
-// release is called. Its requests are executed, but the answers stay under way. The
-// client waits for them until it gives the connection up as silent. release may be
-// called more than once.
-func (e *Ensemble) HoldReplies(sessionID int64) (release func()) {
+// HoldReplies implements memcontrol.Controls.
+func (e controls) HoldReplies(sessionID int64) (release func()) {
 	return e.hold(sessionID, func(c *conn) *pipe { return &c.down })
 }
 
-// HoldRequests holds up all messages from a session on its present connection until
-// release is called. They arrive then, late and on the old connection, if the server
-// still listens, even if the client has closed its end.
-func (e *Ensemble) HoldRequests(sessionID int64) (release func()) {
+// HoldRequests implements memcontrol.Controls.
+func (e controls) HoldRequests(sessionID int64) (release func()) {
 	return e.hold(sessionID, func(c *conn) *pipe { return &c.up })
 }
 

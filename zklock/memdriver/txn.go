@@ -3,6 +3,7 @@ package memdriver
 import (
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -60,7 +61,7 @@ type txn struct {
 	acks    uint64 // one bit for each server that has it in its log
 	syncs   []*txn // syncs to answer right after it
 
-	changes []Change // its changes, if there is a journal
+	changes []memcontrol.Change // its changes, if there is a journal
 }
 
 // permits reports whether the transaction's session has a permission.

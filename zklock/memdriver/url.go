@@ -11,17 +11,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Driver is the driver for mem:// URLs. Importing the package registers it.
-type Driver struct{}
+// urlDriver is the driver for mem:// URLs. Importing the package registers it.
+type urlDriver struct{}
 
-var _ driver.Driver = Driver{}
+var _ driver.Driver = urlDriver{}
 
-func init() { zklock.Register("mem", Driver{}) }
+func init() { zklock.Register("mem", urlDriver{}) }
 
 // OpenConnector implements [driver.Driver]. A URL has at most one host, the name of a
 // shared ensemble. Without a host, the connector gets a private ensemble, which ends
 // when the connector and all sessions that it has opened are closed.
-func (Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
+func (urlDriver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	if len(u.Hosts) > 1 {
 		return nil, fmt.Errorf("mem: the URL has %d hosts: give one, the name of a shared ensemble, or none", len(u.Hosts))
 	}
@@ -46,7 +46,7 @@ func (Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 }
 
 // Keys implements [driver.Driver]. URLs have no settings of this driver.
-func (Driver) Keys() []string { return nil }
+func (urlDriver) Keys() []string { return nil }
 
 var (
 	sharedMu sync.Mutex

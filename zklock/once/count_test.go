@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
@@ -17,16 +19,16 @@ import (
 )
 
 // requests returns the requests of f, without Syncs and pings.
-func requests(e *memdriver.Ensemble, f func()) memdriver.Ops {
+func requests(e *memdriver.Ensemble, f func()) memcontrol.Ops {
 	synctest.Wait()
-	a := e.Ops()
+	a := memcontrol.Of(e).Ops()
 	f()
 	synctest.Wait()
-	return minus(e.Ops(), a)
+	return minus(memcontrol.Of(e).Ops(), a)
 }
 
-func minus(b, a memdriver.Ops) memdriver.Ops {
-	return memdriver.Ops{
+func minus(b, a memcontrol.Ops) memcontrol.Ops {
+	return memcontrol.Ops{
 		Creates: b.Creates - a.Creates, Deletes: b.Deletes - a.Deletes, Sets: b.Sets - a.Sets, Multis: b.Multis - a.Multis, MultiOps: b.MultiOps - a.MultiOps,
 		Gets: b.Gets - a.Gets, Watches: b.Watches - a.Watches, WatchChildren: b.WatchChildren - a.WatchChildren, WatchExists: b.WatchExists - a.WatchExists,
 		Children: b.Children - a.Children, Events: b.Events - a.Events,
@@ -44,13 +46,13 @@ func TestDoCountsItsRequests(t *testing.T) {
 			what string
 			slot int
 			ran  bool
-			more memdriver.Ops
+			more memcontrol.Ops
 		}{
-			{"the first slot of a name", 1, true, memdriver.Ops{Gets: 1, Multis: 2, MultiOps: 4}},
-			{"a slot that has run", 1, false, memdriver.Ops{Gets: 1}},
-			{"the next slot", 2, true, memdriver.Ops{Gets: 1, Multis: 1, MultiOps: 2}},
-			{"another one", 3, true, memdriver.Ops{Gets: 1, Multis: 1, MultiOps: 2}},
-			{"a slot that has run, again", 3, false, memdriver.Ops{Gets: 1}},
+			{"the first slot of a name", 1, true, memcontrol.Ops{Gets: 1, Multis: 2, MultiOps: 4}},
+			{"a slot that has run", 1, false, memcontrol.Ops{Gets: 1}},
+			{"the next slot", 2, true, memcontrol.Ops{Gets: 1, Multis: 1, MultiOps: 2}},
+			{"another one", 3, true, memcontrol.Ops{Gets: 1, Multis: 1, MultiOps: 2}},
+			{"a slot that has run, again", 3, false, memcontrol.Ops{Gets: 1}},
 		} {
 			lock := requests(e, func() { // of a name that was used as often
 				l, err := c.Mutex("x").Acquire(t.Context())
@@ -75,7 +77,7 @@ func TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		stopped := false
-		c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+		c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 			if op.Kind == faultdriver.Multi && strings.Contains(strings.Join(op.Paths, " "), "~x") && !stopped {
 				stopped = true
 				lease.AddSuspended(time.Hour) // no timer of the process has noticed

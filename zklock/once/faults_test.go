@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -82,7 +83,7 @@ func TestOutcomeThatStaysUnknown(t *testing.T) {
 				fault = faultdriver.LoseReply()
 			}
 			struck := false
-			c := connect(t, faultdriver.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+			c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 				switch ledger := strings.Contains(strings.Join(op.Paths, " "), "~x"); {
 				case ledger && op.Kind == faultdriver.Multi && !struck:
 					struck = true

@@ -282,7 +282,7 @@ func (d *dialer) distinct() int {
 // classify returns what can be expected of another attempt after err.
 func classify(err error) failureKind {
 	switch {
-	case errors.Is(err, ErrNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
+	case errors.Is(err, errNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
 		return permanent
 	case errors.Is(err, errNoQuorum), errors.Is(err, errReadOnly):
 		return silent
@@ -321,7 +321,7 @@ func (d *dialer) err(cause error) error {
 			e.text = append(e.text, s+": not tried yet")
 			continue
 		case f.kind == silent:
-			e.errs = append(e.errs, ErrNotZooKeeper)
+			e.errs = append(e.errs, errNotZooKeeper)
 			f.err = d.closedEarly(s, f.err)
 		}
 		e.text = append(e.text, s+": "+f.err.Error())
@@ -347,7 +347,7 @@ func (d *dialer) closedEarly(server string, err error) error {
 	if d.config.tls != nil {
 		tls = "it speaks no TLS: use zk:// instead of zks://"
 	}
-	return &verdict{fmt.Sprintf("closed the connection before it answered: either it is %v, or it has no quorum, or it has %s, or %s", ErrNotZooKeeper, limit, tls), []error{err, ErrNotZooKeeper}}
+	return &verdict{fmt.Sprintf("closed the connection before it answered: either it is %v, or it has no quorum, or it has %s, or %s", errNotZooKeeper, limit, tls), []error{err, errNotZooKeeper}}
 }
 
 // connectError is the reason why no session could be opened. It unwraps to the reason

@@ -71,3 +71,6 @@ func WatchChannels(s driver.Session) (n int) {
 func UseClock(c driver.Connector, now func() time.Time, sleep func(context.Context, time.Duration) bool) {
 	c.(*connector).backoff.clock = clock{now, sleep}
 }
+
+// ErrNotZooKeeper means that the peer does not seem to be a ZooKeeper server.
+var ErrNotZooKeeper = errNotZooKeeper

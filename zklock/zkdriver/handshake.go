@@ -13,10 +13,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// ErrNotZooKeeper means that the peer does not seem to be a ZooKeeper server: it
+// errNotZooKeeper means that the peer does not seem to be a ZooKeeper server: it
 // spoke another protocol, or it closed every connection without an answer. A server
 // without a quorum also closes connections, and so does a server that expects TLS.
-var ErrNotZooKeeper = errors.New("not a ZooKeeper server")
+var errNotZooKeeper = errors.New("not a ZooKeeper server")
 
 const (
 	// maxHandshake bounds the first frame of a server. Frames of real servers have 36
@@ -90,7 +90,7 @@ func notZooKeeper(first []byte) error {
 	case len(first) >= 2 && first[0] == 0x15 && first[1] == 3:
 		hint = ", it speaks TLS: use zks://"
 	}
-	return fmt.Errorf("%w: it answered %q%s (%w)", ErrNotZooKeeper, first[:min(len(first), 16)], hint, driver.ErrProtocol)
+	return fmt.Errorf("%w: it answered %q%s (%w)", errNotZooKeeper, first[:min(len(first), 16)], hint, driver.ErrProtocol)
 }
 
 // connectRequestSession returns the session id in the client's first frame. The frame

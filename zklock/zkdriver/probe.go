@@ -58,13 +58,13 @@ func (v *verdict) Unwrap() []error { return v.is }
 
 var (
 	// errSpeaksTLS is the reason why no plain connection can be made.
-	errSpeaksTLS error = &verdict{"it expects TLS: use zks:// instead of zk://", []error{ErrNotZooKeeper, driver.ErrProtocol}}
+	errSpeaksTLS error = &verdict{"it expects TLS: use zks:// instead of zk://", []error{errNotZooKeeper, driver.ErrProtocol}}
 
 	// errSpeaksPlain is the reason why no TLS connection can be made.
 	errSpeaksPlain = errors.New("it is a ZooKeeper server that speaks no TLS on this port: use zk:// instead of zks://")
 
 	// errSpeaksHTTP is the reason for a missing or an unexpected answer.
-	errSpeaksHTTP error = &verdict{"connected, but got no ZooKeeper answer: it speaks HTTP: check the host and the port", []error{ErrNotZooKeeper, driver.ErrProtocol}}
+	errSpeaksHTTP error = &verdict{"connected, but got no ZooKeeper answer: it speaks HTTP: check the host and the port", []error{errNotZooKeeper, driver.ErrProtocol}}
 
 	// errNoQuorum is the reason why a server closes connections that it has accepted.
 	errNoQuorum = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment")

@@ -21,7 +21,7 @@ var errSessionOver = errors.New("zkdriver: the session is over")
 
 // errNoSession is the error for a peer that answers a client's first handshake in the
 // way in which ZooKeeper refuses a session that has expired.
-var errNoSession = fmt.Errorf("%w: it answered the request for a new session with session 0, as for a session that has expired (%w)", ErrNotZooKeeper, driver.ErrProtocol)
+var errNoSession = fmt.Errorf("%w: it answered the request for a new session with session 0, as for a session that has expired (%w)", errNotZooKeeper, driver.ErrProtocol)
 
 // session is one ZooKeeper session on one zk.Conn.
 //

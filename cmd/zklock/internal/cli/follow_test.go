@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -61,7 +62,7 @@ func TestFollowersWaitForTheRoot(t *testing.T) {
 				t.Errorf("%s: %q without a root, want%s", args, line, want[0])
 			}
 		} else {
-			for e.Ops() == (memdriver.Ops{}) && len(ended) == 0 {
+			for memcontrol.Of(e).Ops() == (memcontrol.Ops{}) && len(ended) == 0 {
 				time.Sleep(time.Millisecond) // until it has looked for the root
 			}
 		}

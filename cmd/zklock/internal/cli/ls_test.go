@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -96,11 +97,11 @@ func TestReleaseTakesTheVeryNode(t *testing.T) {
 			}
 			return code, stderr
 		}
-		before := e.Ops()
+		before := memcontrol.Of(e).Ops()
 		if code, text := release(fmt.Sprintf("%s@%#x", holder.Node, holder.Zxid+1)); code != 1 || !strings.Contains(text, "another contender") {
 			t.Errorf("another zxid: %d, %s", code, text)
 		}
-		if after := e.Ops(); after.Children != before.Children {
+		if after := memcontrol.Of(e).Ops(); after.Children != before.Children {
 			t.Errorf("the queue was listed: what is compared may be another node than what is deleted: %+v, then %+v", before, after)
 		}
 		if code, text := release("no-such-node@0x1"); code != 1 || !strings.Contains(text, "nothing was deleted") {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -99,7 +100,7 @@ func TestQueuesWithTrouble(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := e.SetSequence("/zklock/many%2F2", 2_100_000_000); err != nil {
+		if err := memcontrol.Of(e).SetSequence("/zklock/many%2F2", 2_100_000_000); err != nil {
 			t.Fatal(err)
 		}
 		go func() { _, _ = open(t, e).Mutex("many/2").Acquire(t.Context()) }()
