@@ -8,9 +8,6 @@ type Error = struckError
 // Control is faultcontrol.Control.
 var Control = control
 
-// Strikes returns the faults that have struck so far.
-func (l *Log) Strikes() []strike { return l.all() }
-
 // Unwrap returns the innermost session that s wraps.
 func Unwrap(s driver.Session) driver.Session {
 	for {

@@ -66,8 +66,8 @@ func (c *Counter) Inject(op Op) Fault {
 // String implements [Injector].
 func (c *Counter) String() string { return "counter(" + c.inj.String() + ")" }
 
-// strike is one fault that struck an operation.
-type strike struct {
+// Strike is one fault that struck an operation.
+type Strike struct {
 	// Op is the operation that was struck.
 	Op Op
 
@@ -76,7 +76,7 @@ type strike struct {
 }
 
 // String describes the strike in one line.
-func (s strike) String() string { return s.Op.String() + ": " + s.Fault.String() }
+func (s Strike) String() string { return s.Op.String() + ": " + s.Fault.String() }
 
 // Log is an [Injector] that records the faults of another one. Make one with [NewLog], and
 // print its Text when a test has failed. It is safe for concurrent use if its injector is.
@@ -84,24 +84,24 @@ type Log struct {
 	inj Injector
 
 	mu      sync.Mutex
-	strikes []strike // guarded by mu
+	strikes []Strike // guarded by mu
 }
 
 // NewLog returns a Log for inj.
 func NewLog(inj Injector) *Log { return &Log{inj: inj} }
 
-// all returns the faults that have struck so far, in the order in which their operations
+// Strikes returns the faults that have struck so far, in the order in which their operations
 // began. The slice belongs to the caller.
-func (l *Log) all() []strike {
+func (l *Log) Strikes() []Strike {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]strike(nil), l.strikes...)
+	return append([]Strike(nil), l.strikes...)
 }
 
 // Text returns the injector's description, and then one line for each fault that has struck.
 func (l *Log) Text() string {
 	var b strings.Builder
-	strikes := l.all()
+	strikes := l.Strikes()
 	fmt.Fprintf(&b, "%s: %d struck\n", l.inj, len(strikes))
 	for _, s := range strikes {
 		b.WriteString("\t" + s.String() + "\n")
@@ -115,7 +115,7 @@ func (l *Log) Inject(op Op) Fault {
 	if !fault.on(op.Kind).IsNone() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.strikes = append(l.strikes, strike{op, fault})
+		l.strikes = append(l.strikes, Strike{op, fault})
 	}
 	return fault
 }
