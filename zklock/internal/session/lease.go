@@ -88,7 +88,7 @@ func (s *Session) pauseLocked() {
 	s.counting = false
 	s.publishLocked()
 	if s.work > 0 {
-		Poke(s.look) // from now on the keeper ends the session if the ensemble is silent
+		Poke(s.look) // from now on the overseer ends the session if the ensemble is silent
 	}
 }
 
@@ -109,8 +109,8 @@ func (s *Session) countLocked() {
 	Poke(s.look)
 }
 
-// renewedLocked reports that the end of the lease has changed. It does not wake the keeper:
-// a lease only grows while it counts, and the keeper, which wakes at the end that it knows,
+// renewedLocked reports that the end of the lease has changed. It does not wake the overseer:
+// a lease only grows while it counts, and the overseer, which wakes at the end that it knows,
 // then looks for the present one. mu is held.
 func (s *Session) renewedLocked() {
 	s.publishLocked()
@@ -231,7 +231,8 @@ func (s *Session) Leased() bool {
 	return left >= s.Least()
 }
 
-// Least returns how much of the lease has to be left to hand out a lock.
+// Least returns how much of the lease has to be left to hand out a lock. It needs no mutex: it
+// depends on what the session was created with.
 func (s *Session) Least() time.Duration { return s.lease.Least() }
 
 // LeastKept returns how much of the lease is left at least while heartbeats are answered.
