@@ -37,7 +37,7 @@ func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 		t.Fatal("the hold was over before the test marked it as lost")
 	}
 	done := make(chan error, 1)
-	go func() { done <- l.downgrade(t.Context()) }()
+	go func() { done <- l.Downgrade(t.Context()) }()
 	select {
 	case err := <-done:
 		if !errors.Is(err, ErrLost) {

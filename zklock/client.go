@@ -35,16 +35,9 @@ type Client struct {
 // form, and docs/urls.md its keys. Open checks the URL and the options, and does not
 // contact the ensemble: [Client.Ping] checks whether it answers. No error contains
 // the URL's password.
-func Open(url string, opts ...Option) (*Client, error) {
-	c, err := open(url, opts)
-	if err != nil {
-		return nil, &Error{Op: "open", Err: err}
-	}
-	return c, nil
-}
-
-func open(text string, opts []Option) (*Client, error) {
-	cfg, err := parseConfig(text)
+func Open(url string, opts ...Option) (_ *Client, err error) {
+	defer annotate(&err, "open", "")
+	cfg, err := parseConfig(url)
 	if err != nil {
 		return nil, err
 	}
@@ -53,12 +46,9 @@ func open(text string, opts []Option) (*Client, error) {
 
 // OpenConfig returns a Client with the settings of a [Config]. Like [Open] it checks them, and
 // does not contact the ensemble.
-func OpenConfig(cfg Config, opts ...Option) (*Client, error) {
-	c, err := openConfig(cfg, opts)
-	if err != nil {
-		return nil, &Error{Op: "open", Err: err}
-	}
-	return c, nil
+func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
+	defer annotate(&err, "open", "")
+	return openConfig(cfg, opts)
 }
 
 func openConfig(cfg Config, opts []Option) (*Client, error) {
@@ -117,14 +107,8 @@ func newClient(cfg config, connector driver.Connector) *Client {
 // request asks for a container znode where none can be created; dialect=kazoo uses no
 // containers and does not ask. If the servers do not know containers, as those before
 // ZooKeeper 3.5.1, Ping logs a warning: locks work there, but the znodes of names stay.
-func (c *Client) Ping(ctx context.Context) error {
-	if err := c.ping(ctx); err != nil {
-		return &Error{Op: "ping", Err: err}
-	}
-	return nil
-}
-
-func (c *Client) ping(ctx context.Context) error {
+func (c *Client) Ping(ctx context.Context) (err error) {
+	defer annotate(&err, "ping", "")
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
@@ -151,14 +135,8 @@ func (c *Client) ping(ctx context.Context) error {
 // A client opens its sessions when they are first needed. If it has none yet, or has lost all,
 // Healthy starts to open one, and returns ErrUnavailable until it is there. [Client.Ping]
 // checks more: that a quorum answers at this moment, and the client's rights.
-func (c *Client) Healthy() error {
-	if err := c.healthy(); err != nil {
-		return &Error{Op: "healthy", Err: err}
-	}
-	return nil
-}
-
-func (c *Client) healthy() error {
+func (c *Client) Healthy() (err error) {
+	defer annotate(&err, "healthy", "")
 	switch {
 	case c == nil || c.pool == nil:
 		return errNoClient

@@ -23,17 +23,14 @@ import (
 //
 // For contenders of another dialect only Node, Mode, Held, Foreign, Session and Zxid are
 // set. Their Held follows the rules of their own recipe, which ignores the nodes of others.
-func (c *Client) Contenders(ctx context.Context, name string) ([]Contender, error) {
-	var found []Contender
-	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
+func (c *Client) Contenders(ctx context.Context, name string) (found []Contender, err error) {
+	defer annotate(&err, "contenders", queue.Truncate(name, queue.MaxName))
+	err = operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
 		q, err := z.Contenders(ctx)
 		found = rank(q)
 		return err
 	})
-	if err != nil {
-		return nil, &Error{Op: "contenders", Name: queue.Truncate(name, queue.MaxName), Err: err}
-	}
-	return found, nil
+	return found, err
 }
 
 // rank puts the contenders of all dialects into one order. Their sequence numbers
@@ -86,18 +83,15 @@ func rank(queued place.Queue) []Contender {
 // matches driver.ErrNoNode, if the queue has another node with this name by now.
 //
 // [Client.Revoke] is the gentle way.
-func (c *Client) Break(ctx context.Context, name, node string) error {
-	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
+func (c *Client) Break(ctx context.Context, name, node string) (err error) {
+	defer annotate(&err, "break", queue.Truncate(name, queue.MaxName))
+	return operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
 		node, zxid, err := c.parseNode(node)
 		if err != nil {
 			return err
 		}
 		return z.Delete(ctx, node, zxid)
 	})
-	if err != nil {
-		return &Error{Op: "break", Name: queue.Truncate(name, queue.MaxName), Err: err}
-	}
-	return nil
 }
 
 // Revoke asks the holder that has a queue node to give the lock back. node is as in
@@ -117,18 +111,15 @@ func (c *Client) Break(ctx context.Context, name, node string) error {
 // has the nodes of its mutex, but does not look for the message: it goes on leading, and its
 // node no longer has the participant's id. For contenders of go-zookeeper, kazoo and Curator's
 // LeaderLatch, which cannot be asked, the error matches [ErrConflict].
-func (c *Client) Revoke(ctx context.Context, name, node, reason string) error {
-	err := operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
+func (c *Client) Revoke(ctx context.Context, name, node, reason string) (err error) {
+	defer annotate(&err, "revoke", queue.Truncate(name, queue.MaxName))
+	return operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
 		node, zxid, err := c.parseNode(node)
 		if err != nil {
 			return err
 		}
 		return z.Revoke(ctx, node, zxid, reason)
 	})
-	if err != nil {
-		return &Error{Op: "revoke", Name: queue.Truncate(name, queue.MaxName), Err: err}
-	}
-	return nil
 }
 
 // parseNode parses NODE or NODE@ZXID. Without a ZXID it returns 0 for that. NODE alone never

@@ -19,12 +19,9 @@ import (
 // them, and pass them to [OpenConfig]. Settings that the URL does not have keep their zero values,
 // which stand for the defaults. The driver of the URL's scheme has to be imported, since it
 // knows its keys. No error contains the URL's password.
-func ParseURL(url string) (Config, error) {
-	cfg, err := parseConfig(url)
-	if err != nil {
-		return Config{}, &Error{Op: "parse", Err: err}
-	}
-	return cfg, nil
+func ParseURL(url string) (_ Config, err error) {
+	defer annotate(&err, "parse", "")
+	return parseConfig(url)
 }
 
 func parseConfig(text string) (Config, error) {
@@ -37,7 +34,10 @@ func parseConfig(text string) (Config, error) {
 		return Config{}, err
 	}
 	cfg := Config{Scheme: u.Scheme, Hosts: u.Hosts, User: u.User, Password: u.Password, Root: u.Root}
-	return cfg, cfg.setParams(u.Params, d.Keys())
+	if err := cfg.setParams(u.Params, d.Keys()); err != nil {
+		return Config{}, err
+	}
+	return cfg, nil
 }
 
 // connect makes the connector that the fields for the driver describe. They may come from
@@ -103,9 +103,9 @@ func parseURL(text string) (driver.URL, error) {
 	if strings.Contains(query, "@") {
 		return u, errors.New("URL has an @ after the first ?: write ? in a user or password as %3F, and @ in a value as %40")
 	}
-	params, err := parseQuery(query)
+	params, err := url.ParseQuery(query)
 	if err != nil {
-		return u, err
+		return u, errors.New("URL query is malformed: want key=value pairs joined by &, with special characters as %XX")
 	}
 	u.Params = params
 
@@ -270,12 +270,4 @@ func isHostName(s string) bool {
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return err == nil && n > 0
-}
-
-func parseQuery(query string) (url.Values, error) {
-	params, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, errors.New("URL query is malformed: want key=value pairs joined by &, with special characters as %XX")
-	}
-	return params, nil
 }

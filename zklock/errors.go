@@ -129,6 +129,13 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
+// annotate makes the error of an operation an Error, unless it is nil.
+func annotate(err *error, op, name string) {
+	if *err != nil {
+		*err = &Error{Op: op, Name: name, Err: *err}
+	}
+}
+
 // whyEnded returns the reason for an operation that ended with err: if ctx has ended, the
 // context's error and cause.
 func whyEnded(ctx context.Context, err error) error {

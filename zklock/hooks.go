@@ -221,10 +221,10 @@ func JoinHooks(hooks ...Hooks) Hooks {
 }
 
 func joinStart[E, R any](a, b hook.Starter[E, R]) hook.Starter[E, R] {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	return func(ctx context.Context, e E) (context.Context, func(R)) {
@@ -235,30 +235,30 @@ func joinStart[E, R any](a, b hook.Starter[E, R]) hook.Starter[E, R] {
 }
 
 func joinNotify[E any](a, b func(context.Context, E)) func(context.Context, E) {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	return func(ctx context.Context, e E) { a(ctx, e); b(ctx, e) }
 }
 
 func joinSession(a, b func(SessionEvent)) func(SessionEvent) {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	return func(e SessionEvent) { a(e); b(e) }
 }
 
 func joinInject(a, b func(context.Context) string) func(context.Context) string {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	return func(ctx context.Context) string {

@@ -131,17 +131,12 @@ func (l *Lock) Err() error { return l.handle.reason() }
 //
 // If several Locks hold one queue node, because readers share it or one joined the other
 // with [Reenter], the Release of the last one gives it back.
-func (l *Lock) Release(ctx context.Context) error {
+func (l *Lock) Release(ctx context.Context) (err error) {
 	if l == nil || l.handle == nil {
 		return &Error{Op: "release", Err: ErrReleased}
 	}
-	if err := l.release(ctx); err != nil {
-		return &Error{Op: "release", Name: l.hold.name, Err: err}
-	}
-	return nil
-}
-
-func (l *Lock) release(ctx context.Context) (err error) {
+	h := l.hold
+	defer annotate(&err, "release", h.name)
 	valid := l.Valid() // if the lease has run out, the lock is lost, even if that is not known yet
 	l.mu.Lock()
 	if l.released {
@@ -150,7 +145,6 @@ func (l *Lock) release(ctx context.Context) (err error) {
 	}
 	l.released = true
 	l.mu.Unlock()
-	h := l.hold
 	if !valid && l.Err() == nil {
 		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock

@@ -28,15 +28,9 @@ import (
 // Downgrade does nothing for a reader's lock. It fails with [ErrConflict] for a
 // semaphore's permit, for All of several names, and for a lock that several Locks hold
 // because of [Reenter].
-func (l *Lock) Downgrade(ctx context.Context) error {
-	if err := l.downgrade(ctx); err != nil {
-		return &Error{Op: "downgrade", Name: l.hold.name, Err: err}
-	}
-	return nil
-}
-
-func (l *Lock) downgrade(ctx context.Context) error {
+func (l *Lock) Downgrade(ctx context.Context) (err error) {
 	h := l.hold
+	defer annotate(&err, "downgrade", h.name)
 	p := h.place
 	s := p.Desk
 	if err := l.Err(); err != nil {

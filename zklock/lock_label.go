@@ -23,27 +23,20 @@ import (
 // ends first, or connect_timeout passes, the error says so: others may read either label
 // then, and no late write undoes a later SetLabel. If the lock is not held any more, the
 // error matches [ErrLost] or [ErrReleased]. No other error affects the lock.
-func (l *Lock) SetLabel(ctx context.Context, label string) error {
+func (l *Lock) SetLabel(ctx context.Context, label string) (err error) {
 	if l == nil || l.handle == nil {
 		return &Error{Op: "label", Err: ErrReleased}
 	}
-	if err := setLabel(ctx, l, queue.Truncate(label, queue.MaxLabel)); err != nil {
-		return &Error{Op: "label", Name: l.hold.name, Err: err}
-	}
-	return nil
-}
-
-// setLabel is Lock.SetLabel. It notes the label in the hold, first: see place.Place.Amend.
-func setLabel(ctx context.Context, l *Lock, label string) error {
 	h := l.hold
 	p := h.place
+	defer annotate(&err, "label", h.name)
 	if err := l.Err(); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	h.origin.Label = label
+	h.mu.Lock() // the hold has the label first: see place.Place.Amend
+	h.origin.Label = queue.Truncate(label, queue.MaxLabel)
 	h.mu.Unlock()
-	err := p.Amend(ctx, func(d *queue.Data) { p.Relabel(d) })
+	err = p.Amend(ctx, func(d *queue.Data) { p.Relabel(d) })
 	if errors.Is(err, driver.ErrNoNode) && l.Err() == nil {
 		p.Lose()
 	}

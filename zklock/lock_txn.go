@@ -23,12 +23,9 @@ import (
 // be while the lock's queue node still exists. Txn never repeats a transaction.
 //
 // Release and Downgrade wait for Txns under way.
-func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, error) {
-	results, err := l.transact(ctx, "txn", ops, false)
-	if err != nil {
-		return nil, &Error{Op: "txn", Name: l.hold.name, Err: err}
-	}
-	return results, nil
+func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) (_ []driver.OpResult, err error) {
+	defer annotate(&err, "txn", l.hold.name)
+	return l.transact(ctx, "txn", ops, false)
 }
 
 // Get reads a znode, for example before a Txn that changes it. The path is absolute. What it
@@ -38,27 +35,31 @@ func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) ([]driver.OpResult, er
 //
 // Get repeats the read until there is an answer, ctx ends or connect_timeout has passed. If the
 // znode does not exist, the error matches [driver.ErrNoNode].
-func (l *Lock) Get(ctx context.Context, path string) (driver.Node, error) {
-	n, err := get(ctx, l, path)
-	if err != nil {
-		return driver.Node{}, &Error{Op: "get", Name: l.hold.name, Err: err}
+func (l *Lock) Get(ctx context.Context, path string) (n driver.Node, err error) {
+	defer annotate(&err, "get", l.hold.name)
+	if err := l.Err(); err != nil {
+		return n, err
 	}
-	return n, nil
+	// Earlier holds are over when the server has applied the deletion of their nodes, which this
+	// session has seen, or the place was handed over on this very session. So the server has their
+	// transactions, and a Sync is not needed.
+	n, err = l.hold.place.Desk.Read(ctx, "read", path)
+	switch {
+	case errors.Is(err, errs.ErrSessionOver), err == nil && !l.Valid():
+		return driver.Node{}, l.endedError()
+	case err != nil && ctx.Err() != nil:
+		return n, whyEnded(ctx, err)
+	}
+	return n, err
 }
 
 // Verify asks a quorum of the ensemble whether the lock's queue node still exists. If it
 // does not, the lock is lost, and the error matches [ErrLost]. After a Release the error
 // matches [ErrReleased]. Any other error means that there was no answer, and the lock
 // stays as it was.
-func (l *Lock) Verify(ctx context.Context) error {
-	if err := l.verify(ctx); err != nil {
-		return &Error{Op: "verify", Name: l.hold.name, Err: err}
-	}
-	return nil
-}
-
-func (l *Lock) verify(ctx context.Context) error {
-	_, err := l.transact(ctx, "verify", nil, true)
+func (l *Lock) Verify(ctx context.Context) (err error) {
+	defer annotate(&err, "verify", l.hold.name)
+	_, err = l.transact(ctx, "verify", nil, true)
 	if err == nil && l.Err() != nil {
 		return l.endedError()
 	}
@@ -66,23 +67,6 @@ func (l *Lock) verify(ctx context.Context) error {
 		return errs.LeaseUnproven(l.hold.turnstiles.cfg.ConnectTimeout)
 	}
 	return err
-}
-
-// get is Lock.Get. Earlier holds are over when the server has applied the deletion of their
-// nodes, which this session has seen, or the place was handed over on this very session. So the
-// server has their transactions, and a Sync is not needed.
-func get(ctx context.Context, l *Lock, path string) (n driver.Node, err error) {
-	if err := l.Err(); err != nil {
-		return n, err
-	}
-	n, err = l.hold.place.Desk.Read(ctx, "read", path)
-	switch {
-	case errors.Is(err, errs.ErrSessionOver), err == nil && !l.Valid():
-		return n, l.endedError()
-	case err != nil && ctx.Err() != nil:
-		return n, whyEnded(ctx, err)
-	}
-	return n, err
 }
 
 // transact runs a transaction that begins with checks of the lock's queue nodes. again

@@ -25,7 +25,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "lost-reported-twice",
 		Breaks: "Release of a lock that was lost reports the loss a second time",
-		In:     (*Lock).release,
+		In:     (*Lock).Release,
 		Find:   "err = l.$reason()",
 		Put:    "err = l.$reason(); l.$reportLost()",
 		With:   map[string]any{"reportLost": (*handle).reportLost},
@@ -147,7 +147,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "get-after-the-lock",
 		Breaks: "Lock.Get returns what was read when the lock was not held any more",
-		In:     get,
+		In:     (*Lock).Get,
 		Find:   "err == nil && !l.Valid()",
 		Put:    "false",
 		Tests:  []string{"TestGetThatEndsAfterTheLock"},
