@@ -116,15 +116,7 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 	defer cancel()
 	ctx, stop := c.pool.Patient(ctx, time.Now())
 	defer stop()
-	for {
-		s, err := c.pool.Session(ctx, "")
-		if err != nil {
-			return err
-		}
-		if err = place.DeskOf(s).Ping(ctx); !errors.Is(err, errs.ErrSessionOver) {
-			return err
-		}
-	}
+	return onDesk(ctx, c, "", func(d *place.Desk) error { return d.Ping(ctx) })
 }
 
 // Healthy is a check for readiness probes, which is cheap enough to be called at any time: it

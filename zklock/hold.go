@@ -150,17 +150,9 @@ func (h *hold) drop(l *Lock) {
 	if !l.end(ErrReleased) {
 		return
 	}
-	if last, _ := h.part(l.handle); !last {
-		return
+	if last, _ := h.part(l.handle); last {
+		_, _, _ = h.giveBack(h.place.Desk.Ctx, true)
 	}
-	defer h.turnstiles.released(h)
-	h.place.EndHold(h)
-	if h.turnstile != nil {
-		if taken, _ := h.turnstile.pass(h); taken {
-			return
-		}
-	}
-	h.place.Remove()
 }
 
 // MarkLost implements session.Tenant.

@@ -36,7 +36,7 @@ type kept struct {
 	mu          sync.Mutex
 	first, last *standby     // guarded by mu; list of those that have a kept place, the one kept longest first
 	n           atomic.Int64 // the length of the list; changed under mu
-	running     bool         // guarded by mu
+	running     atomic.Bool  // set to false under mu
 	closed      bool         // guarded by mu
 }
 
@@ -59,14 +59,13 @@ type standby struct {
 	previous, next *standby  // guarded by kept.mu; neighbours in the list
 }
 
-// add adds a standby. It returns false if nothing is kept any more. oldest, if not nil, is a
-// standby whose place has to leave the queue because there are too many. If start is true,
-// the caller has to call k.start.
-func (k *kept) add(s *standby) (oldest *standby, start, ok bool) {
+// add adds a standby. It returns false if nothing is kept any more. Otherwise the caller has to
+// call settle when it holds no mutex.
+func (k *kept) add(s *standby) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return nil, false, false
+		return false
 	}
 	s.since = time.Now()
 	if s.previous = k.last; k.last != nil {
@@ -75,36 +74,22 @@ func (k *kept) add(s *standby) (oldest *standby, start, ok bool) {
 		k.first = s
 	}
 	k.last = s
-	if k.n.Add(1) > int64(k.max) {
-		oldest = k.first
-	}
-	start = !k.running
-	k.running = true
-	return oldest, start, true
+	k.n.Add(1)
+	return true
 }
 
-// excess returns the standby that has been kept longest, if there are too many; else nil.
-func (k *kept) excess() *standby {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.n.Load() > int64(k.max) {
-		return k.first
+// settle starts run, and makes places leave the queue while there are too many. If the pool is
+// closed, its sessions end, and the kept places with them.
+func (k *kept) settle() {
+	if k.running.CompareAndSwap(false, true) {
+		k.pool.Spawn(k.run)
 	}
-	return nil
-}
-
-// settle does what follows from add.
-func (k *kept) settle(oldest *standby, start bool) {
-	if start {
-		k.start()
-	}
-	for ; oldest != nil; oldest = k.excess() {
-		oldest.keeper.retire(oldest, false)
+	for k.n.Load() > int64(k.max) {
+		if s, _ := k.oldest(); s != nil {
+			s.keeper.retire(s, false)
+		}
 	}
 }
-
-// start starts run. If the pool is closed, its sessions end, and the kept places with them.
-func (k *kept) start() { k.pool.Spawn(k.run) }
 
 // remove takes a standby out.
 func (k *kept) remove(s *standby) {
@@ -131,12 +116,8 @@ func (k *kept) len() int { return int(k.n.Load()) }
 func (k *kept) close() {
 	k.mu.Lock()
 	k.closed = true
-	var all []*standby
-	for s := k.first; s != nil; s = s.next {
-		all = append(all, s)
-	}
 	k.mu.Unlock()
-	for _, s := range all {
+	for s, _ := k.oldest(); s != nil; s, _ = k.oldest() {
 		s.keeper.retire(s, false)
 	}
 }
@@ -145,25 +126,33 @@ func (k *kept) close() {
 // none is kept.
 func (k *kept) run() {
 	for {
-		oldest, wait := k.oldest()
-		switch {
-		case oldest == nil:
-			return
+		switch s, wait := k.oldest(); {
+		case s == nil:
+			if k.ends() {
+				return
+			}
 		case wait <= 0:
-			oldest.keeper.retire(oldest, false)
+			s.keeper.retire(s, false)
 		case !session.Sleep(k.pool.Ctx, wait, nil):
 			return
 		}
 	}
 }
 
-// oldest returns the standby that has been kept longest, and how long it stays. If there is
-// none, run ends.
+// ends notes that run ends, unless there is a standby by now.
+func (k *kept) ends() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.running.Store(k.first != nil)
+	return k.first == nil
+}
+
+// oldest returns the standby that has been kept longest, and how long it stays; nil if there is
+// none.
 func (k *kept) oldest() (s *standby, wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.first == nil {
-		k.running = false
 		return nil, 0
 	}
 	return k.first, time.Until(k.first.since.Add(k.keep))
@@ -194,11 +183,11 @@ func (s *standby) About() (name string, since time.Time) { return "", time.Time{
 
 // keepLocked keeps the place of a hold that is over, if no goroutine of this process wants
 // the name. It returns false if the place has to leave ZooKeeper's queue. The caller calls
-// kept.settle with the other results when mu is not held any more.
-func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
+// kept.settle when mu is not held any more.
+func (t *turnstile) keepLocked(h *hold) bool {
 	ts := t.turnstiles
 	if ts.kept.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
-		return nil, false, false
+		return false
 	}
 	s := t.last
 	if s == nil || s.place != h.place {
@@ -206,15 +195,15 @@ func (t *turnstile) keepLocked(h *hold) (oldest *standby, start, ok bool) {
 	}
 	s.trace = h.Origin().Trace
 	if !h.place.Keep(s, t) {
-		return nil, false, false
+		return false
 	}
-	if oldest, start, ok = ts.kept.add(s); !ok {
+	if !ts.kept.add(s) {
 		h.place.EndHold(s)
-		return nil, false, false
+		return false
 	}
 	t.standby, t.last = s, s
 	ts.countStandby(t, true)
-	return oldest, start, true
+	return true
 }
 
 // unkeepLocked ends the time of a standby. Its place is spent then.
@@ -235,7 +224,7 @@ func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) 
 		return true, nil
 	case !passable && r.Try:
 		// The try waits until the place is gone, and then looks at the queue.
-		s.place.ReleaseKept()
+		s.place.Remove()
 		return false, nil
 	}
 	return false, s.place
@@ -251,7 +240,7 @@ func (t *turnstile) retire(s *standby, lost bool) {
 	}
 	t.unkeepLocked(s)
 	if !lost {
-		s.place.ReleaseKept()
+		s.place.Remove()
 	}
 	t.turnstiles.countStandby(t, false)
 }
@@ -264,7 +253,7 @@ func (t *turnstile) Recalled(p *place.Place) {
 	p.Recall(!t.turnstiles.localContenders(t))
 	if s := t.standby; s != nil && s.place == p {
 		t.unkeepLocked(s)
-		p.ReleaseKept()
+		p.Remove()
 		t.turnstiles.countStandby(t, false)
 		return
 	}

@@ -3,6 +3,8 @@ package zklock
 import (
 	"cmp"
 	"context"
+	"iter"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
 )
@@ -26,9 +28,9 @@ func withLock(ctx context.Context, l *Lock) context.Context {
 // context carries a lock if it was made by [Lock.Context], [Do] or an adapter, or is
 // derived from such a context.
 func FromContext(ctx context.Context) (*Lock, bool) {
-	for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
-		if c.lock.Err() == nil {
-			return c.lock, true
+	for l := range carriedBy(ctx) {
+		if l.Err() == nil {
+			return l, true
 		}
 	}
 	return nil, false
@@ -36,13 +38,15 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 
 // HeldIn returns all locks that ctx carries and that are still held, the innermost first.
 func HeldIn(ctx context.Context) []*Lock {
-	var locks []*Lock
-	for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
-		if c.lock.Err() == nil {
-			locks = append(locks, c.lock)
+	return slices.DeleteFunc(slices.Collect(carriedBy(ctx)), func(l *Lock) bool { return l.Err() != nil })
+}
+
+// carriedBy returns the locks that a context carries, the innermost first.
+func carriedBy(ctx context.Context) iter.Seq[*Lock] {
+	return func(yield func(*Lock) bool) {
+		for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil && yield(c.lock); c = c.outer {
 		}
 	}
-	return locks
 }
 
 // Detach returns a context that is derived from ctx and carries no locks. Use it for
@@ -59,8 +63,7 @@ func Detach(ctx context.Context) context.Context {
 // nil if there is neither. Released locks do not count.
 func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
 	var lost *Lock
-	for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
-		l := c.lock
+	for l := range carriedBy(ctx) {
 		if l.hold.turnstiles != ts || !l.hold.touches(wants) {
 			continue
 		}

@@ -259,9 +259,11 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.endLocked(h)
 	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
 		t.serveLocked(nil)
-		oldest, start, kept := t.keepLocked(h)
+		kept := t.keepLocked(h)
 		t.mu.Unlock()
-		t.turnstiles.kept.settle(oldest, start)
+		if kept {
+			t.turnstiles.kept.settle()
+		}
 		return kept, kept
 	}
 	next := t.queue.Front().Value.(*ticket)

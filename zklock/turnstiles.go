@@ -201,10 +201,8 @@ func (ts *turnstiles) waitAgain(r *request) {
 
 // released ends the count of a hold and its use of its names.
 func (ts *turnstiles) released(h *hold) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.held--
-	ts.endUsesLocked(h)
+	ts.lossMarked()
+	ts.vacated(h)
 }
 
 // lossMarked ends the count of a hold that is being lost, before its handles end. The hold
@@ -219,10 +217,6 @@ func (ts *turnstiles) lossMarked() {
 func (ts *turnstiles) vacated(h *hold) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.endUsesLocked(h)
-}
-
-func (ts *turnstiles) endUsesLocked(h *hold) {
 	for _, w := range h.wants {
 		ts.endUseLocked(ts.byPath[w.Path])
 	}

@@ -14,12 +14,8 @@ import (
 // removal is that a caller was cancelled. It runs until the nodes are gone or the
 // session is over, and the session's end waits for it.
 
-// Remove takes a place out of its queues, in the background.
-func (p *Place) Remove() {
-	p.giveUp()
-	p.Desk.cfg.Logger.Debug("zklock: a queue node is being removed in the background", "session", session.HexID(p.Desk.DS.ID()))
-	p.Desk.Spawn(func() { _ = p.deleteNodes() })
-}
+// Remove takes a place without a holder out of its queues, in the background.
+func (p *Place) Remove() { p.releaseAsync(p.Desk.Ctx, func() {}) }
 
 // deleteNodes deletes a place's nodes and unregisters the place. On an error a node
 // stays until its session ends. The place then stays registered, as its session's work,
@@ -56,20 +52,15 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	defer limit.Stop()
 	select {
 	case <-w.Done:
+		deleted = errors.Is(w.Err, driver.ErrNoNode)
+		if w.Err == nil || deleted && len(p.nodes) == 1 {
+			p.unregister()
+			p.noteRelease()
+			return deleted, nil
+		}
 	case <-ctx.Done():
-		err = errs.ReleasePending(context.Cause(ctx))
 	case <-limit.C:
-		err = errs.ErrReleasePending
-	}
-	if err != nil { // the first try is not answered in time
-		desk.Spawn(func() { _ = p.finishDelete(w) })
-		return false, err
-	}
-	deleted = errors.Is(w.Err, driver.ErrNoNode)
-	if w.Err == nil || deleted && len(p.nodes) == 1 {
-		p.unregister()
-		p.noteRelease()
-		return deleted, nil
+		limit.Reset(0) // for the next select
 	}
 	gone := make(chan error, 1)
 	if !desk.Spawn(func() { gone <- p.finishDelete(w) }) {
@@ -97,9 +88,6 @@ func (p *Place) ReleaseAsync(ctx context.Context) {
 		p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(p.Desk.DS.ID()))
 	})
 }
-
-// ReleaseKept is ReleaseAsync for a place that was kept, and so had no holder.
-func (p *Place) ReleaseKept() { p.releaseAsync(p.Desk.Ctx, func() {}) }
 
 // releaseAsync deletes a place's nodes in the background. It calls deleted if another program
 // had deleted one before. Until the nodes are gone, tries of this client wait for that.

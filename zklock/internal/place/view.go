@@ -78,7 +78,7 @@ func (v *View) list(ctx context.Context) error {
 		}
 	}
 	found, _ := v.sort(names)
-	if v.last, err = v.read(ctx, found, known, nil); err != nil {
+	if v.last, err = v.read(ctx, found, known, make(turns, maxReads)); err != nil {
 		v.queue, v.last = nil, Queue{}
 		return err
 	}

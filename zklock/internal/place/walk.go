@@ -144,12 +144,11 @@ func (w *Walk) read(ctx context.Context, v *visit) error {
 }
 
 func (w *Walk) readOn(ctx context.Context, z Znode, v *visit) error {
-	back, err := w.turns.take(ctx)
-	if err != nil {
+	if err := w.turns.take(ctx); err != nil {
 		return err
 	}
 	names, err := z.children(ctx)
-	back()
+	w.turns.giveBack()
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,11 @@ package place
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -62,7 +62,7 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 		return Queue{}, z.cfg.explain(err, z.Path)
 	}
 	found, _ := z.sort(names)
-	q, err := z.read(ctx, found, nil, nil)
+	q, err := z.read(ctx, found, nil, make(turns, maxReads))
 	return q, z.cfg.explain(err, z.Path)
 }
 
@@ -108,25 +108,24 @@ type families [queue.Families][]queue.Node
 // left for calls that acquire on the session meanwhile.
 const maxReads = session.MaxLone / 4
 
-// turns limits the reads of several callers together, if it is not nil.
+// turns limits the reads of several callers together.
 type turns chan struct{}
 
-// take waits for a turn, and returns a function that gives it back.
-func (t turns) take(ctx context.Context) (back func(), err error) {
-	if t == nil {
-		return func() {}, nil
-	}
+// take waits for a turn, which the caller gives back.
+func (t turns) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
-		return func() { <-t }, nil
+		return nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 
+func (t turns) giveBack() { <-t }
+
 // read reads the nodes of all contenders, except those of known, which were read before. It
-// reads maxReads at the same time, and stops at the first error. It returns when no read is
-// under way any more.
+// reads as many at the same time as there are turns, and stops at the first error. It returns
+// when no read is under way any more.
 func (z Znode) read(ctx context.Context, found families, known map[string]Entry, turns turns) (Queue, error) {
 	own := z.cfg.Dialect.Family
 	type unread struct {
@@ -149,22 +148,22 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var next atomic.Int64
 	var readers sync.WaitGroup
 	var first sync.Once
-	var failed error
-	for range min(maxReads, len(missing)) {
+	var failed, stopped error
+	for _, m := range missing {
+		if stopped = turns.take(ctx); stopped != nil {
+			break
+		}
 		readers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(missing)); i = next.Add(1) - 1 {
-				if err := z.readEntry(ctx, missing[i].to, missing[i].foreign, turns); err != nil {
-					first.Do(func() { failed = err; cancel(err) })
-					return
-				}
+			defer turns.giveBack()
+			if err := z.readEntry(ctx, m.to, m.foreign); err != nil {
+				first.Do(func() { failed = err; cancel(err) })
 			}
 		})
 	}
-	if readers.Wait(); failed != nil {
-		return Queue{}, failed
+	if readers.Wait(); failed != nil || stopped != nil {
+		return Queue{}, cmp.Or(failed, stopped)
 	}
 	q := Queue{Others: make([][]Entry, queue.Families)}
 	for family := range entries {
@@ -184,12 +183,7 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry,
 }
 
 // readEntry reads one contender's node. It clears the entry if the node is gone.
-func (z Znode) readEntry(ctx context.Context, e *Entry, foreign bool, turns turns) error {
-	back, err := turns.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer back()
+func (z Znode) readEntry(ctx context.Context, e *Entry, foreign bool) error {
 	n, err := z.Read(ctx, "list", z.Path+"/"+e.Name)
 	switch {
 	case errors.Is(err, driver.ErrNoNode):

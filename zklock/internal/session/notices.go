@@ -23,11 +23,10 @@ type notices struct {
 	due   int      // guarded by mu; number of losses that lost has yet to be called for, see expect
 }
 
-// notice is one event; one of its fields is set. end is set in the last notice.
+// notice is one event; one of its fields is set.
 type notice struct {
 	state *State
 	lost  func()
-	end   bool
 }
 
 // maxNotices is how many states of a session wait at most for a slow hook.
@@ -85,48 +84,37 @@ func (n *notices) expected() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.due--
-	n.pokeLocked()
+	Poke(n.wake)
 }
 
-// end queues the last notice.
+// end is called after the last notice that is not expected.
 func (n *notices) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addLocked(notice{end: true})
 	n.over = true
+	Poke(n.wake)
 }
 
 func (n *notices) addLocked(x notice) {
 	n.queue = append(n.queue, x)
-	n.pokeLocked()
-}
-
-func (n *notices) pokeLocked() {
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	Poke(n.wake)
 }
 
 // run calls the hooks, until the last notice.
 func (n *notices) run() {
-	ended := false
 	for range n.wake {
 		n.mu.Lock()
-		queue, due := n.queue, n.due
+		queue, ended := n.queue, n.over && n.due == 0
 		n.queue = nil
 		n.mu.Unlock()
 		for _, x := range queue {
-			switch {
-			case x.state != nil:
+			if x.state != nil {
 				n.changed(*x.state)
-			case x.end:
-				ended = true
-			default:
+			} else {
 				x.lost()
 			}
 		}
-		if ended && due == 0 {
+		if ended {
 			return
 		}
 	}
