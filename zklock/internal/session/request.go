@@ -116,33 +116,11 @@ func (s *Session) Ended(err error) bool {
 	return true
 }
 
-// Sleep waits for d. It returns false if ctx ends or stop is closed before; stop may be nil.
-func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-stop:
-	case <-ctx.Done():
-	}
-	return false
-}
-
 // requestTimeout returns how long a request may stay unanswered before its outcome counts as
 // unknown. It is two thirds of the time from which leases are computed; ZooKeeper's clients
 // allow a silent server two thirds of the session timeout.
 func (s *Session) requestTimeout() time.Duration {
 	return s.lease.Timeout * 2 / 3
-}
-
-// Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
-// if a wake-up is pending already, one is enough.
-func Poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
 }
 
 // multi runs one transaction of the committer. If it was committed, it proves the lease.
