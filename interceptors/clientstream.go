@@ -176,7 +176,7 @@ func (s *clientStream) end(err error) error {
 	if success {
 		err = nil
 	}
-	err = settle(overdue(s.late, err), released)
+	err = failures.Settle(failures.Overdue(s.late, err), released)
 	s.forsake()
 	s.late.Cancel(context.Canceled)
 	if success && err == nil {

@@ -35,7 +35,7 @@ func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 	err := zklock.Do(ctx, a, s.run, opts...)
 	switch {
 	case s.entered:
-		return settle(s.err, err)
+		return failures.Settle(s.err, err)
 	case err == nil:
 		err = errNotHeld
 	}

@@ -2,12 +2,8 @@ package interceptors
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/holding"
@@ -60,90 +56,28 @@ type streamServer struct {
 
 // do implements work.
 func (s *streamServer) do(ctx context.Context) error {
-	locked := &serverStream{ServerStream: s.stream, ctx: ctx, logger: s.logger, waits: s.call.ClientStream}
+	locked := &holding.Stream{Errors: failures, Ctx: ctx, Inner: s.stream.RecvMsg, Waits: s.call.ClientStream, Logger: s.logger}
 	lock, _ := zklock.FromContext(ctx)
-	locked.lock.Store(lock)
-	return s.handler(s.srv, locked)
+	locked.Hold(lock)
+	return s.handler(s.srv, &serverStream{s.stream, locked})
 }
 
 // serverStream is the stream that a handler gets instead of the server's.
 type serverStream struct {
 	grpc.ServerStream
-	ctx    context.Context
-	logger *slog.Logger
-	lock   atomic.Pointer[zklock.Lock] // nil until the lock is acquired
-	waits  bool                        // RecvMsg may have to wait for the client
-
-	// over is the error with which RecvMsg fails for good. It has no guard, because
-	// two goroutines must not call RecvMsg at once.
-	over error
+	*holding.Stream
 }
 
 // Context implements grpc.ServerStream.
-func (s *serverStream) Context() context.Context { return s.ctx }
+func (s *serverStream) Context() context.Context { return s.Ctx }
 
 // SendMsg implements grpc.ServerStream.
 func (s *serverStream) SendMsg(m any) error {
-	if lock := s.lock.Load(); lock != nil {
-		if err := stopped(lock); err != nil {
-			return err
-		}
+	if err := s.Stopped(); err != nil {
+		return err
 	}
 	return s.ServerStream.SendMsg(m)
 }
 
 // RecvMsg implements grpc.ServerStream.
-func (s *serverStream) RecvMsg(m any) error {
-	lock := s.lock.Load()
-	if lock == nil {
-		return s.ServerStream.RecvMsg(m)
-	}
-	if s.over == nil {
-		s.over = stopped(lock)
-	}
-	if s.over != nil {
-		return s.over
-	}
-	if !s.waits {
-		return s.ServerStream.RecvMsg(m)
-	}
-	// The server's RecvMsg ends with the handler or the client, and not with s.ctx.
-	// This RecvMsg has to end with s.ctx, so another goroutine calls the server's. If
-	// that goroutine is left behind, the server wakes it when the handler has returned.
-	got := holding.Aside(func() error { return s.ServerStream.RecvMsg(m) }, s.logPanic)
-	select {
-	case r := <-got:
-		return s.received(lock, r)
-	case <-s.ctx.Done():
-	}
-	switch cause := context.Cause(s.ctx); {
-	case errors.Is(cause, zklock.ErrLost):
-		s.over = lost(errors.Join(errStopped, cause))
-	case cause == zklock.ErrMaxHold:
-		s.over = tooLong(errStopped)
-	case errors.Is(lock.Err(), zklock.ErrReleased):
-		// The handler has released the lock. From then on the stream is as the server's.
-		return s.received(lock, <-got)
-	default:
-		// The client has canceled the call, or its deadline has passed. The lock is
-		// still held, so the handler has to return now, and not when the client
-		// sends or goes.
-		s.over = &statusError{status.FromContextError(s.ctx.Err()), errors.Join(errStopped, cause)}
-	}
-	return s.over
-}
-
-// received ends a RecvMsg as the server's has ended. The handler must not get a message
-// that came when the lock was not held any more.
-func (s *serverStream) received(lock *zklock.Lock, r holding.Outcome) error {
-	err := r.Return()
-	if s.over = stopped(lock); s.over != nil {
-		return s.over
-	}
-	return err
-}
-
-// logPanic logs a panic of the server's RecvMsg.
-func (s *serverStream) logPanic(panicked any, stack string) {
-	s.logger.ErrorContext(s.ctx, "interceptors: RecvMsg of the server's stream panicked", "panic", panicked, "stack", stack)
-}
+func (s *serverStream) RecvMsg(m any) error { return s.Receive(m) }

@@ -2,8 +2,6 @@ package interceptors
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -12,7 +10,6 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	"github.com/zklock/go-zklock/interceptors/verdict"
-	"github.com/zklock/go-zklock/zklock"
 )
 
 // Domain is the domain of the ErrorInfo in the details of this package's statuses.
@@ -102,37 +99,8 @@ func statusWith(v verdict.Verdict, retryDelay time.Duration) *status.Status {
 	return s
 }
 
-// settle returns the error of a call that ran under a lock and returned err, when the
-// release of the lock returned released. After a loss the call always fails, because
-// another holder may have worked at the same time. If the handler has returned an error
-// of its own, the other side gets that one, since it says more than the loss.
-func settle(err, released error) error {
-	switch {
-	case !errors.Is(released, zklock.ErrLost):
-		// Either the handler has released the lock itself, or the release failed
-		// after the lock was held to the end. The call's outcome is valid.
-		return err
-	case err == nil:
-		return lost(released)
-	case gaveUp(err):
-		return lost(both(released, err))
-	}
-	return &statusError{statusOf(err), both(released, err)}
-}
-
-// both joins the loss of a lock and the handler's error in one line.
-func both(released, err error) error {
-	return fmt.Errorf("%w; the handler returned: %w", released, err)
-}
-
 // lost returns the error of a call whose lock was lost.
 func lost(cause error) error { return &statusError{statusWith(verdict.Lost, 0), cause} }
-
-// gaveUp reports whether an error says only that the context has ended or that the lock
-// was lost.
-func gaveUp(err error) bool {
-	return errors.Is(err, zklock.ErrLost) || errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
-}
 
 // statusOf returns the status that the server would send for a handler's error.
 func statusOf(err error) *status.Status {

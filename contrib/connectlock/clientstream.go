@@ -71,9 +71,9 @@ func (s *clientStream) settled(err error) error {
 	}
 	released := s.held.GiveBack()
 	if !errors.Is(err, io.EOF) {
-		return settle(overdue(s.late, err), released)
+		return failures.Settle(failures.Overdue(s.late, err), released)
 	}
-	if lost := settle(nil, released); lost != nil {
+	if lost := failures.Settle(nil, released); lost != nil {
 		return lost
 	}
 	return err

@@ -3,8 +3,6 @@ package connectlock
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -104,32 +102,30 @@ func lost(cause error) error {
 	return newError(connect.Code(verdict.Lost.Code), verdict.Lost.Text, cause, info)
 }
 
-// settle returns the error of a call that ran under a lock and returned err, when the release
-// of the lock returned released. After a loss the call always fails, because another holder may
-// have worked at the same time. If the handler has returned an error of its own, the other side
-// gets that one, since it says more than the loss.
-func settle(err, released error) error {
-	switch {
-	case !errors.Is(released, zklock.ErrLost):
-		// Either the handler has released the lock itself, or the release failed after the
-		// lock was held to the end. The call's outcome is valid.
-		return err
-	case err == nil:
-		return lost(released)
-	}
-	both := fmt.Errorf("%w; the handler returned: %w", released, err)
-	if gaveUp(err) {
-		return lost(both)
-	}
+// failures makes the errors of calls that run under a lock.
+var failures = &holding.Errors{
+	Package: "connectlock",
+	Lost:    lost,
+	TooLong: func(cause error) error {
+		return newError(connect.CodeDeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)", errors.Join(zklock.ErrMaxHold, cause))
+	},
+	Ended:    func(err, cause error) error { return newError(codeOf(err), err.Error(), cause) },
+	Own:      own,
+	Canceled: func(err error) bool { return connect.CodeOf(err) == connect.CodeCanceled },
+	Late:     func(err error) bool { return connect.CodeOf(err) == connect.CodeDeadlineExceeded },
+}
+
+// own returns a handler's own error for the other side, with another cause.
+func own(err, cause error) error {
 	code, text := connect.CodeUnknown, err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {
 		code = connect.CodeDeadlineExceeded
 	}
 	var own *connect.Error
 	if !errors.As(err, &own) {
-		return newError(code, text, both)
+		return newError(code, text, cause)
 	}
-	e := newError(own.Code(), own.Message(), both)
+	e := newError(own.Code(), own.Message(), cause)
 	for _, d := range own.Details() {
 		e.AddDetail(d)
 	}
@@ -137,46 +133,4 @@ func settle(err, released error) error {
 		e.Meta()[key] = values
 	}
 	return e
-}
-
-// gaveUp reports whether an error says only that the context has ended or that the lock was
-// lost.
-func gaveUp(err error) bool {
-	return errors.Is(err, zklock.ErrLost) || errors.Is(err, context.Canceled) || connect.CodeOf(err) == connect.CodeCanceled
-}
-
-// errStopped is in the error of Send and Receive when the handler must not use its stream any
-// more.
-var errStopped = errors.New("connectlock: the stream was stopped, the handler has to return")
-
-// stopped returns the error with which a handler must stop using its stream; nil if it may
-// continue.
-func stopped(lock *zklock.Lock) error {
-	if loss := holding.Loss(lock); loss != nil {
-		return lost(errors.Join(errStopped, loss))
-	}
-	return nil
-}
-
-// overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx and so
-// caused err, it returns the error that says so.
-func overdue(ctx context.Context, err error) error {
-	// The transport and the server look at the deadline, too. Either may report that it has passed
-	// before the context's timer has run.
-	if deadline, ok := ctx.Deadline(); ok && connect.CodeOf(err) == connect.CodeDeadlineExceeded && time.Until(deadline) <= time.Millisecond {
-		<-ctx.Done()
-	}
-	if err == nil || context.Cause(ctx) != zklock.ErrMaxHold {
-		return err
-	}
-	switch code := connect.CodeOf(err); {
-	case code == connect.CodeCanceled, code == connect.CodeDeadlineExceeded, errors.Is(err, ctx.Err()):
-		return tooLong(err)
-	}
-	return err
-}
-
-// tooLong returns the error of an operation that WithMaxHold has ended.
-func tooLong(err error) error {
-	return newError(connect.CodeDeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)", errors.Join(zklock.ErrMaxHold, err))
 }

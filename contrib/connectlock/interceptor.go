@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
+	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -72,9 +73,9 @@ func (h handlers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 		}
 		return h.hold(ctx, call, a, func(ctx context.Context) error {
 			lock, _ := zklock.FromContext(ctx)
-			s := &handlerStream{StreamingHandlerConn: conn, ctx: ctx, logger: h.logger, waits: call.ClientStream}
-			s.lock.Store(lock)
-			return next(ctx, s)
+			s := &holding.Stream{Errors: failures, Ctx: ctx, Inner: conn.Receive, Waits: call.ClientStream, Logger: h.logger}
+			s.Hold(lock)
+			return next(ctx, &handlerStream{conn, s})
 		})
 	}
 }
@@ -142,12 +143,12 @@ func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, work fu
 			defer cancel()
 		}
 		entered = true
-		done = overdue(ctx, work(ctx))
+		done = failures.Overdue(ctx, work(ctx))
 		return nil
 	}, opts...)
 	switch {
 	case entered:
-		return settle(done, err)
+		return failures.Settle(done, err)
 	case err == nil:
 		err = errNotHeld
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// First is the lock of a handler's stream if the stream's first message chooses it. The handler
+// first is the lock of a handler's stream if the stream's first message chooses it. The handler
 // may receive that message on another goroutine, and may return before it comes. The zero value
 // is ready for use.
 //
 // Invariant: an acquired lock is either in held before ended is set, so that End releases it, or
 // Keep releases it.
-type First struct {
+type first struct {
 	mu     sync.Mutex
 	asked  bool  // guarded by mu; the handler has asked for the first message
 	ended  bool  // guarded by mu; the handler has returned
@@ -24,7 +24,7 @@ type First struct {
 
 // Begins reports whether a handler that asks for a message asks for the first one. Then the caller
 // receives it and calls Take. err is the error of a Take before: the handler gets no message.
-func (f *First) Begins() (begins bool, err error) {
+func (f *first) Begins() (begins bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	begins = !f.asked
@@ -35,7 +35,7 @@ func (f *First) Begins() (begins bool, err error) {
 // Take acquires the lock when the first message was received, or when the stream has ended without
 // one: received is nil or io.EOF. take acquires the lock and passes it to Keep. Take returns the
 // error of take, or else received.
-func (f *First) Take(received error, take func() error) error {
+func (f *first) Take(received error, take func() error) error {
 	if received != nil && !errors.Is(received, io.EOF) {
 		return received
 	}
@@ -50,7 +50,7 @@ func (f *First) Take(received error, take func() error) error {
 
 // Keep keeps an acquired lock for End. If the handler has returned, Keep releases the lock, and
 // returns false.
-func (f *First) Keep(h *Hold) bool {
+func (f *first) Keep(h *Hold) bool {
 	f.mu.Lock()
 	ended := f.ended
 	if !ended {
@@ -65,7 +65,7 @@ func (f *First) Keep(h *Hold) bool {
 
 // End is for the time when the handler has returned or panics. refusal is the error of take.
 // released is the error of the release of the lock, if there was one.
-func (f *First) End() (refusal, released error) {
+func (f *first) End() (refusal, released error) {
 	f.mu.Lock()
 	f.ended = true
 	h, refusal := f.held, f.failed

@@ -1,0 +1,130 @@
+package holding
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Stream ends the stream of a handler with its lock.
+type Stream struct {
+	Errors *Errors
+	Ctx    context.Context   // of the handler
+	Inner  func(m any) error // receives a message from the transport
+	Waits  bool              // Inner may have to wait for the client
+	Logger *slog.Logger
+
+	lock atomic.Pointer[zklock.Lock] // nil until the lock is acquired
+
+	// over is the error with which Receive fails for good. It has no guard, because two
+	// goroutines must not call Receive at once.
+	over error
+}
+
+// Hold notes the lock of the stream.
+func (s *Stream) Hold(lock *zklock.Lock) { s.lock.Store(lock) }
+
+// Stopped returns the error with which the handler must stop sending; nil if it may continue.
+func (s *Stream) Stopped() error { return s.Errors.Stopped(s.lock.Load()) }
+
+// Receive receives a message for the handler. It fails at once when the lock is lost or the
+// handler's context has ended.
+func (s *Stream) Receive(m any) error {
+	lock := s.lock.Load()
+	if lock == nil {
+		return s.Inner(m)
+	}
+	if s.over == nil {
+		s.over = s.Errors.Stopped(lock)
+	}
+	if s.over != nil {
+		return s.over
+	}
+	if !s.Waits {
+		return s.Inner(m)
+	}
+	// Inner ends with the handler or the client, and not with Ctx: a deadline does not end a read
+	// of the request's body, for example. Receive has to end with Ctx, so another goroutine calls
+	// Inner. If that goroutine is left behind, the transport wakes it when the handler has returned.
+	got := Aside(func() error { return s.Inner(m) }, s.logPanic)
+	select {
+	case r := <-got:
+		return s.received(lock, r)
+	case <-s.Ctx.Done():
+	}
+	switch cause := context.Cause(s.Ctx); {
+	case errors.Is(cause, zklock.ErrLost):
+		s.over = s.Errors.Lost(errors.Join(s.Errors.stopped(), cause))
+	case cause == zklock.ErrMaxHold:
+		s.over = s.Errors.TooLong(s.Errors.stopped())
+	case errors.Is(lock.Err(), zklock.ErrReleased):
+		// The handler has released the lock. From then on the stream is as the transport's.
+		return s.received(lock, <-got)
+	default:
+		// The client has canceled the call, or its deadline has passed. The lock is still
+		// held, so the handler has to return now, and not when the client sends or goes.
+		s.over = s.Errors.Ended(s.Ctx.Err(), errors.Join(s.Errors.stopped(), cause))
+	}
+	return s.over
+}
+
+// received ends a Receive as Inner has ended. The handler must not get a message that arrived
+// when the lock was not held.
+func (s *Stream) received(lock *zklock.Lock, r Outcome) error {
+	err := r.Return()
+	if s.over = s.Errors.Stopped(lock); s.over != nil {
+		return s.over
+	}
+	return err
+}
+
+func (s *Stream) logPanic(panicked any, stack string) {
+	s.Logger.ErrorContext(s.Ctx, s.Errors.Package+": receiving from the client of a stream panicked", "panic", panicked, "stack", stack)
+}
+
+// FirstMessage is a Stream whose first message chooses the lock. The first Receive acquires the
+// lock. The handler may call it on another goroutine, and may return before it does.
+type FirstMessage struct {
+	Stream
+	first first
+}
+
+// NewFirstMessage returns a FirstMessage whose Ctx is ctx.
+func NewFirstMessage(ctx *Context, e *Errors, inner func(any) error, waits bool, logger *slog.Logger) *FirstMessage {
+	return &FirstMessage{Stream: Stream{Errors: e, Ctx: ctx, Inner: inner, Waits: waits, Logger: logger}}
+}
+
+// Receive is Stream.Receive. For the first message take acquires the lock, with the message, or
+// with nil if the stream has ended without one; it passes the lock to Keep.
+func (s *FirstMessage) Receive(m any, take func(request any) error) error {
+	begins, err := s.first.Begins()
+	switch {
+	case err != nil:
+		return err
+	case !begins:
+		return s.Stream.Receive(m)
+	}
+	received := s.Inner(m)
+	if received != nil {
+		m = nil
+	}
+	return s.first.Take(received, func() error { return take(m) })
+}
+
+// Keep notes the lock that take has acquired. It returns false if the handler has returned: then
+// Keep has released the lock.
+func (s *FirstMessage) Keep(h *Hold) bool { return s.first.Keep(h) }
+
+// End returns the error of a handler that has returned err. It releases the lock, and ends the
+// context with cause, and with it the wait for the lock of a Receive that has not returned yet.
+func (s *FirstMessage) End(err, cause error) error {
+	defer s.Ctx.(*Context).Cancel(cause)
+	refusal, released := s.first.End()
+	if refusal != nil {
+		return refusal // instead of the handler's error
+	}
+	return s.Errors.Settle(s.Errors.Overdue(s.Ctx, err), released)
+}
