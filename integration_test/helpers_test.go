@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"
 )
@@ -201,21 +202,7 @@ func receive[T any](t testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-// eventually polls a condition until it holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
+var eventually = wait.Until
 
 // isDone reports whether a lock has ended.
 func isDone(l *zklock.Lock) bool {

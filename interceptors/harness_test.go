@@ -20,6 +20,7 @@ import (
 	"github.com/zklock/go-zklock/interceptors"
 	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -313,22 +314,7 @@ func drain[T any](stream interface{ Recv() (*T, error) }) error {
 	}
 }
 
-// eventually polls a condition of a test that uses real time.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Errorf("waited 10 s without success for %s", what)
-			return
-		}
-	}
-}
+var eventually = wait.Until
 
 // wantSilence checks that an error's status contains no names of locks or servers.
 func wantSilence(t *testing.T, err error) {

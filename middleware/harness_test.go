@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -199,21 +199,7 @@ func wantProblem(t *testing.T, rec *httptest.ResponseRecorder, status int, reaso
 	}
 }
 
-// eventually polls a condition of a test that uses real sockets.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("waited 10 s without success for %s", what)
-		}
-	}
-}
+var eventually = wait.Until
 
 // quiet returns a logger for servers whose handlers are aborted on purpose.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/zklock/go-zklock/contrib/connectlock"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -201,18 +202,4 @@ func wantError(t *testing.T, err error, code connect.Code, reason string) {
 	}
 }
 
-// eventually waits for a condition in real time.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	limit := time.NewTimer(30 * time.Second)
-	defer limit.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("waited 30 s without success for %s", what)
-		}
-	}
-}
+var eventually = wait.Until

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 )
 
 // patience is the longest time that a test waits for something.
@@ -80,21 +81,7 @@ func start(t *testing.T, args ...string) *program {
 	return p
 }
 
-// eventually polls a condition until it holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
+var eventually = wait.Until
 
 // The demonstration ends by itself. In its traces, spans of the lock are below those of the
 // request, on an ensemble in memory and on a server.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"
 )
@@ -145,21 +146,7 @@ func finishWith(t testing.TB, url, stdin string, args ...string) (code int, stdo
 	return code, p.stdout.String(), p.stderr.String()
 }
 
-// eventually polls a condition until it holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
+var eventually = wait.Until
 
 // names makes names of locks that no other test uses.
 var names struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 )
 
 // patience bounds every wait of these tests.
@@ -41,20 +42,7 @@ func dial(t *testing.T, hosts string, timeout time.Duration) *zk.Conn {
 	}
 }
 
-// eventually polls a condition until it holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(patience)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
+var eventually = wait.Until
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 )
 
 // patience bounds every wait of a test. A test that reaches it has found a hang.
@@ -76,12 +78,4 @@ func (s *slowness) await() {
 
 func (s *slowness) release() { _ = os.Remove(s.file) }
 
-// eventually polls a condition until it holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for begin := time.Now(); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begin) > patience {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
+var eventually = wait.Until
