@@ -78,8 +78,8 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 					}
 				}
 				synctest.Wait()
-				if held := w.client.Stats().Held; held != 0 || w.locks() != 1 {
-					t.Errorf("%d locks held of %d acquired, want 0 of 1", held, w.locks())
+				if held := w.client.Stats().Held; held != 0 || len(w.Locks()) != 1 {
+					t.Errorf("%d locks held of %d acquired, want 0 of 1", held, len(w.Locks()))
 				}
 				if stream.Trailer() != nil || stream.CloseSend() != nil {
 					t.Error("Trailer and CloseSend do not return what the inner stream returns")
@@ -110,7 +110,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 				received <- r.GetText()
 			}()
 			synctest.Wait()
-			if w.locks() != 0 {
+			if len(w.Locks()) != 0 {
 				t.Error("the lock was acquired before the first message")
 			}
 			if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
@@ -150,8 +150,8 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 			if err := runStream(t.Context(), conn, "chat", 0); err != nil {
 				t.Error(err)
 			}
-			if w.locks() != 1 {
-				t.Errorf("%d locks were acquired, want 1", w.locks())
+			if len(w.Locks()) != 1 {
+				t.Errorf("%d locks were acquired, want 1", len(w.Locks()))
 			}
 		})
 	})
@@ -210,7 +210,7 @@ func TestNilPickPassesThrough(t *testing.T) {
 					}
 				}
 			}
-			if w.locks() != 0 {
+			if len(w.Locks()) != 0 {
 				t.Error("a lock was acquired")
 			}
 		})

@@ -190,8 +190,8 @@ func TestClientStreamIsGivenBackWhenItCannotBeOpened(t *testing.T) {
 		if status.Code(err) != codes.Internal || interceptors.Reason(err) != "" {
 			t.Errorf("error %v, want gRPC's own Internal", err)
 		}
-		if w.locks() != 1 || w.client.Stats().Held != 0 {
-			t.Errorf("%d locks were acquired, %d are held; want 1 and 0", w.locks(), w.client.Stats().Held)
+		if len(w.Locks()) != 1 || w.client.Stats().Held != 0 {
+			t.Errorf("%d locks were acquired, %d are held; want 1 and 0", len(w.Locks()), w.client.Stats().Held)
 		}
 	})
 }
@@ -206,8 +206,8 @@ func TestClientStreamIsGivenBackWhenItCannotSend(t *testing.T) {
 			if err := stream.SendMsg("no message"); status.Code(err) != codes.Internal {
 				t.Errorf("SendMsg: %v, want Internal", err)
 			}
-			if w.locks() != 1 || w.client.Stats().Held != 0 {
-				t.Errorf("%d locks were acquired, %d are held; want 1 and 0", w.locks(), w.client.Stats().Held)
+			if len(w.Locks()) != 1 || w.client.Stats().Held != 0 {
+				t.Errorf("%d locks were acquired, %d are held; want 1 and 0", len(w.Locks()), w.client.Stats().Held)
 			}
 		})
 	})

@@ -40,7 +40,7 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 			if err := <-left; err == nil {
 				t.Error("Recv returned a message after the handler's return")
 			}
-			if w.locks() != 0 {
+			if len(w.Locks()) != 0 {
 				t.Error("a lock was acquired")
 			}
 		})
@@ -48,7 +48,7 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 	t.Run("waiting for the lock", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			release := w.hold()
+			release := w.Hold("orders/42")
 			left := make(chan error, 1)
 			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
 				go func() {
@@ -94,8 +94,8 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 			if err := <-left; err == nil {
 				t.Error("Recv returned a message after the handler's return")
 			}
-			if w.locks() != 1 {
-				t.Errorf("%d locks were acquired, want 1", w.locks())
+			if len(w.Locks()) != 1 {
+				t.Errorf("%d locks were acquired, want 1", len(w.Locks()))
 			}
 		})
 	})
@@ -183,7 +183,7 @@ func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
 			if l, ok := zklock.FromContext(child); !ok || l.Name() != "orders/42" {
 				t.Errorf("the context carries %v, want orders/42", l)
 			}
-			w.lose(child)
+			w.Lose(child)
 			return nil
 		}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
 		wantStatus(t, chat(t.Context(), conn), codes.Aborted, interceptors.ReasonLost)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 	"github.com/zklock/go-zklock/interceptors"
 	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
-	"github.com/zklock/go-zklock/internal/testkit/wait"
+	testworld "github.com/zklock/go-zklock/internal/testkit/world"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -28,17 +27,13 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// world is an ensemble with a client. The client's hooks check that every lock is
-// released exactly once, and never while its handler runs.
+// world is a World with the names that these tests use.
 type world struct {
+	*testworld.World
 	t        *testing.T
 	ensemble *memdriver.Ensemble
 	client   *zklock.Client
-
-	mu       sync.Mutex
-	released map[*zklock.Lock]int // guarded by mu; 0: held
-	running  map[*zklock.Lock]int // guarded by mu; running handlers
-	waiting  chan struct{}        // gets one value for every wait
+	waiting  chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
@@ -49,105 +44,13 @@ func newWorld(t *testing.T) *world {
 
 func newWorldOn(t *testing.T, e *memdriver.Ensemble, connector driver.Connector) *world {
 	t.Helper()
-	w := &world{t: t, ensemble: e, released: make(map[*zklock.Lock]int), running: make(map[*zklock.Lock]int), waiting: make(chan struct{}, 1000)}
-	client, err := zklock.OpenConnector(connector, zklock.WithHooks(zklock.Hooks{
-		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
-			return ctx, func(r zklock.AcquireResult) {
-				if r.Lock != nil {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					w.released[r.Lock] += 0
-				}
-			}
-		},
-		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-			w.waiting <- struct{}{}
-			return ctx, nil
-		},
-		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
-			if ctx.Err() != nil {
-				t.Errorf("released on a context that has ended: %v", ctx.Err())
-			}
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.released[e.Lock]++
-			if n := w.running[e.Lock]; n != 0 {
-				t.Errorf("a lock was released while %d of its handlers were running", n)
-			}
-			return ctx, nil
-		},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.client = client
-	t.Cleanup(w.close)
-	return w
-}
-
-// close checks that every lock was released.
-func (w *world) close() {
-	eventually(w.t, "the release of all locks", func() bool { return w.client.Stats().Held == 0 })
-	if err := w.client.Close(); err != nil {
-		w.t.Error(err)
-	}
-	_ = w.ensemble.Close()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for l, n := range w.released {
-		if n != 1 {
-			w.t.Errorf("lock %q was released %d times, want once", l.Name(), n)
-		}
-	}
-}
-
-// locks returns how many locks were acquired so far.
-func (w *world) locks() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.released)
-}
-
-// watch records that a handler runs under the lock that ctx carries, for the hooks.
-func (w *world) watch(ctx context.Context) (left func()) {
-	l, ok := zklock.FromContext(ctx)
-	if !ok {
-		w.t.Error("the handler's context carries no lock")
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.running[l]++
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.running[l]--
-	}
+	w := testworld.New(t, e, connector)
+	return &world{w, t, e, w.Client, w.Waiting}
 }
 
 // fixed picks one mutex for all calls.
 func (w *world) fixed(context.Context, interceptors.Call) zklock.Acquirer {
 	return w.client.Mutex("orders/42")
-}
-
-// hold acquires the mutex that fixed picks, with another client.
-func (w *world) hold() (release func()) {
-	w.t.Helper()
-	other, err := zklock.OpenConnector(w.ensemble.Connector())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	l, err := other.Mutex("orders/42").Acquire(context.Background())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return sync.OnceFunc(func() {
-		if err := l.Release(context.Background()); err != nil {
-			w.t.Error(err)
-		}
-		if err := other.Close(); err != nil {
-			w.t.Error(err)
-		}
-	})
 }
 
 // wantHeld checks that the mutex which fixed picks is held.
@@ -159,21 +62,6 @@ func (w *world) wantHeld() {
 	}
 	if err == nil {
 		_ = l.Release(context.Background())
-	}
-}
-
-// wantFree waits until no lock is held.
-func (w *world) wantFree() {
-	w.t.Helper()
-	eventually(w.t, "the release of the lock", func() bool { return w.client.Stats().Held == 0 })
-}
-
-// lose ends all sessions and waits until the lock that ctx carries is lost.
-func (w *world) lose(ctx context.Context) {
-	w.ensemble.ExpireAll()
-	<-ctx.Done()
-	if cause := context.Cause(ctx); !errors.Is(cause, zklock.ErrLost) {
-		w.t.Errorf("the context's cause is %v, want ErrLost", cause)
 	}
 }
 
@@ -313,8 +201,6 @@ func drain[T any](stream interface{ Recv() (*T, error) }) error {
 		}
 	}
 }
-
-var eventually = wait.Until
 
 // wantSilence checks that an error's status contains no names of locks or servers.
 func wantSilence(t *testing.T, err error) {

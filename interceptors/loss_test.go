@@ -43,8 +43,8 @@ func TestLostDuringAUnaryCall(t *testing.T) {
 				w := newWorld(t)
 				var own error
 				resp, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed), func(ctx context.Context, _ any) (any, error) {
-					defer w.watch(ctx)()
-					w.lose(ctx)
+					defer w.Watch(ctx)()
+					w.Lose(ctx)
 					own = c.handler(ctx)
 					return &shoppb.Reply{Text: "paid"}, own
 				})
@@ -96,13 +96,13 @@ func TestLostDuringAStream(t *testing.T) {
 							if _, err := stream.Recv(); err != nil {
 								t.Error(err)
 							}
-							defer w.watch(stream.Context())()
+							defer w.Watch(stream.Context())()
 							if sends {
 								if err := stream.Send(&shoppb.Reply{}); err != nil {
 									t.Error(err)
 								}
 							}
-							w.lose(before)
+							w.Lose(before)
 							if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
 								t.Errorf("Send after the loss: %v, want ErrLost", err)
 							}
@@ -157,7 +157,7 @@ func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			conn := serve(t, &shop{watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
-				w.lose(stream.Context())
+				w.Lose(stream.Context())
 				if err := stream.RecvMsg(&shoppb.Order{}); !errors.Is(err, zklock.ErrLost) {
 					t.Errorf("RecvMsg after the loss: %v, want ErrLost", err)
 				}
@@ -181,7 +181,7 @@ func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 				if _, err := stream.Recv(); err != nil {
 					return err
 				}
-				defer w.watch(stream.Context())()
+				defer w.Watch(stream.Context())()
 				_, err := stream.Recv()
 				if !errors.Is(err, zklock.ErrLost) {
 					t.Errorf("Recv: %v, want ErrLost", err)
@@ -310,7 +310,7 @@ func TestSuccessOfAClientsCallAfterALossIsALoss(t *testing.T) {
 		i := interceptors.UnaryClientInterceptor(w.fixed)
 		err := i(t.Context(), shoppb.Shop_Pay_FullMethodName, &shoppb.Order{}, &shoppb.Reply{}, nil,
 			func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-				w.lose(ctx)
+				w.Lose(ctx)
 				return nil
 			})
 		wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)

@@ -21,7 +21,7 @@ func TestMaxHoldCancelsAndReleasesNothing(t *testing.T) {
 		w := newWorld(t)
 		resp, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(w.fixed, interceptors.WithMaxHold(3*time.Second)),
 			func(ctx context.Context, _ any) (any, error) {
-				defer w.watch(ctx)()
+				defer w.Watch(ctx)()
 				start := time.Now()
 				<-ctx.Done()
 				if held := time.Since(start); held != 3*time.Second || context.Cause(ctx) != zklock.ErrMaxHold {

@@ -83,7 +83,7 @@ func TestPanicUnderRecvMsgReachesTheRecoveryInterceptor(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "boom") || !strings.Contains(text, "badReceiver") {
 		t.Errorf("logged %q, want the panic and its stack", text)
 	}
-	w.wantFree()
+	w.WantFree()
 }
 
 func TestGoexitUnderRecvMsgEndsTheHandlersGoroutine(t *testing.T) {
@@ -100,7 +100,7 @@ func TestGoexitUnderRecvMsgEndsTheHandlersGoroutine(t *testing.T) {
 		})
 	}()
 	<-ended
-	w.wantFree()
+	w.WantFree()
 }
 
 // silentStream is a server's stream without a connection.
@@ -162,7 +162,7 @@ func TestPanicWhileAStreamIsOpened(t *testing.T) {
 			if err := <-received; status.Code(err) != codes.Internal {
 				t.Errorf("RecvMsg: %v, want Internal", err)
 			}
-			w.wantFree()
+			w.WantFree()
 		})
 	}
 }

@@ -162,9 +162,9 @@ func TestByMetadataGoesByWhatTravels(t *testing.T) {
 			if err := chat(ctx, conn); err != nil {
 				t.Error(err)
 			}
-			w.wantFree()
-			if w.locks() != 2 {
-				t.Errorf("%d locks were acquired, want 2", w.locks())
+			w.WantFree()
+			if len(w.Locks()) != 2 {
+				t.Errorf("%d locks were acquired, want 2", len(w.Locks()))
 			}
 		})
 	}

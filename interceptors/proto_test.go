@@ -123,7 +123,7 @@ func TestDeclaredWaitCountsInsteadOfTheInterceptors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				defer w.hold()()
+				defer w.Hold("orders/42")()
 				label := interceptors.WithLabel(func(context.Context, interceptors.Call) string { return "req-7" })
 				start := time.Now()
 				_, err := callUnary(t.Context(), interceptors.UnaryServerInterceptor(interceptors.FromProto(w.client), c.opt, label), nil)
@@ -185,9 +185,9 @@ func TestFromProtoOnStreams(t *testing.T) {
 					t.Errorf("%s: %v", kind, err)
 				}
 			}
-			w.wantFree()
-			if w.locks() != 2 {
-				t.Errorf("%d locks were acquired, want 2", w.locks())
+			w.WantFree()
+			if len(w.Locks()) != 2 {
+				t.Errorf("%d locks were acquired, want 2", len(w.Locks()))
 			}
 			// Without WithFirstMessage the order's id is not known yet, which is an
 			// error of the program.

@@ -45,14 +45,14 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 				unary, stream := recovering(w)
 				conn := serve(t, &shop{
 					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
-						defer w.watch(ctx)()
+						defer w.Watch(ctx)()
 						panic("boom")
 					},
 					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
 						if _, err := stream.Recv(); err != nil {
 							t.Error(err)
 						}
-						defer w.watch(stream.Context())()
+						defer w.Watch(stream.Context())()
 						panic("boom")
 					},
 				},
@@ -67,8 +67,8 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 				if status.Convert(err).Message() != "recovered boom" {
 					t.Errorf("the client got %v, want the recovered panic", err)
 				}
-				if w.locks() != 1 {
-					t.Errorf("%d locks were acquired, want 1", w.locks())
+				if len(w.Locks()) != 1 {
+					t.Errorf("%d locks were acquired, want 1", len(w.Locks()))
 				}
 			})
 		})
@@ -107,13 +107,7 @@ func TestHandlerMayReleaseEarly(t *testing.T) {
 				t.Error(err)
 			}
 			// released counts the handler's release and the interceptor's.
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			for l, n := range w.released {
-				if n != 1 {
-					t.Errorf("lock %q was released %d times, want once", l.Name(), n)
-				}
-			}
+			w.WantReleasedOnce()
 		})
 	}
 }
@@ -127,7 +121,7 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t)
 					hold := func(ctx context.Context) {
-						defer w.watch(ctx)()
+						defer w.Watch(ctx)()
 						time.Sleep(time.Minute)
 						w.wantHeld()
 					}
@@ -172,8 +166,8 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 					if err := runStream(t.Context(), conn, kind, 3); err != nil {
 						t.Error(err)
 					}
-					if w.locks() != 1 {
-						t.Errorf("%d locks were acquired, want one for the stream", w.locks())
+					if len(w.Locks()) != 1 {
+						t.Errorf("%d locks were acquired, want one for the stream", len(w.Locks()))
 					}
 					if held := w.client.Stats().Held; held != 0 {
 						t.Errorf("%d locks are held after the client has seen the end, want none", held)
@@ -231,7 +225,7 @@ func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
 				left := make(chan struct{})
 				stay := func(ctx context.Context) {
 					defer close(left)
-					defer w.watch(ctx)()
+					defer w.Watch(ctx)()
 					<-ctx.Done()
 					if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 						t.Errorf("the context's cause is %v, want context.Canceled", cause)

@@ -108,7 +108,7 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				guard := new(fence.Guard)
-				release := w.hold()
+				release := w.Hold("orders/42")
 				time.AfterFunc(time.Second, func() {
 					see(t, guard)
 					release()
@@ -116,8 +116,8 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 				ctx := metadata.AppendToOutgoingContext(t.Context(), fence.Key, sequencer("upstream", 10))
 				there, _ := kinds[kind](t, ctx, w.fixed, interceptors.WithSequencerCheck(guard, allCallers))
 				wantStatus(t, there, codes.FailedPrecondition, interceptors.ReasonStale)
-				if w.locks() != 1 {
-					t.Errorf("%d locks were acquired, want 1: the check is made under the lock", w.locks())
+				if len(w.Locks()) != 1 {
+					t.Errorf("%d locks were acquired, want 1: the check is made under the lock", len(w.Locks()))
 				}
 			})
 		})

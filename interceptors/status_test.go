@@ -37,7 +37,7 @@ func TestContendedCallFailsWhenItsWaitIsOver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			everyKind(t, func(t *testing.T, call caller) {
 				w := newWorld(t)
-				release := w.hold()
+				release := w.Hold("orders/42")
 				defer release()
 				start := time.Now()
 				there, here := call(t.Context(), w.fixed, c.opts...)
@@ -155,7 +155,7 @@ func TestDeadlineDuringTheWait(t *testing.T) {
 		want         error
 		obstacle     func(*world) (undo func())
 	}{
-		{"for another holder", interceptors.ReasonContended, zklock.ErrNotAcquired, (*world).hold},
+		{"for another holder", interceptors.ReasonContended, zklock.ErrNotAcquired, func(w *world) func() { return w.Hold("orders/42") }},
 		{"for the ensemble", interceptors.ReasonUnavailable, zklock.ErrUnavailable, func(w *world) func() {
 			w.ensemble.Partition(memdriver.AroundClients(0))
 			return func() {}
@@ -183,7 +183,7 @@ func TestDeadlineDuringTheWait(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				defer w.hold()()
+				defer w.Hold("orders/42")()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, err := kinds[kind](t, ctx, w.fixed)
@@ -196,7 +196,7 @@ func TestDeadlineDuringTheWait(t *testing.T) {
 func TestClientGoneDuringTheWaitIsCanceledAndLeavesTheQueue(t *testing.T) {
 	everyKind(t, func(t *testing.T, call caller) {
 		w := newWorld(t)
-		release := w.hold()
+		release := w.Hold("orders/42")
 		defer release()
 		ctx, hangUp := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, hangUp)
@@ -210,8 +210,8 @@ func TestClientGoneDuringTheWaitIsCanceledAndLeavesTheQueue(t *testing.T) {
 		if !errors.Is(here, context.Canceled) {
 			t.Errorf("%v does not match Canceled", here)
 		}
-		if st := w.client.Stats(); st.Waiting != 0 || w.locks() != 0 {
-			t.Errorf("%d acquisitions still wait, %d locks were acquired; want none", st.Waiting, w.locks())
+		if st := w.client.Stats(); st.Waiting != 0 || len(w.Locks()) != 0 {
+			t.Errorf("%d acquisitions still wait, %d locks were acquired; want none", st.Waiting, len(w.Locks()))
 		}
 	})
 }

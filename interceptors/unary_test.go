@@ -18,7 +18,7 @@ func TestUnaryHandlerRunsUnderTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		conn := serve(t, &shop{pay: func(ctx context.Context, o *shoppb.Order) (*shoppb.Reply, error) {
-			defer w.watch(ctx)()
+			defer w.Watch(ctx)()
 			if l, _ := zklock.FromContext(ctx); l.Name() != "orders/42" || !l.Valid() {
 				t.Errorf("lock %q, valid %v; want a valid orders/42", l.Name(), l.Valid())
 			}
@@ -28,8 +28,8 @@ func TestUnaryHandlerRunsUnderTheLock(t *testing.T) {
 		if err != nil || r.GetText() != "42" {
 			t.Errorf("reply %v, error %v", r, err)
 		}
-		if w.locks() != 1 {
-			t.Errorf("%d locks were acquired, want 1", w.locks())
+		if len(w.Locks()) != 1 {
+			t.Errorf("%d locks were acquired, want 1", len(w.Locks()))
 		}
 	})
 }
@@ -39,7 +39,7 @@ func TestUnaryCallsOfOneLockAreServedOneAfterAnother(t *testing.T) {
 		w := newWorld(t)
 		inside, most, served := 0, 0, 0
 		conn := serve(t, &shop{pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
-			defer w.watch(ctx)()
+			defer w.Watch(ctx)()
 			inside++
 			most = max(most, inside)
 			time.Sleep(time.Millisecond)
@@ -67,7 +67,7 @@ func TestUnaryCallsOfOneLockAreServedOneAfterAnother(t *testing.T) {
 
 func TestUnaryContended(t *testing.T) {
 	w := newWorld(t)
-	defer w.hold()()
+	defer w.Hold("orders/42")()
 	conn := serve(t, &shop{}, onServer(w.fixed, interceptors.WithWait(0))...)
 	_, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
 	wantStatus(t, err, codes.Aborted, interceptors.ReasonContended)

@@ -43,7 +43,7 @@ func TestMaxWaitersRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		h := middleware.New(w.fixed, middleware.WithAcquire(zklock.WithMaxWaiters(2)), middleware.WithStatus(http.StatusTooManyRequests))(w.watched(func(http.ResponseWriter, *http.Request) {}))
-		release := w.hold()
+		release := w.Hold("orders/42")
 		codes := make(chan int, 5)
 		for range 5 {
 			go func() { codes <- do(h, httptest.NewRequest("GET", "/", nil)).Code }()
@@ -98,7 +98,7 @@ func TestWithoutHandoverGivesEachRequestANode(t *testing.T) {
 func TestWaitIsThatOfWithWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		defer w.hold()()
+		defer w.Hold("orders/42")()
 		start := time.Now()
 		h := middleware.New(w.fixed, middleware.WithWait(2*time.Second), middleware.WithAcquire(zklock.WithWait(0), zklock.WithLabel("other")))(never(t))
 		if code := do(h, httptest.NewRequest("GET", "/", nil)).Code; code != http.StatusLocked || time.Since(start) != 2*time.Second {

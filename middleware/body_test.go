@@ -55,8 +55,8 @@ func TestBodyFailsForTheHandlerAsItDidForUs(t *testing.T) {
 			}
 		}
 	})), r)
-	if w.locks() != 1 {
-		t.Errorf("%d locks were acquired, want 1", w.locks())
+	if len(w.Locks()) != 1 {
+		t.Errorf("%d locks were acquired, want 1", len(w.Locks()))
 	}
 }
 
@@ -140,7 +140,7 @@ func TestBodyThatDoesNotArrive(t *testing.T) {
 		} {
 			t.Run(head+", "+c.name, func(t *testing.T) {
 				w := newWorld(t)
-				defer w.hold()()
+				defer w.Hold("orders/42")()
 				srv := serve(t, c.around(middleware.New(w.fixed, middleware.WithWait(c.wait))(never(t))))
 				conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 				if err != nil {

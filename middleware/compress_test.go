@@ -84,7 +84,7 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 						wantReadable(t, proto, method, nest(refused, compress, never(t)), 423, middleware.ReasonContended)
 						wantReadable(t, proto, method, nest(middleware.New(w.fixed), compress, w.watched(func(rw http.ResponseWriter, r *http.Request) {
 							rw.Header().Set("Content-Length", "4")
-							w.lose(r.Context())
+							w.Lose(r.Context())
 							io.WriteString(rw, "made")
 						})), 503, middleware.ReasonLost)
 					})

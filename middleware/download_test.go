@@ -87,7 +87,7 @@ func TestDownloadIsCutOffWhenItsLockIsLost(t *testing.T) {
 				if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
 					t.Fatal(err)
 				}
-				w.lose(<-entered)
+				w.Lose(<-entered)
 				n, err := io.Copy(io.Discard, resp.Body)
 				if err == nil {
 					t.Errorf("status %d and all %d bytes, though the lock was lost after the first 1000", resp.StatusCode, 1000+n)

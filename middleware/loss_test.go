@@ -63,7 +63,7 @@ func TestLostBeforeTheFirstByteIsA503WithoutTheHandlersHeaders(t *testing.T) {
 					rw.Header().Set("X-Handler", "yes")
 					rw.Header().Set("X-Outer", "overwritten")
 					rw.Header().Del("X-Gone")
-					w.lose(r.Context())
+					w.Lose(r.Context())
 					rw.Header().Set("Set-Cookie", "a=b")
 					if err := answer(rw); !errors.Is(err, zklock.ErrLost) {
 						t.Errorf("the handler got %v, want ErrLost", err)
@@ -111,7 +111,7 @@ func TestLostWhenTheHandlerHadFailedIsStillALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
-			w.lose(r.Context())
+			w.Lose(r.Context())
 			http.Error(rw, "my own idea", http.StatusTeapot)
 		}))
 		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
@@ -151,7 +151,7 @@ func lostAfterTheFirstByte(t *testing.T, proto string, around func(http.Handler)
 			if flushes {
 				rw.(http.Flusher).Flush()
 			}
-			w.lose(r.Context())
+			w.Lose(r.Context())
 			if _, err := io.WriteString(rw, "answer"); !errors.Is(err, zklock.ErrLost) {
 				t.Errorf("the handler got %v, want ErrLost", err)
 			}
@@ -186,7 +186,7 @@ func TestAbortBeforeTheFirstByteAfterALossIsNotAnEmptyAnswer(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		w := newWorld(t)
 		srv := serveProto(t, proto, swallow(middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
-			w.lose(r.Context())
+			w.Lose(r.Context())
 			rw.WriteHeader(http.StatusCreated)
 			panic(fmt.Errorf("cannot copy: %w", http.ErrAbortHandler))
 		}))))
@@ -226,8 +226,8 @@ func TestLossIsALossThoughTheHandlerReleasedTheLockItself(t *testing.T) {
 					if begun {
 						io.WriteString(rw, "half an answer")
 					}
-					w.lose(r.Context())
-					for _, l := range w.handles() {
+					w.Lose(r.Context())
+					for _, l := range w.Locks() {
 						if err := l.Release(context.Background()); !errors.Is(err, zklock.ErrLost) {
 							t.Errorf("Release: %v, want ErrLost", err)
 						}

@@ -17,7 +17,7 @@ func TestPanicAfterALossLeavesNoneOfTheHandlersHeaders(t *testing.T) {
 		lock := middleware.New(w.fixed)
 		h := recovery(lock(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("X-Handler", "yes")
-			w.lose(r.Context())
+			w.Lose(r.Context())
 			if _, err := rw.Write([]byte("made")); err != nil {
 				panic(err)
 			}
@@ -33,7 +33,7 @@ func TestPanicAfterALossShowsItsStackOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
-			w.lose(r.Context())
+			w.Lose(r.Context())
 			blowUp()
 		}))
 		defer func() {

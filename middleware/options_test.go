@@ -21,7 +21,7 @@ import (
 func TestRetryAfterIsJitteredAndNeverShorter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := w.hold()
+		release := w.Hold("orders/42")
 		defer release()
 		for _, c := range []struct {
 			d           time.Duration
@@ -61,7 +61,7 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 				io.Copy(rw, r.Body)
 			}))
 
-		release := w.hold()
+		release := w.Hold("orders/42")
 		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
 		release()
 		if served != 0 || log.Len() != 0 {

@@ -41,7 +41,7 @@ func TestInsideATimeoutHandlerTheLockOutlivesTheTimeout(t *testing.T) {
 func TestInsideATimeoutHandlerTheWaitEndsWithTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := w.hold()
+		release := w.Hold("orders/42")
 		defer release()
 		h := http.TimeoutHandler(middleware.New(w.fixed)(never(t)), time.Second, "too slow")
 		if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusServiceUnavailable {
@@ -58,7 +58,7 @@ func TestInsideATimeoutHandlerALossIsNotAnAnswer(t *testing.T) {
 	w := newWorld(t)
 	h := http.TimeoutHandler(middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 		io.WriteString(rw, "half an ")
-		w.lose(r.Context())
+		w.Lose(r.Context())
 	})), time.Minute, "too slow")
 	srv := serve(t, h)
 	if resp, err := srv.Client().Get(srv.URL); err == nil {
@@ -100,7 +100,7 @@ func TestInsideTracingTheSpanSeesWhatWasSent(t *testing.T) {
 		loses := false
 		lock := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
 			if loses {
-				w.lose(r.Context())
+				w.Lose(r.Context())
 			}
 			rw.WriteHeader(http.StatusCreated)
 			io.WriteString(rw, "made")
@@ -109,7 +109,7 @@ func TestInsideTracingTheSpanSeesWhatWasSent(t *testing.T) {
 		for _, loses = range []bool{false, true} {
 			m := &measured{ResponseWriter: httptest.NewRecorder()}
 			start := time.Now()
-			release := w.hold()
+			release := w.Hold("orders/42")
 			time.AfterFunc(time.Second, release)
 			lock.ServeHTTP(m, httptest.NewRequest("POST", "/", strings.NewReader("")))
 			want, size := http.StatusCreated, 4

@@ -39,8 +39,8 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 				}()
 				do(h, httptest.NewRequest("GET", "/", nil))
 			}()
-			if st := w.client.Stats(); st.Held != 0 || w.locks() != 1 {
-				t.Errorf("%d locks held of %d acquired, want 0 of 1", st.Held, w.locks())
+			if st := w.client.Stats(); st.Held != 0 || len(w.Locks()) != 1 {
+				t.Errorf("%d locks held of %d acquired, want 0 of 1", st.Held, len(w.Locks()))
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestClientThatHangsUpWhileWaitingLeavesTheQueue(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			release := w.hold()
+			release := w.Hold("orders/42")
 			defer release()
 			gone := make(chan error, 1)
 			opts := append(c.opts, middleware.WithObserver(func(_ *http.Request, err error) { gone <- err }))
@@ -120,7 +120,7 @@ func TestClientThatHangsUpWhileWaitingLeavesTheQueue(t *testing.T) {
 				if err := <-gone; !errors.Is(err, context.Canceled) {
 					t.Errorf("the observer got %v, want context.Canceled", err)
 				}
-				if n := w.locks(); n != 0 {
+				if n := len(w.Locks()); n != 0 {
 					t.Errorf("%d locks were acquired, want none", n)
 				}
 				return
@@ -128,7 +128,7 @@ func TestClientThatHangsUpWhileWaitingLeavesTheQueue(t *testing.T) {
 			// The request keeps its place in the queue: without the buffer, the
 			// server does not notice that the client has disconnected.
 			release()
-			eventually(t, "the request of the disconnected client to be served", func() bool { return w.locks() == 1 && w.client.Stats().Held == 0 })
+			eventually(t, "the request of the disconnected client to be served", func() bool { return len(w.Locks()) == 1 && w.client.Stats().Held == 0 })
 			select {
 			case err := <-gone:
 				t.Errorf("the observer got %v, want no error", err)
@@ -201,7 +201,7 @@ func TestHijackedConnectionHoldsUntilTheHandlerReturns(t *testing.T) {
 					io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nhello\n")
 					<-goOn
 					if loses {
-						w.lose(r.Context())
+						w.Lose(r.Context())
 					}
 					io.WriteString(conn, "bye\n")
 					conn.Close()
@@ -282,7 +282,7 @@ func TestStreamIsSentAsItIsWrittenAndHoldsToItsEnd(t *testing.T) {
 
 func TestClientThatHangsUpOverHTTP2WhileWaitingLeavesTheQueue(t *testing.T) {
 	w := newWorld(t)
-	release := w.hold()
+	release := w.Hold("orders/42")
 	defer release()
 	gone := make(chan error, 1)
 	srv := serveProto(t, "HTTP/2.0", middleware.New(w.fixed, middleware.WithObserver(func(_ *http.Request, err error) { gone <- err }))(never(t)))

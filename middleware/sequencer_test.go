@@ -107,7 +107,7 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 		w := newWorld(t)
 		guard := new(fence.Guard)
 		h := middleware.New(w.fixed, middleware.WithSequencerCheck(guard, allSenders))(never(t))
-		release := w.hold()
+		release := w.Hold("orders/42")
 		time.AfterFunc(time.Second, func() {
 			newer := fence.Sequencer{Name: "upstream", Mode: zklock.Exclusive, Token: zklock.Token{Zxid: 11}, Origin: "shop"}
 			if err := guard.Check([]fence.Sequencer{newer}); err != nil {

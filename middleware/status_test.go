@@ -38,8 +38,8 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 		if rec.Code != http.StatusCreated || rec.Body.String() != "made" || rec.Header().Get("X-Handler") != "yes" {
 			t.Errorf("status %d, body %q, header %v", rec.Code, rec.Body, rec.Header())
 		}
-		if w.locks() != 1 {
-			t.Errorf("%d locks were acquired, want 1", w.locks())
+		if len(w.Locks()) != 1 {
+			t.Errorf("%d locks were acquired, want 1", len(w.Locks()))
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestNilPickPassesThrough(t *testing.T) {
 	if rec := do(h, httptest.NewRequest("GET", "/", nil)); rec.Code != http.StatusTeapot {
 		t.Errorf("status %d, want 418", rec.Code)
 	}
-	if w.locks() != 0 {
+	if len(w.Locks()) != 0 {
 		t.Error("a lock was acquired")
 	}
 }
@@ -104,7 +104,7 @@ func TestContendedRequestIsAnsweredWhenItsWaitIsOver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				release := w.hold()
+				release := w.Hold("orders/42")
 				defer release()
 				start := time.Now()
 				rec := do(middleware.New(w.fixed, c.opts...)(never(t)), httptest.NewRequest("GET", "/", nil))
@@ -186,7 +186,7 @@ func TestUnreachableEnsemble(t *testing.T) {
 func TestOwnDeadlineDuringTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := w.hold()
+		release := w.Hold("orders/42")
 		defer release()
 		for _, end := range []func(context.Context) (context.Context, context.CancelFunc){
 			func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -216,7 +216,7 @@ func TestOwnDeadlineDuringTheWait(t *testing.T) {
 func TestCancelDuringTheWaitIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := w.hold()
+		release := w.Hold("orders/42")
 		defer release()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -253,7 +253,7 @@ func TestCancelDuringTheWaitIsAnswered(t *testing.T) {
 func TestCancelWhoseClientIsStillThereIsAnswered(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		w := newWorld(t)
-		release := w.hold()
+		release := w.Hold("orders/42")
 		given, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		logged := make(chan int, 1)

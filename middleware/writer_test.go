@@ -73,7 +73,7 @@ func TestResponseControllerWorksThroughTheWriter(t *testing.T) {
 func TestLostBeforeAHijackRefusesIt(t *testing.T) {
 	w := newWorld(t)
 	h := middleware.New(w.fixed)(w.watched(func(rw http.ResponseWriter, r *http.Request) {
-		w.lose(r.Context())
+		w.Lose(r.Context())
 		for range 2 {
 			if _, _, err := rw.(http.Hijacker).Hijack(); err == nil {
 				t.Error("Hijack succeeded after the lock was lost")
@@ -101,7 +101,7 @@ func TestEarlyHintsAreNotTheAnswer(t *testing.T) {
 			rw.Header().Set("Link", "</style.css>; rel=preload")
 			rw.WriteHeader(http.StatusEarlyHints)
 			if loses {
-				w.lose(r.Context())
+				w.Lose(r.Context())
 			}
 			rw.WriteHeader(http.StatusCreated)
 		})))
@@ -183,7 +183,7 @@ type losing struct {
 }
 
 func (l losing) Read([]byte) (int, error) {
-	l.w.lose(l.r.Context())
+	l.w.Lose(l.r.Context())
 	return 0, io.EOF
 }
 
@@ -221,7 +221,7 @@ func TestFlushThatTheServerDoesNotHaveIsNotTheAnswer(t *testing.T) {
 		if err := http.NewResponseController(rw).Flush(); !errors.Is(err, http.ErrNotSupported) {
 			t.Errorf("Flush: %v, want ErrNotSupported", err)
 		}
-		w.lose(r.Context())
+		w.Lose(r.Context())
 	}))
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(struct{ http.ResponseWriter }{rec}, httptest.NewRequest("GET", "/", nil))

@@ -34,7 +34,7 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 	w := newWorld(t)
 	lock := ginlock.New(w.byID(), middleware.WithWait(0))
 	losing := func(c *gin.Context) {
-		w.lose(c)
+		w.Lose(c.Request.Context())
 		c.String(201, "made")
 	}
 	for nesting, chain := range map[string][]gin.HandlerFunc{
@@ -45,7 +45,7 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 		e.Use(gin.RecoveryWithWriter(io.Discard))
 		e.GET("/orders/:id", chain...)
 		srv := httptest.NewServer(e)
-		release := w.hold("orders/taken")
+		release := w.Hold("orders/taken")
 		for _, want := range []struct {
 			id     string
 			status int

@@ -41,8 +41,8 @@ func TestHandlerRunsUnderTheLock(t *testing.T) {
 			t.Errorf("status %d, body %q, header %v", rec.Code, rec.Body, rec.Header())
 		}
 		got := <-seen
-		if got.swapped || got.aborted || len(got.errs) != 0 || got.status != 201 || len(w.released) != 1 {
-			t.Errorf("the outer middleware saw %+v, and %d locks were acquired", got, len(w.released))
+		if got.swapped || got.aborted || len(got.errs) != 0 || got.status != 201 || len(w.Locks()) != 1 {
+			t.Errorf("the outer middleware saw %+v, and %d locks were acquired", got, len(w.Locks()))
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestWhatIsNotServed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				if c.holds {
-					defer w.hold("orders/42")()
+					defer w.Hold("orders/42")()
 				}
 				if c.before != nil {
 					c.before(w)
@@ -152,15 +152,15 @@ func TestPanicReleasesAndReachesRecovery(t *testing.T) {
 		seen := make(chan outcome, 10)
 		rec := do(w.router(ginlock.New(w.byID()), func(*gin.Context) { panic("boom") }, seen), "GET", "/orders/42")
 		got := <-seen
-		if rec.Code != 500 || len(w.released) != 1 || got.swapped {
-			t.Errorf("status %d, %d locks, and the outer middleware saw %+v", rec.Code, len(w.released), got)
+		if rec.Code != 500 || len(w.Locks()) != 1 || got.swapped {
+			t.Errorf("status %d, %d locks, and the outer middleware saw %+v", rec.Code, len(w.Locks()), got)
 		}
 	})
 }
 
 func TestClientThatHangsUpWhileWaiting(t *testing.T) {
 	w := newWorld(t)
-	defer w.hold("orders/42")()
+	defer w.Hold("orders/42")()
 	gone := make(chan error, 1)
 	seen := make(chan outcome, 10)
 	srv := httptest.NewServer(w.router(ginlock.New(w.byID(), middleware.WithObserver(func(_ *http.Request, err error) { gone <- err })),
@@ -227,7 +227,7 @@ func TestStreamsAndHijacks(t *testing.T) {
 		resp.Body.Close()
 	}
 	// A server does not wait for the handlers of hijacked connections.
-	w.allReleased()
+	w.WantFree()
 }
 
 func TestNestedLocksAndOptions(t *testing.T) {

@@ -1,18 +1,15 @@
 package ginlock_test
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
+	testworld "github.com/zklock/go-zklock/internal/testkit/world"
 	"github.com/zklock/go-zklock/middleware/ginlock"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -23,120 +20,29 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-// world is an ensemble with a client. The client's hooks check that each lock is released
-// exactly once, and never while its handler runs.
+// world is a World with the names that these tests use.
 type world struct {
+	*testworld.World
 	t        *testing.T
 	ensemble *memdriver.Ensemble
 	client   *zklock.Client
-	mu       sync.Mutex
-	released map[*zklock.Lock]int // guarded by mu
-	running  map[*zklock.Lock]int // guarded by mu; running handlers
 	waiting  chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, ensemble: memdriver.New(), released: make(map[*zklock.Lock]int), running: make(map[*zklock.Lock]int), waiting: make(chan struct{}, 10)}
-	var err error
-	w.client, err = zklock.OpenConnector(w.ensemble.Connector(), zklock.WithHooks(zklock.Hooks{
-		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
-			return ctx, func(r zklock.AcquireResult) {
-				if r.Lock != nil {
-					w.count(w.released, r.Lock, 0)
-				}
-			}
-		},
-		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-			w.waiting <- struct{}{}
-			return ctx, nil
-		},
-		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
-			w.count(w.released, e.Lock, 1)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if n := w.running[e.Lock]; n != 0 {
-				t.Errorf("lock %q was released while %d of its handlers were running", e.Lock.Name(), n)
-			}
-			return ctx, nil
-		},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.allReleased()
-		w.client.Close()
-		w.ensemble.Close()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for l, n := range w.released {
-			if n != 1 {
-				t.Errorf("lock %q was released %d times, want once", l.Name(), n)
-			}
-		}
-	})
-	return w
-}
-
-func (w *world) count(of map[*zklock.Lock]int, l *zklock.Lock, n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	of[l] += n
+	e := memdriver.New()
+	w := testworld.New(t, e, e.Connector())
+	return &world{w, t, e, w.Client, w.Waiting}
 }
 
 // watched wraps a handler, so that the hooks know when it runs.
 func (w *world) watched(h gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		for _, l := range zklock.HeldIn(c.Request.Context()) {
-			w.count(w.running, l, 1)
-			defer w.count(w.running, l, -1)
+		if len(zklock.HeldIn(c.Request.Context())) > 0 {
+			defer w.Watch(c.Request.Context())()
 		}
 		h(c)
-	}
-}
-
-// hold acquires a mutex with another client.
-func (w *world) hold(name string) (release func()) {
-	other, err := zklock.OpenConnector(w.ensemble.Connector())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	l, err := other.Mutex(name).Acquire(context.Background())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return sync.OnceFunc(func() {
-		if err := l.Release(context.Background()); err != nil {
-			w.t.Error(err)
-		}
-		other.Close()
-	})
-}
-
-// allReleased waits until no lock is held. The handler notices a loss a moment before
-// Stats does.
-func (w *world) allReleased() {
-	w.t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for w.client.Stats().Held > 0 {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			w.t.Fatal("a lock is still held after 10 s")
-		}
-	}
-}
-
-// lose ends all sessions and waits for the lock of c to be lost.
-func (w *world) lose(c *gin.Context) {
-	w.ensemble.ExpireAll()
-	<-c.Request.Context().Done()
-	if cause := context.Cause(c.Request.Context()); !errors.Is(cause, zklock.ErrLost) {
-		w.t.Errorf("the context's cause is %v, want ErrLost", cause)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 				seen := make(chan outcome, 10)
 				rec := do(w.router(ginlock.New(w.byID()), func(c *gin.Context) {
 					c.Header("X-Handler", "yes")
-					w.lose(c)
+					w.Lose(c.Request.Context())
 					answer(c)
 				}, seen), "GET", "/orders/42")
 				if rec.Code != 503 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
@@ -79,7 +79,7 @@ func TestLostAfterTheFirstByteAbortsTheConnectionThoughRecoveryRecovers(t *testi
 					if flush {
 						c.Writer.Flush()
 					}
-					w.lose(c)
+					w.Lose(c.Request.Context())
 					if _, err := c.Writer.WriteString("answer"); !errors.Is(err, zklock.ErrLost) {
 						t.Errorf("the handler got %v, want ErrLost", err)
 					}

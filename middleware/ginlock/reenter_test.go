@@ -24,22 +24,22 @@ func TestLossBehindHandleContextAbortsTheConnection(t *testing.T) {
 				var e *gin.Engine
 				e = w.router(ginlock.New(w.byID()), func(c *gin.Context) {
 					if when == "before" {
-						w.lose(c)
+						w.Lose(c.Request.Context())
 					}
 					c.Request.URL.Path = "/elsewhere"
 					e.HandleContext(c)
 					switch when {
 					case "after":
-						w.lose(c)
+						w.Lose(c.Request.Context())
 					case "after, and a panic":
-						w.lose(c)
+						w.Lose(c.Request.Context())
 						panic("boom")
 					}
 				}, seen)
 				e.GET("/elsewhere", func(c *gin.Context) {
 					c.String(200, "a whole ")
 					if when == "while the other route answers" {
-						w.lose(c)
+						w.Lose(c.Request.Context())
 					}
 					c.String(200, "answer")
 				})
