@@ -64,6 +64,7 @@ var importRules = map[string]imports{
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
 	"contrib/migratelock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"internal/testkit/":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/testkit/"}},
+	"internal/testkit/world":   {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
 	"integration_test/bench":   {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver", "integration_test/", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"integration_test/release": {foreign: []string{"golang.org/x/mod"}},
 	"integration_test/":        {ours: []string{"integration_test/", "internal/testkit/"}},

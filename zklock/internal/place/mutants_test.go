@@ -569,4 +569,13 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestLostReplyAndATooLongListLeaveNoOrphan"},
 		By:     "zklock",
 	},
+	{
+		Name:   "readers-join-without-a-lease",
+		Breaks: "a reader joins the readers of a place whose lease is too short for a grant",
+		In:     (*Place).MayJoin,
+		Find:   "p.Desk.$leased() && $rule",
+		Put:    "$rule",
+		Tests:  []string{"TestSharingNeedsALease"},
+		By:     "zklock",
+	},
 }
